@@ -1,0 +1,68 @@
+"""Every error of RAGStack, in one tree.
+
+Each carries its meaning in its name and its one-line message says what to do. None knows HTTP: the function that
+answers a request maps a class to a status.
+
+::
+
+    RagStackError
+    ├── ConfigurationError               a setting is missing or unusable
+    ├── InvalidRequestError              the caller must change the request
+    │   ├── InvalidQueryError            empty or over-long query, num_results out of range
+    │   ├── InvalidFilterError           a metadata filter that is malformed or that the engine cannot express
+    │   └── InvalidDocumentError         a document that cannot be submitted as it is
+    └── RetrievalError                   no slice of a search succeeded
+        ├── KnowledgeBaseNotFoundError   no such knowledge base
+        ├── AccessDeniedError            the caller's role lacks a permission
+        ├── ThrottledError               the service's request rate is exceeded
+        ├── RetrievalTimeoutError        nothing came back before the deadline
+        └── ServiceUnavailableError      the service, or the way to it, failed
+"""
+
+
+class RagStackError(Exception):
+    """Base of every error that RAGStack raises on purpose."""
+
+
+class ConfigurationError(RagStackError):
+    """A setting is missing or unusable."""
+
+
+class InvalidRequestError(RagStackError):
+    """The caller must change the request before trying again."""
+
+
+class InvalidQueryError(InvalidRequestError):
+    """The query text or the number of results is out of range."""
+
+
+class InvalidFilterError(InvalidRequestError):
+    """A metadata filter is malformed, or names something that the engine cannot express."""
+
+
+class InvalidDocumentError(InvalidRequestError):
+    """A document cannot be submitted as it is."""
+
+
+class RetrievalError(RagStackError):
+    """No slice of a search succeeded; ``__cause__`` is the error of the first one."""
+
+
+class KnowledgeBaseNotFoundError(RetrievalError):
+    """The knowledge base does not exist in this account and region."""
+
+
+class AccessDeniedError(RetrievalError):
+    """The caller's role lacks a permission."""
+
+
+class ThrottledError(RetrievalError):
+    """The service's request rate is exceeded; the same request may succeed later."""
+
+
+class RetrievalTimeoutError(RetrievalError):
+    """Nothing came back before the deadline."""
+
+
+class ServiceUnavailableError(RetrievalError):
+    """The service, or the way to it, failed; the same request may succeed later."""

@@ -1,0 +1,166 @@
+"""The names of the environment variables, and what they say, as frozen objects.
+
+The stacks set these variables and the functions read them, both by the constants below. Only handlers and the command
+line look into ``os.environ``; everything else is handed a settings object.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from ragstack_common.errors import ConfigurationError
+
+T = TypeVar("T")
+
+KNOWLEDGE_BASE_ID: Final = "KNOWLEDGE_BASE_ID"
+DATA_SOURCE_ID: Final = "DATA_SOURCE_ID"
+
+RETRIEVAL_TIMEOUT_SECONDS: Final = "RETRIEVAL_TIMEOUT_SECONDS"
+MULTISLICE_ENABLED: Final = "MULTISLICE_ENABLED"
+MULTISLICE_MAX_SLICES: Final = "MULTISLICE_MAX_SLICES"
+FILTERED_SCORE_BOOST: Final = "FILTERED_SCORE_BOOST"
+SEARCH_TYPE: Final = "SEARCH_TYPE"
+
+DEAD_LETTER_QUEUE_URL: Final = "DEAD_LETTER_QUEUE_URL"
+INGESTION_MAX_RECEIVES: Final = "INGESTION_MAX_RECEIVES"
+INGESTION_MAX_RETRIES: Final = "INGESTION_MAX_RETRIES"
+INGESTION_BASE_DELAY_SECONDS: Final = "INGESTION_BASE_DELAY_SECONDS"
+INGESTION_DOCUMENTS_PER_CALL: Final = "INGESTION_DOCUMENTS_PER_CALL"
+
+SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
+"""Source: bedrock-agent-runtime, shape SearchType."""
+
+MAX_RESULTS: Final = 100
+"""Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
+
+
+@dataclass(frozen=True)
+class QuerySettings:
+    """How the query function searches.
+
+    Attributes:
+        knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN.
+        data_source_id: Restricts every search to one data source; None searches all of them.
+        timeout_seconds: Deadline of one search, over 0.
+        multislice_enabled: False makes one call, with the filter.
+        max_slices: Parallel calls at most, 1 or more.
+        filtered_score_boost: Multiplies the scores of filtered hits, over 0.
+        search_type: HYBRID, SEMANTIC, or None for what the vector store does best.
+    """
+
+    knowledge_base_id: str
+    data_source_id: str | None = None
+    timeout_seconds: float = 5.0
+    multislice_enabled: bool = True
+    max_slices: int = 3
+    filtered_score_boost: float = 1.25
+    search_type: str | None = None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "QuerySettings":
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: A variable is missing or unusable; the message names it.
+        """
+        return cls(
+            knowledge_base_id=_required(env, KNOWLEDGE_BASE_ID),
+            data_source_id=env.get(DATA_SOURCE_ID) or None,
+            timeout_seconds=_optional(env, RETRIEVAL_TIMEOUT_SECONDS, _positive(float), cls.timeout_seconds),
+            multislice_enabled=_optional(env, MULTISLICE_ENABLED, _boolean, cls.multislice_enabled),
+            max_slices=_optional(env, MULTISLICE_MAX_SLICES, _positive(int), cls.max_slices),
+            filtered_score_boost=_optional(env, FILTERED_SCORE_BOOST, _positive(float), cls.filtered_score_boost),
+            search_type=_optional(env, SEARCH_TYPE, _search_type, cls.search_type),
+        )
+
+
+@dataclass(frozen=True)
+class IngestionSettings:
+    """How the ingestion function submits documents.
+
+    Attributes:
+        knowledge_base_id: Ten alphanumeric characters.
+        data_source_id: The S3 data source that the documents belong to.
+        dead_letter_queue_url: Where a message that cannot succeed is put, with its cause.
+        max_receives: Deliveries of a message before it is given up, 1 or more.
+        max_retries: Calls after the first, within one delivery, 0 or more.
+        base_delay_seconds: First back-off between those calls.
+        documents_per_call: Documents in one call, 1 or more. The service model allows 10.
+    """
+
+    knowledge_base_id: str
+    data_source_id: str
+    dead_letter_queue_url: str
+    max_receives: int = 5
+    max_retries: int = 5
+    base_delay_seconds: float = 2.0
+    documents_per_call: int = 10
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "IngestionSettings":
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: A variable is missing or unusable; the message names it.
+        """
+        return cls(
+            knowledge_base_id=_required(env, KNOWLEDGE_BASE_ID),
+            data_source_id=_required(env, DATA_SOURCE_ID),
+            dead_letter_queue_url=_required(env, DEAD_LETTER_QUEUE_URL),
+            max_receives=_optional(env, INGESTION_MAX_RECEIVES, _positive(int), cls.max_receives),
+            max_retries=_optional(env, INGESTION_MAX_RETRIES, _not_negative(int), cls.max_retries),
+            base_delay_seconds=_optional(
+                env, INGESTION_BASE_DELAY_SECONDS, _not_negative(float), cls.base_delay_seconds
+            ),
+            documents_per_call=_optional(env, INGESTION_DOCUMENTS_PER_CALL, _positive(int), cls.documents_per_call),
+        )
+
+
+def _required(env: Mapping[str, str], name: str) -> str:
+    value = env.get(name, "").strip()
+    if not value:
+        raise ConfigurationError(f"{name} is not set: give the function this environment variable")
+    return value
+
+
+def _optional(env: Mapping[str, str], name: str, parse: Callable[[str], T], default: T) -> T:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{name}={text!r} is unusable: {error}") from error
+
+
+def _positive(number: Callable[[str], T]) -> Callable[[str], T]:
+    def parse(text: str) -> T:
+        value = number(text)
+        if not value > 0 or value == float("inf"):  # type: ignore[operator]
+            raise ValueError("it must be greater than 0")
+        return value
+
+    return parse
+
+
+def _not_negative(number: Callable[[str], T]) -> Callable[[str], T]:
+    def parse(text: str) -> T:
+        value = number(text)
+        if not value >= 0 or value == float("inf"):  # type: ignore[operator]
+            raise ValueError("it must be 0 or more")
+        return value
+
+    return parse
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
+    except KeyError:
+        raise ValueError("write true or false") from None
+
+
+def _search_type(text: str) -> str | None:
+    if text.upper() not in SEARCH_TYPES:
+        raise ValueError(f"choose one of {', '.join(SEARCH_TYPES)}, or leave it empty")
+    return text.upper()
