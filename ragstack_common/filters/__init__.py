@@ -1,0 +1,46 @@
+"""Metadata filters: parsed once into an immutable tree, then compiled to an engine or evaluated in Python.
+
+Two notations parse into the same tree:
+
+- Mongo style: ``{"topic": {"$eq": "genealogy"}, "year": {"$gte": 2020, "$lt": 2024}}``, with ``$and``, ``$or``,
+  ``$not``; a bare value means ``$eq``.
+- Bedrock's own RetrievalFilter: ``{"andAll": [{"equals": {"key": "topic", "value": "genealogy"}}, ...]}``.
+
+:func:`evaluate` defines what a filter means; each compilation is held against it by property tests. What an engine
+cannot express is an :class:`~ragstack_common.errors.InvalidFilterError` that names the clause. Nothing is ever
+dropped or loosened.
+"""
+
+from ragstack_common.filters.bedrock import to_bedrock
+from ragstack_common.filters.evaluation import evaluate
+from ragstack_common.filters.parsing import parse
+from ragstack_common.filters.sql import to_sql
+from ragstack_common.filters.tree import (
+    And,
+    Clause,
+    Filter,
+    Not,
+    Operator,
+    Or,
+    Scalar,
+    Value,
+    all_of,
+    in_data_source,
+)
+
+__all__ = [
+    "And",
+    "Clause",
+    "Filter",
+    "Not",
+    "Operator",
+    "Or",
+    "Scalar",
+    "Value",
+    "all_of",
+    "evaluate",
+    "in_data_source",
+    "parse",
+    "to_bedrock",
+    "to_sql",
+]

@@ -1,0 +1,68 @@
+"""What a filter means, in Python: the oracle for every compilation."""
+
+import operator as op
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ragstack_common.filters.tree import And, Clause, Filter, Not, Operator, Or
+
+_COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.GREATER_THAN: op.gt,
+    Operator.GREATER_THAN_OR_EQUALS: op.ge,
+    Operator.LESS_THAN: op.lt,
+    Operator.LESS_THAN_OR_EQUALS: op.le,
+}
+
+
+def evaluate(filter_: Filter, attributes: Mapping[str, Any]) -> bool:
+    """Tell whether a document with these attributes passes the filter.
+
+    Args:
+        filter_: The filter.
+        attributes: Strings, numbers, booleans, or lists of them, by name.
+    """
+    match filter_:
+        case And(members):
+            return all(evaluate(member, attributes) for member in members)
+        case Or(members):
+            return any(evaluate(member, attributes) for member in members)
+        case Not(member):
+            return not evaluate(member, attributes)
+        case Clause():
+            return _holds(filter_, attributes.get(filter_.key))
+
+
+def _holds(clause: Clause, attribute: Any) -> bool:
+    listed = isinstance(attribute, list | tuple)
+    members = attribute if listed else () if attribute is None else (attribute,)
+    wanted: Any = clause.value
+    match clause.operator:
+        case Operator.EQUALS:
+            return any(_same(member, wanted) for member in members)
+        case Operator.NOT_EQUALS:
+            return not any(_same(member, wanted) for member in members)
+        case Operator.IN:
+            return any(_same(member, value) for member in members for value in wanted)
+        case Operator.NOT_IN:
+            return bool(members) and not any(_same(member, value) for member in members for value in wanted)
+        case Operator.LIST_CONTAINS:
+            return listed and any(_same(member, wanted) for member in members)
+        case Operator.STRING_CONTAINS:
+            return any(isinstance(member, str) and wanted in member for member in members)
+        case Operator.STARTS_WITH:
+            return isinstance(attribute, str) and attribute.startswith(wanted)
+        case comparison:
+            return kind_of(attribute) == "number" and _COMPARE[comparison](attribute, wanted)
+
+
+def _same(left: Any, right: Any) -> bool:
+    return kind_of(left) == kind_of(right) and bool(left == right)
+
+
+def kind_of(value: Any) -> str:
+    """Name the kind of a value: string, number, boolean, or other."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, str) else "other"

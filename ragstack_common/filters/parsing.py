@@ -1,0 +1,147 @@
+"""Both notations of a filter, parsed into the tree and checked on the way."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar, Value
+
+MAX_KEY_LENGTH: Final = 100
+"""Source: bedrock-agent-runtime, shape FilterKey."""
+
+MAX_DEPTH: Final = 16
+"""Deeper than any filter that a person writes, shallow enough for recursion."""
+
+_MONGO: Final = {
+    "$eq": Operator.EQUALS,
+    "$ne": Operator.NOT_EQUALS,
+    "$gt": Operator.GREATER_THAN,
+    "$gte": Operator.GREATER_THAN_OR_EQUALS,
+    "$lt": Operator.LESS_THAN,
+    "$lte": Operator.LESS_THAN_OR_EQUALS,
+    "$in": Operator.IN,
+    "$startsWith": Operator.STARTS_WITH,
+    "$contains": Operator.STRING_CONTAINS,
+    "$listContains": Operator.LIST_CONTAINS,
+}
+_MONGO_NAMES: Final = ", ".join([*_MONGO, "$nin", "$not"])
+_NATIVE: Final = {operator.value: operator for operator in Operator}
+_LARGEST_INTEGER: Final = 2**63
+
+
+def parse(source: Mapping[str, Any]) -> Filter:
+    """Parse a filter in Mongo style or in Bedrock's own form.
+
+    Args:
+        source: A JSON object, not empty. Attribute names have 1 to 100 characters.
+
+    Raises:
+        InvalidFilterError: The message names the part that is wrong and what would be right.
+    """
+    return _object(source, depth=1)
+
+
+def _object(source: object, depth: int) -> Filter:
+    if not isinstance(source, Mapping):
+        raise InvalidFilterError(f"A filter is a JSON object, not {source!r:.80}")
+    if not source:
+        raise InvalidFilterError("A filter must hold at least one condition; leave it out to search everything")
+    if depth > MAX_DEPTH:
+        raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
+    return _joined(And, [_entry(key, value, depth) for key, value in source.items()])
+
+
+def _entry(key: object, value: Any, depth: int) -> Filter:
+    if not isinstance(key, str):
+        raise InvalidFilterError(f"An attribute name is a string, not {key!r:.80}")
+    if key in ("$and", "andAll"):
+        return _group(And, key, value, depth)
+    if key in ("$or", "orAll"):
+        return _group(Or, key, value, depth)
+    if key == "$not":
+        return Not(_object(value, depth + 1))
+    if key.startswith("$"):
+        raise InvalidFilterError(f"{key} is not a group; use $and, $or, $not, or name an attribute first")
+    if key in _NATIVE and isinstance(value, Mapping) and set(value) == {"key", "value"}:
+        return _clause(_NATIVE[key], value["key"], value["value"])
+    return _conditions(key, value, depth)
+
+
+def _group(kind: Callable[[tuple[Filter, ...]], Filter], name: str, members: object, depth: int) -> Filter:
+    if not isinstance(members, Sequence) or isinstance(members, str) or not members:
+        raise InvalidFilterError(f"{name} takes a list of at least one filter, not {members!r:.80}")
+    return _joined(kind, [_object(member, depth + 1) for member in members])
+
+
+def _conditions(key: str, value: object, depth: int) -> Filter:
+    """Parse what stands behind an attribute's name in Mongo style."""
+    if not isinstance(value, Mapping):
+        if isinstance(value, list | tuple):
+            raise InvalidFilterError(f'{key}: a list needs an operator, for example {{"$in": [...]}}')
+        return _clause(Operator.EQUALS, key, value)
+    if not value:
+        raise InvalidFilterError(f'{key}: an operator is missing, for example {{"$eq": "value"}}')
+    if depth > MAX_DEPTH:
+        raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
+    return _joined(And, [_condition(key, name, operand, depth) for name, operand in value.items()])
+
+
+def _condition(key: str, name: object, operand: object, depth: int) -> Filter:
+    if name == "$not":
+        return Not(_conditions(key, operand, depth + 1))
+    if name == "$nin":
+        values = _clause(Operator.IN, key, operand).value
+        assert isinstance(values, tuple)
+        return _joined(And, [Clause(Operator.NOT_EQUALS, key, value) for value in values])
+    if name not in _MONGO:
+        raise InvalidFilterError(f"{key}: unknown operator {name!r}; use one of {_MONGO_NAMES}")
+    return _clause(_MONGO[name], key, operand)
+
+
+def _clause(operator: Operator, key: object, value: object) -> Clause:
+    if not isinstance(key, str) or not 1 <= len(key) <= MAX_KEY_LENGTH:
+        raise InvalidFilterError(f"An attribute name has 1 to {MAX_KEY_LENGTH} characters, not {key!r:.120}")
+    _text(key, key)
+    if operator in (Operator.IN, Operator.NOT_IN):
+        if not isinstance(value, list | tuple) or not value:
+            raise InvalidFilterError(f"{operator}({key}) takes a list of at least one value, not {value!r:.80}")
+        return Clause(operator, key, tuple(_scalar(operator, key, member) for member in value))
+    return Clause(operator, key, _operand(operator, key, _scalar(operator, key, value)))
+
+
+def _operand(operator: Operator, key: str, value: Scalar) -> Value:
+    if operator in COMPARISONS and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise InvalidFilterError(f"{operator}({key}) compares numbers, not {value!r:.80}")
+    if operator in (Operator.STARTS_WITH, Operator.STRING_CONTAINS) and not isinstance(value, str):
+        raise InvalidFilterError(f"{operator}({key}) takes a string, not {value!r:.80}")
+    return value
+
+
+def _scalar(operator: Operator, key: str, value: object) -> Scalar:
+    if isinstance(value, str):
+        return _text(key, value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and -_LARGEST_INTEGER <= value < _LARGEST_INTEGER:
+        return value
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise InvalidFilterError(f"{operator}({key}) takes a string, a finite number or a boolean, not {value!r:.80}")
+
+
+def _text(key: str, text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidFilterError(f"{key!r:.120}: the text is not valid Unicode") from None
+    return text
+
+
+def _joined(kind: Callable[[tuple[Filter, ...]], Filter], members: list[Filter]) -> Filter:
+    return members[0] if len(members) == 1 else kind(tuple(members))

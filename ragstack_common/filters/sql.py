@@ -1,0 +1,88 @@
+"""Filters as SQL over a table of attributes, for the local store.
+
+The table is ``attribute(document_id, key, kind, in_list, value)``: one row for a scalar, one for each member of a
+list (``in_list`` 1). ``kind`` is string, number or boolean; ``value`` has no declared type, so that SQLite compares
+without conversion.
+"""
+
+from typing import TypeAlias
+
+from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar
+
+Sql: TypeAlias = tuple[str, list[Scalar]]
+
+
+def to_sql(filter_: Filter, document: str = "document.id") -> Sql:
+    """Compile to an SQL condition and its parameters.
+
+    Args:
+        filter_: The filter.
+        document: The SQL expression that holds the document's id in the surrounding query.
+    """
+    match filter_:
+        case And(members):
+            return _joined(" AND ", members, document)
+        case Or(members):
+            return _joined(" OR ", members, document)
+        case Not(member):
+            sql, parameters = to_sql(member, document)
+            return f"NOT {sql}", parameters
+        case Clause():
+            return _clause(filter_, document)
+
+
+def _joined(word: str, members: tuple[Filter, ...], document: str) -> Sql:
+    compiled = [to_sql(member, document) for member in members]
+    return f"({word.join(sql for sql, _ in compiled)})", [value for _, values in compiled for value in values]
+
+
+def _clause(clause: Clause, document: str) -> Sql:
+    match clause.operator:
+        case Operator.NOT_EQUALS:
+            condition, parameters = _equals_any((clause.value,))
+            return _documents(clause.key, condition, parameters, document, negated=True)
+        case Operator.NOT_IN:
+            present = _documents(clause.key, "1", [], document)
+            condition, parameters = _equals_any(clause.value)
+            absent = _documents(clause.key, condition, parameters, document, negated=True)
+            return f"({present[0]} AND {absent[0]})", present[1] + absent[1]
+        case Operator.EQUALS:
+            condition, parameters = _equals_any((clause.value,))
+        case Operator.IN:
+            condition, parameters = _equals_any(clause.value)
+        case Operator.LIST_CONTAINS:
+            condition, parameters = _equals_any((clause.value,))
+            condition = f"in_list AND {condition}"
+        case Operator.STRING_CONTAINS:
+            # Bytes, because SQLite's text functions stop at a NUL; a substring in UTF-8 is a substring of the text.
+            condition = "kind = 'string' AND instr(CAST(value AS BLOB), CAST(? AS BLOB))"
+            parameters = [_scalar(clause)]
+        case Operator.STARTS_WITH:
+            condition = "kind = 'string' AND NOT in_list AND substr(CAST(value AS BLOB), 1, ?) = CAST(? AS BLOB)"
+            text = str(_scalar(clause))
+            parameters = [len(text.encode()), text]
+        case comparison:
+            condition = f"kind = 'number' AND NOT in_list AND value {COMPARISONS[comparison]} ?"
+            parameters = [_scalar(clause)]
+    return _documents(clause.key, condition, parameters, document)
+
+
+def _documents(key: str, condition: str, parameters: list[Scalar], document: str, *, negated: bool = False) -> Sql:
+    # A subquery that does not depend on the outer row is evaluated once, over the index of keys and values.
+    found = f"SELECT document_id FROM attribute WHERE key = ? AND ({condition})"  # noqa: S608 - no input stands in it
+    return f"{document} {'NOT IN' if negated else 'IN'} ({found})", [key, *parameters]
+
+
+def _equals_any(values: object) -> Sql:
+    assert isinstance(values, tuple)
+    kinds: dict[str, list[Scalar]] = {}
+    for value in values:
+        kinds.setdefault(kind_of(value), []).append(value)
+    alternatives = [f"(kind = '{kind}' AND value IN ({', '.join('?' * len(group))}))" for kind, group in kinds.items()]
+    return f"({' OR '.join(alternatives)})", [value for group in kinds.values() for value in group]
+
+
+def _scalar(clause: Clause) -> Scalar:
+    assert not isinstance(clause.value, tuple)
+    return clause.value

@@ -1,0 +1,90 @@
+"""The immutable filter tree."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+Scalar: TypeAlias = str | int | float | bool
+Value: TypeAlias = Scalar | tuple[Scalar, ...]
+
+DATA_SOURCE_KEY: Final = "x-amz-bedrock-kb-data-source-id"
+"""The attribute that Bedrock gives every chunk."""
+
+
+class Operator(StrEnum):
+    """What a clause asks of one attribute, by the names of Bedrock's RetrievalFilter.
+
+    An attribute whose value is a list equals each of its members; an empty list counts as an absent attribute.
+    Strings, numbers and booleans never equal each other. Source: bedrock-agent-runtime, shape RetrievalFilter.
+    """
+
+    EQUALS = "equals"
+    NOT_EQUALS = "notEquals"  # also where the attribute is absent
+    IN = "in"
+    NOT_IN = "notIn"  # only where the attribute is present
+    GREATER_THAN = "greaterThan"
+    GREATER_THAN_OR_EQUALS = "greaterThanOrEquals"
+    LESS_THAN = "lessThan"
+    LESS_THAN_OR_EQUALS = "lessThanOrEquals"
+    STARTS_WITH = "startsWith"
+    STRING_CONTAINS = "stringContains"  # a string, or a member of a list
+    LIST_CONTAINS = "listContains"  # only lists
+
+
+COMPARISONS: Final = {
+    Operator.GREATER_THAN: ">",
+    Operator.GREATER_THAN_OR_EQUALS: ">=",
+    Operator.LESS_THAN: "<",
+    Operator.LESS_THAN_OR_EQUALS: "<=",
+}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One condition on one attribute."""
+
+    operator: Operator
+    key: str
+    value: Value
+
+    def __str__(self) -> str:
+        """Show the clause as it is written in a message."""
+        value = list(self.value) if isinstance(self.value, tuple) else self.value
+        return f"{self.operator}({self.key}, {value!r})"
+
+
+@dataclass(frozen=True)
+class And:
+    """Every member holds."""
+
+    members: tuple["Filter", ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """At least one member holds."""
+
+    members: tuple["Filter", ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The member does not hold, which includes documents that lack its attribute."""
+
+    member: "Filter"
+
+
+Filter: TypeAlias = Clause | And | Or | Not
+
+
+def all_of(*filters: Filter | None) -> Filter | None:
+    """Combine what is there: None of nothing, the one filter of one, their conjunction of more."""
+    present = tuple(f for f in filters if f is not None)
+    if len(present) > 1:
+        return And(present)
+    return present[0] if present else None
+
+
+def in_data_source(data_source_id: str | None) -> Filter | None:
+    """Restrict to one data source; None restricts nothing."""
+    return Clause(Operator.EQUALS, DATA_SOURCE_KEY, data_source_id) if data_source_id else None

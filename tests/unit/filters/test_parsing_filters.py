@@ -1,0 +1,119 @@
+from typing import Any
+
+import pytest
+
+from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters import And, Clause, Not, Operator, Or, evaluate, parse
+
+TOPIC_X = Clause(Operator.EQUALS, "topic", "x")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"topic": "x"},
+        {"topic": {"$eq": "x"}},
+        {"equals": {"key": "topic", "value": "x"}},
+        {"$and": [{"topic": "x"}]},
+        {"andAll": [{"equals": {"key": "topic", "value": "x"}}]},
+        {"$or": [{"$and": [{"topic": {"$eq": "x"}}]}]},
+    ],
+)
+def test_both_notations_of_one_condition_parse_to_the_same_clause(source: dict[str, Any]) -> None:
+    assert parse(source) == TOPIC_X
+
+
+def test_several_operators_of_a_key_and_several_keys_must_all_hold() -> None:
+    parsed = parse({"topic": "x", "year": {"$gte": 2020, "$lt": 2024}})
+
+    assert parsed == And(
+        (
+            TOPIC_X,
+            And(
+                (
+                    Clause(Operator.GREATER_THAN_OR_EQUALS, "year", 2020),
+                    Clause(Operator.LESS_THAN, "year", 2024),
+                )
+            ),
+        )
+    )
+
+
+def test_not_stands_before_a_filter_and_behind_a_key() -> None:
+    assert parse({"$not": {"topic": "x"}}) == parse({"topic": {"$not": {"$eq": "x"}}}) == Not(TOPIC_X)
+
+
+def test_notations_mix_within_groups() -> None:
+    parsed = parse({"orAll": [{"topic": "x"}, {"startsWith": {"key": "name", "value": "a"}}]})
+
+    assert parsed == Or((TOPIC_X, Clause(Operator.STARTS_WITH, "name", "a")))
+
+
+def test_an_attribute_may_bear_the_name_of_an_operator() -> None:
+    assert parse({"equals": "x"}) == Clause(Operator.EQUALS, "equals", "x")
+
+
+def test_nin_also_selects_documents_without_the_attribute_and_native_not_in_does_not() -> None:
+    mongo = parse({"topic": {"$nin": ["x", "y"]}})
+    native = parse({"notIn": {"key": "topic", "value": ["x", "y"]}})
+
+    assert evaluate(mongo, {})
+    assert not evaluate(native, {})
+    assert evaluate(native, {"topic": "z"})
+
+
+def test_a_number_never_equals_its_text_or_a_boolean() -> None:
+    assert not evaluate(parse({"year": 1}), {"year": "1"})
+    assert not evaluate(parse({"year": 1}), {"year": True})
+    assert evaluate(parse({"year": 1}), {"year": 1.0})
+
+
+def test_an_attribute_that_is_a_list_equals_each_of_its_members() -> None:
+    assert evaluate(parse({"tags": "a"}), {"tags": ["a", "b"]})
+    assert not evaluate(parse({"tags": {"$ne": "a"}}), {"tags": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({}, "at least one condition"),
+        ([], "JSON object"),
+        ("topic", "JSON object"),
+        ({"topic": {}}, "operator is missing"),
+        ({"topic": ["a"]}, r'\{"\$in": \[...\]\}'),
+        ({"topic": None}, "equals\\(topic\\)"),
+        ({"topic": {"$regex": "a"}}, "unknown operator '\\$regex'"),
+        ({"topic": {"equals": "a"}}, "unknown operator 'equals'"),
+        ({"$nor": [{"a": 1}]}, "\\$nor is not a group"),
+        ({"$and": []}, "at least one filter"),
+        ({"$or": {"a": 1}}, "list of at least one filter"),
+        ({"$or": [{}]}, "at least one condition"),
+        ({"topic": {"$in": []}}, "at least one value"),
+        ({"topic": {"$nin": "a"}}, "at least one value"),
+        ({"topic": {"$in": [["a"]]}}, "in\\(topic\\)"),
+        ({"year": {"$gt": "2020"}}, "compares numbers"),
+        ({"year": {"$gt": True}}, "compares numbers"),
+        ({"year": {"$gt": float("nan")}}, "finite number"),
+        ({"year": 10**400}, "finite number"),
+        ({"name": {"$startsWith": 1}}, "takes a string"),
+        ({"": "x"}, "1 to 100 characters"),
+        ({"k" * 101: "x"}, "1 to 100 characters"),
+        ({"equals": {"key": 5, "value": "x"}}, "1 to 100 characters"),
+        ({"topic": "\ud800"}, "not valid Unicode"),
+        ({1: "x"}, "attribute name is a string"),
+    ],
+)
+def test_a_malformed_filter_is_refused_and_the_message_names_what_is_wrong(source: Any, message: str) -> None:
+    with pytest.raises(InvalidFilterError, match=message) as error:
+        parse(source)
+
+    assert "\n" not in str(error.value)
+
+
+def test_a_filter_nested_without_end_is_refused() -> None:
+    source: dict[str, Any] = {"a": 1}
+    for _ in range(100_000):
+        source = {"$not": source}
+
+    with pytest.raises(InvalidFilterError, match="deeper than 16"):
+        parse(source)
