@@ -1,0 +1,91 @@
+"""Documents as the caller names them and as bedrock-agent takes them."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from ragstack_common.errors import InvalidDocumentError
+
+SIDECAR_SUFFIX: Final = ".metadata.json"
+"""``report.pdf.metadata.json`` holds the attributes of ``report.pdf``."""
+
+
+class DocumentStatus(str):
+    """A document's status, a plain string such as INDEXED, that also knows its reason.
+
+    Source: bedrock-agent, shape DocumentStatus; UNKNOWN is RAGStack's own, for a question that got no answer.
+    """
+
+    __slots__ = ("reason",)
+
+    reason: str | None
+
+    def __new__(cls, status: str, reason: str | None = None) -> Self:
+        """Make a status with the service's reason for it."""
+        made = super().__new__(cls, status)
+        made.reason = reason
+        return made
+
+    @classmethod
+    def of(cls, detail: Mapping[str, Any]) -> Self:
+        """Read an entry of ``documentDetails``."""
+        return cls(detail["status"], detail.get("statusReason"))
+
+
+def s3_uri(bucket: str, key: str) -> str:
+    """Name an object by its URI; the key stands in it as it is, unquoted."""
+    return f"s3://{bucket}/{key}"
+
+
+def s3_identifier(uri: str) -> dict[str, Any]:
+    """Name a document as the service does. Source: bedrock-agent, shape DocumentIdentifier."""
+    return {"dataSourceType": "S3", "s3": {"uri": uri}}
+
+
+def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[str, Any]:
+    """Describe a document in S3, and the sidecar that holds its attributes, for ingestion."""
+    document: dict[str, Any] = {"dataSourceId": ds_id, "s3": {"uri": uri}}
+    if sidecar_uri is not None:
+        document["metadata"] = {"type": "S3_LOCATION", "s3Location": {"uri": sidecar_uri}}
+    return document
+
+
+def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
+    """Turn either form of a document into the service's.
+
+    Raises:
+        InvalidDocumentError: The document has neither form, or belongs to another data source.
+    """
+    other = document.get("dataSourceId", ds_id)
+    if other != ds_id:
+        raise InvalidDocumentError(f"A document names data source {other!r}, and the call goes to {ds_id!r}")
+    if isinstance(document.get("content"), Mapping):
+        request = {name: part for name, part in document.items() if name != "dataSourceId"}
+        identifier_of(request)
+        return request
+    uri = (document.get("s3") or {}).get("uri")
+    if not isinstance(uri, str) or not uri.startswith("s3://"):
+        raise InvalidDocumentError(f'A document needs {{"s3": {{"uri": "s3://bucket/key"}}}}, not {document!r:.200}')
+    request = {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": uri}}}}
+    if document.get("metadata"):
+        request["metadata"] = document["metadata"]
+    return request
+
+
+def identifier_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell by which identifier the service will answer for a document.
+
+    Raises:
+        InvalidDocumentError: The document has no S3 location and no custom identifier.
+    """
+    content = request.get("content") or {}
+    try:
+        if content.get("dataSourceType") == "CUSTOM":
+            return {"dataSourceType": "CUSTOM", "custom": {"id": content["custom"]["customDocumentIdentifier"]["id"]}}
+        return s3_identifier(content["s3"]["s3Location"]["uri"])
+    except (KeyError, TypeError):
+        raise InvalidDocumentError(f"A document has no location and no identifier: {content!r:.200}") from None
+
+
+def key_of(identifier: Mapping[str, Any]) -> str:
+    """Tell identifiers apart: the S3 URI, or the custom document's id."""
+    return str((identifier.get("s3") or {}).get("uri") or (identifier.get("custom") or {}).get("id") or "")

@@ -1,0 +1,73 @@
+"""What a failed Retrieve call means to the caller."""
+
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+
+from ragstack_common.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    InvalidRequestError,
+    KnowledgeBaseNotFoundError,
+    RagStackError,
+    RetrievalError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+    ThrottledError,
+)
+from ragstack_common.models import SliceReport
+
+_MEANING: Final[dict[str, tuple[type[RagStackError], str]]] = {
+    "ResourceNotFoundException": (
+        KnowledgeBaseNotFoundError,
+        "check the knowledge base's id, the account and the region",
+    ),
+    "AccessDeniedException": (AccessDeniedError, "allow bedrock:Retrieve on the knowledge base to the caller's role"),
+    "UnrecognizedClientException": (AccessDeniedError, "check the credentials"),
+    "ExpiredTokenException": (AccessDeniedError, "sign in again: the credentials have expired"),
+    "InvalidSignatureException": (AccessDeniedError, "check the credentials and the clock"),
+    "ThrottlingException": (ThrottledError, "send fewer requests a second, or ask for a higher quota"),
+    "ServiceQuotaExceededException": (ThrottledError, "send fewer requests a second, or ask for a higher quota"),
+    "ValidationException": (InvalidRequestError, "change the request as the service says"),
+}
+"""Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
+
+
+def describe(error: Exception) -> str:
+    """Say in one line what happened, by the service's code where there is one."""
+    if isinstance(error, ClientError):
+        details = error.response.get("Error", {})
+        text = f"{details.get('Code', 'Unknown')}: {details.get('Message', '')}"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def raise_total_failure(
+    reports: Sequence[SliceReport], errors: Sequence[Exception | None], timeout_seconds: float
+) -> NoReturn:
+    """Raise what a search without a single answer means; a refusal outweighs a timeout.
+
+    Raises:
+        RagStackError: Of the class that fits the first refused slice, raised from its error.
+    """
+    for report, error in zip(reports, errors, strict=True):
+        if error is not None:
+            kind, advice = _meaning(error)
+            raise kind(f"The search failed: {report.error}; {advice}") from error
+    raise RetrievalTimeoutError(
+        f"The knowledge base did not answer within {timeout_seconds:g} seconds; "
+        "try again, or raise the retriever's timeout_seconds"
+    )
+
+
+def _meaning(error: Exception) -> tuple[type[RagStackError], str]:
+    if isinstance(error, ClientError):
+        code = error.response.get("Error", {}).get("Code", "")
+        return _MEANING.get(code, (ServiceUnavailableError, "try again; if it lasts, look at the service's health"))
+    if isinstance(error, NoCredentialsError | NoRegionError):
+        return ConfigurationError, "configure the AWS credentials and the region"
+    if isinstance(error, BotoCoreError):
+        return ServiceUnavailableError, "check the endpoint and the network"
+    return RetrievalError, "see the cause"

@@ -1,0 +1,45 @@
+"""Back-off for calls that another attempt can save."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004 - botocore's own name
+
+T = TypeVar("T")
+
+LOST = (ConnectionError, HTTPClientError)
+"""The call may or may not have been carried out; a stable client token makes repeating it safe."""
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Exponential delays with jitter: between half and all of min(ceiling, base * 2**n) seconds.
+
+    Attributes:
+        retries: Calls after the first, 0 or more.
+        base_seconds: The longest first delay.
+        ceiling_seconds: The longest delay of all.
+        sleep: Waits that many seconds.
+        uniform: Draws from between two numbers.
+    """
+
+    retries: int
+    base_seconds: float
+    ceiling_seconds: float = 60.0
+    sleep: Callable[[float], None] = time.sleep
+    uniform: Callable[[float, float], float] = random.uniform
+
+    def call(self, operation: Callable[[], T], *, retry_on: Callable[[Exception], bool]) -> T:
+        """Call until it succeeds, fails for good, or the retries are used up; the last error is the caller's."""
+        for attempt in range(self.retries):
+            try:
+                return operation()
+            except (ClientError, *LOST) as error:
+                if not retry_on(error):
+                    raise
+            delay = min(self.ceiling_seconds, self.base_seconds * 2**attempt)
+            self.sleep(self.uniform(delay / 2, delay))
+        return operation()
