@@ -1,0 +1,1 @@
+"""S3 events to submitted documents."""

@@ -1,0 +1,37 @@
+"""Takes S3 events from the queue and submits the documents to the knowledge base."""
+
+import os
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from ragstack_common.ingestion_service import IngestionService, QueueMessage
+from ragstack_common.settings import IngestionSettings
+
+logger = Logger()
+copy_config_to_registered_loggers(logger, include={"ragstack"})
+metrics = Metrics()
+
+
+@cache
+def service() -> IngestionService:
+    """Build the service on the first event and keep it for the life of the container."""
+    return IngestionService(IngestionSettings.from_env(os.environ), metrics=metrics)
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's signature
+    """Process a batch; the answer names the messages to deliver again."""
+    messages = [
+        QueueMessage(
+            message_id=record["messageId"],
+            body=record["body"],
+            receives=int(record["attributes"]["ApproximateReceiveCount"]),
+        )
+        for record in event["Records"]
+    ]
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in service().process(messages)]}

@@ -1,0 +1,1 @@
+"""Questions over HTTP to ranked results."""

@@ -1,0 +1,75 @@
+"""What happened to objects in the documents bucket, read from S3's event notifications."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_plus
+
+from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
+from ragstack_common.errors import InvalidDocumentError
+
+
+@dataclass(frozen=True)
+class DocumentEvent:
+    """One change of one document.
+
+    Attributes:
+        bucket: The bucket's name.
+        key: The document's key, decoded; for a change of a sidecar, the key of the document it describes.
+        sequencer: Hexadecimal; orders the events of one object. Source: S3 event message structure.
+        of_sidecar: Whether it was the sidecar that changed.
+    """
+
+    bucket: str
+    key: str
+    sequencer: str
+    of_sidecar: bool
+
+    @property
+    def uri(self) -> str:
+        """The document's S3 URI."""
+        return s3_uri(self.bucket, self.key)
+
+
+def parse_message(body: str) -> list[DocumentEvent]:
+    """Read a queue message that carries an S3 event notification.
+
+    S3's test event, sent when notifications are set up, carries no change.
+
+    Raises:
+        InvalidDocumentError: The message is no such notification.
+    """
+    try:
+        message = json.loads(body)
+        if message.get("Event") == "s3:TestEvent":
+            return []
+        return [event for record in message["Records"] if (event := _event(record)) is not None]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidDocumentError(f"The message is no S3 event notification: {body!r:.200}") from error
+
+
+def newest(events: Iterable[DocumentEvent]) -> dict[str, DocumentEvent]:
+    """Keep one event of each document, by URI: that of the document itself over that of its sidecar, then the newest.
+
+    What is done about a document depends on what lies in the bucket, not on the event, so one is enough.
+    """
+    kept: dict[str, DocumentEvent] = {}
+    for event in sorted(events, key=lambda e: (not e.of_sidecar, e.sequencer.rjust(32, "0"))):
+        kept[event.uri] = event
+    return kept
+
+
+def _event(record: Mapping[str, Any]) -> DocumentEvent | None:
+    s3 = record["s3"]
+    # S3 quotes keys as in a form: a space arrives as a plus sign, a plus sign as %2B.
+    key = unquote_plus(s3["object"]["key"])
+    if key.endswith("/"):
+        return None  # a folder that the console made
+    of_sidecar = key.endswith(SIDECAR_SUFFIX)
+    return DocumentEvent(
+        bucket=s3["bucket"]["name"],
+        key=key.removesuffix(SIDECAR_SUFFIX),
+        sequencer=s3["object"].get("sequencer", ""),
+        of_sidecar=of_sidecar,
+    )
