@@ -1,0 +1,1 @@
+"""The stacks of RAGStack and the resources they are composed of."""

@@ -1,0 +1,25 @@
+"""How a construct accepts a finding of cdk-nag's AwsSolutions pack: by its id, with the reason."""
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_s3 as s3
+from constructs import IConstruct
+
+
+def acknowledge(construct: IConstruct, rule: str, reason: str, *, finding: str | None = None) -> None:
+    """Accept a finding on *construct* and everything below it.
+
+    Args:
+        construct: Where the finding is.
+        rule: The rule, for example ``COG4``.
+        reason: Why it is accepted.
+        finding: For a rule that reports several findings by themselves, which one.
+    """
+    rule_id = f"AwsSolutions-{rule}" + (f"[{finding}]" if finding else "")
+    Validations.of(construct).acknowledge(Acknowledgment(id=rule_id, reason=reason))
+
+
+def acknowledge_all_objects(construct: IConstruct, bucket: s3.IBucket, reason: str) -> None:
+    """Accept that a policy below *construct* names every object of *bucket*, which another stack owns."""
+    owner = Stack.of(bucket)
+    imported = owner.resolve(owner.export_value(bucket.bucket_arn))
+    acknowledge(construct, "IAM5", reason, finding=f"Resource::{imported['Fn::ImportValue']}/*")

@@ -1,0 +1,1 @@
+"""Constructs own resources: one per capability."""

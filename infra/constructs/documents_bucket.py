@@ -1,0 +1,71 @@
+"""The bucket that holds the documents."""
+
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.constructs.document_queue import DocumentQueue
+from infra.target import Target
+
+LOCAL_BUCKET_NAME: Final = "ragstack-documents"
+"""Known before anything is deployed: the local knowledge base is created with its data source first."""
+
+ACCESS_LOG_DAYS: Final = 90
+REPLACED_VERSION_DAYS: Final = 90
+ABANDONED_UPLOAD_DAYS: Final = 7
+
+NOTIFIED_EVENTS: Final = ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
+
+
+class DocumentsBucket(Construct):
+    """Documents and their metadata sidecars, versioned; every change is announced on a queue.
+
+    Attributes:
+        bucket: The bucket.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, events: DocumentQueue, target: Target) -> None:
+        super().__init__(scope, construct_id)
+        local = target is Target.LOCAL
+        removal_policy = RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN
+        access_logs = s3.Bucket(
+            self,
+            "AccessLogs",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(ACCESS_LOG_DAYS))],
+            removal_policy=removal_policy,
+        )
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            bucket_name=LOCAL_BUCKET_NAME if local else None,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    abort_incomplete_multipart_upload_after=Duration.days(ABANDONED_UPLOAD_DAYS),
+                    noncurrent_version_expiration=Duration.days(REPLACED_VERSION_DAYS),
+                )
+            ],
+            removal_policy=removal_policy,
+            server_access_logs_bucket=access_logs,
+            versioned=True,
+        )
+        self._announce_changes(events)
+
+    def _announce_changes(self, events: DocumentQueue) -> None:
+        """Set the notifications as CloudFormation's own property: the CDK's way adds a function with broad rights."""
+        bucket = self.bucket.node.default_child
+        assert isinstance(bucket, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
+        bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+            queue_configurations=[
+                s3.CfnBucket.QueueConfigurationProperty(event=event, queue=events.queue.queue_arn)
+                for event in NOTIFIED_EVENTS
+            ]
+        )
+        bucket.node.add_dependency(events.bucket_policy)

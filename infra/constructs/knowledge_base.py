@@ -1,0 +1,41 @@
+"""What the stacks need to know of a knowledge base, whoever owns it."""
+
+from typing import Final
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+
+QUERY_ACTIONS: Final = ("bedrock:Retrieve",)
+
+INGESTION_ACTIONS: Final = (
+    "bedrock:DeleteKnowledgeBaseDocuments",
+    "bedrock:GetKnowledgeBaseDocuments",
+    "bedrock:IngestKnowledgeBaseDocuments",
+    "bedrock:StartIngestionJob",
+)
+"""Source: Bedrock user guide, "Prerequisites for direct ingestion", which needs StartIngestionJob as well."""
+
+
+class KnowledgeBase:
+    """What the other stacks need to know of a knowledge base, and the rights to it.
+
+    Attributes:
+        knowledge_base_id: The knowledge base.
+        data_source_id: The data source that reads the documents bucket.
+    """
+
+    def __init__(self, knowledge_base_id: str, data_source_id: str) -> None:
+        self.knowledge_base_id = knowledge_base_id
+        self.data_source_id = data_source_id
+
+    def grant_query(self, function: iam.IGrantable, stack: Stack) -> iam.Grant:
+        """Let *function*, of *stack*, search."""
+        return self._grant(function, stack, QUERY_ACTIONS)
+
+    def grant_ingestion(self, function: iam.IGrantable, stack: Stack) -> iam.Grant:
+        """Let *function*, of *stack*, submit, follow and delete documents."""
+        return self._grant(function, stack, INGESTION_ACTIONS)
+
+    def _grant(self, function: iam.IGrantable, stack: Stack, actions: tuple[str, ...]) -> iam.Grant:
+        arn = stack.format_arn(service="bedrock", resource="knowledge-base", resource_name=self.knowledge_base_id)
+        return iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[arn])

@@ -1,0 +1,140 @@
+"""The HTTP interface: a REST API in front of the query function."""
+
+import json
+import math
+from typing import Final
+
+from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.acknowledgements import acknowledge
+from infra.constructs.knowledge_base import KnowledgeBase
+from infra.constructs.python_function import LOG_RETENTION, PythonFunction
+from infra.options import Auth, Options
+from infra.target import Target
+from ragstack_common import settings
+
+STAGE_NAME: Final = "prod"
+
+ROUTES: Final = (("POST", "/api/retrieve"), ("GET", "/health"), ("GET", "/openapi.json"))
+
+QUERY_MEMORY_MB: Final = 1024
+"""Processor time comes with memory, and a cold start is mostly imports."""
+
+COLD_START_SECONDS: Final = 5
+"""What a first request may take on top of its search."""
+
+REQUESTS_PER_SECOND: Final = 20
+BURST_REQUESTS: Final = 40
+"""More would only be throttled by the knowledge base, which takes about 20 searches a second."""
+
+ACCEPTED: Final = {
+    "APIG2": "The query function checks requests against its models, and says what is wrong with them",
+    "APIG3": "A web ACL costs more than all else here while nobody calls; callers are known and throttled",
+    "COG4": "Callers are programs that sign their requests or hold a key; people need the console's user pool",
+}
+LOGGING_POLICY: Final = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
+
+_OUR_ERROR: Final = json.dumps(
+    {"error": {"code": "$context.error.responseType", "message": "MESSAGE", "details": []}}
+).replace('"MESSAGE"', "$context.error.messageString")
+"""The form of every other error of this API. API Gateway puts the quotes around its message itself."""
+
+
+class RetrievalApi(Construct):
+    """Routes requests to the query function, for callers who may.
+
+    Attributes:
+        url: Base URL of the stage, without a slash at its end.
+        api_key_id: Id of the API key, where callers need one.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, knowledge_base: KnowledgeBase, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        function = PythonFunction(
+            self,
+            "Query",
+            description="Searches the knowledge base",
+            environment={
+                settings.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,
+                settings.RETRIEVAL_TIMEOUT_SECONDS: f"{options.retrieval_timeout_seconds:g}",
+                **options.query_variables,
+            },
+            folder="query",
+            memory_mb=QUERY_MEMORY_MB,
+            options=options,
+            timeout_seconds=math.ceil(options.retrieval_timeout_seconds) + COLD_START_SECONDS,
+        ).function
+        knowledge_base.grant_query(function, Stack.of(self))
+        api = self._rest_api(options.auth)
+        integration = apigateway.LambdaIntegration(function, allow_test_invoke=False)
+        for method, path in ROUTES:
+            api.root.resource_for_path(path).add_method(method, integration)
+        self.url = _url(api, options)
+        self.api_key_id = self._api_key(api) if options.auth is Auth.API_KEY else None
+
+    def _rest_api(self, auth: Auth) -> apigateway.RestApi:
+        access_logs = logs.LogGroup(self, "AccessLogs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
+        api = apigateway.RestApi(
+            self,
+            "Api",
+            cloud_watch_role=True,
+            default_method_options=_method_options(auth),
+            deploy_options=apigateway.StageOptions(
+                access_log_destination=apigateway.LogGroupLogDestination(access_logs),
+                access_log_format=apigateway.AccessLogFormat.json_with_standard_fields(
+                    caller=True,
+                    http_method=True,
+                    ip=True,
+                    protocol=True,
+                    request_time=True,
+                    resource_path=True,
+                    response_length=True,
+                    status=True,
+                    user=True,
+                ),
+                logging_level=apigateway.MethodLoggingLevel.ERROR,
+                stage_name=STAGE_NAME,
+                throttling_burst_limit=BURST_REQUESTS,
+                throttling_rate_limit=REQUESTS_PER_SECOND,
+                tracing_enabled=True,
+            ),
+            description="Retrieval over documents",
+            endpoint_types=[apigateway.EndpointType.REGIONAL],
+        )
+        # The CDK's own output of the address is wrong for the local target, and its name is not ours.
+        api.node.try_remove_child("Endpoint")
+        for kind in ("DEFAULT_4XX", "DEFAULT_5XX"):
+            api.add_gateway_response(
+                kind.title().replace("_", ""),
+                templates={"application/json": _OUR_ERROR},
+                type=apigateway.ResponseType.of(kind),
+            )
+        for rule, reason in ACCEPTED.items():
+            acknowledge(api, rule, reason)
+        acknowledge(api, "IAM4", "The one policy with which API Gateway may write logs", finding=LOGGING_POLICY)
+        if auth is not Auth.IAM:
+            acknowledge(api, "APIG4", "The deployer chose API keys, or a target that only this machine reaches")
+        return api
+
+    def _api_key(self, api: apigateway.RestApi) -> str:
+        plan = api.add_usage_plan("Callers")
+        plan.add_api_stage(stage=api.deployment_stage)
+        key = api.add_api_key("Key")
+        plan.add_api_key(key)
+        return key.key_id
+
+
+def _method_options(auth: Auth) -> apigateway.MethodOptions:
+    if auth is Auth.IAM:
+        return apigateway.MethodOptions(authorization_type=apigateway.AuthorizationType.IAM)
+    return apigateway.MethodOptions(api_key_required=auth is Auth.API_KEY)
+
+
+def _url(api: apigateway.RestApi, options: Options) -> str:
+    """The address of the stage; the local one needs no name to be resolved."""
+    if options.target is Target.LOCAL:
+        return f"{options.aws_endpoint}/_aws/execute-api/{api.rest_api_id}/{STAGE_NAME}"
+    return f"https://{api.rest_api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}/{STAGE_NAME}"

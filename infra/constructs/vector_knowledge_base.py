@@ -1,0 +1,144 @@
+"""A knowledge base on Amazon S3 Vectors."""
+
+import hashlib
+from typing import Final
+
+from aws_cdk import Aws, Names, RemovalPolicy
+from aws_cdk import aws_bedrock as bedrock
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3vectors as s3vectors
+from constructs import Construct
+
+from infra.acknowledgements import acknowledge_all_objects
+from infra.constructs.knowledge_base import KnowledgeBase
+
+EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
+EMBEDDING_DIMENSION: Final = 1024
+EMBEDDING_TYPE: Final = "FLOAT32"
+DISTANCE_METRIC: Final = "cosine"
+
+NON_FILTERABLE_KEYS: Final = ("AMAZON_BEDROCK_TEXT", "AMAZON_BEDROCK_METADATA")
+"""Bedrock keeps a chunk's text under these; as filterable metadata it would overflow 2 KB and the chunk would fail."""
+
+VECTOR_ACTIONS: Final = (
+    "s3vectors:DeleteVectors",
+    "s3vectors:GetIndex",
+    "s3vectors:GetVectors",
+    "s3vectors:PutVectors",
+    "s3vectors:QueryVectors",
+)
+
+
+class VectorKnowledgeBase(Construct):
+    """A knowledge base whose vectors are in Amazon S3 Vectors: nothing is paid while nobody uses it.
+
+    Attributes:
+        knowledge_base: Its ids and rights.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket) -> None:
+        super().__init__(scope, construct_id)
+        self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{EMBEDDING_MODEL}"
+        index = self._vector_index()
+        role = self._service_role(documents, index)
+        knowledge_base = bedrock.CfnKnowledgeBase(
+            self,
+            "KnowledgeBase",
+            description="The documents of RAGStack",
+            knowledge_base_configuration=self._embedding(),
+            name=self._name(),
+            role_arn=role.role_arn,
+            storage_configuration=bedrock.CfnKnowledgeBase.StorageConfigurationProperty(
+                type="S3_VECTORS",
+                s3_vectors_configuration=bedrock.CfnKnowledgeBase.S3VectorsConfigurationProperty(
+                    index_arn=index.attr_index_arn
+                ),
+            ),
+        )
+        knowledge_base.node.add_dependency(role)
+        data_source = bedrock.CfnDataSource(
+            self,
+            "Documents",
+            # The vectors stay with their bucket, which outlives the stack.
+            data_deletion_policy="RETAIN",
+            data_source_configuration=bedrock.CfnDataSource.DataSourceConfigurationProperty(
+                type="S3",
+                s3_configuration=bedrock.CfnDataSource.S3DataSourceConfigurationProperty(
+                    bucket_arn=documents.bucket_arn
+                ),
+            ),
+            description="The documents bucket",
+            knowledge_base_id=knowledge_base.attr_knowledge_base_id,
+            name="documents",
+        )
+        self.knowledge_base = KnowledgeBase(knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id)
+
+    def _name(self) -> str:
+        """A name that changes whenever CloudFormation must replace the knowledge base: both exist for a while."""
+        fixed = (EMBEDDING_MODEL, EMBEDDING_DIMENSION, EMBEDDING_TYPE, DISTANCE_METRIC, NON_FILTERABLE_KEYS)
+        generation = hashlib.sha256(repr(fixed).encode()).hexdigest()[:8]
+        return f"{Names.unique_resource_name(self, max_length=80, separator='-')}-{generation}"
+
+    def _vector_index(self) -> s3vectors.CfnIndex:
+        bucket = s3vectors.CfnVectorBucket(
+            self,
+            "VectorBucket",
+            encryption_configuration=s3vectors.CfnVectorBucket.EncryptionConfigurationProperty(sse_type="AES256"),
+        )
+        index = s3vectors.CfnIndex(
+            self,
+            "VectorIndex",
+            data_type="float32",
+            dimension=EMBEDDING_DIMENSION,
+            distance_metric=DISTANCE_METRIC,
+            metadata_configuration=s3vectors.CfnIndex.MetadataConfigurationProperty(
+                non_filterable_metadata_keys=[*NON_FILTERABLE_KEYS]
+            ),
+            vector_bucket_arn=bucket.attr_vector_bucket_arn,
+        )
+        bucket.apply_removal_policy(RemovalPolicy.RETAIN)
+        index.apply_removal_policy(RemovalPolicy.RETAIN)
+        return index
+
+    def _embedding(self) -> bedrock.CfnKnowledgeBase.KnowledgeBaseConfigurationProperty:
+        model = bedrock.CfnKnowledgeBase.BedrockEmbeddingModelConfigurationProperty(
+            dimensions=EMBEDDING_DIMENSION, embedding_data_type=EMBEDDING_TYPE
+        )
+        return bedrock.CfnKnowledgeBase.KnowledgeBaseConfigurationProperty(
+            type="VECTOR",
+            vector_knowledge_base_configuration=bedrock.CfnKnowledgeBase.VectorKnowledgeBaseConfigurationProperty(
+                embedding_model_arn=self._model_arn,
+                embedding_model_configuration=bedrock.CfnKnowledgeBase.EmbeddingModelConfigurationProperty(
+                    bedrock_embedding_model_configuration=model
+                ),
+            ),
+        )
+
+    def _service_role(self, documents: s3.IBucket, index: s3vectors.CfnIndex) -> iam.Role:
+        """What Bedrock may do on the knowledge base's behalf. Source: Bedrock user guide, kb-permissions."""
+        knowledge_bases = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}:{Aws.ACCOUNT_ID}:knowledge-base/*"
+        role = iam.Role(
+            self,
+            "ServiceRole",
+            assumed_by=iam.ServicePrincipal(
+                "bedrock.amazonaws.com",
+                conditions={
+                    "ArnLike": {"aws:SourceArn": knowledge_bases},
+                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                },
+            ),
+            description="Reads the documents, embeds them and keeps their vectors",
+        )
+        own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
+        objects = documents.arn_for_objects("*")
+        statements = [
+            iam.PolicyStatement(actions=["bedrock:InvokeModel"], resources=[self._model_arn]),
+            iam.PolicyStatement(actions=["s3:GetObject"], conditions=own_account, resources=[objects]),
+            iam.PolicyStatement(actions=["s3:ListBucket"], conditions=own_account, resources=[documents.bucket_arn]),
+            iam.PolicyStatement(actions=[*VECTOR_ACTIONS], resources=[index.attr_index_arn]),
+        ]
+        for statement in statements:
+            role.add_to_policy(statement)
+        acknowledge_all_objects(role, documents, "Every document of the bucket belongs to the knowledge base")
+        return role

@@ -1,0 +1,257 @@
+"""Build the two layers that every function shares, without docker.
+
+``python -m infra.layers`` builds the layer of third-party packages from the wheels that ``requirements-layer.txt``
+pins: for AWS the ones of Lambda's interpreter and processor, for the local stack those of this machine, where
+functions run as local processes. The other layer is ``ragstack_common`` itself: a change to it does not upload the
+packages again.
+"""
+
+import argparse
+import compileall
+import hashlib
+import platform
+import py_compile
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from infra.target import Target
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+REQUIREMENTS: Final = ROOT / "requirements-layer.txt"
+SOURCE: Final = ROOT / "ragstack_common"
+BUILD: Final = ROOT / "build" / "layers"
+
+LAMBDA_PYTHON: Final = (3, 14)
+LAMBDA_PLATFORMS: Final = tuple(
+    f"{name}_aarch64" for name in ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
+)
+"""Lambda's Amazon Linux 2023 has glibc 2.34, so wheels for any older one run on it."""
+
+AWS_SERVICES: Final = frozenset(
+    {
+        "bedrock-agent",
+        "bedrock-agent-runtime",
+        "bedrock-runtime",
+        "cloudwatch",
+        "dynamodb",
+        "events",
+        "kms",
+        "lambda",
+        "s3",
+        "s3vectors",
+        "secretsmanager",
+        "sns",
+        "sqs",
+        "ssm",
+        "sts",
+    }
+)
+"""Services whose API descriptions stay in botocore; those of all others are most of its size and cold start."""
+
+MAX_UNZIPPED_MB: Final = 250
+"""Source: Lambda quotas, deployment package size, unzipped, all layers together."""
+
+RECIPE: Final = "1"
+"""Goes up when the way of building changes, so that layers are built again."""
+
+_EARLIEST_ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
+
+
+class LayerError(RuntimeError):
+    """A layer cannot be built; the message is one line that says why."""
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """Which wheels fit a target.
+
+    Attributes:
+        python: Version of the interpreter that will run the functions.
+        platforms: Platform tags, or none for the machine this runs on.
+    """
+
+    python: tuple[int, int]
+    platforms: tuple[str, ...]
+
+    @classmethod
+    def for_target(cls, target: Target) -> "Wheels":
+        """Lambda's interpreter and processor, or this one's."""
+        if target is Target.AWS:
+            return cls(LAMBDA_PYTHON, LAMBDA_PLATFORMS)
+        return cls(sys.version_info[:2], ())
+
+    @property
+    def pip_arguments(self) -> list[str]:
+        """What tells pip to fetch these wheels."""
+        if not self.platforms:
+            return []
+        version = ".".join(map(str, self.python))
+        chosen = ["--implementation", "cp", "--python-version", version]
+        return [*chosen, *(argument for name in self.platforms for argument in ("--platform", name))]
+
+    @property
+    def compiles_here(self) -> bool:
+        """Whether this interpreter's bytecode is the target's."""
+        return sys.version_info[:2] == self.python and platform.python_implementation() == "CPython"
+
+    def __str__(self) -> str:
+        return f"python{'.'.join(map(str, self.python))} {self.platforms[0] if self.platforms else platform.machine()}"
+
+
+def dependencies_layer(target: Target, *, build: Path = BUILD, requirements: Path = REQUIREMENTS) -> Path:
+    """The zip file of third-party packages for *target*, built when its inputs have changed.
+
+    Raises:
+        LayerError: The wheels cannot be had, or exceed what Lambda takes.
+    """
+    wheels = Wheels.for_target(target)
+    layer = build / f"{target}-{_fingerprint(wheels, requirements)}.zip"
+    if layer.is_file():
+        return layer
+    started = time.monotonic()
+    _say(f"Building the layer of third-party packages for {target} ({wheels}) ...")
+    build.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=build, prefix=f".{target}-") as temporary:
+        packages = Path(temporary, "python")
+        _install(wheels, requirements, packages)
+        _strip(packages)
+        if wheels.compiles_here:
+            _compile(packages)
+        unzipped_mb = _megabytes(packages)
+        if unzipped_mb > MAX_UNZIPPED_MB:
+            raise LayerError(f"the layer for {target} has {unzipped_mb:.0f} MB, Lambda takes {MAX_UNZIPPED_MB}")
+        zipped = Path(temporary, "layer.zip")
+        _zip(packages, zipped)
+        zipped.replace(layer)
+    for outdated in set(build.glob(f"{target}-*.zip")) - {layer}:
+        outdated.unlink(missing_ok=True)
+    _say(
+        f"Built {layer.name}: {unzipped_mb:.0f} MB unzipped,"
+        f" {layer.stat().st_size / 1e6:.0f} MB zipped, {time.monotonic() - started:.0f} s"
+    )
+    return layer
+
+
+def common_layer(*, build: Path = BUILD, source: Path = SOURCE) -> Path:
+    """The folder that holds ``python/ragstack_common``: a copy of the sources as they are now."""
+    sources = sorted(file for file in source.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    content = hashlib.sha256()
+    for file in sources:
+        content.update(f"{file.relative_to(source).as_posix()}\0".encode())
+        content.update(hashlib.sha256(file.read_bytes()).digest())
+    layer = build / f"common-{content.hexdigest()[:16]}"
+    if layer.is_dir():
+        return layer
+    build.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=build, prefix=".common-"))
+    for file in sources:
+        copy = temporary / "python" / source.name / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    temporary.chmod(0o755)
+    try:
+        temporary.rename(layer)
+    except OSError:
+        # Another synth was faster; what it made is the same.
+        shutil.rmtree(temporary)
+    return layer
+
+
+def unzipped_megabytes(layer: Path) -> float:
+    """The size of a layer's zip file once it is unpacked."""
+    with zipfile.ZipFile(layer) as archive:
+        return sum(entry.file_size for entry in archive.infolist()) / 1e6
+
+
+def _fingerprint(wheels: Wheels, requirements: Path) -> str:
+    here = "" if wheels.platforms else f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
+    inputs = (RECIPE, requirements.read_text(), wheels, here, wheels.compiles_here, sorted(AWS_SERVICES))
+    return hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]
+
+
+def _install(wheels: Wheels, requirements: Path, packages: Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary=:all:", "--no-compile", "--retries", "2", "--target", str(packages)]
+    command += [*wheels.pip_arguments, "--requirement", str(requirements)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own arguments
+    if finished.returncode:
+        errors = [line for line in finished.stderr.splitlines() if line.startswith("ERROR:")]
+        cause = errors[-1] if errors else (finished.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
+        raise LayerError(
+            f"the layer for {wheels} cannot be built: {cause.removeprefix('ERROR: ')}"
+            " (it needs the package index: connect, then run python -m infra.layers)"
+        )
+
+
+def _strip(packages: Path) -> None:
+    """Remove what no function reads at run time."""
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    for cache in packages.rglob("__pycache__"):
+        shutil.rmtree(cache)
+    for stub in packages.rglob("*.pyi"):
+        stub.unlink()
+    for description in packages.glob("botocore/data/*"):
+        if description.is_dir() and description.name not in AWS_SERVICES:
+            shutil.rmtree(description)
+
+
+def _compile(packages: Path) -> None:
+    """Put bytecode beside the sources: a layer is read-only, so each cold start would compile them again."""
+    compileall.compile_dir(
+        packages,
+        quiet=2,
+        stripdir=str(packages.parent),
+        prependdir="/opt",
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+
+
+def _zip(packages: Path, destination: Path) -> None:
+    """Zip *packages* so that equal contents give equal bytes."""
+    with zipfile.ZipFile(destination, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in _files(packages):
+            name = file.relative_to(packages.parent).as_posix()
+            entry = zipfile.ZipInfo(name, _EARLIEST_ZIP_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, file.read_bytes())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    yield from sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(file.stat().st_size for file in _files(folder)) / 1e6
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build the layers of one target or of all; 1 when one cannot be built."""
+    parser = argparse.ArgumentParser(prog="python -m infra.layers", description=main.__doc__)
+    parser.add_argument("--target", choices=[*Target, "all"], default="all", help="default: all")
+    chosen = parser.parse_args(arguments).target
+    try:
+        for target in Target if chosen == "all" else [Target(chosen)]:
+            _say(f"{dependencies_layer(target).relative_to(ROOT)} is ready")
+    except LayerError as error:
+        _say(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Stacks compose constructs, and own no resource."""

@@ -1,0 +1,28 @@
+"""The knowledge base."""
+
+from aws_cdk import Stack
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.constructs.knowledge_base import KnowledgeBase
+from infra.constructs.vector_knowledge_base import VectorKnowledgeBase
+from infra.options import Options
+
+
+class KnowledgeBaseStack(Stack):
+    """A knowledge base on S3 Vectors that reads the documents bucket.
+
+    Attributes:
+        knowledge_base: Its ids and rights.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket) -> None:
+        super().__init__(scope, construct_id, description="RAGStack: knowledge base on Amazon S3 Vectors")
+        self.knowledge_base = VectorKnowledgeBase(self, "Vectors", documents=documents).knowledge_base
+
+
+def choose_knowledge_base(scope: Construct, options: Options, documents: s3.IBucket) -> KnowledgeBase:
+    """The existing knowledge base that the deployer named, or a stack that creates one."""
+    if existing := options.existing_knowledge_base:
+        return KnowledgeBase(existing.knowledge_base_id, existing.data_source_id)
+    return KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents).knowledge_base

@@ -1,0 +1,28 @@
+"""Where the stacks go, and what the local target leaves out."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Target(StrEnum):
+    """Where the stacks are deployed."""
+
+    AWS = "aws"
+    LOCAL = "local"
+
+
+LEFT_OUT_LOCALLY: Final = (
+    "AWS::Bedrock::KnowledgeBase",
+    "AWS::Bedrock::DataSource",
+    "AWS::S3Vectors::VectorBucket",
+    "AWS::S3Vectors::Index",
+)
+"""What the local CloudFormation lacks: the local Bedrock creates its knowledge base itself, through its API."""
+
+CHANGED_LOCALLY: Final = (
+    "the documents bucket has a fixed name, so that the knowledge base can be created before it",
+    "the buckets go with their stack, because the local stack is thrown away",
+    "the functions reach the local Bedrock through AWS_ENDPOINT_URL_BEDROCK_AGENT and ..._AGENT_RUNTIME",
+    "the API needs no authentication unless the deployer asks for it",
+    "ApiUrl is a path on this machine",
+)

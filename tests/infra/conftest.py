@@ -1,0 +1,145 @@
+"""The stacks, synthesized once for each set of context values."""
+
+import importlib.util
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+EXISTING = {
+    "knowledge_base": "existing",
+    "knowledge_base_id": "ABCDEFGHIJ",
+    "data_source_id": "KLMNOPQRST",
+}
+LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:9999"}
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What a synth left behind."""
+
+    folder: Path
+
+    @property
+    def templates(self) -> dict[str, dict[str, Any]]:
+        files = sorted(self.folder.glob("*.template.json"))
+        return {file.name.removesuffix(".template.json"): json.loads(file.read_text()) for file in files}
+
+    @property
+    def violations(self) -> list[dict[str, Any]]:
+        report = json.loads((self.folder / "validation-report.json").read_text())
+        return [violation for plugin in report["pluginReports"] for violation in plugin["violations"]]
+
+    def resources(self, kind: str = "") -> dict[str, dict[str, Any]]:
+        """Every resource of a type, or of any, by logical id."""
+        return {
+            name: resource
+            for template in self.templates.values()
+            for name, resource in template["Resources"].items()
+            if kind in ("", resource["Type"])
+        }
+
+    def only(self, kind: str) -> dict[str, Any]:
+        """The properties of the one resource of a type."""
+        (resource,) = self.resources(kind).values()
+        properties: dict[str, Any] = resource["Properties"]
+        return properties
+
+    def statements(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every statement of every policy that a template holds, with the resource it stands in."""
+        for name, resource in self.resources().items():
+            for document in _policy_documents(resource["Properties"]):
+                for statement in document["Statement"]:
+                    yield name, statement
+
+    def environment(self, service: str) -> dict[str, str]:
+        """A function's environment, with a word in place of what only the deployment knows."""
+        for function in self.resources("AWS::Lambda::Function").values():
+            variables = function["Properties"]["Environment"]["Variables"]
+            if variables["POWERTOOLS_SERVICE_NAME"] == service:
+                return {name: value if isinstance(value, str) else "resolved" for name, value in variables.items()}
+        raise LookupError(service)
+
+
+def _policy_documents(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if "Statement" in value:
+            yield value
+        else:
+            for inner in value.values():
+                yield from _policy_documents(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _policy_documents(inner)
+
+
+@pytest.fixture(scope="session")
+def stand_in_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A layer that needs no package index."""
+    path = tmp_path_factory.mktemp("layer") / "dependencies.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("python/dependency.py", "")
+    return path
+
+
+@pytest.fixture(scope="session")
+def node(tools: Path) -> Iterator[None]:
+    """The node of this virtual environment, which the CDK starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+        yield
+
+
+@pytest.fixture(scope="session")
+def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, node: None) -> Callable[..., Assembly]:
+    """Synthesize in this process, as ``cdk synth --context ...`` would."""
+    from aws_cdk import App  # noqa: PLC0415  importing it starts node
+
+    specification = importlib.util.spec_from_file_location("cdk_app", ROOT / "app.py")
+    assert specification is not None
+    assert specification.loader is not None
+    cdk_app = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(cdk_app)
+    flags = json.loads((ROOT / "cdk.json").read_text())["context"]
+
+    @cache
+    def run(context: frozenset[tuple[str, str]]) -> Assembly:
+        folder = tmp_path_factory.mktemp("cdk.out")
+        values = {**flags, "dependencies_layer": str(stand_in_layer), **dict(context)}
+        cdk_app.build(App(context=values, outdir=str(folder))).synth()
+        return Assembly(folder)
+
+    return lambda **context: run(frozenset(context.items()))
+
+
+@pytest.fixture(scope="session")
+def aws(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks as they are deployed to AWS by default."""
+    return synthesize()
+
+
+@pytest.fixture(scope="session")
+def existing(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks around a knowledge base that exists."""
+    return synthesize(**EXISTING)
+
+
+@pytest.fixture(scope="session")
+def local(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks as they are deployed into the local stack."""
+    return synthesize(**LOCAL)
+
+
+@pytest.fixture(scope="session")
+def tools() -> Path:
+    """The folder of this interpreter's commands."""
+    return Path(sys.executable).parent

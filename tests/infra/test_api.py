@@ -1,0 +1,79 @@
+"""The HTTP interface."""
+
+import json
+from typing import Any
+
+
+def methods(assembly: Any) -> list[dict[str, Any]]:
+    return [method["Properties"] for method in assembly.resources("AWS::ApiGateway::Method").values()]
+
+
+def test_every_route_asks_who_calls(aws: Any) -> None:
+    assert [method["AuthorizationType"] for method in methods(aws)] == ["AWS_IAM"] * 3
+
+
+def test_every_route_asks_for_the_key_when_the_deployer_chose_keys(synthesize: Any) -> None:
+    assembly = synthesize(auth="api_key")
+
+    assert [method["ApiKeyRequired"] for method in methods(assembly)] == [True] * 3
+    assert assembly.resources("AWS::ApiGateway::UsagePlanKey")
+    assert "ApiKeyId" in assembly.templates["RagStackApi"]["Outputs"]
+
+
+def test_only_the_local_target_answers_anybody(local: Any) -> None:
+    assert [method["AuthorizationType"] for method in methods(local)] == ["NONE"] * 3
+
+
+def test_the_routes_are_those_of_the_design(aws: Any) -> None:
+    parts = {name: each["Properties"] for name, each in aws.resources("AWS::ApiGateway::Resource").items()}
+
+    def path(reference: dict[str, Any]) -> str:
+        resource = parts.get(reference.get("Ref", ""))
+        return "" if resource is None else f"{path(resource['ParentId'])}/{resource['PathPart']}"
+
+    routes = {(method["HttpMethod"], path(method["ResourceId"])) for method in methods(aws)}
+
+    assert routes == {("POST", "/api/retrieve"), ("GET", "/health"), ("GET", "/openapi.json")}
+
+
+def test_the_stage_is_throttled_logged_and_traced(aws: Any) -> None:
+    stage = aws.only("AWS::ApiGateway::Stage")
+
+    (settings,) = stage["MethodSettings"]
+
+    assert stage["StageName"] == "prod"
+    assert settings["ThrottlingRateLimit"] > 0
+    assert settings["ThrottlingBurstLimit"] >= settings["ThrottlingRateLimit"]
+    assert "requestId" in stage["AccessLogSetting"]["Format"]
+    assert stage["TracingEnabled"]
+
+
+def test_an_error_of_api_gateway_looks_like_every_other(aws: Any) -> None:
+    responses = [each["Properties"] for each in aws.resources("AWS::ApiGateway::GatewayResponse").values()]
+
+    bodies = [
+        json.loads(response["ResponseTemplates"]["application/json"].replace("$context.error.messageString", '"why"'))
+        for response in responses
+    ]
+
+    assert {response["ResponseType"] for response in responses} == {"DEFAULT_4XX", "DEFAULT_5XX"}
+    assert all(body["error"].keys() == {"code", "message", "details"} for body in bodies)
+
+
+def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existing: Any, local: Any) -> None:
+    for assembly in (aws, existing, local):
+        outputs = {
+            name
+            for template in assembly.templates.values()
+            for name in template.get("Outputs", {})
+            if not name.startswith("ExportsOutput")
+        }
+
+        assert outputs == {
+            "ApiUrl",
+            "DataSourceId",
+            "DeadLetterQueueUrl",
+            "DocumentsBucketName",
+            "IngestionQueueUrl",
+            "KnowledgeBaseId",
+        }

@@ -1,0 +1,88 @@
+"""The app as a whole: small, offline, and without findings."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import EXISTING, LOCAL, ROOT
+
+
+def test_app_py_builds_the_stacks_in_at_most_thirty_lines() -> None:
+    assert len((ROOT / "app.py").read_text().splitlines()) <= 30
+
+
+@pytest.mark.parametrize(
+    "context", [{}, {"auth": "api_key"}, EXISTING, LOCAL], ids=["aws", "keys", "existing", "local"]
+)
+def test_cdk_nag_finds_nothing_that_is_not_acknowledged(synthesize: Any, context: dict[str, str]) -> None:
+    assert synthesize(**context).violations == []
+
+
+def test_cfn_lint_finds_no_error(aws: Any, existing: Any, local: Any, tools: Path) -> None:
+    folders = [assembly.folder for assembly in (aws, existing, local)]
+    templates = [str(template) for folder in folders for template in folder.glob("*.template.json")]
+
+    finished = subprocess.run(
+        [tools / "cfn-lint", "--non-zero-exit-code", "error", *templates], capture_output=True, text=True, check=False
+    )
+
+    assert len(templates) == 10
+    assert finished.returncode == 0, finished.stdout
+
+
+def test_the_prefix_names_every_stack(synthesize: Any) -> None:
+    stacks = synthesize(prefix="Team-A").templates
+
+    assert set(stacks) == {"Team-AStorage", "Team-AKnowledgeBase", "Team-AIngestion", "Team-AApi"}
+
+
+def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in_layer: Path, tools: Path) -> None:
+    cdk = ROOT / "node_modules" / ".bin" / "cdk"
+    if not cdk.exists():
+        pytest.skip("the CDK command line is not installed (make setup does it)")
+    app = f"{sys.executable} app.py"
+
+    finished = subprocess.run(
+        [
+            cdk,
+            "synth",
+            "--quiet",
+            "--app",
+            app,
+            "--output",
+            tmp_path / "out",
+            "-c",
+            f"dependencies_layer={stand_in_layer}",
+        ],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env={"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)},
+        text=True,
+    )
+
+    assert finished.returncode == 0, finished.stderr
+    assert len(list((tmp_path / "out").glob("*.template.json"))) == 4
+
+
+def test_a_mistake_is_answered_in_one_line(tmp_path: Path, tools: Path) -> None:
+    finished = subprocess.run(
+        [sys.executable, "app.py"],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "CDK_OUTDIR": str(tmp_path / "out"),
+            "CDK_CONTEXT_JSON": '{"auth": "none"}',
+        },
+        text=True,
+    )
+
+    assert finished.returncode == 1
+    assert finished.stderr.splitlines() == ["auth=none is for target=local only: choose auth=iam or auth=api_key"]

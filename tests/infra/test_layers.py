@@ -1,0 +1,136 @@
+"""The layers: built once, from wheels that Lambda can load, small."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from infra import layers
+from infra.layers import AWS_SERVICES, BUILD, REQUIREMENTS, LayerError, Wheels, common_layer, dependencies_layer
+from infra.target import Target
+
+from .conftest import ROOT
+
+
+def built(target: Target) -> Path:
+    fingerprint = layers._fingerprint(Wheels.for_target(target), REQUIREMENTS)
+    layer = BUILD / f"{target}-{fingerprint}.zip"
+    if not layer.is_file():
+        pytest.skip(f"the layer for {target} has not been built (python -m infra.layers does it)")
+    return layer
+
+
+@pytest.mark.parametrize("target", Target)
+def test_the_layer_fits_into_lambda(target: Target) -> None:
+    assert layers.unzipped_megabytes(built(target)) < 60 < layers.MAX_UNZIPPED_MB
+
+
+def test_the_layer_for_aws_has_lambdas_interpreter_and_processor() -> None:
+    names = zipfile.ZipFile(built(Target.AWS)).namelist()
+
+    libraries = [name for name in names if name.endswith(".so")]
+
+    assert libraries
+    assert all(name.endswith("cpython-314-aarch64-linux-gnu.so") for name in libraries)
+    assert all(name.startswith("python/") for name in names)
+
+
+@pytest.mark.parametrize("target", Target)
+def test_the_layer_holds_every_pinned_package(target: Target) -> None:
+    names = zipfile.ZipFile(built(target)).namelist()
+    pinned = re.findall(r"^([\w.-]+)==([\w.]+)", REQUIREMENTS.read_text(), flags=re.MULTILINE)
+
+    packages = {name.split("/")[1].removesuffix(".dist-info").lower() for name in names if ".dist-info/" in name}
+
+    assert packages == {f"{name.replace('-', '_')}-{version}".lower() for name, version in pinned}
+
+
+def test_the_local_layer_makes_a_client_of_every_service_it_keeps(tmp_path: Path) -> None:
+    with zipfile.ZipFile(built(Target.LOCAL)) as archive:
+        archive.extractall(tmp_path)
+    script = f"""
+import boto3, aws_lambda_powertools.event_handler.openapi.models, pydantic
+assert boto3.__file__.startswith({str(tmp_path)!r}), boto3.__file__
+for service in {sorted(AWS_SERVICES)}:
+    boto3.client(service, region_name="us-east-1")
+"""
+
+    finished = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        capture_output=True,
+        check=False,
+        env={"PYTHONPATH": str(tmp_path / "python")},
+        text=True,
+    )
+
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_the_layer_keeps_every_service_that_the_product_calls() -> None:
+    sources = [*(ROOT / "ragstack_common").rglob("*.py"), *(ROOT / "lambdas").rglob("*.py")]
+
+    called = {
+        service for source in sources for service in re.findall(r"client\(\s*\"([a-z0-9-]+)\"", source.read_text())
+    }
+
+    assert called <= AWS_SERVICES
+
+
+def test_a_layer_is_built_again_only_when_its_inputs_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("six==1.17.0\n")
+    fingerprint = layers._fingerprint(Wheels.for_target(Target.AWS), requirements)
+    layer = tmp_path / f"aws-{fingerprint}.zip"
+    layer.write_bytes(b"built before")
+
+    again = dependencies_layer(Target.AWS, build=tmp_path, requirements=requirements)
+    requirements.write_text("six==1.16.0\n")
+
+    assert again.read_bytes() == b"built before"
+    assert capsys.readouterr().err == ""
+    assert layers._fingerprint(Wheels.for_target(Target.AWS), requirements) != fingerprint
+
+
+def test_without_the_package_index_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+
+    with pytest.raises(LayerError) as refused:
+        dependencies_layer(Target.AWS, build=tmp_path, requirements=REQUIREMENTS)
+
+    message = str(refused.value)
+    assert "No matching distribution found" in message
+    assert "connect, then run python -m infra.layers" in message
+    assert "\n" not in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_packages_give_an_equal_zip_file(tmp_path: Path) -> None:
+    packages = tmp_path / "python"
+    packages.mkdir()
+    (packages / "b.py").write_text("2")
+    (packages / "a.py").write_text("1")
+
+    layers._zip(packages, tmp_path / "first.zip")
+    (packages / "a.py").touch()
+    layers._zip(packages, tmp_path / "second.zip")
+
+    assert (tmp_path / "first.zip").read_bytes() == (tmp_path / "second.zip").read_bytes()
+
+
+def test_a_change_of_the_sources_gives_another_layer(tmp_path: Path) -> None:
+    source = tmp_path / "ragstack_common"
+    (source / "__pycache__").mkdir(parents=True)
+    (source / "__pycache__" / "models.pyc").write_bytes(b"")
+    (source / "models.py").write_text("ONE = 1")
+    before = common_layer(build=tmp_path / "build", source=source)
+
+    unchanged = common_layer(build=tmp_path / "build", source=source)
+    (source / "models.py").write_text("ONE = 2")
+    after = common_layer(build=tmp_path / "build", source=source)
+
+    assert unchanged == before != after
+    assert [file.name for file in (after / "python" / "ragstack_common").iterdir()] == ["models.py"]
+    assert (after / "python" / "ragstack_common" / "models.py").read_text() == "ONE = 2"

@@ -1,0 +1,60 @@
+"""What a deployer may write after --context, and what is said about the rest."""
+
+import pytest
+
+from infra.options import Auth, OptionError, Options
+from infra.target import Target
+
+from .conftest import EXISTING, LOCAL
+
+
+def test_nothing_chosen_means_aws_with_iam_and_a_new_knowledge_base() -> None:
+    options = Options.from_context({"@aws-cdk/core:checkSecretUsage": True, "aws:cdk:bundling-stacks": ["**"]})
+
+    assert options == Options()
+    assert (options.target, options.auth, options.existing_knowledge_base) == (Target.AWS, Auth.IAM, None)
+
+
+def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
+    assert Options.from_context(LOCAL).auth is Auth.NONE
+    assert Options.from_context({**LOCAL, "auth": "iam"}).auth is Auth.IAM
+
+
+@pytest.mark.parametrize(
+    ("context", "says"),
+    [
+        ({"target": "azure"}, "target=azure is unknown: choose aws or local"),
+        ({"auth": "none"}, "auth=none is for target=local only: choose auth=iam or auth=api_key"),
+        ({"auth": "cognito"}, "auth=cognito is unknown: choose iam or api_key or none"),
+        ({"knowledge_base": "existing"}, "knowledge_base=existing needs knowledge_base_id"),
+        ({**EXISTING, "data_source_id": ""}, "knowledge_base=existing needs data_source_id"),
+        ({**EXISTING, "knowledge_base_id": "KB123"}, "knowledge_base_id=KB123 is unusable: an id has ten"),
+        ({"knowledge_base_id": "ABCDEFGHIJ"}, "knowledge_base_id is given without knowledge_base=existing"),
+        ({"knowledge_base": "opensearch"}, "knowledge_base=opensearch is unknown: choose s3_vectors or existing"),
+        ({"target": "local"}, "target=local needs knowledge_base=existing"),
+        ({"bedrock_endpoint": "http://localhost:1"}, "bedrock_endpoint is for target=local only"),
+        ({**LOCAL, "bedrock_endpoint": "localhost:1"}, "bedrock_endpoint=localhost:1 is unusable: write it as http"),
+        ({"prefix": "1st"}, "prefix=1st is unusable"),
+        ({"retrieval_timeout_seconds": "0"}, "retrieval_timeout_seconds=0 is unusable: write a number from 0.1 to 24"),
+        ({"retrieval_timeout_seconds": "nan"}, "retrieval_timeout_seconds=nan is unusable"),
+        ({"multislice_max_slices": "1.5"}, "multislice_max_slices=1.5 is unusable: write a whole number"),
+        ({"multislice_enabled": "maybe"}, "multislice_enabled=maybe is unusable: choose true or false"),
+        ({"search_type": "HYBRID"}, "search_type=HYBRID is not available on S3 Vectors"),
+        ({**EXISTING, "search_type": "KEYWORD"}, "search_type=KEYWORD is unusable: choose HYBRID or SEMANTIC"),
+        ({"ingestion_max_receives": "0"}, "ingestion_max_receives=0 is unusable"),
+        ({"dependencies_layer": "/nowhere.zip"}, "dependencies_layer=/nowhere.zip is unusable: there is no such file"),
+        ({"knowlege_base": "existing"}, "context value 'knowlege_base' is unknown: choose from auth,"),
+    ],
+)
+def test_an_unusable_value_is_refused_in_one_line_that_says_what_to_write(context: dict[str, str], says: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        Options.from_context(context)
+
+    assert str(refused.value).startswith(says)
+    assert "\n" not in str(refused.value)
+
+
+def test_numbers_and_booleans_may_come_from_cdk_json() -> None:
+    options = Options.from_context({"retrieval_timeout_seconds": 3, "multislice_enabled": False})
+
+    assert options.query_variables == {"RETRIEVAL_TIMEOUT_SECONDS": "3", "MULTISLICE_ENABLED": "false"}

@@ -1,0 +1,63 @@
+"""How the local target differs from AWS: in what the list says, and in nothing else."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from infra.target import CHANGED_LOCALLY, LEFT_OUT_LOCALLY
+
+from .conftest import EXISTING, LOCAL
+
+SERVICE_ROLE = {"AWS::IAM::Role", "AWS::IAM::Policy"}
+
+
+def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted(left.keys() | right.keys()):
+            yield from differences(left.get(key), right.get(key), f"{path}/{key}")
+    elif left != right:
+        yield path
+
+
+def test_the_local_target_leaves_out_the_knowledge_base_stack_and_nothing_else(aws: Any, local: Any) -> None:
+    left_out = aws.templates.keys() - local.templates.keys()
+
+    kinds = {resource["Type"] for name in left_out for resource in aws.templates[name]["Resources"].values()}
+
+    assert left_out == {"RagStackKnowledgeBase"}
+    assert kinds == {*LEFT_OUT_LOCALLY} | SERVICE_ROLE
+    assert {each["Type"] for each in local.resources().values()} == {
+        each["Type"] for each in aws.resources().values()
+    } - {*LEFT_OUT_LOCALLY}
+
+
+def test_what_the_local_target_changes_is_on_the_list(synthesize: Any) -> None:
+    on_aws = synthesize(**EXISTING)
+    here = synthesize(**LOCAL, auth="iam")
+    buckets = on_aws.resources("AWS::S3::Bucket")
+    functions = on_aws.resources("AWS::Lambda::Function")
+
+    changed = set(differences(on_aws.templates, here.templates))
+
+    (documents,) = [name for name in buckets if name.startswith("DocumentsBucket")]
+    expected = {
+        "RagStackApi/Outputs/ApiUrl/Value",
+        f"{documents}/Properties/BucketName",
+        *(f"{bucket}/{policy}" for bucket in buckets for policy in ("DeletionPolicy", "UpdateReplacePolicy")),
+        *(
+            f"{function}/Properties/Environment/Variables/AWS_ENDPOINT_URL_{service}"
+            for function in functions
+            for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME")
+        ),
+    }
+    assert {re.sub(r"^/\w+/Resources/|^/|(?<=ApiUrl/Value)/.*", "", path) for path in changed} == expected
+    # Authentication, which this compares as it was chosen, is the fifth.
+    assert len(CHANGED_LOCALLY) == 5
+
+
+def test_the_functions_reach_the_local_bedrock(local: Any) -> None:
+    for service in ("query", "ingestion"):
+        environment = local.environment(service)
+
+        assert environment["AWS_ENDPOINT_URL_BEDROCK_AGENT"] == "http://127.0.0.1:9999"
+        assert environment["AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME"] == "http://127.0.0.1:9999"
