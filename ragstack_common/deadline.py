@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Semaphore, Thread
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -25,36 +26,71 @@ class Finished(Generic[T]):
 def call_together(calls: Sequence[Callable[[], T]], timeout_seconds: float) -> list[Finished[T]]:
     """Run the calls in parallel and come back when all have ended or the deadline has come.
 
-    A call that outlives the deadline is abandoned: it ends in its own time, in its thread, and nobody waits for it.
-    The threads outlive the call, so that a search does not pay for starting them.
+    A call that outlives the deadline is abandoned: it ends in its own time, in its thread, and nobody waits for it,
+    not even the end of the process. One that no thread was free for until then is not made at all.
 
     Returns:
         One entry for each call, in the order of the calls.
     """
     start = time.perf_counter()
-    futures = [_threads().submit(_timed, call, start) for call in calls]
-    wait(futures, timeout=timeout_seconds)
-    return [_finished(future, start) for future in futures]
+    endings: SimpleQueue[tuple[int, Finished[T]]] = SimpleQueue()
+    too_late = Event()
+    for number, call in enumerate(calls):
+        _threads().run(partial(_timed, call, number, start, endings, too_late))
+    finished: dict[int, Finished[T]] = {}
+    try:
+        while len(finished) < len(calls):
+            number, end = endings.get(timeout=max(0.0, start + timeout_seconds - time.perf_counter()))
+            finished[number] = end
+    except Empty:
+        too_late.set()
+    return [finished.get(number) or Finished(_milliseconds_since(start)) for number in range(len(calls))]
+
+
+class _Threads:
+    """Threads that outlive their calls, so that a search does not pay for starting them.
+
+    Unlike those of the standard library's executors, they do not hold up the end of the process.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._idle = Semaphore(0)
+        self._starting = Lock()
+        self._started = 0
+
+    def run(self, call: Callable[[], None]) -> None:
+        """Have the call made by a thread that is free, by a new one, or by the first that becomes free."""
+        self._calls.put(call)
+        if self._idle.acquire(blocking=False):
+            return
+        with self._starting:
+            if self._started < THREADS:
+                self._started += 1
+                Thread(target=self._work, name=f"ragstack-slice-{self._started}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._calls.get()()
+            self._idle.release()
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="ragstack-slice")
+def _threads() -> _Threads:
+    return _Threads()
 
 
-def _timed(call: Callable[[], T], start: float) -> Finished[T]:
+def _timed(
+    call: Callable[[], T], number: int, start: float, endings: "SimpleQueue[tuple[int, Finished[T]]]", too_late: Event
+) -> None:
+    if too_late.is_set():
+        return
     try:
         value = call()
     except Exception as error:  # noqa: BLE001 - it is reported to the caller, who knows which errors are whose
-        return Finished(_milliseconds_since(start), error=error)
-    return Finished(_milliseconds_since(start), value=value)
-
-
-def _finished(future: "Future[Finished[T]]", start: float) -> Finished[T]:
-    # A call that no thread was free for is taken back, so that it does not run later for nobody.
-    if future.cancel() or not future.done():
-        return Finished(_milliseconds_since(start))
-    return future.result()
+        endings.put((number, Finished(_milliseconds_since(start), error=error)))
+    else:
+        endings.put((number, Finished(_milliseconds_since(start), value=value)))
 
 
 def _milliseconds_since(start: float) -> float:

@@ -1,6 +1,7 @@
 """Documents as the caller names them and as bedrock-agent takes them."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, Self
 
 from ragstack_common.errors import InvalidDocumentError
@@ -10,25 +11,27 @@ SIDECAR_SUFFIX: Final = ".metadata.json"
 
 
 class DocumentStatus(str):
-    """A document's status, a plain string such as INDEXED, that also knows its reason.
+    """A document's status, a plain string such as INDEXED, that also knows its reason and when it was reached.
 
     Source: bedrock-agent, shape DocumentStatus; UNKNOWN is RAGStack's own, for a question that got no answer.
     """
 
-    __slots__ = ("reason",)
+    __slots__ = ("reason", "updated_at")
 
     reason: str | None
+    updated_at: datetime | None
 
-    def __new__(cls, status: str, reason: str | None = None) -> Self:
-        """Make a status with the service's reason for it."""
+    def __new__(cls, status: str, reason: str | None = None, updated_at: datetime | None = None) -> Self:
+        """Make a status with the service's reason for it and its time."""
         made = super().__new__(cls, status)
         made.reason = reason
+        made.updated_at = updated_at
         return made
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> Self:
         """Read an entry of ``documentDetails``."""
-        return cls(detail["status"], detail.get("statusReason"))
+        return cls(detail["status"], detail.get("statusReason"), detail.get("updatedAt"))
 
 
 def s3_uri(bucket: str, key: str) -> str:

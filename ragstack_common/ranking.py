@@ -2,8 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from ragstack_common.models import DeduplicateBy, Result
@@ -34,8 +35,9 @@ def merge(slices: Iterable[SliceHits], deduplicate_by: DeduplicateBy = "document
     first.
     """
     best: dict[str, Result] = {}
-    for result in sorted((_result(hit, part) for part in slices for hit in part.hits), key=_order):
-        kept = best.setdefault(_identity(result, deduplicate_by), result)["ranking"]["slices"]
+    results = [_result(hit, part) for part in slices for hit in part.hits]
+    for identity, result in _ranked(results, deduplicate_by):
+        kept = best.setdefault(identity, result)["ranking"]["slices"]
         kept += [name for name in result["ranking"]["slices"] if name not in kept]
     return list(best.values())
 
@@ -43,8 +45,8 @@ def merge(slices: Iterable[SliceHits], deduplicate_by: DeduplicateBy = "document
 def deduplicate(results: Iterable[Result]) -> list[Result]:
     """Keep the best-scored result of each document, best first. The results themselves are left as they are."""
     best: dict[str, Result] = {}
-    for result in sorted(results, key=_order):
-        best.setdefault(_identity(result, "document"), result)
+    for identity, result in _ranked(results, "document"):
+        best.setdefault(identity, result)
     return list(best.values())
 
 
@@ -69,7 +71,7 @@ def _result(hit: dict[str, Any], part: SliceHits) -> Result:
         "content": _text(content),
         "location": hit.get("location") or {},
         "metadata": hit.get("metadata") or {},
-        "content_type": content.get("type", "TEXT"),
+        "content_type": content.get("type") or "TEXT",
         "ranking": {"base_score": base_score, "boost": part.boost, "slices": [part.name]},
     }
     if result["content_type"] != "TEXT":
@@ -83,8 +85,18 @@ def _text(content: dict[str, Any]) -> str:
     return content.get("text") or audio.get("transcription") or video.get("summary") or ""
 
 
-def _identity(result: Result, deduplicate_by: DeduplicateBy) -> str:
-    uri = uri_of(result)
+def _ranked(results: Iterable[Result], deduplicate_by: DeduplicateBy) -> list[tuple[str, Result]]:
+    """Order the results, each behind the name that its duplicates share."""
+    keyed = [(_order(result, uri), _identity(result, uri, deduplicate_by), result) for result, uri in _with_uri(results)]
+    keyed.sort(key=itemgetter(0))
+    return [(identity, result) for _, identity, result in keyed]
+
+
+def _with_uri(results: Iterable[Result]) -> Iterator[tuple[Result, str | None]]:
+    return ((result, uri_of(result)) for result in results)
+
+
+def _identity(result: Result, uri: str | None, deduplicate_by: DeduplicateBy) -> str:
     if uri is not None and deduplicate_by == "document":
         return f"uri {uri}"
     chunk = (result.get("metadata") or {}).get(CHUNK_ID_KEY)
@@ -96,9 +108,9 @@ def _digest(result: Result) -> str:
     return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _order(result: Result) -> tuple[float, float, str, str, str]:
+def _order(result: Result, uri: str | None) -> tuple[float, float, str, str, str]:
     score = result.get("score")
     descending = math.inf if score is None else -float(score)
     base = (result.get("ranking") or {}).get("base_score", score)
     chunk = (result.get("metadata") or {}).get(CHUNK_ID_KEY)
-    return descending, -float(base or 0.0), uri_of(result) or "", str(chunk or ""), str(result.get("content"))
+    return descending, -float(base or 0.0), uri or "", str(chunk or ""), str(result.get("content"))

@@ -1,0 +1,150 @@
+"""Where a stack is: the running local one, or one deployed to AWS."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+
+from ragstack_local.stack.errors import StackError
+
+LOCAL_REGION: Final = "us-east-1"
+DEFAULT_PREFIX: Final = "RagStack"
+OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
+TRANSFER_THREADS: Final = 16
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A deployed stack.
+
+    Attributes:
+        api_url: The base of every route, without a slash at the end.
+        bucket: The documents bucket.
+        knowledge_base_id: Ten alphanumeric characters.
+        data_source_id: Ten alphanumeric characters.
+        queue_url: The queue of S3 events.
+        dead_letter_queue_url: The queue of what could not be ingested.
+        aws_endpoint: MiniStack's URL; None on AWS.
+        bedrock_endpoint: The local Bedrock's URL; None on AWS.
+        process_id: The process that keeps the local stack up; None on AWS.
+    """
+
+    api_url: str
+    bucket: str
+    knowledge_base_id: str
+    data_source_id: str
+    queue_url: str
+    dead_letter_queue_url: str
+    aws_endpoint: str | None = None
+    bedrock_endpoint: str | None = None
+    process_id: int | None = None
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, Mapping[str, str]], prefix: str, **local: Any) -> "Connection":
+        """Read what `cdk deploy` printed, by stack.
+
+        Raises:
+            StackError: An output is missing.
+        """
+        merged = {name: value for part in OUTPUT_STACKS for name, value in outputs.get(prefix + part, {}).items()}
+        try:
+            return cls(
+                api_url=merged["ApiUrl"].rstrip("/"),
+                bucket=merged["DocumentsBucketName"],
+                knowledge_base_id=merged["KnowledgeBaseId"],
+                data_source_id=merged["DataSourceId"],
+                queue_url=merged["IngestionQueueUrl"],
+                dead_letter_queue_url=merged["DeadLetterQueueUrl"],
+                **local,
+            )
+        except KeyError as error:
+            raise StackError(f"The stacks {prefix}* have no output {error}: deploy them again") from None
+
+    @classmethod
+    def of_running_stack(cls, file: Path) -> "Connection":
+        """Read where the running local stack is.
+
+        Raises:
+            StackError: None is running.
+        """
+        try:
+            connection = cls(**json.loads(file.read_text()))
+            os.kill(connection.process_id or -1, 0)
+        except (OSError, ValueError, TypeError):
+            raise StackError(
+                "No local stack is running: start one with `ragstack up`, or name one with --aws"
+            ) from None
+        return connection
+
+    @classmethod
+    def of_deployed_stack(cls, prefix: str = DEFAULT_PREFIX) -> "Connection":
+        """Ask CloudFormation, in the account and region of the AWS settings, where the deployed stack is.
+
+        Raises:
+            StackError: A stack is missing.
+            ClientError: CloudFormation refused.
+        """
+        cloudformation = boto3.client("cloudformation")
+        outputs = {}
+        for part in OUTPUT_STACKS:
+            try:
+                (stack,) = cloudformation.describe_stacks(StackName=prefix + part)["Stacks"]
+            except cloudformation.exceptions.ClientError as error:
+                if "does not exist" in str(error):
+                    raise StackError(
+                        f"There is no stack {prefix}{part} in this account and region: deploy it"
+                    ) from None
+                raise
+            outputs[prefix + part] = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])}
+        return cls.from_outputs(outputs, prefix)
+
+    def save(self, file: Path) -> None:
+        """Write where the stack is, for :meth:`of_running_stack`."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(asdict(self), indent=2))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the stack runs on this machine."""
+        return self.aws_endpoint is not None
+
+    def client(self, service: str) -> Any:
+        """Make an unmodified boto3 client of S3, SQS or bedrock-agent for this stack."""
+        config = Config(max_pool_connections=TRANSFER_THREADS, retries={"mode": "standard"})
+        if not self.is_local:
+            return boto3.client(service, config=config)  # type: ignore[call-overload]
+        endpoint = self.bedrock_endpoint if service.startswith("bedrock") else self.aws_endpoint
+        return local_session().client(service, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+
+    @property
+    def api_host(self) -> str:
+        """The API's host name."""
+        return urlsplit(self.api_url).hostname or ""
+
+
+def local_session() -> boto3.Session:
+    """Make a session that knows the local stack's credentials and nothing of the user's."""
+    os.environ.pop("AWS_PROFILE", None)
+    return boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106
+
+
+def local_environment(aws_endpoint: str, **more: str) -> dict[str, str]:
+    """Make the environment of a local process: none of the user's AWS settings, all calls to the local stack."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return inherited | {
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+        "AWS_REGION": LOCAL_REGION,
+        "AWS_DEFAULT_REGION": LOCAL_REGION,
+        "AWS_ENDPOINT_URL": aws_endpoint,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        **more,
+    }

@@ -1,0 +1,85 @@
+"""Searches through the HTTP interface, as any program would."""
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import boto3
+import urllib3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+
+from ragstack_common.errors import RagStackError
+from ragstack_local.connection import Connection
+
+TIMEOUT_SECONDS: Final = 30.0
+"""API Gateway answers within 29."""
+
+
+class ApiError(RagStackError):
+    """The API answered with an error, or not at all."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """How requests are sent.
+
+    Attributes:
+        api_url: Without a slash at the end.
+        api_key: Sent where the API asks for one.
+        sign: Whether requests carry a signature of the AWS credentials.
+    """
+
+    api_url: str
+    api_key: str | None = None
+    sign: bool = False
+
+    @classmethod
+    def of(cls, connection: Connection, api_key: str | None = None) -> "Caller":
+        """Call a stack's API: openly on this machine, by key where there is one, else signed."""
+        return cls(connection.api_url, api_key, sign=not connection.is_local and not api_key)
+
+    def retrieve(self, body: dict[str, Any]) -> dict[str, Any]:
+        """POST /api/retrieve.
+
+        Raises:
+            ApiError: The API refused or could not be reached; the message says why in one line.
+        """
+        url = self.api_url + "/api/retrieve"
+        payload = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        if self.api_key:
+            headers["x-api-key"] = self.api_key
+        if self.sign:
+            headers = _signed(url, payload, headers)
+        try:
+            response = urllib3.request(
+                "POST", url, body=payload, headers=headers, timeout=TIMEOUT_SECONDS, retries=False
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiError(f"{url} cannot be reached: {error}; is the stack up? See `ragstack status`") from error
+        return _answer(response)
+
+
+def _answer(response: urllib3.BaseHTTPResponse) -> dict[str, Any]:
+    try:
+        answer = json.loads(response.data)
+    except ValueError:
+        answer = response.data.decode(errors="replace")
+    if response.status == HTTPStatus.OK and isinstance(answer, dict):
+        return answer
+    if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
+        raise ApiError(f"{answer['error']['code']}: {answer['error']['message']}")
+    text = answer.get("message", answer) if isinstance(answer, dict) else answer
+    raise ApiError(f"The API answered {response.status}: {text!s:.300}")
+
+
+def _signed(url: str, payload: bytes, headers: dict[str, str]) -> dict[str, str]:
+    session = boto3.Session()
+    credentials = session.get_credentials()
+    if credentials is None or session.region_name is None:
+        raise ApiError("The API takes signed requests: configure the AWS credentials and the region")
+    request = AWSRequest("POST", url, data=payload, headers=headers)
+    SigV4Auth(credentials, "execute-api", session.region_name).add_auth(request)
+    return dict(request.headers)

@@ -1,0 +1,132 @@
+"""Starts the local stack and ends it."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import urllib3
+
+from ragstack_local.connection import Connection, local_environment
+from ragstack_local.stack.deployment import deploy
+from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
+from ragstack_local.stack.processes import LOCAL, Child, require_free_port
+from ragstack_local.stack.project import Project
+
+DEFAULT_PORT: Final = 4566
+DEFAULT_BEDROCK_PORT: Final = 4567
+START_SECONDS: Final = 60.0
+
+Step = Callable[[str], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class StackOptions:
+    """What the local stack can be told.
+
+    Attributes:
+        data: Folder of objects, index and logs; what it holds survives a restart.
+        port: MiniStack's port: S3, SQS, Lambda, API Gateway.
+        bedrock_port: The local Bedrock's port.
+        embedding: What texts are embedded with.
+    """
+
+    data: Path
+    port: int = DEFAULT_PORT
+    bedrock_port: int = DEFAULT_BEDROCK_PORT
+    embedding: str = "hashed"
+
+
+@contextmanager
+def local_stack(project: Project, options: StackOptions, step: Step = lambda _: nullcontext()) -> Iterator[Connection]:
+    """Run the local stack for as long as the context lasts.
+
+    Args:
+        project: The checkout whose CDK app is deployed.
+        options: Ports and folders.
+        step: Wraps each step that takes time, given its name; for progress.
+
+    Raises:
+        StackError: A port is taken, something is not installed, or a part did not start.
+    """
+    with ExitStack() as cleanup:
+        _turn_sigterm_into_interrupt(cleanup)
+        _require_nothing_runs(project, options)
+        aws_endpoint = f"http://{LOCAL}:{options.port}"
+        bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
+        with step("Starting MiniStack and the local Bedrock"):
+            ministack = _start_ministack(project, options)
+            cleanup.callback(ministack.stop)
+            bedrock = _start_bedrock(options, aws_endpoint)
+            cleanup.callback(bedrock.stop)
+            bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
+            ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
+        with step("Creating the knowledge base"):
+            knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint)
+        with step("Deploying the CDK app"):
+            connection = deploy(
+                project,
+                data=options.data,
+                aws_endpoint=aws_endpoint,
+                bedrock_endpoint=bedrock_endpoint,
+                knowledge_base=knowledge_base,
+            )
+        connection.save(project.running)
+        cleanup.callback(project.running.unlink, missing_ok=True)
+        yield connection
+
+
+def _turn_sigterm_into_interrupt(cleanup: ExitStack) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    cleanup.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupt))
+
+
+def _require_nothing_runs(project: Project, options: StackOptions) -> None:
+    try:
+        running = Connection.of_running_stack(project.running)
+    except StackError:
+        require_free_port(options.port, "MiniStack", "--port")
+        require_free_port(options.bedrock_port, "the local Bedrock", "--bedrock-port")
+    else:
+        raise StackError(f"A local stack is running already (process {running.process_id}): `ragstack down` ends it")
+
+
+def _start_ministack(project: Project, options: StackOptions) -> Child:
+    temporary = options.data / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    env = local_environment(
+        f"http://{LOCAL}:{options.port}",
+        GATEWAY_PORT=str(options.port),
+        BIND_HOST=LOCAL,
+        MINISTACK_HOST=LOCAL,
+        PERSIST_STATE="1",
+        S3_PERSIST="1",
+        S3_DATA_DIR=str(options.data / "s3"),
+        STATE_DIR=str(options.data / "state"),
+        TMPDIR=str(temporary),
+        LOG_LEVEL="WARNING",
+    )
+    return Child.start("MiniStack", [project.ministack], env, options.data / "logs" / "ministack.log")
+
+
+def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
+    command: list[str | Path] = [sys.executable, "-m", "ragstack_local.bedrock"]
+    command += ["--port", str(options.bedrock_port), "--data-dir", options.data / "bedrock"]
+    command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
+    return Child.start(
+        "The local Bedrock", command, local_environment(aws_endpoint), options.data / "logs" / "bedrock.log"
+    )
+
+
+def _answers(url: str) -> bool:
+    try:
+        return urllib3.request("GET", url, timeout=1.0, retries=False).status == HTTPStatus.OK
+    except urllib3.exceptions.HTTPError:
+        return False

@@ -1,0 +1,103 @@
+"""Child processes that end when we do, and the ports they listen on."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ragstack_local.stack.errors import StackError
+
+LOCAL: Final = "127.0.0.1"
+STOP_SECONDS: Final = 8.0
+POLL_SECONDS: Final = 0.05
+LOG_LINES: Final = 15
+
+
+def require_free_port(port: int, purpose: str, option: str) -> None:
+    """Check that nothing listens on a port.
+
+    Raises:
+        StackError: Something does; the message names the option that chooses another port.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOCAL, port))
+        except OSError:
+            raise StackError(
+                f"Port {port} ({purpose}) is in use: stop what listens there, or choose another with {option}"
+            ) from None
+
+
+@dataclass
+class Child:
+    """A process, with all that it starts, in a group of its own.
+
+    Attributes:
+        name: For messages.
+        log: The file that takes its output.
+        process: The running process.
+    """
+
+    name: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(cls, name: str, command: Sequence[str | Path], env: Mapping[str, str], log: Path) -> "Child":
+        """Start a process whose output goes to a log file.
+
+        A group of its own keeps Ctrl-C from reaching it before we have put things in order.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            process = subprocess.Popen(  # noqa: S603 - the commands are ours
+                [str(part) for part in command],
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return cls(name, log, process)
+
+    def wait_until(self, ready: Callable[[], bool], timeout_seconds: float) -> None:
+        """Wait until the process answers.
+
+        Raises:
+            StackError: It ended, or did not answer in time; the message holds the end of its log.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while not ready():
+            if self.process.poll() is not None:
+                raise StackError(f"{self.name} ended with code {self.process.returncode}:\n{self.last_lines()}")
+            if time.monotonic() > deadline:
+                raise StackError(f"{self.name} did not answer within {timeout_seconds:g} s:\n{self.last_lines()}")
+            time.sleep(POLL_SECONDS)
+
+    def last_lines(self) -> str:
+        """Read the end of the log, and where the rest is."""
+        lines = self.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        return "\n".join([*lines, f"(all of it: {self.log})"])
+
+    def stop(self) -> None:
+        """End the process and all that it started."""
+        end_group(self.process.pid, self.process.poll)
+        self.process.wait()
+
+
+def end_group(group: int, ended: Callable[[], object | None]) -> None:
+    """Ask a process group to end, and kill what is left of it after a while."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while ended() is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
