@@ -1,0 +1,165 @@
+"""Build the pdf and docx files of the sample handbook from the text in samples/sources.
+
+The built files are committed, so that nobody needs the two libraries to use them. Building twice gives the same bytes:
+every date inside the files is fixed.
+"""
+
+import argparse
+import io
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+HERE: Final = Path(__file__).parent
+AUTHOR: Final = "Quillmere Instruments"
+WRITTEN: Final = datetime(2026, 1, 5, 9, 0)  # noqa: DTZ001 - the formats store no time zone
+
+TARGETS: Final = {
+    "sources/security-incident-response.txt": "documents/engineering/security-incident-response.pdf",
+    "sources/gateway-installation.txt": "documents/product/gateway-installation.pdf",
+    "sources/expenses-and-travel.txt": "documents/people/expenses-and-travel.docx",
+    "sources/data-retention.txt": "documents/engineering/data-retention.docx",
+}
+
+INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a document.
+
+    Attributes:
+        kind: "title", "heading", "text", "item" or "table".
+        rows: The cells of a table; one row with one cell for every other kind.
+    """
+
+    kind: str
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """The text of a block that is no table."""
+        return self.rows[0][0]
+
+
+def parse(source: str) -> Iterator[Block]:
+    """Read the few marks that the sources use: ``#``, ``##``, ``-``, and rows between ``|``."""
+    table: list[tuple[str, ...]] = []
+    for line in [*source.splitlines(), ""]:
+        if line.startswith("|"):
+            table.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+            continue
+        if table:
+            yield Block("table", tuple(table))
+            table = []
+        for mark, kind in (("## ", "heading"), ("# ", "title"), ("- ", "item"), ("", "text")):
+            if line.startswith(mark):
+                if text := line.removeprefix(mark).strip():
+                    yield Block(kind, ((text,),))
+                break
+
+
+def build_pdf(blocks: Sequence[Block]) -> bytes:
+    """Lay the blocks out on A4, uncompressed so that the bytes depend on no zlib version. Tables are for docx only."""
+    from reportlab.lib import pagesizes, styles  # noqa: PLC0415 - --help works without it
+    from reportlab.platypus import Paragraph, SimpleDocTemplate  # noqa: PLC0415
+
+    sheet = styles.getSampleStyleSheet()
+    style_of = {"title": "Title", "heading": "Heading2", "item": "Bullet", "text": "BodyText"}
+    story = [
+        Paragraph(
+            escape(block.text),
+            sheet[style_of[block.kind]],
+            bulletText="-" if block.kind == "item" else None,  # a bullet sign does not survive every parser
+        )
+        for block in blocks
+    ]
+    target = io.BytesIO()
+    SimpleDocTemplate(
+        target,
+        pagesize=pagesizes.A4,
+        title=blocks[0].text,
+        author=AUTHOR,
+        invariant=1,
+        pageCompression=0,
+    ).build(story)
+    return target.getvalue()
+
+
+def build_docx(blocks: Sequence[Block]) -> bytes:
+    """Write the blocks with Word's built-in styles."""
+    from docx import Document  # noqa: PLC0415 - --help works without it
+    from docx.oxml import OxmlElement  # noqa: PLC0415
+
+    style_of = {"title": "Heading 1", "heading": "Heading 2", "item": "List Bullet", "text": "Normal"}
+    document = Document()
+    for block in blocks:
+        if block.kind == "table":
+            table = document.add_table(rows=0, cols=len(block.rows[0]), style="Table Grid")
+            for row in block.rows:
+                for cell, text in zip(table.add_row().cells, row, strict=True):
+                    cell.text = text
+            heading = table.rows[0]._tr.get_or_add_trPr()  # noqa: SLF001 - python-docx has no public way
+            heading.append(OxmlElement("w:tblHeader"))
+        else:
+            document.add_paragraph(block.text, style=style_of[block.kind])
+    properties = document.core_properties
+    properties.title, properties.author, properties.last_modified_by = blocks[0].text, AUTHOR, AUTHOR
+    properties.comments = ""
+    properties.created = properties.modified = WRITTEN
+    target = io.BytesIO()
+    document.save(target)
+    return _with_fixed_dates(target.getvalue())
+
+
+def _with_fixed_dates(archive: bytes) -> bytes:
+    """Write a zip archive again with one date for all its members."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(target, "w") as copy:
+        for name in source.namelist():
+            member = zipfile.ZipInfo(name, WRITTEN.timetuple()[:6])
+            member.compress_type = zipfile.ZIP_DEFLATED
+            member.create_system = 3  # Unix, wherever it is built
+            copy.writestr(member, source.read(name))
+    return target.getvalue()
+
+
+BUILDERS: Final[dict[str, Callable[[Sequence[Block]], bytes]]] = {".pdf": build_pdf, ".docx": build_docx}
+
+
+def main() -> int:
+    """Build every file, or with --check tell which committed file differs from what would be built."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog=f"Only this script needs them: {INSTALL}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a built file is out of date")
+    check = parser.parse_args().check
+
+    stale = []
+    for source, target in TARGETS.items():
+        path = HERE / target
+        blocks = tuple(parse((HERE / source).read_text(encoding="utf-8")))
+        try:
+            built = BUILDERS[path.suffix](blocks)
+        except ModuleNotFoundError as error:
+            print(f"{error.name} is not installed: {INSTALL}", file=sys.stderr)
+            return 2
+        if check:
+            stale += [target] if not path.exists() or path.read_bytes() != built else []
+        else:
+            path.write_bytes(built)
+            print(f"{target}: {len(built):,} bytes")
+    for target in stale:
+        print(f"{target} differs from its source; run python samples/build.py", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""What the documentation says of settings and filters is true."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from infra.options import OptionError, Options
+from ragstack_common import settings
+from ragstack_common.errors import ConfigurationError, InvalidFilterError
+from ragstack_common.filters import parse, to_bedrock
+from ragstack_common.settings import IngestionSettings, QuerySettings
+from ragstack_local.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+CONFIGURATION = (DOCS / "CONFIGURATION.md").read_text(encoding="utf-8")
+FILTERING = (DOCS / "METADATA_FILTERING.md").read_text(encoding="utf-8")
+
+REQUIRED = "required"
+UNSET = "none"
+
+SETTINGS: dict[str, type[QuerySettings] | type[IngestionSettings]] = {
+    "query function": QuerySettings,
+    "ingestion function": IngestionSettings,
+}
+functions = pytest.mark.parametrize("function", SETTINGS)
+
+
+def table(document: str, first_header: str) -> dict[str, str]:
+    """The second column of a table by its first, both without their backticks."""
+    return {row[0].strip("`"): row[1].strip("`") for row in rows_after(document, f"| {first_header} |")}
+
+
+def rows_after(document: str, start: str) -> list[list[str]]:
+    lines = document[document.index(start) :].splitlines()
+    if not lines[0].startswith("|"):
+        lines = lines[1:]
+    rows = []
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def names_of_variables() -> set[str]:
+    return {value for name, value in vars(settings).items() if name.isupper() and value == name}
+
+
+def anchors(document: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", document, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_variable_is_documented_and_none_that_does_not_exist() -> None:
+    documented = {name for function in SETTINGS for name in table(CONFIGURATION, function)}
+
+    assert documented == names_of_variables()
+
+
+@functions
+def test_the_documented_defaults_are_those_of_the_settings(function: str) -> None:
+    documented = table(CONFIGURATION, function)
+    required = {name: "ABCDEFGHIJ" for name, default in documented.items() if default == REQUIRED}
+    defaults = {name: default for name, default in documented.items() if default not in (REQUIRED, UNSET)}
+
+    left_out = SETTINGS[function].from_env(required)
+    written_out = SETTINGS[function].from_env({**required, **defaults})
+
+    assert written_out == left_out
+    assert {field for field, value in vars(left_out).items() if value is None} == {
+        name.lower() for name, default in documented.items() if default == UNSET
+    }
+
+
+@functions
+def test_a_variable_is_documented_as_required_exactly_if_it_is(function: str) -> None:
+    documented = table(CONFIGURATION, function)
+    everything = {name: "1" for name in documented if name != settings.SEARCH_TYPE}
+
+    missing = set()
+    for name in documented:
+        try:
+            SETTINGS[function].from_env({other: value for other, value in everything.items() if other != name})
+        except ConfigurationError:
+            missing.add(name)
+
+    assert missing == {name for name, default in documented.items() if default == REQUIRED}
+
+
+def test_every_context_value_is_documented_and_none_that_does_not_exist() -> None:
+    with pytest.raises(OptionError) as refusal:
+        Options.from_context({"nonsense": "x"})
+    known = str(refusal.value).partition("choose from ")[2].split(", ")
+
+    assert set(table(CONFIGURATION, "context value")) == set(known)
+
+
+def test_context_values_and_variables_of_one_name_have_one_default() -> None:
+    context = table(CONFIGURATION, "context value")
+
+    for function in SETTINGS:
+        for variable, default in table(CONFIGURATION, function).items():
+            if default not in (REQUIRED, UNSET):
+                assert context[variable.lower()] == default
+
+
+def test_every_option_of_the_command_line_is_documented_with_its_default() -> None:
+    documented = {
+        (command, row[0].strip("`")): row[2].strip("`")
+        for row in rows_after(CONFIGURATION, "| option |")
+        for command in row[1].replace("`", "").split()
+    }
+    actual = {
+        (name, parameter.opts[0]): parameter.default
+        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+        for parameter in command.params
+        if parameter.param_type_name == "option"
+    }
+
+    assert documented.keys() == actual.keys()
+    for option, default in actual.items():
+        if default not in (None, False, ""):
+            assert documented[option] == (f"{default:g}" if isinstance(default, float) else str(default))
+
+
+def test_the_section_that_the_specification_refers_to_exists() -> None:
+    assert "\n## Query-Time Filtering\n" in CONFIGURATION
+
+
+@pytest.mark.parametrize(("written", "sent"), rows_after(FILTERING, "<!-- compiles -->"))
+def test_a_documented_filter_compiles_as_documented(written: str, sent: str) -> None:
+    assert to_bedrock(parse(json.loads(written.strip("`")))) == json.loads(sent.strip("`"))
+
+
+@pytest.mark.parametrize("row", rows_after(FILTERING, "<!-- refused -->"))
+def test_a_filter_documented_as_refused_is_refused(row: list[str]) -> None:
+    with pytest.raises(InvalidFilterError):
+        to_bedrock(parse(json.loads(row[0].strip("`"))))
+
+
+@pytest.mark.parametrize("block", re.findall(r"```json\n(.*?)```", FILTERING, flags=re.DOTALL))
+def test_an_example_in_json_is_a_sidecar_or_a_filter(block: str) -> None:
+    example: dict[str, Any] = json.loads(block)
+
+    assert example.keys() == {"metadataAttributes"} or to_bedrock(parse(example))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked.read_text(encoding="utf-8")), anchor
