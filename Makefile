@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 MINISTACK := .ministack
 STAMPS := $(VENV)/stamps
-LOCK := uv pip compile --universal --python-version 3.11 --quiet --no-header --upgrade
+LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --quiet --no-header
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -33,8 +33,48 @@ $(STAMPS)/node: $(STAMPS)/python package.json package-lock.json
 	$(BIN)/npm ci --no-fund --no-audit --loglevel=error
 	@touch $@
 
-$(STAMPS)/layers: $(STAMPS)/python requirements-layer.txt
-	$(BIN)/python -m infra.layers
+# The first use of the CDK unpacks it, which takes seconds that need not be spent later.
+$(STAMPS)/local-layer: $(STAMPS)/python requirements-layer.txt
+	$(BIN)/python -m infra.layers --target local
+	$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-setup: $(STAMPS)/python $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/layers ## Install everything into this folder
+$(STAMPS)/aws-layer: $(STAMPS)/python requirements-layer.txt
+	$(BIN)/python -m infra.layers --target aws
+	@touch $@
+
+LOCAL := $(STAMPS)/python $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer
+
+setup: $(LOCAL) $(STAMPS)/aws-layer ## Install everything into this folder
+
+demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=)
+	$(BIN)/ragstack demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
+
+up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=)
+	$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
+
+test: setup ## Run every test (ARGS= for pytest)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: lint types test ## What to run before a commit
+
+lint: $(STAMPS)/python ## Style, unused code, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(STAMPS)/python ## Static types, strictly
+	$(BIN)/mypy
+
+synth: setup ## Write the CloudFormation templates for AWS, offline and without credentials
+	node_modules/.bin/cdk synth --quiet
+
+bench: setup ## Measure, side by side with a peer (takes minutes)
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.toml
+	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
+	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
+
+clean: ## Remove everything that setup and the local stack made
+	rm -rf $(VENV) $(MINISTACK) .ragstack node_modules build cdk.out

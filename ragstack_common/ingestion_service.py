@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _REFUSED: Final = ("FAILED", "IGNORED")
 _MAX_CAUSE_CHARACTERS: Final = 1000
 
+FIRST_DELAY_SECONDS: Final = 10
+LONGEST_DELAY_SECONDS: Final = 600
+
 
 @dataclass(frozen=True)
 class QueueMessage:
@@ -35,11 +38,13 @@ class QueueMessage:
         message_id: The queue's name for it.
         body: An S3 event notification.
         receives: Deliveries so far, this one included.
+        receipt_handle: The queue's name for this delivery; None leaves the time of the next one to the queue.
     """
 
     message_id: str
     body: str
     receives: int
+    receipt_handle: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +162,7 @@ class IngestionService:
         """Decide about a message that failed: True to have it delivered again, else it is put aside with its cause."""
         if problem.transient and message.receives < self.settings.max_receives:
             LOGGER.warning("message %s will be delivered again: %s", message.message_id, problem.cause)
+            self._delay(message)
             return True
         LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, problem.cause)
         try:
@@ -173,6 +179,19 @@ class IngestionService:
             return True
         self.metrics.add_metric("MessagesDeadLettered", "Count", 1)
         return False
+
+    def _delay(self, message: QueueMessage) -> None:
+        """Have the message come back sooner than the queue would, which waits until the function must have ended."""
+        if self.settings.ingestion_queue_url is None or message.receipt_handle is None:
+            return
+        try:
+            self.sqs.change_message_visibility(
+                QueueUrl=self.settings.ingestion_queue_url,
+                ReceiptHandle=message.receipt_handle,
+                VisibilityTimeout=min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** (message.receives - 1)),
+            )
+        except (ClientError, BotoCoreError) as error:
+            LOGGER.warning("message %s comes back when the queue says: %s", message.message_id, error)
 
 
 def _problem(error: Exception) -> Problem:

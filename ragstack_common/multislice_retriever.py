@@ -139,7 +139,8 @@ class MultiSliceRetriever:
             data_source_id: Restricts every slice to one data source; None searches all of them.
             metadata_filter: What the query is about, in Mongo style or Bedrock's form; applied to the filtered slice.
             num_results: 1 to 100.
-            scope_filter: What the caller may see; applied to every slice, the unfiltered one too.
+            scope_filter: What the caller may see; applied to every slice, the unfiltered one too. An empty one is
+                refused, because it would let everything through.
             deduplicate_by: One result for each document (by its URI), or for each chunk.
             reranker: Orders the merged candidates before the best *num_results* are kept.
 
@@ -181,7 +182,7 @@ class MultiSliceRetriever:
         scope_filter: Mapping[str, Any] | None,
     ) -> list[_Slice]:
         scope = filters.all_of(
-            filters.in_data_source(data_source_id), filters.parse(scope_filter) if scope_filter else None
+            filters.in_data_source(data_source_id), None if scope_filter is None else filters.parse(scope_filter)
         )
         if not metadata_filter:
             return [_Slice(UNFILTERED, 1.0, scope)]

@@ -22,6 +22,7 @@ FILTERED_SCORE_BOOST: Final = "FILTERED_SCORE_BOOST"
 SEARCH_TYPE: Final = "SEARCH_TYPE"
 
 DEAD_LETTER_QUEUE_URL: Final = "DEAD_LETTER_QUEUE_URL"
+INGESTION_QUEUE_URL: Final = "INGESTION_QUEUE_URL"
 INGESTION_MAX_RECEIVES: Final = "INGESTION_MAX_RECEIVES"
 INGESTION_MAX_RETRIES: Final = "INGESTION_MAX_RETRIES"
 INGESTION_BASE_DELAY_SECONDS: Final = "INGESTION_BASE_DELAY_SECONDS"
@@ -82,6 +83,8 @@ class IngestionSettings:
         knowledge_base_id: Ten alphanumeric characters.
         data_source_id: The S3 data source that the documents belong to.
         dead_letter_queue_url: Where a message that cannot succeed is put, with its cause.
+        ingestion_queue_url: Where messages come from. With it, one that failed comes back after a growing delay; without it,
+            after the queue's visibility timeout.
         max_receives: Deliveries of a message before it is given up, 1 or more.
         max_retries: Calls after the first, within one delivery, 0 or more.
         base_delay_seconds: First back-off between those calls.
@@ -91,6 +94,7 @@ class IngestionSettings:
     knowledge_base_id: str
     data_source_id: str
     dead_letter_queue_url: str
+    ingestion_queue_url: str | None = None
     max_receives: int = 5
     max_retries: int = 5
     base_delay_seconds: float = 2.0
@@ -107,6 +111,7 @@ class IngestionSettings:
             knowledge_base_id=_required(env, KNOWLEDGE_BASE_ID),
             data_source_id=_required(env, DATA_SOURCE_ID),
             dead_letter_queue_url=_required(env, DEAD_LETTER_QUEUE_URL),
+            ingestion_queue_url=env.get(INGESTION_QUEUE_URL) or None,
             max_receives=_optional(env, INGESTION_MAX_RECEIVES, _positive(int), cls.max_receives),
             max_retries=_optional(env, INGESTION_MAX_RETRIES, _not_negative(int), cls.max_retries),
             base_delay_seconds=_optional(

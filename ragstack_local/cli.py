@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.markup import escape
 
 from ragstack_common.errors import RagStackError
+from ragstack_common.settings import MAX_RESULTS
 from ragstack_local import display
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
 from ragstack_local.demo import run_demo
@@ -174,7 +175,7 @@ def query(
         str | None,
         typer.Option("--filter", help='JSON, for example \'{"topic": {"$eq": "travel"}, "year": {"$gte": 2025}}\'.'),
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Results at most, 1 to 100.")] = 5,
+    top_k: Annotated[int, typer.Option(help="Results at most.", min=1, max=MAX_RESULTS)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")] = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
@@ -188,7 +189,7 @@ def query(
         try:
             body["metadata_filter"] = json.loads(metadata_filter)
         except ValueError as error:
-            raise StackError(f"--filter is not JSON: {error}") from error
+            raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
     answer = Caller.of(_connect(aws, stack_prefix), api_key).retrieve(body)
     if as_json:
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))

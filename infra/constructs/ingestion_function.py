@@ -50,6 +50,7 @@ class IngestionFunction(Construct):
                 settings.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,
                 settings.DATA_SOURCE_ID: knowledge_base.data_source_id,
                 settings.DEAD_LETTER_QUEUE_URL: events.dead_letter_queue.queue_url,
+                settings.INGESTION_QUEUE_URL: events.queue.queue_url,
                 settings.INGESTION_MAX_RECEIVES: str(options.max_receives),
                 **options.ingestion_variables,
             },

@@ -31,6 +31,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
             message_id=record["messageId"],
             body=record["body"],
             receives=int(record["attributes"]["ApproximateReceiveCount"]),
+            receipt_handle=record["receiptHandle"],
         )
         for record in event["Records"]
     ]

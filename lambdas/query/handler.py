@@ -72,6 +72,8 @@ def explain_validation(error: RequestValidationError) -> Response[Any]:
     """Answer a body that does not fit, naming each member that is wrong."""
     details = [{"member": _member(e["loc"]), "problem": e["msg"]} for e in error.errors()]
     message = "; ".join(f"{detail['member']}: {detail['problem']}" for detail in details)
+    if "json" not in (app.current_event.headers.get("content-type") or ""):
+        message += "; send the header Content-Type: application/json"
     return _error(HTTPStatus.BAD_REQUEST, "InvalidRequest", message, details)
 
 

@@ -17,6 +17,7 @@ from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
 from ragstack_local.stack.processes import LOCAL, Child, require_free_port
 from ragstack_local.stack.project import Project
+from ragstack_local.stack.recovery import DataFolder
 
 DEFAULT_PORT: Final = 4566
 DEFAULT_BEDROCK_PORT: Final = 4567
@@ -59,9 +60,12 @@ def local_stack(project: Project, options: StackOptions, step: Step = lambda _: 
         _require_nothing_runs(project, options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
+        folder = DataFolder(options.data)
+        session = cleanup.enter_context(folder.opened())
+        cleanup.callback(project.running.unlink, missing_ok=True)
         with step("Starting MiniStack and the local Bedrock"):
-            ministack = _start_ministack(project, options)
-            cleanup.callback(ministack.stop)
+            ministack = _start_ministack(project, options, folder)
+            cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
             bedrock = _start_bedrock(options, aws_endpoint)
             cleanup.callback(bedrock.stop)
             bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
@@ -76,8 +80,11 @@ def local_stack(project: Project, options: StackOptions, step: Step = lambda _: 
                 bedrock_endpoint=bedrock_endpoint,
                 knowledge_base=knowledge_base,
             )
+        session.is_deployed = True
+        if restored := folder.restore(connection):
+            with step(f"The last run was killed: {restored} objects uploaded again"):
+                pass
         connection.save(project.running)
-        cleanup.callback(project.running.unlink, missing_ok=True)
         yield connection
 
 
@@ -98,7 +105,7 @@ def _require_nothing_runs(project: Project, options: StackOptions) -> None:
         raise StackError(f"A local stack is running already (process {running.process_id}): `ragstack down` ends it")
 
 
-def _start_ministack(project: Project, options: StackOptions) -> Child:
+def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
     temporary = options.data / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     env = local_environment(
@@ -108,8 +115,8 @@ def _start_ministack(project: Project, options: StackOptions) -> Child:
         MINISTACK_HOST=LOCAL,
         PERSIST_STATE="1",
         S3_PERSIST="1",
-        S3_DATA_DIR=str(options.data / "s3"),
-        STATE_DIR=str(options.data / "state"),
+        S3_DATA_DIR=str(folder.objects),
+        STATE_DIR=str(folder.state),
         TMPDIR=str(temporary),
         LOG_LEVEL="WARNING",
     )

@@ -86,18 +86,17 @@ class Child:
         lines = self.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
         return "\n".join([*lines, f"(all of it: {self.log})"])
 
-    def stop(self) -> None:
-        """End the process and all that it started."""
-        end_group(self.process.pid, self.process.poll)
+    def stop(self) -> bool:
+        """End the process and all that it started; tell whether it ended of itself when asked."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            ended = False
+        else:
+            ended = True
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-
-
-def end_group(group: int, ended: Callable[[], object | None]) -> None:
-    """Ask a process group to end, and kill what is left of it after a while."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while ended() is None and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+        return ended
