@@ -1,0 +1,88 @@
+"""The formats that Bedrock's default parser reads, and what a file must look like to be one of them."""
+
+from pathlib import PurePosixPath
+from typing import Final
+
+LARGEST_DOCUMENT: Final = 50 * 1024 * 1024
+"""Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
+
+READ_DIRECTLY: Final = ("txt", "md", "csv")
+CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
+UNREADABLE_HERE: Final = ("doc",)
+SUPPORTED: Final = (*READ_DIRECTLY, *CONVERTED, *UNREADABLE_HERE)
+
+_ALIASES: Final = {"htm": "html", "markdown": "md"}
+_ZIP: Final = b"PK"
+_OLE: Final = b"\xd0\xcf\x11\xe0"
+_BEGINNINGS: Final = {"pdf": (b"%PDF",), "docx": (_ZIP,), "xlsx": (_ZIP,)}
+_BEGINNING_SEARCHED: Final = 1024
+_MIME_TYPES: Final = {
+    "text/plain": "txt",
+    "text/markdown": "md",
+    "text/html": "html",
+    "text/csv": "csv",
+    "application/pdf": "pdf",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+}
+
+
+class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported
+    """The document cannot be indexed; the message is its status reason."""
+
+
+def of_name(name: str) -> str:
+    """Return the format by a file name's extension.
+
+    Raises:
+        UnreadableDocument: It is none of the supported ones.
+    """
+    extension = PurePosixPath(name).suffix.lower().lstrip(".")
+    extension = _ALIASES.get(extension, extension)
+    if extension not in SUPPORTED:
+        shown = f"The file type .{extension}" if extension else "A file without an extension"
+        raise UnreadableDocument(f"{shown} is not supported: use one of {', '.join(sorted(SUPPORTED))}.")
+    return extension
+
+
+def of_mime_type(mime_type: str) -> str:
+    """Return the format by a MIME type.
+
+    Raises:
+        UnreadableDocument: It is none of the supported ones.
+    """
+    found = _MIME_TYPES.get(mime_type.split(";", maxsplit=1)[0].strip().lower())
+    if found is None:
+        raise UnreadableDocument(f"The MIME type {mime_type} is not supported: use one of {', '.join(_MIME_TYPES)}.")
+    return found
+
+
+def check(data: bytes, file_format: str) -> None:
+    """Check size and first bytes.
+
+    Raises:
+        UnreadableDocument: The file is empty, too large, or not what its extension says.
+    """
+    if len(data) > LARGEST_DOCUMENT:
+        raise UnreadableDocument(too_large(len(data)))
+    if not data.strip():
+        raise UnreadableDocument("The file is empty.")
+    if file_format in UNREADABLE_HERE:
+        raise UnreadableDocument(
+            "The local Bedrock cannot read Word 97-2003 files (.doc), which Amazon Bedrock can: save it as .docx."
+        )
+    beginnings = _BEGINNINGS.get(file_format)
+    if beginnings and not any(mark in data[:_BEGINNING_SEARCHED] for mark in beginnings):
+        if data.startswith(_OLE):
+            raise UnreadableDocument(
+                f"The file is encrypted or in an older format, not a readable .{file_format} file:"
+                " save it without a password in the current format."
+            )
+        raise UnreadableDocument(f"The file's content is not that of a .{file_format} file: check its extension.")
+
+
+def too_large(size: int) -> str:
+    """Say that a document of this many bytes is over the limit."""
+    return f"The file has {size:,} bytes; at most {LARGEST_DOCUMENT:,} (50 MB) can be ingested."

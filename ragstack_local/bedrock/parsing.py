@@ -1,0 +1,144 @@
+"""Files turned into text. What could do harm is read in a process of its own, bounded in time and memory."""
+
+import codecs
+import multiprocessing
+import threading
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Final
+
+from pebble import ProcessExpired, ProcessPool
+
+from ragstack_local.bedrock import conversion, formats
+from ragstack_local.bedrock.formats import UnreadableDocument
+
+TIME_LIMIT_SECONDS: Final = 120.0
+NO_TEXT: Final = "The file contains no text."
+NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DETECTED_ON: Final = 256 * 1024
+_CONTROL_SHARE: Final = 0.02
+
+
+@dataclass(frozen=True)
+class ParsedDocument:
+    """A document's text.
+
+    Attributes:
+        text: Markdown, or as it was.
+        title: Where the format has one.
+        page_starts: Offset of each page in the text; empty where the format has no pages.
+    """
+
+    text: str
+    title: str | None = None
+    page_starts: tuple[int, ...] = ()
+
+
+class Parser:
+    """Parses documents, in any thread; the worker processes start with the first document that needs them.
+
+    Args:
+        processes: Documents converted at once.
+        time_limit_seconds: For one document.
+    """
+
+    def __init__(self, *, processes: int = 1, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
+        self._workers = processes
+        self._time_limit_seconds = time_limit_seconds
+        self._closed = False
+        self._starting = threading.Lock()
+        self._pool: ProcessPool | None = None
+
+    def parse(self, data: bytes, file_format: str) -> ParsedDocument:
+        """Read a file.
+
+        Raises:
+            UnreadableDocument: Empty, too large, damaged, protected, too costly, or without text.
+        """
+        formats.check(data, file_format)
+        if file_format in formats.READ_DIRECTLY:
+            parsed = ParsedDocument(_decoded(data).replace("\r\n", "\n").replace("\r", "\n"))
+        else:
+            text, title = self._converted(data, file_format)
+            parsed = _paged(text, title) if file_format == "pdf" else ParsedDocument(text, title)
+        if not parsed.text.strip():
+            raise UnreadableDocument(NO_TEXT_IN_PDF if file_format == "pdf" else NO_TEXT)
+        return parsed
+
+    def close(self) -> None:
+        """End the worker processes; a conversion that is under way fails."""
+        with self._starting:
+            self._closed = True
+            if self._pool is not None:
+                self._pool.stop()  # type: ignore[no-untyped-call]
+                self._pool.join(5)
+                self._pool = None
+
+    def _converted(self, data: bytes, file_format: str) -> tuple[str, str | None]:
+        future = self._processes().schedule(
+            conversion.convert, args=(data, file_format), timeout=self._time_limit_seconds
+        )
+        try:
+            text, title = future.result()
+        except FutureTimeoutError:
+            raise UnreadableDocument(
+                f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
+            ) from None
+        except MemoryError:
+            raise UnreadableDocument(f"Reading the .{file_format} file took too much memory: split it.") from None
+        except ProcessExpired as error:
+            raise UnreadableDocument(
+                f"Reading the .{file_format} file ended its reader (exit code {error.exitcode}): the file is damaged."
+            ) from None
+        return text, title
+
+    def _processes(self) -> ProcessPool:
+        with self._starting:
+            if self._closed:
+                raise RuntimeError("the parser is closed")
+            if self._pool is None:
+                # Spawned, because a fork would copy the locks of this process's threads.
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPool(self._workers, initializer=conversion.limit_memory, context=context)
+            return self._pool
+
+
+def _paged(text: str, title: str | None) -> ParsedDocument:
+    if "\f" not in text:
+        return ParsedDocument(text, title)
+    pages = text.removesuffix("\f").split("\f")
+    starts, offset = [], 0
+    for page in pages:
+        starts.append(offset)
+        offset += len(page) + 1
+    return ParsedDocument("\n".join(pages), title, tuple(starts))
+
+
+def _decoded(data: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, errors="replace")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = _guessed(data)
+    sample = text[:_DETECTED_ON]
+    controls = sum(1 for character in sample if character < " " and character not in "\t\n\r\f\v\x1b")
+    if controls > _CONTROL_SHARE * len(sample):
+        raise UnreadableDocument("The file's content is not text: check its extension.")
+    return text
+
+
+def _guessed(data: bytes) -> str:
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - rarely needed, and slow to import
+
+    best = from_bytes(data[:_DETECTED_ON]).best()
+    return data.decode(best.encoding if best else "cp1252", errors="replace")

@@ -1,0 +1,165 @@
+"""Search: vectors, BM25, and the two fused."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ragstack_common.filters import Filter, to_sql
+from ragstack_local.bedrock.embedding import Embedding
+from ragstack_local.bedrock.stopwords import STOP_WORDS
+from ragstack_local.bedrock.store import schema
+from ragstack_local.bedrock.store.database import View
+
+if TYPE_CHECKING:
+    from ragstack_local.bedrock.store.vectors import Ids
+
+CANDIDATES: Final = 1000
+"""Chunks taken from each ranking, whatever is asked for, so that a page is a part of one and the same order."""
+
+RANK_CONSTANT: Final = 10
+"""Of reciprocal rank fusion (Cormack et al. 2009, who use 60). 10 keeps more of BM25's order where vectors are weak."""
+
+TERMS_SEARCHED: Final = 256
+"""Different words of a query that BM25 looks at; the text may have 20,000 characters."""
+
+BROAD_SHARE: Final = 0.4
+"""Share of the chunks that a filter lets through above which all of them are ranked and the others left out."""
+
+_LARGEST_ID: Final = 2**63 - 1
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to look for.
+
+    Attributes:
+        text: The query.
+        hybrid: Vectors and BM25, or vectors only.
+        condition: Restricts the documents.
+        newest_chunk: Chunks that were added after this one are not seen; None sees all.
+    """
+
+    text: str
+    hybrid: bool
+    condition: Filter | None = None
+    newest_chunk: int | None = None
+
+
+@dataclass(frozen=True)
+class _Restriction:
+    """What a filter lets through: a query for the documents with its parameters, and their chunks."""
+
+    documents: str
+    parameters: list[Any]
+    chunks: "Ids"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A chunk and its score, 0 to 1."""
+
+    chunk: int
+    score: float
+
+
+def rank(view: View, knowledge_base_id: str, search: Search, embedding: Embedding) -> list[Hit]:
+    """Return the best chunks, best first; equal scores in the order in which the chunks were added."""
+    restriction = _restriction(view, knowledge_base_id, search.condition)
+    by_vector = _by_vector(view, search, restriction, embedding)
+    if not search.hybrid:
+        return [Hit(chunk, min(1.0, max(0.0, score))) for chunk, score in by_vector]
+    by_words = _by_words(view, knowledge_base_id, search, restriction)
+    return fuse(by_words, [chunk for chunk, _ in by_vector], embedding.fusion_weight)
+
+
+def fuse(by_words: Sequence[int], by_vector: Sequence[int], weight: float) -> list[Hit]:
+    """Fuse two rankings by reciprocal rank; 1 is the score of a chunk that leads both.
+
+    Args:
+        by_words: Chunks, best first.
+        by_vector: Chunks, best first.
+        weight: What a rank in ``by_vector`` counts beside the same rank in ``by_words``.
+    """
+    scores: dict[int, float] = {}
+    for ranking, share in ((by_words, 1.0), (by_vector, weight)):
+        for position, chunk in enumerate(ranking, start=1):
+            scores[chunk] = scores.get(chunk, 0.0) + share / (RANK_CONSTANT + position)
+    best = (1.0 + weight) / (RANK_CONSTANT + 1)
+    return [
+        Hit(chunk, min(1.0, score / best))
+        for chunk, score in sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def _restriction(view: View, knowledge_base_id: str, condition: Filter | None) -> _Restriction | None:
+    if condition is None:
+        return None
+    sql, parameters = to_sql(condition)
+    documents = f"SELECT document.id FROM document WHERE knowledge_base_id = ? AND {sql}"  # noqa: S608 - no input in it
+    rows = view.connection.execute(documents, (knowledge_base_id, *parameters))
+    found = np.fromiter((row[0] for row in rows), dtype=np.int64)
+    return _Restriction(documents, [knowledge_base_id, *parameters], view.vectors.chunks_of(found))
+
+
+def _by_vector(
+    view: View, search: Search, restriction: _Restriction | None, embedding: Embedding
+) -> list[tuple[int, float]]:
+    query = embedding.embed([search.text])[0]
+    if not query.any():
+        return []
+    allowed = restriction.chunks if restriction else None
+    return view.vectors.search(query, CANDIDATES, allowed=allowed, newest_chunk=search.newest_chunk)
+
+
+def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _Restriction | None) -> list[int]:
+    match = _match_expression(search.text)
+    if not match:
+        return []
+    newest = _LARGEST_ID if search.newest_chunk is None else search.newest_chunk
+    query = _WordQuery(view, schema.text_index(knowledge_base_id), match, newest)
+    if restriction is None:
+        return query.run(CANDIDATES)
+    share = len(restriction.chunks) / max(1, view.vectors.size)
+    if share < BROAD_SHARE:
+        return query.run(CANDIDATES, restriction)
+    # Most chunks are allowed: it is faster to rank all of them and leave the others out than to look each one up.
+    limit = int(2 * CANDIDATES / share)
+    ranked = query.run(limit)
+    kept = np.array(ranked, dtype=np.int64)[np.isin(ranked, restriction.chunks)][:CANDIDATES].tolist()
+    if len(kept) < CANDIDATES and len(ranked) == limit:
+        return query.run(CANDIDATES, restriction)
+    return list(kept)
+
+
+@dataclass(frozen=True)
+class _WordQuery:
+    view: View
+    index: str
+    match: str
+    newest_chunk: int
+
+    def run(self, limit: int, restriction: _Restriction | None = None) -> list[int]:
+        """Return chunks by BM25, best first, ties by id."""
+        # The plus sign keeps SQLite from asking the full-text index once for each allowed chunk.
+        allowed = (
+            f" AND +rowid IN (SELECT id FROM chunk WHERE document_id IN ({restriction.documents}))"  # noqa: S608
+            if restriction
+            else ""
+        )
+        rows = self.view.connection.execute(
+            f"SELECT rowid, bm25({self.index}) AS distance FROM {self.index}"  # noqa: S608
+            f" WHERE {self.index} MATCH ?{allowed} AND +rowid <= ? ORDER BY distance, rowid LIMIT ?",
+            (self.match, *(restriction.parameters if restriction else ()), self.newest_chunk, limit),
+        )
+        return [row[0] for row in rows]
+
+
+def _match_expression(text: str) -> str:
+    """Return an FTS5 expression of quoted words, any of which may occur: no text can be syntax in it."""
+    words = list(dict.fromkeys(_WORD.findall(text.casefold())))
+    telling = [word for word in words if word not in STOP_WORDS] or words
+    return " OR ".join(f'"{word}"' for word in telling[:TERMS_SEARCHED])

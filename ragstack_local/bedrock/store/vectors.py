@@ -1,0 +1,157 @@
+"""Vectors in memory, in blocks, searched exactly.
+
+One matrix product over 100,000 vectors of 1,024 numbers takes 12 ms on two cores; the same search inside SQLite
+(sqlite-vec, vec0) takes 170 ms. SQLite keeps the vectors; this is the copy that is searched.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+BLOCK_ROWS: Final = 4096
+DEAD_SHARE: Final = 0.5
+"""Share of deleted rows above which the blocks are packed anew."""
+
+# BLAS uses every core for one product already; eight at once take ten times as long as eight in turn.
+_MULTIPLYING: Final = threading.Lock()
+
+Ids = npt.NDArray[np.int64]
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows are appended beyond ``rows`` and never changed, so that whoever holds a block sees it unchanged."""
+
+    vectors: Vectors
+    chunks: Ids
+    documents: Ids
+    alive: npt.NDArray[np.bool_]
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class VectorSnapshot:
+    """The vectors of one knowledge base at one moment."""
+
+    blocks: tuple[_Block, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of chunks."""
+        return sum(int(block.alive[: block.rows].sum()) for block in self.blocks)
+
+    def chunks_of(self, documents: Ids) -> Ids:
+        """Return the chunks of these documents."""
+        parts = [
+            block.chunks[: block.rows][block.alive[: block.rows] & np.isin(block.documents[: block.rows], documents)]
+            for block in self.blocks
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def search(
+        self, query: Vectors, limit: int, *, allowed: Ids | None = None, newest_chunk: int | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the nearest chunks by cosine, best first, ties by chunk id.
+
+        Args:
+            query: Of unit length.
+            limit: Results at most.
+            allowed: Only these chunks; None is all.
+            newest_chunk: Only chunks up to this id.
+        """
+        if not self.blocks:
+            return []
+        with _MULTIPLYING:
+            scores = np.concatenate([block.vectors[: block.rows] @ query for block in self.blocks])
+        chunks = np.concatenate([block.chunks[: block.rows] for block in self.blocks])
+        wanted = np.concatenate([block.alive[: block.rows] for block in self.blocks])
+        if allowed is not None:
+            wanted &= np.isin(chunks, allowed)
+        if newest_chunk is not None:
+            wanted &= chunks <= newest_chunk
+        scores, chunks = scores[wanted], chunks[wanted]
+        if len(scores) > limit:
+            # Everything as good as the last one that fits stays, so that ties are decided by the id.
+            floor = np.partition(scores, -limit)[-limit]
+            kept = scores >= floor
+            scores, chunks = scores[kept], chunks[kept]
+        order = np.lexsort((chunks, -scores))[:limit]
+        return list(zip(chunks[order].tolist(), scores[order].tolist(), strict=True))
+
+
+class VectorIndex:
+    """The vectors of every knowledge base; one writer at a time, any number of readers."""
+
+    def __init__(self) -> None:
+        self._snapshots: dict[str, VectorSnapshot] = {}
+
+    def snapshot(self, knowledge_base_id: str) -> VectorSnapshot:
+        """Return what is there now; later changes do not touch it."""
+        return self._snapshots.get(knowledge_base_id, VectorSnapshot())
+
+    def add(self, knowledge_base_id: str, document: int, chunks: Sequence[int], vectors: Vectors) -> None:
+        """Append the chunks of a document."""
+        documents = np.full(len(chunks), document, dtype=np.int64)
+        self.extend(knowledge_base_id, documents, np.asarray(chunks, dtype=np.int64), vectors)
+
+    def extend(self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors) -> None:
+        """Append chunks of any documents."""
+        blocks = list(self.snapshot(knowledge_base_id).blocks)
+        start = 0
+        while start < len(chunks):
+            if not blocks or blocks[-1].rows == BLOCK_ROWS:
+                blocks.append(_empty_block(vectors.shape[1]))
+            block = blocks[-1]
+            end = min(len(chunks), start + BLOCK_ROWS - block.rows)
+            rows = slice(block.rows, block.rows + end - start)
+            block.vectors[rows] = vectors[start:end]
+            block.chunks[rows] = chunks[start:end]
+            block.documents[rows] = documents[start:end]
+            blocks[-1] = replace(block, rows=rows.stop)
+            start = end
+        self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks))
+
+    def remove(self, knowledge_base_id: str, documents: Iterable[int]) -> None:
+        """Drop every chunk of these documents."""
+        gone = np.fromiter(documents, dtype=np.int64)
+        blocks = []
+        for block in self.snapshot(knowledge_base_id).blocks:
+            hit = np.isin(block.documents[: block.rows], gone)
+            if hit.any():
+                alive = block.alive.copy()
+                alive[: block.rows] &= ~hit
+                blocks.append(replace(block, alive=alive))
+            else:
+                blocks.append(block)
+        self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks))
+        self._pack_where_sparse(knowledge_base_id)
+
+    def drop(self, knowledge_base_id: str) -> None:
+        """Forget a knowledge base."""
+        self._snapshots.pop(knowledge_base_id, None)
+
+    def _pack_where_sparse(self, knowledge_base_id: str) -> None:
+        blocks = self.snapshot(knowledge_base_id).blocks
+        rows = sum(block.rows for block in blocks)
+        alive = sum(int(block.alive[: block.rows].sum()) for block in blocks)
+        if rows < BLOCK_ROWS or rows - alive < DEAD_SHARE * rows:
+            return
+        self.drop(knowledge_base_id)
+        for block in blocks:
+            kept = np.flatnonzero(block.alive[: block.rows])
+            if len(kept):
+                self.extend(knowledge_base_id, block.documents[kept], block.chunks[kept], block.vectors[kept])
+
+
+def _empty_block(dimension: int) -> _Block:
+    return _Block(
+        vectors=np.empty((BLOCK_ROWS, dimension), dtype=np.float32),
+        chunks=np.empty(BLOCK_ROWS, dtype=np.int64),
+        documents=np.empty(BLOCK_ROWS, dtype=np.int64),
+        alive=np.ones(BLOCK_ROWS, dtype=np.bool_),
+    )
