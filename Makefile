@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 MINISTACK := .ministack
 STAMPS := $(VENV)/stamps
-LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --quiet --no-header
+# Resolved for the oldest Python; the newer ones take the same versions, and so does macOS.
+LOCK := uv pip compile pyproject.toml --python-version 3.11 --python-platform linux --quiet --no-header
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -19,28 +20,31 @@ help: ## Show this help
 $(STAMPS)/python: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
 	  || { echo "Python 3.11 to 3.14 is needed; choose one with: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@echo "Installing the Python packages into $(VENV) (a minute or two) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/ministack: requirements-ministack.txt
-	$(PYTHON) -m venv $(MINISTACK)
-	$(MINISTACK)/bin/python -m pip install --quiet --requirement requirements-ministack.txt
+	@echo "Installing MiniStack into $(MINISTACK) ..."
+	@$(PYTHON) -m venv $(MINISTACK)
+	@$(MINISTACK)/bin/python -m pip install --quiet --requirement requirements-ministack.txt
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/node: $(STAMPS)/python package.json package-lock.json
-	$(BIN)/npm ci --no-fund --no-audit --loglevel=error
+	@echo "Installing the CDK command line into node_modules ..."
+	@$(BIN)/npm ci --silent --no-fund --no-audit
 	@touch $@
 
 # The first use of the CDK unpacks it, which takes seconds that need not be spent later.
 $(STAMPS)/local-layer: $(STAMPS)/python requirements-layer.txt
-	$(BIN)/python -m infra.layers --target local
-	$(BIN)/python -c 'import aws_cdk'
+	@$(BIN)/python -m infra.layers --target local
+	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
 $(STAMPS)/aws-layer: $(STAMPS)/python requirements-layer.txt
-	$(BIN)/python -m infra.layers --target aws
+	@$(BIN)/python -m infra.layers --target aws
 	@touch $@
 
 LOCAL := $(STAMPS)/python $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer
@@ -48,10 +52,10 @@ LOCAL := $(STAMPS)/python $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-lay
 setup: $(LOCAL) $(STAMPS)/aws-layer ## Install everything into this folder
 
 demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=)
-	$(BIN)/ragstack demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
+	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
 
 up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=)
-	$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
+	@$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
 
 test: setup ## Run every test (ARGS= for pytest)
 	$(BIN)/python -m pytest $(ARGS)

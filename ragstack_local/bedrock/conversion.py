@@ -1,8 +1,12 @@
 """Binary formats turned into text; runs in the worker process, bounded in memory, and imports what it needs late."""
 
 import io
+import os
 import resource
 import sys
+import threading
+import time
+import warnings
 import zipfile
 from typing import Final
 
@@ -14,14 +18,24 @@ MEMORY_LIMIT: Final = 3 * 1024**3
 LARGEST_UNPACKED: Final = 512 * 1024**2
 """Bytes that the parts of a docx or xlsx file may declare; a 50 MB file with more is no office document."""
 
+PARENT_CHECK_SECONDS: Final = 0.5
+
 _BROKEN: Final = "The .{} file is damaged or not complete and could not be read ({})."
 _LOCKED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
 
 
-def limit_memory() -> None:
-    """Bound the address space of this process where the system can do that (Linux; macOS ignores it)."""
+def begin() -> None:
+    """Prepare a worker process: its memory is bounded (Linux; macOS has no such limit), and it ends with its parent."""
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    # A parent that was killed enforces no time limit any more.
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_SECONDS)
+    os._exit(1)
 
 
 def convert(data: bytes, file_format: str) -> tuple[str, str | None]:
@@ -46,7 +60,10 @@ def convert(data: bytes, file_format: str) -> tuple[str, str | None]:
         "html": converters.HtmlConverter,
     }[file_format]()
     try:
-        result = converter.convert(io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=_charset(data)))
+        with warnings.catch_warnings(action="ignore"):
+            result = converter.convert(
+                io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=_charset(data))
+            )
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a parser trips over, it is this file that is at fault

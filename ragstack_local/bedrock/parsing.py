@@ -4,6 +4,7 @@ import codecs
 import multiprocessing
 import threading
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,7 @@ from ragstack_local.bedrock import conversion, formats
 from ragstack_local.bedrock.formats import UnreadableDocument
 
 TIME_LIMIT_SECONDS: Final = 120.0
+CLOSING_CHECK_SECONDS: Final = 0.2
 NO_TEXT: Final = "The file contains no text."
 NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
 
@@ -40,6 +42,10 @@ class ParsedDocument:
     text: str
     title: str | None = None
     page_starts: tuple[int, ...] = ()
+
+
+class ParserClosed(Exception):  # noqa: N818 - not an error of the document
+    """The parser was closed before the document was read."""
 
 
 class Parser:
@@ -86,6 +92,10 @@ class Parser:
         future = self._processes().schedule(
             conversion.convert, args=(data, file_format), timeout=self._time_limit_seconds
         )
+        # The pool leaves the futures of a stopped process as they are.
+        while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
+            if self._closed:
+                raise ParserClosed
         try:
             text, title = future.result()
         except FutureTimeoutError:
@@ -103,11 +113,11 @@ class Parser:
     def _processes(self) -> ProcessPool:
         with self._starting:
             if self._closed:
-                raise RuntimeError("the parser is closed")
-            if self._pool is None:
+                raise ParserClosed
+            if self._pool is None or not self._pool.active:
                 # Spawned, because a fork would copy the locks of this process's threads.
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPool(self._workers, initializer=conversion.limit_memory, context=context)
+                self._pool = ProcessPool(self._workers, initializer=conversion.begin, context=context)
             return self._pool
 
 

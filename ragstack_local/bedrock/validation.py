@@ -14,6 +14,7 @@ from botocore.model import ListShape, MapShape, Shape, StringShape, StructureSha
 
 from ragstack_local.bedrock.faults import InvalidRequest
 
+# Times are read before they are checked, and are datetimes here.
 _PYTHON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),
     "character": (str,),

@@ -1,0 +1,324 @@
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local.support import (
+    Bedrock,
+    Source,
+    bytes_document,
+    custom_identifier,
+    s3_document,
+    s3_identifier,
+    text_document,
+    wait_for,
+)
+
+TOKEN = "a-client-token-of-more-than-33-characters-{}"
+
+
+def refusal(call: Any) -> str:
+    with pytest.raises(ClientError) as caught:
+        call()
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    return str(caught.value.response["Error"]["Message"])
+
+
+def test_a_document_in_s3_becomes_searchable(s3: Any, bucket: str, s3_source: Source) -> None:
+    s3.put_object(Bucket=bucket, Key="birds/herön +1.md", Body=b"# Herons\n\nHerons stand in the shallow water.")
+
+    accepted = s3_source.ingest(s3_document(bucket, "birds/herön +1.md"))
+    settled = s3_source.settled(s3_identifier(bucket, "birds/herön +1.md"))
+
+    assert accepted[0]["status"] == "STARTING"
+    assert settled[0]["status"] == "INDEXED"
+    result = s3_source.bedrock.search(s3_source.knowledge_base_id, "where do herons stand?")[0]
+    assert "shallow water" in result["content"]["text"]
+    assert result["content"]["type"] == "TEXT"
+    assert result["location"] == {"type": "S3", "s3Location": {"uri": f"s3://{bucket}/birds/herön +1.md"}}
+    assert result["metadata"]["x-amz-bedrock-kb-source-uri"] == f"s3://{bucket}/birds/herön +1.md"
+    assert result["metadata"]["x-amz-bedrock-kb-data-source-id"] == s3_source.id
+    assert 0 < result["score"] <= 1
+
+
+def test_inline_text_becomes_searchable_with_its_attributes(custom: Source) -> None:
+    attributes = {"topic": "birds", "year": 2024, "public": True, "tags": ["water", "wading"]}
+
+    settled = custom.ingested(text_document("heron", "Herons stand in the shallow water.", attributes))
+
+    assert settled[0]["status"] == "INDEXED"
+    result = custom.bedrock.search(custom.knowledge_base_id, "herons")[0]
+    assert result["location"] == {"type": "CUSTOM", "customDocumentLocation": {"id": "heron"}}
+    assert {key: result["metadata"][key] for key in attributes} == attributes
+
+
+def test_inline_bytes_are_read_by_their_mime_type(custom: Source) -> None:
+    page = b"<html><head><title>Birds</title></head><body><p>Herons <b>wade</b>.</p><script>x()</script></body></html>"
+
+    settled = custom.ingested(bytes_document("page", page, "text/html; charset=utf-8"))
+
+    assert settled[0]["status"] == "INDEXED"
+    assert custom.texts("herons") == ["Herons **wade**."]
+
+
+def test_a_custom_document_can_lie_in_s3(s3: Any, bucket: str, custom: Source) -> None:
+    s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"Herons stand in the shallow water.")
+    document = text_document("heron", "")
+    document["content"]["custom"] = {
+        "customDocumentIdentifier": {"id": "heron"},
+        "sourceType": "S3_LOCATION",
+        "s3Location": {"uri": f"s3://{bucket}/heron.txt"},
+    }
+
+    settled = custom.ingested(document)
+
+    assert settled[0]["status"] == "INDEXED"
+    assert custom.texts("herons") == ["Herons stand in the shallow water."]
+
+
+def test_a_document_that_is_ingested_again_replaces_itself(custom: Source) -> None:
+    custom.ingested(text_document("bird", "Herons stand in the shallow water.", {"kind": "heron"}))
+
+    custom.ingested(text_document("bird", "Ospreys dive from great height.", {"kind": "osprey"}))
+
+    results = custom.bedrock.search(custom.knowledge_base_id, "herons or ospreys")
+    assert [result["content"]["text"] for result in results] == ["Ospreys dive from great height."]
+    assert results[0]["metadata"]["kind"] == "osprey"
+
+
+def test_the_earlier_version_stays_searchable_when_the_new_one_fails(custom: Source) -> None:
+    custom.ingested(text_document("bird", "Herons stand in the shallow water."))
+
+    settled = custom.ingested(bytes_document("bird", b"%PDF-1.7 broken", "application/pdf"))
+
+    assert settled[0]["status"] == "FAILED"
+    assert settled[0]["statusReason"].endswith("The version that was indexed before stays searchable.")
+    assert custom.texts("herons") == ["Herons stand in the shallow water."]
+
+
+def test_readers_see_all_of_the_old_version_or_all_of_the_new_one(bedrock: Bedrock, knowledge_base: str) -> None:
+    chunking = {
+        "chunkingConfiguration": {
+            "chunkingStrategy": "FIXED_SIZE",
+            "fixedSizeChunkingConfiguration": {"maxTokens": 12, "overlapPercentage": 1},
+        }
+    }
+    source = bedrock.custom_source(knowledge_base, vectorIngestionConfiguration=chunking)
+    versions = {word: ". ".join(f"The {word} bird number {n} stands" for n in range(20)) for word in ("old", "new")}
+    source.ingested(text_document("bird", versions["old"]))
+    seen = set()
+
+    for round_ in range(6):
+        source.ingest(text_document("bird", versions["new" if round_ % 2 == 0 else "old"]))
+        while True:
+            texts = source.texts("bird number", numberOfResults=100)
+            seen.add(("old" in " ".join(texts), "new" in " ".join(texts), len(texts)))
+            if source.details(custom_identifier("bird"))[0]["status"] == "INDEXED":
+                break
+
+    assert {(old, new) for old, new, _count in seen} == {(True, False), (False, True)}
+    assert len({count for _old, _new, count in seen}) == 1
+
+
+def test_a_deleted_document_is_gone(custom: Source) -> None:
+    custom.ingested(text_document("heron", "Herons stand."), text_document("osprey", "Ospreys dive."))
+
+    accepted = custom.delete(custom_identifier("heron"))
+    settled = custom.settled(custom_identifier("heron"), custom_identifier("osprey"))
+
+    assert accepted[0]["status"] == "DELETING"
+    assert [detail["status"] for detail in settled] == ["NOT_FOUND", "INDEXED"]
+    assert custom.texts("herons and ospreys") == ["Ospreys dive."]
+
+
+def test_a_document_that_was_never_there_is_not_found(custom: Source) -> None:
+    assert custom.details(custom_identifier("nobody"))[0]["status"] == "NOT_FOUND"
+    assert custom.delete(custom_identifier("nobody"))[0]["status"] == "NOT_FOUND"
+
+
+def test_documents_are_listed_in_pages(custom: Source) -> None:
+    custom.ingested(*(text_document(f"bird-{number}", f"Bird {number}") for number in range(5)))
+
+    paginator = custom.bedrock.agent.get_paginator("list_knowledge_base_documents")
+    pages = list(paginator.paginate(**custom.ids, PaginationConfig={"PageSize": 2}))
+
+    assert [len(page["documentDetails"]) for page in pages] == [2, 2, 1]
+    listed = [detail["identifier"]["custom"]["id"] for page in pages for detail in page["documentDetails"]]
+    assert listed == [f"bird-{number}" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "reason"),
+    [
+        ("missing.txt", None, "does not exist in the bucket"),
+        ("empty.txt", b"", "The file is empty"),
+        ("blank.md", b" \n\t ", "The file is empty"),
+        ("slides.pptx", b"PK", "The file type .pptx is not supported: use one of"),
+        ("README", b"text", "A file without an extension is not supported"),
+        ("old.doc", b"\xd0\xcf\x11\xe0", "save it as .docx"),
+        ("picture.txt", bytes(range(32)) * 100, "not text"),
+        ("picture.pdf", b"\x89PNG\r\n", "not that of a .pdf file"),
+        ("broken.pdf", b"%PDF-1.7\nnonsense", "The .pdf file is damaged"),
+        ("broken.docx", b"PK\x03\x04nonsense", "The .docx file is damaged"),
+        ("broken.xlsx", b"PK\x03\x04nonsense", "The .xlsx file is damaged"),
+        ("locked.docx", b"\xd0\xcf\x11\xe0 encrypted", "save it without a password"),
+        ("empty.html", b"<html><script>x()</script></html>", "The file contains no text"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_failed_with_a_reason(
+    s3: Any, bucket: str, s3_source: Source, key: str, body: bytes | None, reason: str
+) -> None:
+    if body is not None:
+        s3.put_object(Bucket=bucket, Key=key, Body=body)
+
+    settled = s3_source.ingested(s3_document(bucket, key))
+
+    assert settled[0]["status"] == "FAILED"
+    assert reason in settled[0]["statusReason"]
+    assert s3_source.texts("text") == []
+
+
+def test_a_file_of_more_than_50_mb_is_failed(s3: Any, bucket: str, s3_source: Source) -> None:
+    s3.put_object(Bucket=bucket, Key="large.txt", Body=b"x" * (50 * 1024 * 1024 + 1))
+
+    settled = s3_source.ingested(s3_document(bucket, "large.txt"))
+
+    assert settled[0]["status"] == "FAILED"
+    assert settled[0]["statusReason"].startswith("At most 50 MB")
+
+
+def test_a_bucket_that_does_not_exist_is_a_reason(s3_source: Source) -> None:
+    settled = s3_source.ingested(s3_document("no-such-bucket-here", "a.txt"))
+
+    assert settled[0]["status"] == "FAILED"
+    assert "does not exist" in settled[0]["statusReason"]
+
+
+def test_a_sidecar_gives_a_document_its_attributes(s3: Any, bucket: str, s3_source: Source) -> None:
+    sidecar = {
+        "metadataAttributes": {
+            "topic": "birds",
+            "year": 2024,
+            "public": False,
+            "tags": ["water", "wading"],
+            "author": {"value": {"type": "STRING", "stringValue": "Audubon"}, "includeForEmbedding": True},
+        }
+    }
+    s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"They stand in the shallow water.")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=json.dumps(sidecar).encode())
+
+    s3_source.ingested(s3_document(bucket, "heron.txt", sidecar=True))
+
+    result = s3_source.bedrock.search(s3_source.knowledge_base_id, "Audubon")[0]
+    assert result["content"]["text"] == "They stand in the shallow water."
+    assert result["score"] > 0.5
+    assert result["metadata"]["year"] == 2024
+    assert result["metadata"]["tags"] == ["water", "wading"]
+    assert result["metadata"]["author"] == "Audubon"
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "reason"),
+    [
+        (None, "heron.txt.metadata.json does not exist"),
+        (b"{not json", "it is not JSON"),
+        (b"\xff\xfe\x00", "it is not JSON"),
+        (b"[]", "it must be"),
+        (b'{"metadataAttributes": []}', "it must be"),
+        (b'{"metadataAttributes": {"a": null}}', "'a' is neither string, number, boolean nor list of strings"),
+        (b'{"metadataAttributes": {"a": [1]}}', "'a' is neither"),
+        (b'{"metadataAttributes": {"a": NaN}}', "'a' is neither"),
+        (b'{"metadataAttributes": {"a": {"b": 1}}}', "'a' must be a value or"),
+        (b'{"metadataAttributes": {"a": {"value": {"type": "DATE"}}}}', "type 'DATE', not one of"),
+        (b'{"metadataAttributes": {"a": {"value": {"type": "NUMBER", "numberValue": "1"}}}}', "fitting numberValue"),
+        (b'{"metadataAttributes": {"x-amz-bedrock-kb-source-uri": "s3://other"}}', "begins with x-amz-bedrock-kb-"),
+        (b'{"metadataAttributes": {"a": "' + b"x" * 10_240 + b'"}}', "at most 10 KB"),
+    ],
+)
+def test_a_sidecar_that_cannot_be_used_fails_its_document(
+    s3: Any, bucket: str, s3_source: Source, sidecar: bytes | None, reason: str
+) -> None:
+    s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"Herons stand in the shallow water.")
+    if sidecar is not None:
+        s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=sidecar)
+
+    settled = s3_source.ingested(s3_document(bucket, "heron.txt", sidecar=True))
+
+    assert settled[0]["status"] == "FAILED"
+    assert "heron.txt.metadata.json" in settled[0]["statusReason"]
+    assert reason.lower() in settled[0]["statusReason"].lower()
+
+
+def test_an_s3_data_source_refuses_inline_documents(s3_source: Source) -> None:
+    message = refusal(lambda: s3_source.ingest(text_document("a", "text")))
+
+    assert "CUSTOM doesn't match the type of the data source" in message
+
+
+def test_an_s3_data_source_refuses_inline_attributes(bucket: str, s3_source: Source) -> None:
+    document = s3_document(bucket, "a.txt")
+    document["metadata"] = text_document("a", "x", {"topic": "birds"})["metadata"]
+
+    assert "use the type S3_LOCATION" in refusal(lambda: s3_source.ingest(document))
+
+
+def test_a_custom_data_source_refuses_s3_identifiers(custom: Source, bucket: str) -> None:
+    assert "doesn't match" in refusal(lambda: custom.details(s3_identifier(bucket, "a.txt")))
+
+
+def test_a_document_stands_once_in_a_request(custom: Source) -> None:
+    twice = [text_document("a", "one"), text_document("a", "two")]
+
+    assert "more than once" in refusal(lambda: custom.ingest(*twice))
+
+
+def test_an_attribute_whose_value_does_not_fit_its_type_is_refused(custom: Source) -> None:
+    document = text_document("a", "text", {"year": 2024})
+    document["metadata"]["inlineAttributes"][0]["value"] = {"type": "NUMBER", "stringValue": "2024"}
+
+    assert "needs a fitting numberValue" in refusal(lambda: custom.ingest(document))
+
+
+def test_a_refused_request_submits_nothing(custom: Source) -> None:
+    broken = text_document("b", "text", {"year": 2024})
+    broken["metadata"]["inlineAttributes"][0]["value"] = {"type": "NUMBER"}
+
+    refusal(lambda: custom.ingest(text_document("a", "text"), broken))
+
+    assert custom.details(custom_identifier("a"))[0]["status"] == "NOT_FOUND"
+
+
+def test_the_same_token_and_request_do_the_work_once(custom: Source) -> None:
+    request = {"clientToken": TOKEN.format("ingest")}
+    document = text_document("a", "Herons stand.")
+    first = custom.ingest(document, **request)
+    custom.settled(custom_identifier("a"))
+    before = custom.details(custom_identifier("a"))[0]["updatedAt"]
+
+    second = custom.ingest(document, **request)
+
+    assert second == first
+    assert custom.details(custom_identifier("a"))[0]["updatedAt"] == before
+
+
+def test_the_same_token_with_another_document_is_refused(custom: Source) -> None:
+    request = {"clientToken": TOKEN.format("other")}
+    custom.ingest(text_document("a", "Herons stand."), **request)
+
+    message = refusal(lambda: custom.ingest(text_document("a", "Ospreys dive."), **request))
+
+    assert "used before with other parameters" in message
+
+
+def test_a_deletion_overtakes_the_ingestion_it_follows(custom: Source) -> None:
+    custom.ingest(*(text_document(f"bird-{number}", "Herons stand. " * 2000) for number in range(10)))
+
+    custom.delete(*(custom_identifier(f"bird-{number}") for number in range(10)))
+
+    wait_for(lambda: all(d["status"] == "NOT_FOUND" for d in custom.settled(*_ten("bird-"))))
+    assert custom.texts("herons") == []
+
+
+def _ten(prefix: str) -> list[dict[str, Any]]:
+    return [custom_identifier(f"{prefix}{number}") for number in range(10)]

@@ -1,0 +1,215 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstack_local.bedrock import hashed
+from ragstack_local.bedrock.embedding import EmbeddingError
+from ragstack_local.bedrock.server import PortInUseError, running
+from ragstack_local.bedrock.service import Service
+from ragstack_local.bedrock.store.database import DataFolderError
+from tests.local.support import Bedrock, Source, bytes_document, custom_identifier, text_document, wait_for
+
+START_LIMIT_SECONDS = 2.0
+
+
+@contextmanager
+def process(data_dir: Path, *options: str) -> Iterator[tuple[Bedrock, "subprocess.Popen[str]", str]]:
+    """Run the server as users do, on a free port."""
+    command = [sys.executable, "-m", "ragstack_local.bedrock", "--port", "0", "--data-dir", str(data_dir), *options]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        url = re.search(r"http://\S+:\d+", line)
+        assert url, f"said {line!r} and {child.stderr.read() if child.stderr else ''!r}"
+        yield Bedrock.at(url[0]), child, line
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+def run(*options: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "ragstack_local.bedrock", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_it_is_up_soon_says_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:
+    start = time.monotonic()
+
+    with process(tmp_path) as (bedrock, child, line):
+        bedrock.knowledge_base("first")
+        taken = time.monotonic() - start
+        child.send_signal(signal.SIGTERM)
+        code = child.wait(10)
+        errors = child.stderr.read() if child.stderr else ""
+
+    # Twice the limit: the machine may be busy with other tests.
+    assert taken < 2 * START_LIMIT_SECONDS
+    assert "embedding hashed (1024 dimensions)" in line
+    assert code == 0
+    assert errors == ""
+
+
+def test_killed_at_any_moment_it_finishes_what_it_acknowledged(tmp_path: Path) -> None:
+    names = [f"bird-{number}" for number in range(30)]
+    with process(tmp_path) as (bedrock, child, _line):
+        source = bedrock.custom_source(bedrock.knowledge_base("killed"))
+        for start in range(0, len(names), 10):
+            texts = (f"{name} stands in the shallow water. " * 200 for name in names[start : start + 10])
+            source.ingest(*(text_document(name, text) for name, text in zip(names[start:], texts, strict=False)))
+        source.delete(custom_identifier(names[0]))
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(10)
+
+    with process(tmp_path) as (bedrock, _child, _line):
+        again = Source(bedrock, source.knowledge_base_id, source.id)
+        settled = [
+            detail
+            for start in range(0, len(names), 10)
+            for detail in again.settled(*map(custom_identifier, names[start : start + 10]))
+        ]
+        found = again.texts("bird-29", numberOfResults=1)
+
+    assert [detail["status"] for detail in settled] == ["NOT_FOUND"] + ["INDEXED"] * 29
+    assert "bird-29" in found[0]
+
+
+def test_stopped_amid_a_long_conversion_it_ends_soon_and_takes_the_document_up_again(tmp_path: Path) -> None:
+    endless = b"<html><body>" + b"<div><p>word " * 200_000
+    with process(tmp_path) as (bedrock, child, _line):
+        source = bedrock.custom_source(bedrock.knowledge_base("stopped"))
+        source.ingest(bytes_document("endless", endless, "text/html"))
+        wait_for(lambda: source.details(custom_identifier("endless"))[0]["status"] == "IN_PROGRESS")
+        time.sleep(1)
+        child.send_signal(signal.SIGTERM)
+        code = child.wait(10)
+
+    with process(tmp_path) as (bedrock, _child, _line):
+        again = Source(bedrock, source.knowledge_base_id, source.id)
+        status = again.details(custom_identifier("endless"))[0]["status"]
+        others = again.ingested(text_document("heron", "Herons stand in the shallow water."))
+
+    assert code == 0
+    assert status in ("PENDING", "IN_PROGRESS")
+    assert others[0]["status"] == "INDEXED"
+
+
+def test_a_job_that_was_killed_is_run_to_its_end(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
+    for number in range(20):
+        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand in the shallow water. " * 2000)
+    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, child, _line):
+        source = bedrock.s3_source(bedrock.knowledge_base("killed-job"), bucket)
+        job = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
+        wait_for(lambda: bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"])
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(10)
+
+    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
+        again = Source(bedrock, source.knowledge_base_id, source.id)
+        ended = again.ended(job["ingestionJobId"])
+        listed = bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]
+
+    assert ended["status"] == "COMPLETE"
+    assert {detail["status"] for detail in listed} == {"INDEXED"}
+    assert len(listed) == 20
+
+
+def test_a_restart_changes_no_result(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("restarted"))
+        source.ingested(*(text_document(str(n), f"Bird number {n} of {n * n}", {"n": n}) for n in range(10)))
+        before = [source.bedrock.search(source.knowledge_base_id, "bird 49", overrideSearchType=t) for t in TYPES]
+
+    with running(tmp_path) as url:
+        bedrock = Bedrock.at(url)
+        after = [bedrock.search(source.knowledge_base_id, "bird 49", overrideSearchType=t) for t in TYPES]
+
+    assert after == before
+
+
+TYPES = ("HYBRID", "SEMANTIC")
+
+
+def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        Bedrock.at(url).knowledge_base("embedded")
+
+    with pytest.raises(EmbeddingError) as caught:
+        Service(tmp_path, hashed.HashedEmbedding(64))
+
+    assert "the embedding hashed of 1024 dimensions" in str(caught.value)
+    assert "hashed of 64 was chosen" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--port", "0", "--embedding", "magic"), "There is no embedding 'magic'"),
+        (
+            (
+                "--port",
+                "nine",
+            ),
+            "invalid int value: 'nine'",
+        ),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_and_no_traceback(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    ended = run("--data-dir", str(tmp_path), *options)
+
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
+    with process(tmp_path):
+        ended = run("--data-dir", str(tmp_path), "--port", "0")
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"The data folder {tmp_path} is in use by another local Bedrock")
+
+
+def test_a_data_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(DataFolderError, match="cannot be used"):
+        Service(tmp_path / "file", hashed.HashedEmbedding())
+
+
+def test_a_port_in_use_is_said_before_anything_else(tmp_path: Path, bedrock: Bedrock) -> None:
+    port = int(bedrock.url.rpartition(":")[2])
+
+    with pytest.raises(PortInUseError, match=f"Port {port} on 127.0.0.1 cannot be used"), running(tmp_path, port=port):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_readers_do_not_wait_for_a_running_ingestion(custom: Source) -> None:
+    custom.ingested(text_document("heron", "Herons stand in the shallow water."))
+    long = [custom_identifier(f"long-{number}") for number in range(8)]
+    text = "Nothing at all is said about anything. " * 20_000
+    custom.ingest(*(text_document(identifier["custom"]["id"], text) for identifier in long))
+    times = []
+
+    while any(detail["status"] in ("STARTING", "IN_PROGRESS") for detail in custom.details(*long)):
+        start = time.monotonic()
+        found = custom.texts("herons", numberOfResults=1)
+        times.append(time.monotonic() - start)
+        assert found == ["Herons stand in the shallow water."]
+
+    assert len(times) > 3
+    assert sorted(times)[len(times) // 2] < 0.5

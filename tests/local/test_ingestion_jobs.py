@@ -1,0 +1,164 @@
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local.support import Bedrock, Source, custom_identifier, s3_document, s3_identifier, text_document
+
+
+def put(s3: Any, bucket: str, **bodies: str) -> None:
+    for name, body in bodies.items():
+        s3.put_object(Bucket=bucket, Key=f"{name}.txt", Body=body.encode())
+
+
+def counts(job: dict[str, Any]) -> dict[str, int]:
+    return {name.removeprefix("numberOf"): number for name, number in job["statistics"].items() if number}
+
+
+def test_a_job_indexes_a_bucket(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand in the shallow water.", osprey="Ospreys dive from great height.")
+    s3.put_object(Bucket=bucket, Key="folder/", Body=b"")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "waders"}}')
+
+    job = s3_source.synchronised()
+
+    assert job["status"] == "COMPLETE"
+    assert counts(job) == {"DocumentsScanned": 2, "MetadataDocumentsScanned": 1, "NewDocumentsIndexed": 2}
+    found = s3_source.bedrock.search(
+        s3_source.knowledge_base_id, "birds", filter={"equals": {"key": "topic", "value": "waders"}}
+    )
+    assert [result["content"]["text"] for result in found] == ["Herons stand in the shallow water."]
+
+
+def test_a_second_job_works_off_the_difference(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.", gull="Gulls cry.", kite="Kites soar.")
+    s3_source.synchronised()
+    put(s3, bucket, heron="Herons wade.", tern="Terns hover.")
+    s3.delete_object(Bucket=bucket, Key="osprey.txt")
+    s3.put_object(Bucket=bucket, Key="kite.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "raptors"}}')
+
+    job = s3_source.synchronised()
+
+    assert counts(job) == {
+        "DocumentsScanned": 4,
+        "MetadataDocumentsScanned": 1,
+        "NewDocumentsIndexed": 1,
+        "ModifiedDocumentsIndexed": 1,
+        "MetadataDocumentsModified": 1,
+        "DocumentsDeleted": 1,
+        "DocumentsSkipped": 1,
+    }
+    assert set(s3_source.texts("birds")) == {"Herons wade.", "Terns hover.", "Gulls cry.", "Kites soar."}
+
+
+def test_a_job_looks_only_under_its_prefix(bedrock: Bedrock, s3: Any, bucket: str, knowledge_base: str) -> None:
+    s3.put_object(Bucket=bucket, Key="birds/heron.txt", Body=b"Herons stand.")
+    s3.put_object(Bucket=bucket, Key="fish/trout.txt", Body=b"Trouts swim.")
+    source = bedrock.s3_source(knowledge_base, bucket, s3={"inclusionPrefixes": ["birds/"]})
+
+    source.synchronised()
+
+    assert source.texts("animals") == ["Herons stand."]
+
+
+def test_a_job_counts_what_failed_and_says_why(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.")
+    s3.put_object(Bucket=bucket, Key="broken.pdf", Body=b"%PDF nonsense")
+    s3.put_object(Bucket=bucket, Key="slides.pptx", Body=b"PK")
+
+    job = s3_source.synchronised()
+
+    assert job["status"] == "COMPLETE"
+    assert counts(job) == {"DocumentsScanned": 3, "NewDocumentsIndexed": 1, "DocumentsFailed": 2}
+    assert any("broken.pdf: The .pdf file is damaged" in reason for reason in job["failureReasons"])
+    assert any("slides.pptx: The file type .pptx is not supported" in reason for reason in job["failureReasons"])
+
+
+def test_a_job_takes_up_again_what_failed_before(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b"no json")
+    s3_source.synchronised()
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=json.dumps({"metadataAttributes": {}}).encode())
+
+    job = s3_source.synchronised()
+
+    assert counts(job)["NewDocumentsIndexed"] == 1
+    assert s3_source.details(s3_identifier(bucket, "heron.txt"))[0]["status"] == "INDEXED"
+
+
+def test_a_job_over_a_bucket_that_is_not_there_fails(bedrock: Bedrock, knowledge_base: str) -> None:
+    source = bedrock.s3_source(knowledge_base, "no-such-bucket-here")
+
+    job = source.synchronised()
+
+    assert job["status"] == "FAILED"
+    assert "no-such-bucket-here cannot be listed" in job["failureReasons"][0]
+
+
+def test_while_a_job_runs_a_second_and_direct_ingestion_are_refused(s3: Any, bucket: str, s3_source: Source) -> None:
+    for number in range(30):
+        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand in the shallow water. " * 3000)
+    running = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids)["ingestionJob"]
+
+    with pytest.raises(ClientError) as second:
+        s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids)
+    with pytest.raises(ClientError) as direct:
+        s3_source.ingest(s3_document(bucket, "1.txt"))
+    with pytest.raises(ClientError) as deletion:
+        s3_source.delete(s3_identifier(bucket, "1.txt"))
+
+    assert running["status"] == "STARTING"
+    assert second.value.response["Error"]["Code"] == "ConflictException"
+    for refused in (direct, deletion):
+        assert refused.value.response["Error"]["Code"] == "ValidationException"
+        assert "ongoing" in refused.value.response["Error"]["Message"]
+    assert s3_source.ended(running["ingestionJobId"])["status"] == "COMPLETE"
+
+
+def test_a_custom_data_source_has_nothing_to_scan(custom: Source) -> None:
+    with pytest.raises(ClientError, match="nothing to scan"):
+        custom.bedrock.agent.start_ingestion_job(**custom.ids)
+
+
+def test_jobs_are_listed_newest_first_and_by_status(bucket: str, s3_source: Source) -> None:
+    ended = [s3_source.synchronised()["ingestionJobId"] for _ in range(3)]
+    ask = s3_source.bedrock.agent.list_ingestion_jobs
+
+    pages = list(
+        s3_source.bedrock.agent.get_paginator("list_ingestion_jobs").paginate(
+            **s3_source.ids, PaginationConfig={"PageSize": 2}
+        )
+    )
+    failed = ask(**s3_source.ids, filters=[{"attribute": "STATUS", "operator": "EQ", "values": ["FAILED"]}])
+
+    listed = [job["ingestionJobId"] for page in pages for job in page["ingestionJobSummaries"]]
+    assert listed == ended[::-1]
+    assert failed["ingestionJobSummaries"] == []
+
+
+def test_an_unknown_job_is_not_found(s3_source: Source) -> None:
+    with pytest.raises(s3_source.bedrock.agent.exceptions.ResourceNotFoundException):
+        s3_source.bedrock.agent.get_ingestion_job(**s3_source.ids, ingestionJobId="UNKNOWN123")
+
+
+def test_the_same_token_starts_one_job(s3_source: Source) -> None:
+    token = "a-client-token-of-more-than-33-characters-job"
+
+    first = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids, clientToken=token)["ingestionJob"]
+    second = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids, clientToken=token)["ingestionJob"]
+
+    assert first["ingestionJobId"] == second["ingestionJobId"]
+    s3_source.ended(first["ingestionJobId"])
+
+
+def test_a_job_leaves_the_documents_of_other_sources_alone(
+    bedrock: Bedrock, s3: Any, bucket: str, s3_source: Source
+) -> None:
+    other = bedrock.custom_source(s3_source.knowledge_base_id)
+
+    other.ingested(text_document("osprey", "Ospreys dive."))
+
+    s3_source.synchronised()
+
+    assert other.details(custom_identifier("osprey"))[0]["status"] == "INDEXED"
