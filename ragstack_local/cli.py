@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.markup import escape
 
+from ragstack_common.documents import DocumentStatus, key_of
 from ragstack_common.errors import RagStackError
 from ragstack_common.settings import MAX_RESULTS
 from ragstack_local import display
@@ -19,14 +21,18 @@ from ragstack_local.demo import run_demo
 from ragstack_local.ingest import ingest as upload_and_follow
 from ragstack_local.ingest import note_skipped
 from ragstack_local.search import Caller
+from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.local_stack import DEFAULT_BEDROCK_PORT, DEFAULT_PORT, StackOptions, local_stack
 from ragstack_local.stack.project import Project
-from ragstack_local.uploads import FINAL, SEARCHABLE, count_statuses, queue_depth, select
+from ragstack_local.uploads import FINAL, SEARCHABLE, list_documents, queue_depth, select
 
 NOTHING_FOUND: Final = 1
 FAILED: Final = 3
 STOP_SECONDS: Final = 20.0
+
+DATA_VARIABLE: Final = "RAGSTACK_DATA"
+"""Another folder than .ragstack, for a second local stack beside the first."""
 
 app = typer.Typer(
     name="ragstack",
@@ -37,7 +43,9 @@ app = typer.Typer(
     "A first session:  [bold]ragstack up[/]  in one terminal; in another  [bold]ragstack ingest FOLDER[/]  and  "
     "[bold]ragstack query 'what you want to know'[/].\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
-    "130 interrupted.",
+    "130 interrupted.\n\n"
+    f"Everything local is kept in the project's folder .ragstack, or where the variable {DATA_VARIABLE} says; "
+    "with another folder and other ports, a second local stack runs beside the first.",
 )
 
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
@@ -45,9 +53,7 @@ BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/NAME")
 ]
-Embedding = Annotated[
-    str, typer.Option(help="What texts are embedded with: hashed needs nothing; onnx:FOLDER uses a model of yours.")
-]
+Embedding = Annotated[str, typer.Option(help="What texts are embedded with; hashed needs no model and no download.")]
 OnAws = Annotated[bool, typer.Option("--aws", help="Use the stack deployed to AWS instead of the local one.")]
 Prefix = Annotated[str, typer.Option(help="First part of the names of the deployed stacks.")]
 
@@ -62,9 +68,11 @@ def up(
     """Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C.
 
     Documents and index stay in the data folder and are there again at the next start.
+
+    Example:  ragstack up --port 5566 --bedrock-port 5567
     """
-    project = Project.find()
-    options = StackOptions(data_dir or project.data / "local", port, bedrock_port, embedding)
+    project = _project()
+    options = StackOptions((data_dir or project.data / "local").absolute(), port, bedrock_port, embedding)
     with local_stack(project, options, display.step) as connection:
         display.print_urls(connection)
         display.console.print("\nPut documents in:  [bold]ragstack ingest PATH[/]   Ctrl-C ends the stack.")
@@ -79,9 +87,12 @@ def demo(
     data_dir: DataDir = None,
     embedding: Embedding = "hashed",
 ) -> None:
-    """Show the main job: start the local stack, upload samples/ and docs/, wait until they are searchable, and ask."""
-    project = Project.find()
-    options = StackOptions(data_dir or project.data / "demo", port, bedrock_port, embedding)
+    """Show the main job: start the local stack, upload samples/ and docs/, wait until they are searchable, and ask.
+
+    Example:  ragstack demo --once
+    """
+    project = _project()
+    options = StackOptions((data_dir or project.data / "demo").absolute(), port, bedrock_port, embedding)
     with local_stack(project, options, display.step) as connection:
         run_demo(connection, project.root)
         display.console.print()
@@ -93,14 +104,21 @@ def demo(
 
 @app.command()
 def down() -> None:
-    """End the running local stack, as Ctrl-C in its terminal would."""
-    project = Project.find()
-    process_id = Connection.of_running_stack(project.running).process_id
-    assert process_id is not None
+    """End the running local stack, as Ctrl-C in its terminal would.
+
+    Example:  ragstack down && ragstack up
+    """
+    project = _project()
+    found = running.read(project.running)
+    if found is None:
+        raise StackError("No local stack is running")
+    if "process_id" not in found:
+        raise StackError("The local stack is starting or ending: try again in a moment")
+    process_id = found["process_id"]
     os.kill(process_id, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
     with display.step(f"Ending the local stack (process {process_id})"):
-        while project.running.exists():
+        while running.read(project.running) is not None:
             if time.monotonic() > deadline:
                 raise StackError(f"Process {process_id} did not end within {STOP_SECONDS:g} s: kill it by hand")
             time.sleep(0.1)
@@ -149,6 +167,8 @@ def ingest(
     """Upload documents and wait until each is searchable, or it is known why not.
 
     A file NAME.metadata.json beside a document holds its attributes:  {"metadataAttributes": {"topic": "travel"}}
+
+    Example:  ragstack ingest handbook/ prices.csv --prefix company
     """
     selection = select(paths, prefix)
     note_skipped(selection.skipped)
@@ -183,7 +203,10 @@ def query(
         str | None, typer.Option(envvar="RAGSTACK_API_KEY", help="For an API that asks for one.")
     ] = None,
 ) -> None:
-    """Search through the HTTP interface and show the ranked results."""
+    """Search through the HTTP interface and show the ranked results.
+
+    Example:  ragstack query "How many days of leave do I have?" --top-k 3 --json
+    """
     body: dict[str, Any] = {"query": text, "top_k": top_k}
     if metadata_filter is not None:
         try:
@@ -194,34 +217,42 @@ def query(
     if as_json:
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        display.print_results(answer)
+        display.print_results(answer, text)
     if not answer["results"]:
         raise typer.Exit(NOTHING_FOUND)
 
 
 @app.command()
 def status(aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX) -> None:
-    """Show where the stack is, how many documents are in which state, and what waits in the queues."""
+    """Show where the stack is, how many documents are in which state and why, and what waits in the queues.
+
+    Example:  ragstack status
+    """
     connection = _connect(aws, stack_prefix)
     display.print_urls(connection)
-    counts = count_statuses(connection)
-    documents = ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
-    display.console.print(f"[dim]Documents       [/] {documents}")
+    statuses = {key_of(detail["identifier"]): DocumentStatus.of(detail) for detail in list_documents(connection)}
+    display.console.print(f"[dim]Documents       [/] {display.summary(statuses) or 'none'}")
     display.console.print(f"[dim]Waiting events  [/] {queue_depth(connection, connection.queue_url)}")
     display.console.print(f"[dim]Dead letters    [/] {queue_depth(connection, connection.dead_letter_queue_url)}")
+    ended = {uri: status for uri, status in statuses.items() if status in FINAL}
+    display.print_unsearchable(ended)
 
 
 def main() -> None:
     """Run the command line; a mistake of the user is one line, never a trace."""
     try:
         app()
-    except (RagStackError, ClientError, BotoCoreError) as error:
+    except (RagStackError, ClientError, BotoCoreError, Boto3Error, OSError) as error:
         display.errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
         raise SystemExit(FAILED) from None
 
 
 def _connect(aws: bool, stack_prefix: str) -> Connection:
-    return Connection.of_deployed_stack(stack_prefix) if aws else Connection.of_running_stack(Project.find().running)
+    return Connection.of_deployed_stack(stack_prefix) if aws else Connection.of_running_stack(_project().running)
+
+
+def _project() -> Project:
+    return Project.find(os.environ.get(DATA_VARIABLE))
 
 
 def _wait_for_interrupt() -> None:

@@ -34,7 +34,7 @@ def run_demo(connection: Connection, root: Path) -> None:
     caller = Caller.of(connection)
     missed = [
         question["text"]
-        for question in json.loads((root / "samples" / "questions.json").read_text())
+        for question in json.loads((root / "samples" / "questions.json").read_text(encoding="utf-8"))
         if not _ask(caller, question)
     ]
     if missed:
@@ -42,7 +42,7 @@ def run_demo(connection: Connection, root: Path) -> None:
 
 
 def _ask(caller: Caller, question: dict[str, Any]) -> bool:
-    """Ask one question, show the answer, and tell whether a document that answers it is where it should be."""
+    """Ask one question, show the answer, and tell whether the documents that answer it are where they should be."""
     body: dict[str, Any] = {"query": question["text"], "top_k": 3}
     if question.get("filter"):
         body["metadata_filter"] = question["filter"]
@@ -51,7 +51,7 @@ def _ask(caller: Caller, question: dict[str, Any]) -> bool:
     display.console.print(f"[bold cyan]? {escape(question['text'])}[/]{shown}")
     start = time.perf_counter()
     answer = caller.retrieve(body)
-    display.print_results(answer)
+    display.print_results(answer, body["query"])
     display.console.print(f"[dim]{(time.perf_counter() - start) * 1000:.0f} ms through API Gateway[/]")
     best = answer["results"][: question["within"]]
-    return any(result["source"].endswith(name) for result in best for name in question["expected"])
+    return all(any(result["source"].endswith(name) for result in best) for name in question["expected"])

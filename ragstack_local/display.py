@@ -7,17 +7,22 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_local.connection import Connection
 from ragstack_local.uploads import SEARCHABLE
 
-EXCERPT_CHARACTERS: Final = 180
+EXCERPT_WORDS: Final = 36
+SHORT_WORD: Final = 3
+"""Letters; shorter words say little about a passage."""
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+RESULT_INDENT: Final = 12
+
+console = Console(highlight=False, emoji=False)
+errors = Console(stderr=True, highlight=False, emoji=False)
 
 
 @contextmanager
@@ -56,20 +61,20 @@ def print_unsearchable(statuses: Mapping[str, DocumentStatus]) -> None:
     """List the documents that cannot be found, and why."""
     for uri, status in statuses.items():
         if status not in SEARCHABLE:
-            console.print(f"[red]{status}[/] {escape(uri)}: {escape(status.reason or 'no reason given')}")
+            reason = status.reason or "no reason given"
+            console.print(Text.assemble((status, "red"), f" {uri}: {reason}"), soft_wrap=True)
 
 
-def print_results(answer: Mapping[str, Any]) -> None:
-    """Show ranked results and how the search went."""
-    table = Table(box=None, pad_edge=False, show_header=True, header_style="dim")
-    table.add_column("#", justify="right")
-    table.add_column("score", justify="right")
-    table.add_column("source and text", overflow="fold")
+def print_results(answer: Mapping[str, Any], query: str) -> None:
+    """Show ranked results, each with the passage that has most of the query's words, and how the search went."""
     for rank, result in enumerate(answer["results"], start=1):
-        text = " ".join(result["content"].split())
-        excerpt = text[:EXCERPT_CHARACTERS] + ("…" if len(text) > EXCERPT_CHARACTERS else "")
-        table.add_row(str(rank), f"{result['score']:.3f}", f"[bold]{escape(_source(result))}[/]\n{escape(excerpt)}")
-    console.print(table)
+        source = (result["source"] or "(no source)", "bold")
+        head = Text.assemble(
+            f"{rank:>3}  {result['score']:.3f}  ", source, "  ", (_attributes(result["metadata"]), "dim")
+        )
+        # A source stands on one line, whatever the width: it is there to be copied.
+        console.print(head, soft_wrap=True)
+        console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     console.print(f"[dim]{len(answer['results'])} results in {answer['milliseconds']:.0f} ms ({slices})[/]")
     if not answer["complete"]:
@@ -95,8 +100,26 @@ def print_urls(connection: Connection) -> None:
             console.print(f"[dim]{name:16}[/] {escape(value)}", soft_wrap=True)
 
 
-def _source(result: Mapping[str, Any]) -> str:
-    attributes = result["metadata"]
-    shown = [f"{name}={attributes[name]}" for name in ("corpus", "version", "topic") if name in attributes]
-    source = result["source"] or "(no source)"
-    return f"{source}  ({', '.join(shown)})" if shown else source
+def excerpt(text: str, query: str) -> str:
+    """Cut out the passage, of whole words, that holds most of the query's words."""
+    words = text.split()
+    wanted = {_bare(word) for word in query.split()}
+    telling = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
+    before = EXCERPT_WORDS // 4
+    scored = EXCERPT_WORDS - before
+    # Of equally good passages the last, which begins with a word that was asked for; then some words before it.
+    best = (
+        max(range(len(words)), key=lambda first: (sum(telling[first : first + scored]), first)) if any(telling) else 0
+    )
+    start = max(0, best - before)
+    cut = " ".join(words[start : start + EXCERPT_WORDS])
+    return ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
+
+
+def _bare(word: str) -> str:
+    return word.casefold().strip(".,;:!?()[]{}\"'`*|#")
+
+
+def _attributes(metadata: Mapping[str, Any]) -> str:
+    shown = [f"{name}={metadata[name]}" for name in ("corpus", "version", "topic") if name in metadata]
+    return " ".join(shown)
