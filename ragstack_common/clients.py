@@ -2,9 +2,15 @@
 
 import json
 import os
+from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
+
+import botocore
+from botocore.config import Config
+from botocore.session import Session
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
@@ -21,6 +27,12 @@ CONTROL_READ_SECONDS: Final = 30.0
 
 ATTEMPTS: Final = 3
 """The default of botocore's standard mode, which backs off on throttling, 5xx and lost connections."""
+
+_MAKING: Final = Lock()
+"""Threads may use a client together, but not make clients together from one session."""
+
+ONE_ATTEMPT: Final = 1
+"""For calls that are tried again by ragstack_common.retry: their retries are not to be multiplied."""
 
 
 @cache
@@ -42,9 +54,12 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
 
 @cache
 def agent_client() -> "AgentsforBedrockClient":
-    """Make the client for ingestion and for the administration of knowledge bases."""
+    """Make the client for ingestion, whose callers try again by themselves."""
     client: AgentsforBedrockClient = _client(
-        "bedrock-agent", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS
+        "bedrock-agent",
+        connect_timeout=CONTROL_CONNECT_SECONDS,
+        read_timeout=CONTROL_READ_SECONDS,
+        attempts=ONE_ATTEMPT,
     )
     return client
 
@@ -69,26 +84,30 @@ def _parse_without_the_model(response_dict: dict[str, Any], customized_response_
     A page of hits holds a thousand values; looking each up in the service model takes longer than everything else
     that is done with the response (measured by benchmarks/retriever_overhead.py).
     """
-    if response_dict["status_code"] == HTTPStatus.OK:
+    if response_dict["status_code"] != HTTPStatus.OK:
+        return
+    with suppress(ValueError, TypeError):  # what is no JSON object, botocore finds words for
         customized_response_dict.update(json.loads(response_dict["body"]))
         response_dict["body"] = b"{}"
 
 
-def _client(service: str, **config: Any) -> Any:
-    # Imported here, so that who brings a client of their own need not pay for it.
-    import boto3  # noqa: PLC0415
-    import botocore  # noqa: PLC0415
-    from botocore.config import Config  # noqa: PLC0415
+def _client(service: str, attempts: int = ATTEMPTS, **config: Any) -> Any:
+    with _MAKING:
+        return _session().create_client(
+            service,
+            region_name=os.environ.get("AWS_REGION"),  # Lambda sets it; botocore itself reads AWS_DEFAULT_REGION
+            config=Config(
+                max_pool_connections=POOL_CONNECTIONS,
+                retries={"mode": "standard", "total_max_attempts": attempts},
+                tcp_keepalive=True,
+                # Given, it is not put together anew for each call, which costs a tenth of the call's own time.
+                user_agent=f"RAGStack Botocore/{botocore.__version__}",
+                **config,
+            ),
+        )
 
-    return boto3.client(
-        service,  # type: ignore[call-overload]
-        region_name=os.environ.get("AWS_REGION"),  # Lambda sets it; boto3 itself reads AWS_DEFAULT_REGION and profiles
-        config=Config(
-            max_pool_connections=POOL_CONNECTIONS,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-            tcp_keepalive=True,
-            # Given, it is not put together anew for each call, which costs a tenth of the call's own time.
-            user_agent=f"RAGStack Boto3/{boto3.__version__} Botocore/{botocore.__version__}",
-            **config,
-        ),
-    )
+
+@cache
+def _session() -> Session:
+    """Make what boto3's default session is made of; boto3 itself would import its transfer of large files too."""
+    return Session()

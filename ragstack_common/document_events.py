@@ -55,21 +55,26 @@ def newest(events: Iterable[DocumentEvent]) -> dict[str, DocumentEvent]:
     What is done about a document depends on what lies in the bucket, not on the event, so one is enough.
     """
     kept: dict[str, DocumentEvent] = {}
-    for event in sorted(events, key=lambda e: (not e.of_sidecar, e.sequencer.rjust(32, "0"))):
+    for event in sorted(events, key=lambda e: (not e.of_sidecar, _comparable(e.sequencer))):
         kept[event.uri] = event
     return kept
+
+
+def _comparable(sequencer: str) -> str:
+    """Pad on the right, as S3 wants sequencers of different lengths compared."""
+    return sequencer.ljust(64, "0")
 
 
 def _event(record: Mapping[str, Any]) -> DocumentEvent | None:
     s3 = record["s3"]
     # S3 quotes keys as in a form: a space arrives as a plus sign, a plus sign as %2B.
     key = unquote_plus(s3["object"]["key"])
-    if key.endswith("/"):
-        return None  # a folder that the console made
-    of_sidecar = key.endswith(SIDECAR_SUFFIX)
+    document = key.removesuffix(SIDECAR_SUFFIX)
+    if not document or document.endswith("/"):
+        return None  # a folder that the console made, or a sidecar of no document
     return DocumentEvent(
         bucket=s3["bucket"]["name"],
-        key=key.removesuffix(SIDECAR_SUFFIX),
+        key=document,
         sequencer=s3["object"].get("sequencer", ""),
-        of_sidecar=of_sidecar,
+        of_sidecar=document != key,
     )

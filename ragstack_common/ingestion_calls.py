@@ -1,16 +1,20 @@
 """Calls of bedrock-agent about many documents: which errors are worth another attempt, and how batches are split."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.documents import key_of
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.retry import LOST, Backoff
+
+T = TypeVar("T")
 
 DOCUMENTS_PER_CALL: Final = 10
 """Source: bedrock-agent, shapes KnowledgeBaseDocuments and DocumentIdentifiers. The quota page says 25."""
@@ -20,6 +24,9 @@ _RETRYABLE: Final = frozenset(
 )
 _CONTENTION: Final = ("ongoing", "running", "can't exceed")
 """IngestKnowledgeBaseDocuments models no ConflictException and says it in these words of a ValidationException."""
+
+_URI: Final = re.compile(r"s3://[^\s']*")
+"""Left out when looking for those words: a document may be called running-shoes.pdf."""
 
 _TOO_LONG: Final = "length less than or equal to"
 
@@ -58,7 +65,8 @@ def is_retryable(error: Exception) -> bool:
         return False
     details = error.response.get("Error", {})
     if details.get("Code") == "ValidationException":
-        return any(word in details.get("Message", "") for word in _CONTENTION)
+        message = _URI.sub("", details.get("Message", ""))
+        return any(word in message for word in _CONTENTION)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     internal = details.get("Code") in ("InternalServerException", "ServiceUnavailableException")
     return details.get("Code") in _RETRYABLE or internal or status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -69,7 +77,8 @@ def in_batches(
 ) -> dict[str, dict[str, Any]]:
     """Send all items in batches that the service takes.
 
-    A batch that the service refuses as too long is halved, and so are those after it. When a batch fails for good
+    When the service finds a batch too long, it and those after it are halved. When it finds fault with one item, the
+    batch is halved until that item is alone, so that the others are not refused with it. When a batch fails for good
     while another succeeded, its items are answered for with the status UNKNOWN and the error as the reason.
 
     Returns:
@@ -82,27 +91,34 @@ def in_batches(
     """
     if batch_size < 1:
         raise ValueError(f"The number of documents in a call must be 1 or more, not {batch_size}")
-    waiting = list(_distinct(items, key).items())
+    batches = deque(_chunks(list(_distinct(items, key).items()), batch_size))
     details: dict[str, dict[str, Any]] = {}
     failed: list[Exception] = []
-    succeeded = not waiting
-    while waiting:
-        batch = waiting[:batch_size]
+    succeeded = not batches
+    while batches:
+        batch = batches.popleft()
         try:
             answers = call([item for _, item in batch], [name for name, _ in batch])
-        except (ClientError, *LOST) as error:
-            if _is_too_long(error) and len(batch) > 1:
-                batch_size = len(batch) // 2
+        except (ClientError, BotoCoreError) as error:
+            half = len(batch) // 2
+            if half and _is_too_long(error, call.items):
+                batches = deque(_chunks([pair for part in (batch, *batches) for pair in part], half))
+                continue
+            if half and _refuses_an_item(error, call.items):
+                batches.extendleft([batch[half:], batch[:half]])
                 continue
             failed.append(error)
             details |= {name: {"status": "UNKNOWN", "statusReason": _in_one_line(error)} for name, _ in batch}
         else:
             succeeded = True
             details |= {key_of(answer.get("identifier") or {}): answer for answer in answers}
-        waiting = waiting[batch_size:]
     if not succeeded:
         raise failed[0]
     return details
+
+
+def _chunks(items: list[T], size: int) -> Iterator[list[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _distinct(items: Sequence[Any], key: Callable[[Any], str]) -> dict[str, Any]:
@@ -113,11 +129,22 @@ def _distinct(items: Sequence[Any], key: Callable[[Any], str]) -> dict[str, Any]
     return distinct
 
 
-def _is_too_long(error: Exception) -> bool:
+def _is_too_long(error: Exception, items: str) -> bool:
+    """Tell whether the service refused the list for its length: ``'documents' failed ... length less than ...``."""
+    message = _validation_message(error)
+    return _TOO_LONG in message and f"'{items}." not in message
+
+
+def _refuses_an_item(error: Exception, items: str) -> bool:
+    """Tell whether the service found fault with a member: ``at 'documents.3.member.content' failed ...``."""
+    return f"'{items}." in _validation_message(error)
+
+
+def _validation_message(error: Exception) -> str:
     if not isinstance(error, ClientError):
-        return False
+        return ""
     details = error.response.get("Error", {})
-    return details.get("Code") == "ValidationException" and _TOO_LONG in details.get("Message", "")
+    return details.get("Message", "") if details.get("Code") == "ValidationException" else ""
 
 
 def _in_one_line(error: Exception) -> str:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from botocore.exceptions import BotoCoreError
+
 from ragstack_common import filters
 from ragstack_common.clients import retrieval_client
 from ragstack_common.deadline import Finished, call_together
-from ragstack_common.errors import InvalidQueryError
+from ragstack_common.errors import ConfigurationError, InvalidQueryError, InvalidRequestError
 from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, SliceReport
 from ragstack_common.ranking import SliceHits, deduplicate, merge
 from ragstack_common.retrieval_errors import describe, raise_total_failure
@@ -151,19 +153,20 @@ class MultiSliceRetriever:
             InvalidQueryError: The query or *num_results* is out of range.
             InvalidFilterError: A filter is malformed, or Bedrock cannot express it.
             InvalidRequestError: The service refused the request as it is.
+            ConfigurationError: The region, the endpoint or the credentials are missing or unusable.
             RetrievalError: Every slice failed; the class and ``__cause__`` tell why.
         """
-        _check(query, num_results, deduplicate_by)
+        _check(query, knowledge_base_id, num_results, deduplicate_by)
         start = time.perf_counter()
         slices = self._slices(data_source_id, metadata_filter, scope_filter)
         count = min(MAX_RESULTS, num_results * CANDIDATES_PER_RESULT)
         requests = [self._request(query, knowledge_base_id, part, count) for part in slices]
-        client = self._given_client or retrieval_client(self._timeout_seconds)
+        client = self._client()
         finished = call_together(
             [partial(_hits, client, request) for request in requests],
             self._timeout_seconds - (time.perf_counter() - start),
         )
-        reports = tuple(_report(part, end) for part, end in zip(slices, finished, strict=True))
+        reports = tuple(_report(part, end, query) for part, end in zip(slices, finished, strict=True))
         self._record(reports)
         if all(report.status != "ok" for report in reports):
             raise_total_failure(reports, [end.error for end in finished], self._timeout_seconds)
@@ -174,6 +177,12 @@ class MultiSliceRetriever:
         if reranker is not None:
             results = reranker.rerank(query, results)
         return RetrievalOutcome(results[:num_results], reports, (time.perf_counter() - start) * 1000)
+
+    def _client(self) -> "AgentsforBedrockRuntimeClient":
+        try:
+            return self._given_client or retrieval_client(self._timeout_seconds)
+        except (BotoCoreError, ValueError) as error:
+            raise ConfigurationError(f"No client can be made: {error}; set the region and the endpoint") from error
 
     def _slices(
         self,
@@ -220,11 +229,13 @@ def deduplicate_results(results: list[Result]) -> list[Result]:
     return deduplicate(results)
 
 
-def _check(query: str, num_results: int, deduplicate_by: str) -> None:
+def _check(query: str, knowledge_base_id: str, num_results: int, deduplicate_by: str) -> None:
     if not isinstance(query, str) or not query.strip():
         raise InvalidQueryError("The query is empty: ask something")
     if len(query) > MAX_QUERY_CHARACTERS:
         raise InvalidQueryError(f"The query has {len(query)} characters; at most {MAX_QUERY_CHARACTERS} are taken")
+    if not isinstance(knowledge_base_id, str) or not knowledge_base_id:
+        raise InvalidRequestError(f"A search needs the id of a knowledge base, not {knowledge_base_id!r}")
     if isinstance(num_results, bool) or not isinstance(num_results, int) or not 1 <= num_results <= MAX_RESULTS:
         raise InvalidQueryError(f"The number of results must be 1 to {MAX_RESULTS}, not {num_results!r}")
     if deduplicate_by not in ("document", "chunk"):
@@ -232,13 +243,15 @@ def _check(query: str, num_results: int, deduplicate_by: str) -> None:
 
 
 def _hits(client: Any, request: dict[str, Any]) -> list[dict[str, Any]]:
-    hits: list[dict[str, Any]] = client.retrieve(**request)["retrievalResults"]
+    hits = client.retrieve(**request).get("retrievalResults")
+    if not isinstance(hits, list):
+        raise TypeError("the answer holds no list of retrievalResults")
     return hits
 
 
-def _report(part: _Slice, end: "Finished[Any]") -> SliceReport:
+def _report(part: _Slice, end: "Finished[Any]", query: str) -> SliceReport:
     if end.error is not None:
-        return SliceReport(part.name, "failed", end.milliseconds, error=describe(end.error))
+        return SliceReport(part.name, "failed", end.milliseconds, error=describe(end.error, query))
     if end.value is None:
         return SliceReport(part.name, "timeout", end.milliseconds, error="no answer before the deadline")
     return SliceReport(part.name, "ok", end.milliseconds, hits=len(end.value))

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
@@ -87,13 +87,10 @@ def _text(content: dict[str, Any]) -> str:
 
 def _ranked(results: Iterable[Result], deduplicate_by: DeduplicateBy) -> list[tuple[str, Result]]:
     """Order the results, each behind the name that its duplicates share."""
-    keyed = [(_order(result, uri), _identity(result, uri, deduplicate_by), result) for result, uri in _with_uri(results)]
+    with_uri = ((result, uri_of(result)) for result in results)
+    keyed = [(_order(result, uri), _identity(result, uri, deduplicate_by), result) for result, uri in with_uri]
     keyed.sort(key=itemgetter(0))
     return [(identity, result) for _, identity, result in keyed]
-
-
-def _with_uri(results: Iterable[Result]) -> Iterator[tuple[Result, str | None]]:
-    return ((result, uri_of(result)) for result in results)
 
 
 def _identity(result: Result, uri: str | None, deduplicate_by: DeduplicateBy) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, ParamValidationError
 
 from ragstack_common.errors import (
     AccessDeniedError,
@@ -34,14 +34,17 @@ _MEANING: Final[dict[str, tuple[type[RagStackError], str]]] = {
 """Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
 
 
-def describe(error: Exception) -> str:
-    """Say in one line what happened, by the service's code where there is one."""
+def describe(error: Exception, query: str) -> str:
+    """Say in one line what happened, by the service's code where there is one.
+
+    The service quotes a value that it refuses; the query is left out, because the line goes into logs.
+    """
     if isinstance(error, ClientError):
         details = error.response.get("Error", {})
         text = f"{details.get('Code', 'Unknown')}: {details.get('Message', '')}"
     else:
         text = f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
+    return " ".join(text.replace(f"'{query}'", "'...'").split())
 
 
 def raise_total_failure(
@@ -68,6 +71,8 @@ def _meaning(error: Exception) -> tuple[type[RagStackError], str]:
         return _MEANING.get(code, (ServiceUnavailableError, "try again; if it lasts, look at the service's health"))
     if isinstance(error, NoCredentialsError | NoRegionError):
         return ConfigurationError, "configure the AWS credentials and the region"
+    if isinstance(error, ParamValidationError):
+        return InvalidRequestError, "change the request as the message says"
     if isinstance(error, BotoCoreError):
         return ServiceUnavailableError, "check the endpoint and the network"
     return RetrievalError, "see the cause"

@@ -66,7 +66,7 @@ class QuerySettings:
         """
         return cls(
             knowledge_base_id=_required(env, KNOWLEDGE_BASE_ID),
-            data_source_id=env.get(DATA_SOURCE_ID) or None,
+            data_source_id=env.get(DATA_SOURCE_ID, "").strip() or None,
             timeout_seconds=_optional(env, RETRIEVAL_TIMEOUT_SECONDS, _positive(float), cls.timeout_seconds),
             multislice_enabled=_optional(env, MULTISLICE_ENABLED, _boolean, cls.multislice_enabled),
             max_slices=_optional(env, MULTISLICE_MAX_SLICES, _positive(int), cls.max_slices),
@@ -83,8 +83,8 @@ class IngestionSettings:
         knowledge_base_id: Ten alphanumeric characters.
         data_source_id: The S3 data source that the documents belong to.
         dead_letter_queue_url: Where a message that cannot succeed is put, with its cause.
-        ingestion_queue_url: Where messages come from. With it, one that failed comes back after a growing delay; without it,
-            after the queue's visibility timeout.
+        ingestion_queue_url: Where messages come from. With it, one that failed comes back after a growing delay;
+            without it, after the queue's visibility timeout.
         max_receives: Deliveries of a message before it is given up, 1 or more.
         max_retries: Calls after the first, within one delivery, 0 or more.
         base_delay_seconds: First back-off between those calls.

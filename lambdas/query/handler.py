@@ -1,5 +1,6 @@
 """Answers searches over HTTP."""
 
+import binascii
 import os
 from functools import cache
 from http import HTTPStatus
@@ -15,10 +16,12 @@ from ragstack_common import errors
 from ragstack_common.query import QueryService, RetrieveRequest, RetrieveResponse
 
 STATUS_OF = {
+    errors.RagStackError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.ConfigurationError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.InvalidRequestError: HTTPStatus.BAD_REQUEST,
     errors.InvalidQueryError: HTTPStatus.BAD_REQUEST,
     errors.InvalidFilterError: HTTPStatus.BAD_REQUEST,
+    errors.InvalidDocumentError: HTTPStatus.BAD_REQUEST,
     errors.KnowledgeBaseNotFoundError: HTTPStatus.NOT_FOUND,
     errors.AccessDeniedError: HTTPStatus.FORBIDDEN,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
@@ -62,7 +65,7 @@ def openapi() -> Response[str]:
 @app.exception_handler(errors.RagStackError)
 def explain(error: errors.RagStackError) -> Response[Any]:
     """Answer an error of ours with its class, its message and the status that fits."""
-    status = STATUS_OF[type(error)]
+    status = next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
     (logger.warning if status < HTTPStatus.INTERNAL_SERVER_ERROR else logger.error)("request failed: %s", error)
     return _error(status, type(error).__name__.removesuffix("Error"), str(error))
 
@@ -75,6 +78,12 @@ def explain_validation(error: RequestValidationError) -> Response[Any]:
     if "json" not in (app.current_event.headers.get("content-type") or ""):
         message += "; send the header Content-Type: application/json"
     return _error(HTTPStatus.BAD_REQUEST, "InvalidRequest", message, details)
+
+
+@app.exception_handler([binascii.Error, UnicodeDecodeError])
+def explain_encoding(error: Exception) -> Response[Any]:
+    """Answer a body whose base64 holds no text."""
+    return _error(HTTPStatus.BAD_REQUEST, "InvalidRequest", f"body: {error}")
 
 
 @app.not_found

@@ -59,7 +59,9 @@ def _clause(clause: Clause, document: str) -> Sql:
             condition = "kind = 'string' AND instr(CAST(value AS BLOB), CAST(? AS BLOB))"
             parameters = [_scalar(clause)]
         case Operator.STARTS_WITH:
-            condition = "kind = 'string' AND NOT in_list AND substr(CAST(value AS BLOB), 1, ?) = CAST(? AS BLOB)"
+            # coalesce, because SQLite takes the first 0 bytes of an empty blob for NULL.
+            start = "coalesce(substr(CAST(value AS BLOB), 1, ?), CAST('' AS BLOB))"
+            condition = f"kind = 'string' AND NOT in_list AND {start} = CAST(? AS BLOB)"
             text = str(_scalar(clause))
             parameters = [len(text.encode()), text]
         case comparison:

@@ -1,10 +1,44 @@
-"""Unit tests talk to nothing but this machine."""
+"""Unit tests talk to nothing but this machine, and know nothing of its user's AWS account."""
+
+from collections.abc import Iterator
 
 import pytest
-from pytest_socket import disable_socket, socket_allow_hosts
+from pytest_socket import socket_allow_hosts
+
+from ragstack_common import clients
+from tests.support.aws_service import AwsService, aws_service
 
 
 @pytest.fixture(autouse=True)
 def only_this_machine() -> None:
-    disable_socket(allow_unix_socket=True)
     socket_allow_hosts(["127.0.0.1"], allow_unix_socket=True)
+
+
+@pytest.fixture(autouse=True)
+def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    yield
+    cached = (clients.retrieval_client, clients.agent_client, clients.s3_client, clients.sqs_client, clients._session)
+    for made in cached:
+        made.cache_clear()
+
+
+@pytest.fixture
+def searches() -> Iterator[AwsService]:
+    """The service behind Retrieve."""
+    with aws_service("bedrock-agent-runtime") as service:
+        yield service
+
+
+@pytest.fixture
+def agent() -> Iterator[AwsService]:
+    """The service behind ingestion."""
+    with aws_service("bedrock-agent") as service:
+        yield service

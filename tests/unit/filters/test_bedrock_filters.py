@@ -94,7 +94,7 @@ def test_true_and_one_stay_two_conditions() -> None:
         ({"$not": {"$or": [{"a": 1}, {"tags": {"$listContains": "x"}}]}}, "listContains(tags, 'x')"),
     ],
 )
-def test_a_negation_that_bedrock_lacks_is_refused_by_the_name_of_its_clause(source: dict[str, Any], clause: str) -> None:
+def test_a_negation_that_bedrock_lacks_is_refused_by_its_clause(source: dict[str, Any], clause: str) -> None:
     with pytest.raises(InvalidFilterError) as error:
         to_bedrock(parse(source))
 
@@ -108,7 +108,7 @@ def test_more_alternatives_than_bedrock_takes_are_refused_and_the_message_says_w
         to_bedrock(parse(source))
 
 
-def selected_by_bedrock(form: Mapping[str, Any], document: Mapping[str, Any]) -> bool:  # noqa: C901 - one line each
+def selected_by_bedrock(form: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     """Read the service model's documentation of RetrievalFilter literally."""
     ((name, body),) = form.items()
     if name in ("andAll", "orAll"):

@@ -2,14 +2,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import apsw
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.filters import Filter, evaluate, to_sql
+from ragstack_common.filters import Clause, Filter, Operator, evaluate, to_sql
 from ragstack_common.filters.evaluation import kind_of
 from tests.unit.filters.strategies import DOCUMENTS, FILTERS
 
 
+@example(Clause(Operator.STARTS_WITH, "topic", ""), [{"topic": ""}])
+@example(Clause(Operator.STRING_CONTAINS, "topic", ""), [{"topic": ""}, {"topic": [""]}, {"topic": []}])
 @settings(max_examples=300)
 @given(FILTERS, st.lists(DOCUMENTS, min_size=1, max_size=6))
 def test_the_sql_selects_what_the_evaluation_selects(filter_: Filter, documents: list[dict[str, Any]]) -> None:

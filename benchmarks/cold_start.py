@@ -1,0 +1,79 @@
+"""What a cold start of the query function costs, beside boto3 alone, each in fresh processes that take turns.
+
+Both ends are the same: a client of bedrock-agent-runtime that is ready for its first call. On the way, the function
+imports its handler, with routing, validation and structured logs, and builds its service from the environment.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+REPOSITORY = Path(__file__).parent.parent
+REACH_RATIO = 1.6
+LEAST_STARTS = 15
+
+PROGRAMS = {
+    "python alone": "",
+    "import boto3, client": "import boto3; boto3.client('bedrock-agent-runtime')",
+    "query handler, service, client": (
+        "from lambdas.query.handler import service\n"
+        "from ragstack_common.clients import retrieval_client\n"
+        "from ragstack_common.settings import QuerySettings\n"
+        "service(); retrieval_client(QuerySettings.timeout_seconds)"
+    ),
+}
+ENVIRONMENT = {
+    "AWS_REGION": "eu-west-1",
+    "AWS_DEFAULT_REGION": "eu-west-1",
+    "AWS_ACCESS_KEY_ID": "benchmark",
+    "AWS_SECRET_ACCESS_KEY": "benchmark",
+    "KNOWLEDGE_BASE_ID": "KBCOLDSTRT",
+    "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
+    "POWERTOOLS_SERVICE_NAME": "query",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--starts", type=int, default=21, help=f"processes of each kind, {LEAST_STARTS} or more (21)")
+    starts = parser.parse_args().starts
+    if starts < LEAST_STARTS:
+        parser.error(f"--starts must be {LEAST_STARTS} or more: the median of fewer says little")
+    samples: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    for program in PROGRAMS.values():
+        seconds(program)  # fills the caches of the disk and of compiled modules
+    for _ in range(starts):
+        for name, program in PROGRAMS.items():
+            samples[name].append(seconds(program) * 1000)
+    Console().print(table(samples, starts))
+
+
+def seconds(program: str) -> float:
+    """Run a program in a fresh process, and time it from its start to its end."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=REPOSITORY, env={**os.environ, **ENVIRONMENT})
+    return time.perf_counter() - start
+
+
+def table(samples: dict[str, list[float]], starts: int) -> Table:
+    base = statistics.median(samples["import boto3, client"])
+    result = Table(title=f"Start to end of a process, median of {starts}")
+    result.caption = f"Reach: the query handler at most {REACH_RATIO} times boto3"
+    result.add_column("")
+    for name in ("median ms", "fastest ms", "slowest ms", "/ boto3"):
+        result.add_column(name, justify="right")
+    for name, times in samples.items():
+        median = statistics.median(times)
+        result.add_row(name, f"{median:.0f}", f"{min(times):.0f}", f"{max(times):.0f}", f"{median / base:.2f}")
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""An agent that accepts documents, for tests that program its answers."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def detail(uri: str, status: str = "STARTING", reason: str | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "knowledgeBaseId": KNOWLEDGE_BASE,
+        "dataSourceId": DATA_SOURCE,
+        "identifier": {"dataSourceType": "S3", "s3": {"uri": uri}},
+        "status": status,
+        "updatedAt": NOON,
+    }
+    if reason is not None:
+        found["statusReason"] = reason
+    return found
+
+
+def asked_uris(parameters: dict[str, Any]) -> list[str]:
+    """Read the documents of an Ingest, Get or Delete request."""
+    if "documents" in parameters:
+        return [document["content"]["s3"]["s3Location"]["uri"] for document in parameters["documents"]]
+    return [identifier["s3"]["uri"] for identifier in parameters["documentIdentifiers"]]
+
+
+def accept(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {"documentDetails": [detail(uri) for uri in asked_uris(parameters)]}
+
+
+def answer_with(**statuses: str) -> Any:
+    """Answer for each document with the status of its file's name, or INDEXED."""
+
+    def answer(parameters: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "documentDetails": [
+                detail(uri, status := statuses.get(uri.rsplit("/", 1)[-1], "INDEXED"), f"because {status}")
+                for uri in asked_uris(parameters)
+            ]
+        }
+
+    return answer
+
+
+def job(status: str = "STARTING") -> dict[str, Any]:
+    return {
+        "ingestionJob": {
+            "knowledgeBaseId": KNOWLEDGE_BASE,
+            "dataSourceId": DATA_SOURCE,
+            "ingestionJobId": "JOBJOBJOB1",
+            "status": status,
+            "startedAt": NOON,
+            "updatedAt": NOON,
+        }
+    }

@@ -1,0 +1,98 @@
+"""Calls in parallel under one deadline."""
+
+import time
+from threading import Barrier, Event, current_thread
+from typing import Any
+
+import pytest
+
+from ragstack_common import deadline
+from ragstack_common.deadline import call_together
+
+NEVER_MIND_SECONDS = 30.0
+
+
+def fail(error: Exception) -> Any:
+    raise error
+
+
+def test_the_endings_stand_in_the_order_of_the_calls_and_not_of_their_ends() -> None:
+    second_has_ended = Event()
+
+    def first() -> str:
+        assert second_has_ended.wait(NEVER_MIND_SECONDS)
+        return "first"
+
+    def second() -> str:
+        second_has_ended.set()
+        return "second"
+
+    assert [end.value for end in call_together([first, second], NEVER_MIND_SECONDS)] == ["first", "second"]
+
+
+def test_the_calls_run_at_the_same_time() -> None:
+    meeting = Barrier(3)
+
+    ends = call_together([lambda: meeting.wait(NEVER_MIND_SECONDS)] * 3, NEVER_MIND_SECONDS)
+
+    assert sorted(end.value for end in ends if end.value is not None) == [0, 1, 2]
+
+
+def test_an_error_is_handed_over_and_disturbs_no_other_call() -> None:
+    error = ValueError("no")
+
+    failed, done = call_together([lambda: fail(error), lambda: 7], NEVER_MIND_SECONDS)
+
+    assert (failed.error, failed.value) == (error, None)
+    assert (done.error, done.value) == (None, 7)
+
+
+def test_a_call_that_outlives_the_deadline_has_neither_value_nor_error() -> None:
+    release = Event()
+    start = time.monotonic()
+
+    late, done = call_together([lambda: release.wait(NEVER_MIND_SECONDS), lambda: True], 0.1)
+    release.set()
+
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 10
+    assert (late.value, late.error) == (None, None)
+    assert late.milliseconds >= 100
+    assert done.value is True
+
+
+@pytest.mark.parametrize("timeout_seconds", [0.0, -1.0])
+def test_a_deadline_that_has_passed_already_returns_at_once(timeout_seconds: float) -> None:
+    release = Event()
+
+    [end] = call_together([lambda: release.wait(NEVER_MIND_SECONDS)], timeout_seconds)
+    release.set()
+
+    assert (end.value, end.error) == (None, None)
+
+
+def test_no_calls_end_at_once() -> None:
+    assert call_together([], NEVER_MIND_SECONDS) == []
+
+
+def test_threads_are_used_again() -> None:
+    threads = {
+        end.value for _ in range(20) for end in call_together([lambda: current_thread().name], NEVER_MIND_SECONDS)
+    }
+
+    assert len(threads) < 20
+
+
+def test_a_call_that_no_thread_was_free_for_is_not_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "THREADS", 1)
+    threads = deadline._Threads()
+    monkeypatch.setattr(deadline, "_threads", lambda: threads)
+    release, made = Event(), []
+    call_together([lambda: release.wait(NEVER_MIND_SECONDS)], 0.05)
+
+    [end] = call_together([lambda: made.append("late")], 0.05)
+    release.set()
+    [after] = call_together([lambda: "after"], NEVER_MIND_SECONDS)
+
+    assert (end.value, end.error) == (None, None)
+    assert after.value == "after"
+    assert made == []

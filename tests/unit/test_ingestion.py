@@ -1,0 +1,570 @@
+"""The ingestion helpers against a service that checks each request, without waiting for any delay."""
+
+import copy
+import inspect
+import json
+import pickle
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ragstack_common.documents import DocumentStatus, identifier_of, key_of, to_request
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion import (
+    batch_check_document_statuses,
+    check_document_status,
+    delete_documents_with_retry,
+    ingest_documents_with_retry,
+    start_ingestion_with_retry,
+)
+from tests.support.aws_service import AwsService, Dropped, Fault
+from tests.support.documents import accept, answer_with, asked_uris, detail, job
+from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
+
+NOT_GIVEN = inspect.Parameter.empty
+TOO_LONG = "Value at 'documents' failed to satisfy constraint: Member must have length less than or equal to 3"
+
+RETRYABLE = [
+    Fault("ConflictException", "Another job is running."),
+    Fault("ValidationException", "There is an ongoing ingestion job for this data source."),
+    Fault("ValidationException", "An ingestion job is running."),
+    Fault("ValidationException", "Concurrent requests can't exceed 10."),
+    Fault("ThrottlingException", "Rate exceeded."),
+    Fault("TooManyRequestsException", "Rate exceeded.", 429),
+    Fault("ServiceQuotaExceededException", "The number of requests exceeds the service quota."),
+    Fault("InternalServerException", "Oops.", 500),
+    Fault("ServiceUnavailableException", "Later.", 503),
+    Fault("NeverHeardOfException", "Oops.", 502),
+    Dropped,
+]
+FINAL = [
+    Fault("AccessDeniedException", "no"),
+    Fault("ResourceNotFoundException", "gone"),
+    Fault("ValidationException", "The data source is no S3 data source."),
+    Fault("ValidationException", "The document s3://bucket/running-shoes/ongoing.txt has no supported format."),
+    Fault("UnrecognizedClientException", "who?", 403),
+    Fault("NeverHeardOfException", "no", 418),
+]
+
+
+def documents(*names: str) -> list[dict[str, Any]]:
+    return [{"dataSourceId": DATA_SOURCE, "s3": {"uri": f"s3://bucket/{name}"}} for name in names]
+
+
+def uris(count: int) -> list[str]:
+    return [f"s3://bucket/{number}.txt" for number in range(count)]
+
+
+def start(agent: AwsService, **options: Any) -> dict[str, Any]:
+    return start_ingestion_with_retry(
+        KNOWLEDGE_BASE, DATA_SOURCE, **{"client": agent.client(), "sleep": lambda _: None, **options}
+    )
+
+
+def ingest(agent: AwsService, given: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
+    return ingest_documents_with_retry(
+        KNOWLEDGE_BASE, DATA_SOURCE, given, **{"client": agent.client(), "sleep": lambda _: None, **options}
+    )
+
+
+def statuses(agent: AwsService, given: list[str], **options: Any) -> dict[str, DocumentStatus]:
+    return batch_check_document_statuses(
+        KNOWLEDGE_BASE, DATA_SOURCE, given, **{"client": agent.client(), "sleep": lambda _: None, **options}
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (
+            start_ingestion_with_retry,
+            {"kb_id": NOT_GIVEN, "ds_id": NOT_GIVEN, "max_retries": 5, "base_delay": 5, "client": None},
+        ),
+        (
+            ingest_documents_with_retry,
+            {
+                "kb_id": NOT_GIVEN,
+                "ds_id": NOT_GIVEN,
+                "documents": NOT_GIVEN,
+                "max_retries": 5,
+                "base_delay": 2,
+                "client": None,
+            },
+        ),
+        (
+            check_document_status,
+            {"kb_id": NOT_GIVEN, "ds_id": NOT_GIVEN, "s3_uri": NOT_GIVEN, "sleep_first": True, "client": None},
+        ),
+        (
+            batch_check_document_statuses,
+            {"kb_id": NOT_GIVEN, "ds_id": NOT_GIVEN, "s3_uris": NOT_GIVEN, "batch_size": 25, "client": None},
+        ),
+    ],
+)
+def test_the_signatures_and_defaults_are_those_of_the_specification(function: Any, expected: dict[str, Any]) -> None:
+    parameters = inspect.signature(function).parameters.values()
+
+    assert {p.name: p.default for p in parameters if p.kind is not p.KEYWORD_ONLY} == expected
+
+
+def test_the_examples_of_the_specification_work_without_giving_a_client(
+    agent: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT", agent.endpoint)
+    agent.program("StartIngestionJob", job())
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+    agent.program("GetKnowledgeBaseDocuments", answer_with())
+
+    response = start_ingestion_with_retry(kb_id=KNOWLEDGE_BASE, ds_id=DATA_SOURCE, max_retries=5, base_delay=5.0)
+    ingested = ingest_documents_with_retry(
+        kb_id=KNOWLEDGE_BASE,
+        ds_id=DATA_SOURCE,
+        documents=[
+            {"dataSourceId": DATA_SOURCE, "s3": {"uri": "s3://bucket/doc1.txt"}},
+            {"dataSourceId": DATA_SOURCE, "s3": {"uri": "s3://bucket/doc2.txt"}},
+        ],
+    )
+    status = check_document_status(
+        kb_id=KNOWLEDGE_BASE, ds_id=DATA_SOURCE, s3_uri="s3://bucket/document.txt", sleep_first=False
+    )
+    several = batch_check_document_statuses(
+        kb_id=KNOWLEDGE_BASE,
+        ds_id=DATA_SOURCE,
+        s3_uris=["s3://bucket/doc1.txt", "s3://bucket/doc2.txt", "s3://bucket/doc3.txt"],
+        batch_size=25,
+    )
+
+    assert (response["ingestionJobId"], response["status"]) == ("JOBJOBJOB1", "STARTING")
+    assert isinstance(ingested["ingestionJobId"], str)
+    assert f"Status: {status}" == "Status: INDEXED"
+    assert several == dict.fromkeys([f"s3://bucket/doc{n}.txt" for n in (1, 2, 3)], "INDEXED")
+    assert agent.refusals == []
+
+
+@pytest.mark.parametrize("fault", RETRYABLE)
+@pytest.mark.parametrize("operation", ["StartIngestionJob", "IngestKnowledgeBaseDocuments"])
+def test_what_another_attempt_can_save_is_tried_again_under_the_same_token(
+    agent: AwsService, operation: str, fault: Any
+) -> None:
+    agent.program(operation, fault, fault, job() if operation == "StartIngestionJob" else accept)
+    delays: list[float] = []
+
+    if operation == "StartIngestionJob":
+        start(agent, sleep=delays.append)
+    else:
+        ingest(agent, documents("a.txt"), sleep=delays.append)
+
+    tokens = [parameters["clientToken"] for parameters in agent.asked(operation)]
+    assert len(tokens) == 3
+    assert len(set(tokens)) == 1
+    assert len(delays) == 2
+    assert agent.refusals == []
+
+
+@pytest.mark.parametrize("fault", FINAL)
+@pytest.mark.parametrize("operation", ["StartIngestionJob", "IngestKnowledgeBaseDocuments"])
+def test_what_no_attempt_can_save_is_raised_at_once(agent: AwsService, operation: str, fault: Fault) -> None:
+    agent.program(operation, fault)
+
+    with pytest.raises(ClientError) as caught:
+        start(agent) if operation == "StartIngestionJob" else ingest(agent, documents("a.txt"))
+
+    assert caught.value.response["Error"]["Code"] == fault.code
+    assert len(agent.asked(operation)) == 1
+
+
+@pytest.mark.parametrize("max_retries", [0, 1, 3])
+@pytest.mark.parametrize("own_client", [True, False])
+def test_max_retries_counts_the_calls_after_the_first(
+    agent: AwsService, monkeypatch: pytest.MonkeyPatch, max_retries: int, own_client: bool
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT", agent.endpoint)
+    agent.program("StartIngestionJob", Fault("ThrottlingException"))
+
+    with pytest.raises(ClientError) as caught:
+        start(agent, max_retries=max_retries, client=None if own_client else agent.client())
+
+    assert caught.value.response["Error"]["Code"] == "ThrottlingException"
+    assert len(agent.requests) == max_retries + 1
+
+
+def test_a_conflict_that_lasts_ends_in_the_conflict_exception_of_the_specification(agent: AwsService) -> None:
+    agent.program("StartIngestionJob", Fault("ConflictException", "busy"))
+
+    with pytest.raises(ClientError) as caught:
+        start(agent)
+
+    assert caught.value.response["Error"]["Code"] == "ConflictException"
+    assert len(agent.requests) == 6
+
+
+def test_the_delays_grow_from_the_base_delay_to_a_minute(agent: AwsService) -> None:
+    agent.program("StartIngestionJob", *[Fault("ConflictException")] * 5, job())
+    delays: list[float] = []
+
+    start(agent, base_delay=5, sleep=delays.append)
+
+    assert all(longest / 2 <= delay <= longest for delay, longest in zip(delays, [5, 10, 20, 40, 60], strict=True))
+
+
+def test_a_negative_number_of_retries_is_refused(agent: AwsService) -> None:
+    with pytest.raises(ValueError, match="max_retries"):
+        start(agent, max_retries=-1)
+
+    assert agent.requests == []
+
+
+def test_two_submissions_have_different_tokens_unless_the_caller_gives_one(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+
+    for options in [{}, {}, {"client_token": "mine"}, {"client_token": "mine"}]:
+        ingest(agent, documents("a.txt"), **options)
+
+    first, second, third, fourth = [
+        parameters["clientToken"] for parameters in agent.asked("IngestKnowledgeBaseDocuments")
+    ]
+    assert first != second
+    assert third == fourth
+    assert third not in (first, second)
+
+
+def test_every_batch_has_a_token_of_its_own_of_legal_length(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+
+    ingest(agent, documents(*(f"{number}.txt" for number in range(25))))
+
+    asked = agent.asked("IngestKnowledgeBaseDocuments")
+    assert [len(parameters["documents"]) for parameters in asked] == [10, 10, 5]
+    assert len({parameters["clientToken"] for parameters in asked}) == 3
+    assert all(33 <= len(parameters["clientToken"]) <= 256 for parameters in asked)
+    assert agent.refusals == []
+
+
+@pytest.mark.parametrize("form", ["specification", "service"])
+def test_both_forms_of_a_document_are_sent_as_the_service_takes_them(agent: AwsService, form: str) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+    metadata = {"type": "S3_LOCATION", "s3Location": {"uri": "s3://bucket/a.txt.metadata.json"}}
+    service_form = {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": "s3://bucket/a.txt"}}}}
+    given = documents("a.txt")[0] if form == "specification" else copy.deepcopy(service_form)
+
+    ingest(agent, [{**given, "metadata": metadata}])
+
+    assert agent.asked("IngestKnowledgeBaseDocuments")[0]["documents"] == [{**service_form, "metadata": metadata}]
+
+
+def test_a_custom_document_is_answered_for_by_its_identifier(agent: AwsService) -> None:
+    custom = {"dataSourceType": "CUSTOM", "custom": {"id": "doc-1"}}
+    agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [{**detail("s3://b/x"), "identifier": custom}]})
+    document = {
+        "content": {
+            "dataSourceType": "CUSTOM",
+            "custom": {
+                "customDocumentIdentifier": {"id": "doc-1"},
+                "sourceType": "IN_LINE",
+                "inlineContent": {"type": "TEXT", "textContent": {"data": "hello"}},
+            },
+        }
+    }
+
+    [answer] = ingest(agent, [document])["documentDetails"]
+
+    assert (answer["identifier"], answer["status"]) == (custom, "STARTING")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"s3": {}},
+        {"s3": None},
+        {"s3": {"uri": ""}},
+        {"s3": {"uri": 7}},
+        {"s3": {"uri": "https://bucket/a.txt"}},
+        {"content": {}},
+        {"content": {"dataSourceType": "CUSTOM"}},
+        {"content": {"dataSourceType": "S3", "s3": {}}},
+        {"dataSourceId": "DSOTHEROT1", "s3": {"uri": "s3://bucket/a.txt"}},
+    ],
+)
+def test_a_document_of_neither_form_or_of_another_data_source_is_refused_before_any_call(
+    agent: AwsService, document: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidDocumentError):
+        ingest(agent, [*documents("fine.txt"), document])
+
+    assert agent.requests == []
+
+
+def test_the_same_document_twice_is_sent_once_and_answered_for_twice(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+
+    details = ingest(agent, documents("a.txt", "b.txt", "a.txt"))["documentDetails"]
+
+    assert [asked_uris(p) for p in agent.asked("IngestKnowledgeBaseDocuments")] == [
+        ["s3://bucket/a.txt", "s3://bucket/b.txt"]
+    ]
+    assert [key_of(d["identifier"]) for d in details] == [
+        "s3://bucket/a.txt",
+        "s3://bucket/b.txt",
+        "s3://bucket/a.txt",
+    ]
+
+
+def test_the_same_document_twice_with_different_metadata_is_refused(agent: AwsService) -> None:
+    metadata = {"type": "S3_LOCATION", "s3Location": {"uri": "s3://bucket/x.metadata.json"}}
+
+    with pytest.raises(InvalidDocumentError, match="twice"):
+        ingest(agent, [*documents("a.txt"), {**documents("a.txt")[0], "metadata": metadata}])
+
+
+def test_nothing_to_do_makes_no_call(agent: AwsService) -> None:
+    assert ingest(agent, [])["documentDetails"] == []
+    assert statuses(agent, []) == {}
+    assert agent.requests == []
+
+
+def test_the_answers_stand_in_the_order_of_the_documents_whatever_the_service_does(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", lambda p: {"documentDetails": accept(p)["documentDetails"][::-1]})
+
+    details = ingest(agent, documents("c", "a", "b"))["documentDetails"]
+
+    assert [key_of(d["identifier"]) for d in details] == ["s3://bucket/c", "s3://bucket/a", "s3://bucket/b"]
+
+
+def test_a_document_that_the_service_says_nothing_of_is_unknown_with_a_reason(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [detail("s3://bucket/a.txt")]}, {})
+
+    first, second = ingest(agent, documents("a.txt", "b.txt"))["documentDetails"]
+
+    assert first["status"] == "STARTING"
+    assert (second["status"], key_of(second["identifier"])) == ("UNKNOWN", "s3://bucket/b.txt")
+    assert second["statusReason"]
+    assert ingest(agent, documents("c.txt"))["documentDetails"][0]["status"] == "UNKNOWN"
+
+
+def test_a_document_that_failed_is_visible_with_its_reason(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", answer_with(**{"bad.pdf": "FAILED"}))
+
+    good, bad = ingest(agent, documents("good.pdf", "bad.pdf"))["documentDetails"]
+
+    assert good["status"] == "INDEXED"
+    assert (bad["status"], bad["statusReason"]) == ("FAILED", "because FAILED")
+
+
+@pytest.mark.parametrize("failing_batch", [0, 1, 2])
+@pytest.mark.parametrize("fault", [Fault("AccessDeniedException", "no"), Dropped])
+def test_the_documents_of_a_failed_batch_are_unknown_while_others_are_accepted(
+    agent: AwsService, failing_batch: int, fault: Any
+) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+    agent.program(
+        "IngestKnowledgeBaseDocuments", fault, when=lambda p: f"s3://bucket/{failing_batch}0" in asked_uris(p)
+    )
+    names = [f"{number:02}" for number in range(30)]
+
+    details = ingest(agent, documents(*names), max_retries=1)["documentDetails"]
+
+    unknown = [d for d in details if d["status"] == "UNKNOWN"]
+    assert [key_of(d["identifier"])[-2:] for d in unknown] == names[failing_batch * 10 : failing_batch * 10 + 10]
+    assert all(d["statusReason"] for d in unknown)
+    assert len(details) == 30
+
+
+def test_a_batch_that_botocore_itself_refuses_does_not_hide_that_others_were_accepted(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+    bad = {**documents("bad")[0], "metadata": {"type": "S3_LOCATION", "s3Location": {"uri": 7}}}
+
+    details = ingest(agent, [*documents(*map(str, range(10))), bad])["documentDetails"]
+
+    assert [d["status"] for d in details] == ["STARTING"] * 10 + ["UNKNOWN"]
+    assert "s3Location.uri" in details[-1]["statusReason"]
+
+
+def test_when_every_batch_fails_the_error_of_the_first_reaches_the_caller(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", Fault("AccessDeniedException"), Fault("ResourceNotFoundException"))
+
+    with pytest.raises(ClientError) as caught:
+        ingest(agent, documents(*map(str, range(20))))
+
+    assert caught.value.response["Error"]["Code"] == "AccessDeniedException"
+
+
+def test_a_service_that_cannot_be_reached_is_botocores_error(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", Dropped)
+
+    with pytest.raises(BotoCoreError):
+        ingest(agent, documents("a"), max_retries=1)
+
+    assert len(agent.requests) == 2
+
+
+def test_a_list_that_the_service_finds_too_long_is_halved_until_it_fits(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+    agent.program(
+        "IngestKnowledgeBaseDocuments",
+        Fault("ValidationException", TOO_LONG),
+        when=lambda p: len(p["documents"]) > 3,
+    )
+
+    details = ingest(agent, documents(*map(str, range(12))))["documentDetails"]
+
+    assert [d["status"] for d in details] == ["STARTING"] * 12
+    assert [len(p["documents"]) for p in agent.asked("IngestKnowledgeBaseDocuments")] == [10, 5, 2, 2, 2, 2, 2, 2]
+
+
+def test_more_documents_in_a_call_than_modelled_are_split_when_the_service_refuses_them(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+
+    details = ingest(agent, documents(*map(str, range(25))), documents_per_call=25)["documentDetails"]
+
+    assert [d["status"] for d in details] == ["STARTING"] * 25
+    assert {len(p["documents"]) for p in agent.asked("IngestKnowledgeBaseDocuments")} <= set(range(1, 11))
+
+
+def test_a_document_that_the_service_refuses_does_not_take_its_batch_with_it(agent: AwsService) -> None:
+    too_long = "x" * 200  # the service takes keys of 1 to 128 characters with their bucket
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+
+    details = ingest(agent, documents("a", "b", too_long, "d", "e"))["documentDetails"]
+
+    assert [d["status"] for d in details] == ["STARTING", "STARTING", "UNKNOWN", "STARTING", "STARTING"]
+    assert "regular expression" in details[2]["statusReason"]
+
+
+def test_one_document_that_is_too_long_for_the_service_is_an_error_and_no_endless_splitting(agent: AwsService) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", Fault("ValidationException", TOO_LONG))
+
+    with pytest.raises(ClientError):
+        ingest(agent, documents("a"))
+
+    assert len(agent.requests) == 1
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_batches_of_less_than_one_document_are_refused(agent: AwsService, size: int) -> None:
+    with pytest.raises(ValueError, match="1 or more"):
+        ingest(agent, documents("a"), documents_per_call=size)
+    with pytest.raises(ValueError, match="batch_size"):
+        statuses(agent, uris(1), batch_size=size)
+
+    assert agent.requests == []
+
+
+def test_deleting_answers_for_every_document_in_order_and_splits_alike(agent: AwsService) -> None:
+    agent.program(
+        "DeleteKnowledgeBaseDocuments",
+        lambda p: {"documentDetails": [detail(uri, "DELETING") for uri in asked_uris(p)]},
+    )
+
+    details = delete_documents_with_retry(KNOWLEDGE_BASE, DATA_SOURCE, uris(12), client=agent.client())
+
+    assert [(key_of(d["identifier"]), d["status"]) for d in details] == [(uri, "DELETING") for uri in uris(12)]
+    assert [len(p["documentIdentifiers"]) for p in agent.asked("DeleteKnowledgeBaseDocuments")] == [10, 2]
+    assert agent.refusals == []
+
+
+@pytest.mark.parametrize(("batch_size", "sizes"), [(25, [10, 10, 5]), (10, [10, 10, 5]), (7, [7, 7, 7, 4])])
+def test_statuses_are_asked_for_in_batches_that_the_service_takes(
+    agent: AwsService, batch_size: int, sizes: list[int]
+) -> None:
+    agent.program("GetKnowledgeBaseDocuments", answer_with())
+
+    found = statuses(agent, uris(25), batch_size=batch_size)
+
+    assert list(found) == uris(25)
+    assert [len(asked_uris(p)) for p in agent.asked("GetKnowledgeBaseDocuments")] == sizes
+    assert agent.refusals == []
+
+
+def test_a_uri_that_the_service_does_not_answer_for_is_not_found_with_a_reason(agent: AwsService) -> None:
+    agent.program("GetKnowledgeBaseDocuments", {"documentDetails": [detail(uris(2)[0], "FAILED", "empty file")]})
+
+    first, second = statuses(agent, uris(2)).values()
+
+    assert (first, first.reason) == ("FAILED", "empty file")
+    assert second == "NOT_FOUND"
+    assert second.reason
+
+
+def test_uris_whose_call_failed_are_unknown_while_others_are_answered_for(agent: AwsService) -> None:
+    agent.program("GetKnowledgeBaseDocuments", answer_with(), Fault("AccessDeniedException", "not these"))
+
+    found = statuses(agent, uris(12))
+
+    assert list(found.values()) == ["INDEXED"] * 10 + ["UNKNOWN"] * 2
+    assert "not these" in (found[uris(12)[-1]].reason or "")
+
+
+def test_when_no_call_for_statuses_succeeds_the_error_reaches_the_caller(agent: AwsService) -> None:
+    agent.program("GetKnowledgeBaseDocuments", Fault("ResourceNotFoundException"))
+
+    with pytest.raises(ClientError):
+        statuses(agent, uris(12))
+
+
+def test_the_same_uri_twice_is_asked_for_once(agent: AwsService) -> None:
+    agent.program("GetKnowledgeBaseDocuments", answer_with())
+
+    assert statuses(agent, uris(1) * 2) == {uris(1)[0]: "INDEXED"}
+    assert [asked_uris(p) for p in agent.asked("GetKnowledgeBaseDocuments")] == [uris(1)]
+
+
+@pytest.mark.parametrize(("sleep_first", "expected"), [(True, [2.0]), (False, [])])
+def test_the_status_of_a_document_is_asked_for_after_a_moment_or_at_once(
+    agent: AwsService, sleep_first: bool, expected: list[float]
+) -> None:
+    agent.program("GetKnowledgeBaseDocuments", answer_with())
+    delays: list[float] = []
+
+    status = check_document_status(
+        KNOWLEDGE_BASE, DATA_SOURCE, uris(1)[0], sleep_first, client=agent.client(), sleep=delays.append
+    )
+
+    assert (status, delays) == ("INDEXED", expected)
+
+
+def test_a_throttled_question_for_a_status_is_asked_again(agent: AwsService) -> None:
+    agent.program("GetKnowledgeBaseDocuments", Fault("ThrottlingException"), answer_with())
+
+    assert list(statuses(agent, uris(1)).values()) == ["INDEXED"]
+
+
+def test_a_status_is_a_string_that_knows_its_reason() -> None:
+    status = DocumentStatus("FAILED", "empty file")
+
+    assert status == "FAILED"
+    assert isinstance(status, str)
+    assert f"{status}" == "FAILED"
+    assert {"FAILED": 1}[status] == 1
+    assert json.dumps({"status": status}) == '{"status": "FAILED"}'
+    assert status in ("FAILED", "IGNORED")
+    assert status.reason == "empty file"
+    assert DocumentStatus("INDEXED").reason is None
+
+
+def test_a_status_keeps_its_reason_when_it_is_copied_or_pickled() -> None:
+    status = DocumentStatus("FAILED", "empty file")
+
+    for again in (copy.copy(status), copy.deepcopy(status), pickle.loads(pickle.dumps(status))):
+        assert (again, again.reason) == ("FAILED", "empty file")
+
+
+def test_a_document_is_not_changed_by_reading_it() -> None:
+    document = documents("a.txt")[0]
+    before = copy.deepcopy(document)
+
+    assert key_of(identifier_of(to_request(document, DATA_SOURCE))) == "s3://bucket/a.txt"
+    assert document == before
+
+
+def test_a_submission_is_named_in_the_log_without_the_names_of_documents(
+    agent: AwsService, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", accept)
+
+    with caplog.at_level("INFO"):
+        submission = ingest(agent, documents("secret-merger.docx"))["ingestionJobId"]
+
+    assert f"submission {submission}: 1 documents" in caplog.text
+    assert "secret-merger" not in "".join(r.getMessage() for r in caplog.records if r.name == "ragstack")

@@ -1,0 +1,340 @@
+"""The query function, from API Gateway's event to its answer."""
+
+import base64
+import json
+from collections.abc import Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+
+from lambdas.query import handler as query
+from tests.support.aws_service import AwsService, Dropped, Fault, Late
+from tests.support.events import Context, api_event, sample
+from tests.support.knowledge_base import (
+    DATA_SOURCE,
+    KNOWLEDGE_BASE,
+    chunk,
+    hit,
+    hits,
+    is_filtered,
+    is_unfiltered,
+    search_of,
+)
+
+
+@pytest.fixture(autouse=True)
+def function(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A function that is just deployed."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
+    monkeypatch.setenv("DATA_SOURCE_ID", DATA_SOURCE)
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "query")
+    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
+    service = query.service
+    service.cache_clear()
+    yield
+    service.cache_clear()
+
+
+def call(event: dict[str, Any]) -> tuple[int, Any]:
+    answer = query.handler(event, Context())
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+def retrieve(body: Any, **more: Any) -> tuple[int, Any]:
+    return call(api_event("POST", "/api/retrieve", body, **more))
+
+
+def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
+    status, body = answer
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"code", "message", "details"}
+    assert body["error"]["message"]
+    assert "\n" not in body["error"]["message"]
+    return status, body["error"]["code"]
+
+
+def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(hit("s3://b/train.md", 0.6, "Book early.")), when=is_filtered)
+    searches.program("Retrieve", hits(hit("s3://b/bus.md", 0.7, "By bus.")), when=is_unfiltered)
+
+    status, body = call(sample("api_gateway_retrieve"))
+
+    assert status == 200
+    assert [(r["source"], r["score"], r["content"]) for r in body["results"]] == [
+        ("s3://b/train.md", pytest.approx(0.75), "Book early."),
+        ("s3://b/bus.md", 0.7, "By bus."),
+    ]
+    assert body["complete"] is True
+    assert [(s["name"], s["status"], s["hits"]) for s in body["slices"]] == [
+        ("filtered", "ok", 1),
+        ("unfiltered", "ok", 1),
+    ]
+    assert searches.refusals == []
+
+
+def test_the_search_goes_to_the_knowledge_base_and_data_source_of_the_settings(searches: AwsService) -> None:
+    searches.program("Retrieve", hits())
+
+    retrieve({"query": "trains"})
+
+    [request] = searches.asked("Retrieve")
+    assert request["knowledgeBaseId"] == KNOWLEDGE_BASE
+    assert search_of(request)["filter"]["equals"]["value"] == DATA_SOURCE
+
+
+def test_the_number_of_results_and_the_lowest_score_bound_the_answer(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(*(hit(f"s3://b/{n}", 0.9 - n / 10) for n in range(5))))
+
+    _, three = retrieve({"query": "trains", "top_k": 3})
+    _, good = retrieve({"query": "trains", "min_score": 0.75})
+
+    assert len(three["results"]) == 3
+    assert [r["score"] for r in good["results"]] == [0.9, pytest.approx(0.8)]
+
+
+def test_the_score_is_explained_when_asked_for(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(hit("s3://b/a", 0.5)))
+
+    _, plain = retrieve({"query": "trains"})
+    _, explained = retrieve({"query": "trains", "explain": True})
+
+    assert plain["results"][0]["ranking"] is None
+    assert explained["results"][0]["ranking"] == {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"]}
+
+
+def test_results_may_be_kept_apart_by_chunk(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(chunk("s3://b/a", 0.5, "1"), chunk("s3://b/a", 0.4, "2")))
+
+    _, by_document = retrieve({"query": "trains"})
+    _, by_chunk = retrieve({"query": "trains", "deduplicate_by": "chunk"})
+
+    assert (len(by_document["results"]), len(by_chunk["results"])) == (1, 2)
+
+
+def test_a_search_that_finds_nothing_is_a_success(searches: AwsService) -> None:
+    searches.program("Retrieve", hits())
+
+    status, body = retrieve({"query": "trains"})
+
+    assert (status, body["results"], body["complete"]) == (200, [], True)
+
+
+def test_a_failed_slice_is_reported_beside_the_results_of_the_other(searches: AwsService) -> None:
+    searches.program("Retrieve", Fault("ValidationException", "no such key"), when=is_filtered)
+    searches.program("Retrieve", hits(hit()), when=is_unfiltered)
+
+    status, body = retrieve({"query": "trains", "metadata_filter": {"topic": "travel"}})
+
+    assert status == 200
+    assert len(body["results"]) == 1
+    assert body["complete"] is False
+    assert body["slices"][0]["status"] == "failed"
+    assert "no such key" in body["slices"][0]["error"]
+
+
+def test_a_body_in_base64_is_read(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(hit()))
+    body = base64.b64encode('{"query": "Größe"}'.encode()).decode()
+
+    status, _ = retrieve(body, isBase64Encoded=True)
+
+    assert status == 200
+    assert searches.asked("Retrieve")[0]["retrievalQuery"]["text"] == "Größe"
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": None}, "query"),
+        ({"query": 7}, "query"),
+        ({"query": "x" * 20_001}, "query"),
+        ({"query": "q", "top_k": 0}, "top_k"),
+        ({"query": "q", "top_k": 101}, "top_k"),
+        ({"query": "q", "top_k": -1}, "top_k"),
+        ({"query": "q", "top_k": "5"}, "top_k"),
+        ({"query": "q", "top_k": 2.5}, "top_k"),
+        ({"query": "q", "top_k": True}, "top_k"),
+        ({"query": "q", "topk": 5}, "topk"),
+        ({"query": "q", "metadata_filter": "topic"}, "metadata_filter"),
+        ({"query": "q", "metadata_filter": [1]}, "metadata_filter"),
+        ({"query": "q", "min_score": -1}, "min_score"),
+        ({"query": "q", "min_score": "high"}, "min_score"),
+        ({"query": "q", "deduplicate_by": "page"}, "deduplicate_by"),
+        ({"query": "q", "scope_filter": {"tenant": "other"}}, "scope_filter"),
+    ],
+)
+def test_a_member_that_does_not_fit_is_named(searches: AwsService, body: dict[str, Any], names: str) -> None:
+    answer = retrieve(body)
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert [detail["member"] for detail in answer[1]["error"]["details"]] == [names]
+    assert searches.requests == []
+
+
+@pytest.mark.parametrize(
+    "body", ["", "not json", '{"query": ', "[]", "7", '"text"', "null", '{"query": "\\ud800"}', '{"query": NaN}', None]
+)
+def test_a_body_that_is_no_json_object_is_a_bad_request(searches: AwsService, body: str | None) -> None:
+    assert error_of(retrieve(body)) == (400, "InvalidRequest")
+    assert searches.requests == []
+
+
+@pytest.mark.parametrize("body", ["%%%", "a", base64.b64encode(b"\xff\xfe{").decode()])
+def test_a_body_that_is_no_text_in_base64_is_a_bad_request(searches: AwsService, body: str) -> None:
+    assert error_of(retrieve(body, isBase64Encoded=True)) == (400, "InvalidRequest")
+    assert searches.requests == []
+
+
+def test_a_query_of_nothing_but_spaces_is_a_bad_request(searches: AwsService) -> None:
+    assert error_of(retrieve({"query": " \n "})) == (400, "InvalidQuery")
+    assert searches.requests == []
+
+
+@pytest.mark.parametrize("filter_", [{"topic": {"$equal": 1}}, {"topic": []}, {"$and": []}, {"year": {"$gt": "x"}}])
+def test_a_malformed_filter_is_a_bad_request_that_says_what_is_wrong(
+    searches: AwsService, filter_: dict[str, Any]
+) -> None:
+    assert error_of(retrieve({"query": "q", "metadata_filter": filter_})) == (400, "InvalidFilter")
+    assert searches.requests == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (Fault("ResourceNotFoundException"), (404, "KnowledgeBaseNotFound")),
+        (Fault("AccessDeniedException"), (403, "AccessDenied")),
+        (Fault("ValidationException"), (400, "InvalidRequest")),
+        (Dropped, (502, "ServiceUnavailable")),
+        (Fault("DependencyFailedException"), (502, "ServiceUnavailable")),
+    ],
+)
+def test_a_failed_search_is_answered_with_the_status_and_the_code_of_its_cause(
+    searches: AwsService, fault: Any, expected: tuple[int, str]
+) -> None:
+    searches.program("Retrieve", fault)
+
+    assert error_of(retrieve({"query": "q"})) == expected
+
+
+def test_a_throttled_search_is_answered_with_429(searches: AwsService) -> None:
+    searches.program("Retrieve", Fault("ThrottlingException", "Rate exceeded."))
+
+    assert error_of(retrieve({"query": "q"})) == (429, "Throttled")
+
+
+def test_a_service_that_does_not_answer_in_time_is_a_gateway_timeout(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RETRIEVAL_TIMEOUT_SECONDS", "0.2")
+    searches.program("Retrieve", Late(hits(), until=Event()))
+
+    assert error_of(retrieve({"query": "q"})) == (504, "RetrievalTimeout")
+
+
+@pytest.mark.parametrize("path", ["/api/retrieve", "/health"])
+def test_a_function_without_its_settings_says_which_is_missing(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.delenv("KNOWLEDGE_BASE_ID")
+
+    answer = call(api_event("GET" if path == "/health" else "POST", path, {"query": "q"}))
+
+    assert error_of(answer) == (500, "Configuration")
+    assert "KNOWLEDGE_BASE_ID" in answer[1]["error"]["message"]
+
+
+def test_a_bug_is_answered_without_its_trace_which_stands_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> Any:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(query, "service", broken)
+
+    answer = query.handler(api_event("POST", "/api/retrieve", {"query": "q"}), Context())
+
+    assert error_of((answer["statusCode"], json.loads(answer["body"]))) == (500, "InternalError")
+    assert "secret" not in answer["body"]
+    assert "Traceback" not in answer["body"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/"), ("GET", "/api/retrieve"), ("POST", "/api/retrieve/x"), ("DELETE", "/health"), ("GET", "/api/ask")],
+)
+def test_a_path_that_is_not_served_is_not_found(method: str, path: str) -> None:
+    assert error_of(call(api_event(method, path))) == (404, "NotFound")
+
+
+def test_a_healthy_function_says_so_without_searching(searches: AwsService) -> None:
+    assert call(api_event("GET", "/health")) == (200, {"status": "ok"})
+    assert searches.requests == []
+
+
+def test_the_interface_describes_itself() -> None:
+    status, described = call(api_event("GET", "/openapi.json"))
+
+    assert status == 200
+    assert described["openapi"].startswith("3.1")
+    assert {"title", "version"} <= set(described["info"])
+    assert set(described["paths"]["/api/retrieve"]) == {"post"}
+    assert set(described["paths"]["/health"]) == {"get"}
+    assert set(described["components"]["schemas"]["RetrieveRequest"]["properties"]) == set(
+        query.RetrieveRequest.model_fields
+    )
+
+
+def test_every_reference_and_every_answer_of_the_description_is_complete() -> None:
+    _, described = call(api_event("GET", "/openapi.json"))
+
+    for reference in references(described):
+        part: Any = described
+        for name in reference.removeprefix("#/").split("/"):
+            part = part[name]
+        assert isinstance(part, dict)
+    for operations in described["paths"].values():
+        for operation in operations.values():
+            assert operation["operationId"]
+            assert operation["summary"]
+            assert "200" in operation["responses"]
+            assert all(response["description"] for response in operation["responses"].values())
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        for member in part.values():
+            yield from references(member)
+    elif isinstance(part, list):
+        for member in part:
+            yield from references(member)
+
+
+@pytest.mark.parametrize(
+    "answer", [hits(hit()), Fault("ValidationException", "Value 'QUERYTEXT' at 'text' is bad"), Dropped]
+)
+def test_no_text_of_a_query_or_a_document_stands_in_the_log(
+    searches: AwsService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, answer: Any
+) -> None:
+    searches.program("Retrieve", answer)
+
+    with caplog.at_level("INFO"):
+        retrieve({"query": "QUERYTEXT"})
+
+    written = capsys.readouterr()
+    assert "QUERYTEXT" not in written.out + written.err + caplog.text
+    assert "A passage." not in written.out + written.err + caplog.text
+
+
+def test_a_request_is_counted(searches: AwsService, capsys: pytest.CaptureFixture[str]) -> None:
+    searches.program("Retrieve", hits(hit()))
+
+    retrieve({"query": "q"})
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert lines[0]["Requests"] == [1.0]
+    assert len(lines[0]["SliceLatency"]) == 1

@@ -1,0 +1,127 @@
+"""Settings from the environment, good and bad."""
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from ragstack_common.errors import ConfigurationError
+from ragstack_common.settings import IngestionSettings, QuerySettings
+
+QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
+INGESTION = {
+    "KNOWLEDGE_BASE_ID": "KBKBKBKBK1",
+    "DATA_SOURCE_ID": "DSDSDSDSD1",
+    "DEAD_LETTER_QUEUE_URL": "https://sqs/dead",
+}
+
+
+def test_a_query_needs_a_knowledge_base_and_nothing_else() -> None:
+    assert QuerySettings.from_env(QUERY) == QuerySettings(
+        "KBKBKBKBK1",
+        data_source_id=None,
+        timeout_seconds=5.0,
+        multislice_enabled=True,
+        max_slices=3,
+        filtered_score_boost=1.25,
+        search_type=None,
+    )
+
+
+def test_every_setting_of_a_query_can_be_given() -> None:
+    settings = QuerySettings.from_env(
+        {
+            **QUERY,
+            "DATA_SOURCE_ID": "DSDSDSDSD1",
+            "RETRIEVAL_TIMEOUT_SECONDS": "2.5",
+            "MULTISLICE_ENABLED": "false",
+            "MULTISLICE_MAX_SLICES": "2",
+            "FILTERED_SCORE_BOOST": "1.4",
+            "SEARCH_TYPE": "hybrid",
+        }
+    )
+
+    assert settings == QuerySettings(
+        "KBKBKBKBK1",
+        data_source_id="DSDSDSDSD1",
+        timeout_seconds=2.5,
+        multislice_enabled=False,
+        max_slices=2,
+        filtered_score_boost=1.4,
+        search_type="HYBRID",
+    )
+
+
+def test_an_ingestion_needs_a_knowledge_base_a_data_source_and_a_dead_letter_queue() -> None:
+    settings = IngestionSettings.from_env(INGESTION)
+
+    assert (settings.knowledge_base_id, settings.data_source_id) == ("KBKBKBKBK1", "DSDSDSDSD1")
+    assert (settings.dead_letter_queue_url, settings.documents_per_call) == ("https://sqs/dead", 10)
+
+
+def test_every_figure_of_an_ingestion_can_be_given() -> None:
+    settings = IngestionSettings.from_env(
+        {
+            **INGESTION,
+            "INGESTION_MAX_RECEIVES": "3",
+            "INGESTION_MAX_RETRIES": "0",
+            "INGESTION_BASE_DELAY_SECONDS": "0",
+            "INGESTION_DOCUMENTS_PER_CALL": "25",
+        }
+    )
+
+    assert settings.max_receives == 3
+    assert settings.max_retries == 0
+    assert settings.base_delay_seconds == 0
+    assert settings.documents_per_call == 25
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_variable_counts_as_absent(empty: str) -> None:
+    optional = dict.fromkeys(
+        ["DATA_SOURCE_ID", "RETRIEVAL_TIMEOUT_SECONDS", "MULTISLICE_ENABLED", "SEARCH_TYPE", "FILTERED_SCORE_BOOST"],
+        empty,
+    )
+
+    assert QuerySettings.from_env({**QUERY, **optional}) == QuerySettings.from_env(QUERY)
+
+
+@pytest.mark.parametrize("kind", [QuerySettings, IngestionSettings])
+@pytest.mark.parametrize("value", [None, "", " "])
+def test_a_missing_knowledge_base_is_named(kind: Any, value: str | None) -> None:
+    env = {**INGESTION, "KNOWLEDGE_BASE_ID": value} if value is not None else {}
+
+    with pytest.raises(ConfigurationError, match="KNOWLEDGE_BASE_ID is not set"):
+        kind.from_env(env)
+
+
+@pytest.mark.parametrize("name", ["DATA_SOURCE_ID", "DEAD_LETTER_QUEUE_URL"])
+def test_what_only_an_ingestion_needs_is_named_too(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is not set"):
+        IngestionSettings.from_env({key: value for key, value in INGESTION.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        *((QuerySettings, "RETRIEVAL_TIMEOUT_SECONDS", value) for value in ("0", "-1", "soon", "nan", "inf", "1,5")),
+        *((QuerySettings, "MULTISLICE_ENABLED", value) for value in ("on?", "2", "none")),
+        *((QuerySettings, "MULTISLICE_MAX_SLICES", value) for value in ("0", "1.5", "many")),
+        *((QuerySettings, "FILTERED_SCORE_BOOST", value) for value in ("0", "-1", "nan", "inf", "x")),
+        *((QuerySettings, "SEARCH_TYPE", value) for value in ("BM25", "KEYWORD")),
+        *((IngestionSettings, "INGESTION_MAX_RECEIVES", value) for value in ("0", "x")),
+        *((IngestionSettings, "INGESTION_MAX_RETRIES", value) for value in ("-1", "1.5")),
+        *((IngestionSettings, "INGESTION_BASE_DELAY_SECONDS", value) for value in ("-0.1", "nan", "inf")),
+        *((IngestionSettings, "INGESTION_DOCUMENTS_PER_CALL", value) for value in ("0", "ten")),
+    ],
+)
+def test_an_unusable_value_is_named_with_what_would_be_right(kind: Any, name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}='{value}' is unusable: ".replace("?", r"\?")):
+        kind.from_env({**INGESTION, name: value})
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = QuerySettings.from_env(QUERY)
+
+    with pytest.raises(FrozenInstanceError):
+        settings.timeout_seconds = 1.0  # type: ignore[misc]
