@@ -1,9 +1,8 @@
 """Where a stack is: the running local one, or one deployed to AWS."""
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -11,8 +10,10 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.config import Config
 
+from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 
+LOCAL: Final = "127.0.0.1"
 LOCAL_REGION: Final = "us-east-1"
 DEFAULT_PREFIX: Final = "RagStack"
 OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
@@ -73,14 +74,13 @@ class Connection:
         Raises:
             StackError: None is running.
         """
+        fields = running.read(file)
+        if fields is None:
+            raise StackError("No local stack is running: start one with `ragstack up`, or name one with --aws")
         try:
-            connection = cls(**json.loads(file.read_text()))
-            os.kill(connection.process_id or -1, 0)
-        except (OSError, ValueError, TypeError):
-            raise StackError(
-                "No local stack is running: start one with `ragstack up`, or name one with --aws"
-            ) from None
-        return connection
+            return cls(**fields)
+        except TypeError:
+            raise StackError("The local stack is still starting: try again in a moment") from None
 
     @classmethod
     def of_deployed_stack(cls, prefix: str = DEFAULT_PREFIX) -> "Connection":
@@ -104,11 +104,6 @@ class Connection:
             outputs[prefix + part] = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])}
         return cls.from_outputs(outputs, prefix)
 
-    def save(self, file: Path) -> None:
-        """Write where the stack is, for :meth:`of_running_stack`."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(asdict(self), indent=2))
-
     @property
     def is_local(self) -> bool:
         """Whether the stack runs on this machine."""
@@ -120,7 +115,7 @@ class Connection:
         if not self.is_local:
             return boto3.client(service, config=config)  # type: ignore[call-overload]
         endpoint = self.bedrock_endpoint if service.startswith("bedrock") else self.aws_endpoint
-        return local_session().client(service, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+        return local_client(service, str(endpoint), config)
 
     @property
     def api_host(self) -> str:
@@ -128,16 +123,21 @@ class Connection:
         return urlsplit(self.api_url).hostname or ""
 
 
-def local_session() -> boto3.Session:
-    """Make a session that knows the local stack's credentials and nothing of the user's."""
-    os.environ.pop("AWS_PROFILE", None)
-    return boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106
+def local_client(service: str, endpoint: str, config: Config) -> Any:
+    """Make a client that knows the local stack's credentials and nothing of the user's, nor of a proxy."""
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        os.environ.pop(name, None)
+    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106
+    return session.client(service, endpoint_url=endpoint, config=config.merge(Config(proxies={})))  # type: ignore[call-overload]
 
 
 def local_environment(aws_endpoint: str, **more: str) -> dict[str, str]:
     """Make the environment of a local process: none of the user's AWS settings, all calls to the local stack."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    without_proxy = ",".join(filter(None, (os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), LOCAL)))
     return inherited | {
+        "NO_PROXY": without_proxy,
+        "no_proxy": without_proxy,
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_REGION": LOCAL_REGION,

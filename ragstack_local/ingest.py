@@ -1,7 +1,10 @@
 """Uploads with a progress bar that ends when every document is in a final state."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from rich.markup import escape
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display
@@ -26,6 +29,6 @@ def ingest(connection: Connection, files: Sequence[LocalFile], timeout_seconds: 
 def note_skipped(skipped: Sequence[Path]) -> None:
     """Say which files were passed over."""
     if skipped:
-        names = ", ".join(path.name for path in skipped[:3])
+        names = escape(", ".join(os.fsencode(path.name).decode(errors="replace") for path in skipped[:3]))
         more = f" and {len(skipped) - 3} more" if len(skipped) > 3 else ""  # noqa: PLR2004 - as many as were named
         display.console.print(f"[dim]Passed over, of a type that is not read: {names}{more}[/]")

@@ -67,12 +67,13 @@ def _answer(response: urllib3.BaseHTTPResponse) -> dict[str, Any]:
         answer = json.loads(response.data)
     except ValueError:
         answer = response.data.decode(errors="replace")
-    if response.status == HTTPStatus.OK and isinstance(answer, dict):
+    if response.status == HTTPStatus.OK and isinstance(answer, dict) and "results" in answer:
         return answer
-    if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
-        raise ApiError(f"{answer['error']['code']}: {answer['error']['message']}")
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(error, dict) and {"code", "message"} <= error.keys():
+        raise ApiError(f"{error['code']}: {error['message']}")
     text = answer.get("message", answer) if isinstance(answer, dict) else answer
-    raise ApiError(f"The API answered {response.status}: {text!s:.300}")
+    raise ApiError(f"The API answered {response.status}: {' '.join(str(text).split()):.300}")
 
 
 def _signed(url: str, payload: bytes, headers: dict[str, str]) -> dict[str, str]:

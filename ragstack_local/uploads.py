@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -65,17 +65,29 @@ class Selection:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """An object in the bucket, and when the bucket took it."""
+    """An object in the bucket.
+
+    Attributes:
+        uri: Its name.
+        at: When the bucket took it, in whole seconds.
+        before: When the knowledge base last did something with an earlier object of this name.
+    """
 
     uri: str
     at: datetime
+    before: datetime | None = None
+
+    def is_meant_by(self, status: DocumentStatus) -> bool:
+        """Whether a status is about this upload, and not about what had its name before."""
+        return status.updated_at is not None and status.updated_at >= self.at and status.updated_at != self.before
 
 
 def select(paths: Sequence[Path], prefix: str = "") -> Selection:
     """Find the documents among files and folders; a folder's documents keep its name in their keys.
 
     Raises:
-        StackError: A path does not exist, a named file has an unsupported type, or a sidecar cannot be used.
+        StackError: A path does not exist, a named file has an unsupported type, two files would have one key, a name is
+            no text, or a sidecar cannot be used.
     """
     files: dict[str, LocalFile] = {}
     skipped: list[Path] = []
@@ -85,14 +97,12 @@ def select(paths: Sequence[Path], prefix: str = "") -> Selection:
             raise StackError(f"{given} does not exist")
         if path.is_file() and path.suffix.lower() not in SUFFIXES:
             raise StackError(f"{given} is of a type that is not read; supported are {', '.join(sorted(SUFFIXES))}")
-        base = path.resolve().parent
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if not file.is_file() or file.name.endswith(SIDECAR_SUFFIX) or file.name.startswith("."):
-                continue
+        for name, file in _below(path) if path.is_dir() else [(path.name, path)]:
             if file.suffix.lower() not in SUFFIXES:
                 skipped.append(file)
                 continue
-            key = f"{prefix.strip('/')}/{file.resolve().relative_to(base).as_posix()}".lstrip("/")
+            key = f"{prefix.strip('/')}/{name}".lstrip("/")
+            _check_key(key, file, files.get(key))
             files[key] = LocalFile(file, key)
     for found in files.values():
         _check_sidecar(found.sidecar)
@@ -102,6 +112,12 @@ def select(paths: Sequence[Path], prefix: str = "") -> Selection:
 def upload(connection: Connection, files: Sequence[LocalFile], done: Callable[[], None]) -> list[Uploaded]:
     """Put the files into the documents bucket, each after its sidecar, several at once."""
     s3 = connection.client("s3")
+    known = batch_check_document_statuses(
+        connection.knowledge_base_id,
+        connection.data_source_id,
+        [s3_uri(connection.bucket, file.key) for file in files],
+        client=connection.client("bedrock-agent"),
+    )
 
     def put(file: LocalFile) -> Uploaded:
         if file.sidecar:
@@ -109,7 +125,8 @@ def upload(connection: Connection, files: Sequence[LocalFile], done: Callable[[]
         s3.upload_file(str(file.path), connection.bucket, file.key)
         at = s3.head_object(Bucket=connection.bucket, Key=file.key)["LastModified"]
         done()
-        return Uploaded(s3_uri(connection.bucket, file.key), at)
+        uri = s3_uri(connection.bucket, file.key)
+        return Uploaded(uri, at, known[uri].updated_at)
 
     with ThreadPoolExecutor(TRANSFER_THREADS) as threads:
         return list(threads.map(put, files))
@@ -133,7 +150,7 @@ def follow(
         The last known status of each; one that is not in :data:`FINAL` has not got there in time.
     """
     agent = connection.client("bedrock-agent")
-    waiting = {document.uri: document.at for document in uploads}
+    waiting = {document.uri: document for document in uploads}
     statuses: dict[str, DocumentStatus] = {}
     deadline = time.monotonic() + timeout_seconds
     pause = POLL_SECONDS
@@ -142,7 +159,7 @@ def follow(
             connection.knowledge_base_id, connection.data_source_id, list(waiting), client=agent
         )
         for uri, status in answers.items():
-            is_new = status.updated_at is not None and status.updated_at >= waiting[uri]
+            is_new = waiting[uri].is_meant_by(status)
             statuses[uri] = status if is_new else DocumentStatus("WAITING", "The upload has not been taken up yet")
             if is_new and status in FINAL:
                 del waiting[uri]
@@ -153,14 +170,6 @@ def follow(
             time.sleep(pause)
             pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
     return statuses
-
-
-def count_statuses(connection: Connection) -> dict[str, int]:
-    """Count the knowledge base's documents by status."""
-    counts: dict[str, int] = {}
-    for detail in list_documents(connection):
-        counts[detail["status"]] = counts.get(detail["status"], 0) + 1
-    return counts
 
 
 def list_documents(connection: Connection) -> Iterable[dict[str, Any]]:
@@ -178,6 +187,25 @@ def queue_depth(connection: Connection, queue_url: str) -> int:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     attributes = connection.client("sqs").get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
     return sum(int(value) for value in attributes.values())
+
+
+def _below(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Find the files that are not hidden and no sidecars, and name them from the folder on."""
+    root = folder.resolve()
+    for file in sorted(root.rglob("*")):
+        path = file.relative_to(root)
+        passed_over = path.name.endswith(SIDECAR_SUFFIX) or any(part.startswith(".") for part in path.parts)
+        if not passed_over and file.is_file():
+            yield (root.name / path).as_posix(), file
+
+
+def _check_key(key: str, file: Path, other: LocalFile | None) -> None:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise StackError(f"The name of {str(file)!a} is no UTF-8, which a key must be: rename it") from None
+    if other and not file.samefile(other.path):
+        raise StackError(f"{other.path} and {file} would both be uploaded as {key}: upload one with another --prefix")
 
 
 def _check_sidecar(sidecar: Path | None) -> None:

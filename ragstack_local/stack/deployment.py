@@ -2,8 +2,8 @@
 
 import json
 import os
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_environment
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import ACCOUNT, LocalKnowledgeBase
-from ragstack_local.stack.processes import LOG_LINES
+from ragstack_local.stack.processes import LOG_LINES, Child
 from ragstack_local.stack.project import Project
 
 SIGN_OF_AN_ERROR: Final = ("rror", "ailed", "❌")
@@ -38,18 +38,17 @@ def deploy(
     env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}")
     cdk = _Cdk(project, env, data / "logs")
     options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
-    with ThreadPoolExecutor(2) as threads:
-        # Away from cdk.json, which would have the command line synthesize the app for nothing.
-        bootstrap = threads.submit(
-            cdk, "bootstrap", f"aws://{ACCOUNT}/{LOCAL_REGION}", folder=_empty(data / "bootstrap")
-        )
-        synth = threads.submit(cdk, "synth", "--quiet", "--output", str(assembly), *options)
-    bootstrap.result()
-    synth.result()
-    cdk(
-        *("deploy", "--all", "--app", str(assembly), "--outputs-file", str(outputs)),
-        *("--require-approval", "never", "--method", "direct"),
-    )
+    # Away from cdk.json, which would have the command line synthesize the app for nothing.
+    elsewhere = _empty(data / "bootstrap")
+    with (
+        cdk.running("bootstrap", f"aws://{ACCOUNT}/{LOCAL_REGION}", folder=elsewhere) as bootstrap,
+        cdk.running("synth", "--quiet", "--output", str(assembly), *options) as synth,
+    ):
+        cdk.finish(synth)
+        cdk.finish(bootstrap)
+    where = ("--app", str(assembly), "--outputs-file", str(outputs))
+    with cdk.running("deploy", "--all", *where, "--require-approval", "never", "--method", "direct") as deployment:
+        cdk.finish(deployment)
     return Connection.from_outputs(
         json.loads(outputs.read_text()),
         DEFAULT_PREFIX,
@@ -72,21 +71,20 @@ class _Cdk:
     env: dict[str, str]
     logs: Path
 
-    def __call__(self, command: str, *arguments: str, folder: Path | None = None) -> None:
+    @contextmanager
+    def running(self, command: str, *arguments: str, folder: Path | None = None) -> Iterator[Child]:
+        """Start a command that ends with the context at the latest."""
         log = self.logs / f"cdk-{command}.log"
-        done = subprocess.run(  # noqa: S603 - the commands are ours
-            [str(self.project.cdk), command, *arguments],
-            cwd=folder or self.project.root,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        log.write_text(done.stdout)
-        if done.returncode:
-            lines = done.stdout.splitlines()
+        line: list[str | Path] = [self.project.cdk, command, *arguments]
+        child = Child.start(f"cdk {command}", line, self.env, log, folder or self.project.root)
+        try:
+            yield child
+        finally:
+            child.stop()
+
+    def finish(self, child: Child) -> None:
+        if child.process.wait():
+            lines = child.log.read_text(errors="replace").splitlines()
             telling = [line for line in lines if any(sign in line for sign in SIGN_OF_AN_ERROR)] or lines
             end = "\n".join(telling[-LOG_LINES:])
-            raise StackError(f"cdk {command} failed:\n{end}\n(all of it: {log})")
+            raise StackError(f"{child.name} failed:\n{end}\n(all of it: {child.log})")

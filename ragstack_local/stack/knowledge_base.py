@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from botocore.config import Config
 
-from ragstack_local.connection import local_session
+from ragstack_local.connection import local_client
 
 BUCKET: Final = "ragstack-documents"
 NAME: Final = "ragstack-local"
@@ -24,9 +24,7 @@ class LocalKnowledgeBase:
     @classmethod
     def ensure(cls, bedrock_endpoint: str) -> "LocalKnowledgeBase":
         """Find the knowledge base of an earlier run, or create it."""
-        agent = local_session().client(
-            "bedrock-agent", endpoint_url=bedrock_endpoint, config=Config(retries={"mode": "standard"})
-        )
+        agent = local_client("bedrock-agent", bedrock_endpoint, Config(retries={"mode": "standard"}))
         found = _named(agent.list_knowledge_bases()["knowledgeBaseSummaries"])
         knowledge_base_id = found["knowledgeBaseId"] if found else _create_knowledge_base(agent)
         sources = agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"]

@@ -4,18 +4,19 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 import urllib3
 
-from ragstack_local.connection import Connection, local_environment
+from ragstack_local.connection import LOCAL, Connection, local_environment
+from ragstack_local.stack import running
 from ragstack_local.stack.deployment import deploy
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
-from ragstack_local.stack.processes import LOCAL, Child, require_free_port
+from ragstack_local.stack.processes import Child, require_free_port
 from ragstack_local.stack.project import Project
 from ragstack_local.stack.recovery import DataFolder
 
@@ -56,13 +57,13 @@ def local_stack(project: Project, options: StackOptions, step: Step = lambda _: 
         StackError: A port is taken, something is not installed, or a part did not start.
     """
     with ExitStack() as cleanup:
-        _turn_sigterm_into_interrupt(cleanup)
-        _require_nothing_runs(project, options)
+        _turn_signals_into_interrupts(cleanup)
+        announce = cleanup.enter_context(running.announcing(project.running))
+        _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
         folder = DataFolder(options.data)
         session = cleanup.enter_context(folder.opened())
-        cleanup.callback(project.running.unlink, missing_ok=True)
         with step("Starting MiniStack and the local Bedrock"):
             ministack = _start_ministack(project, options, folder)
             cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
@@ -81,28 +82,29 @@ def local_stack(project: Project, options: StackOptions, step: Step = lambda _: 
                 knowledge_base=knowledge_base,
             )
         session.is_deployed = True
-        if restored := folder.restore(connection):
-            with step(f"The last run was killed: {restored} objects uploaded again"):
-                pass
-        connection.save(project.running)
+        if session.recovers:
+            with step("The last run was killed: uploading its documents again"):
+                folder.restore(connection)
+        announce(asdict(connection))
         yield connection
 
 
-def _turn_sigterm_into_interrupt(cleanup: ExitStack) -> None:
+def _turn_signals_into_interrupts(cleanup: ExitStack) -> None:
+    """End in order when asked to, and when the terminal is closed; not where the caller chose to ignore that."""
+
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    cleanup.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupt))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            cleanup.callback(signal.signal, number, signal.signal(number, interrupt))
 
 
-def _require_nothing_runs(project: Project, options: StackOptions) -> None:
-    try:
-        running = Connection.of_running_stack(project.running)
-    except StackError:
-        require_free_port(options.port, "MiniStack", "--port")
-        require_free_port(options.bedrock_port, "the local Bedrock", "--bedrock-port")
-    else:
-        raise StackError(f"A local stack is running already (process {running.process_id}): `ragstack down` ends it")
+def _require_free_ports(options: StackOptions) -> None:
+    if options.port == options.bedrock_port:
+        raise StackError(f"MiniStack and the local Bedrock cannot share port {options.port}: choose another --port")
+    require_free_port(options.port, "MiniStack", "--port")
+    require_free_port(options.bedrock_port, "the local Bedrock", "--bedrock-port")
 
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:

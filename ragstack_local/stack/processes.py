@@ -11,24 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ragstack_local.connection import LOCAL
 from ragstack_local.stack.errors import StackError
 
-LOCAL: Final = "127.0.0.1"
 STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05
 LOG_LINES: Final = 15
 
 
 def require_free_port(port: int, purpose: str, option: str) -> None:
-    """Check that nothing listens on a port.
+    """Check that a port can be listened on.
 
     Raises:
-        StackError: Something does; the message names the option that chooses another port.
+        StackError: Something listens there, or we may not; the message names the option that chooses another port.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOCAL, port))
+        except PermissionError:
+            raise StackError(f"Port {port} ({purpose}) is not ours to use: choose another with {option}") from None
         except OSError:
             raise StackError(
                 f"Port {port} ({purpose}) is in use: stop what listens there, or choose another with {option}"
@@ -50,15 +52,30 @@ class Child:
     process: subprocess.Popen[bytes]
 
     @classmethod
-    def start(cls, name: str, command: Sequence[str | Path], env: Mapping[str, str], log: Path) -> "Child":
+    def start(
+        cls,
+        name: str,
+        command: Sequence[str | Path],
+        env: Mapping[str, str],
+        log: Path,
+        folder: Path | None = None,
+    ) -> "Child":
         """Start a process whose output goes to a log file.
 
         A group of its own keeps Ctrl-C from reaching it before we have put things in order.
+
+        Args:
+            name: For messages.
+            command: What is started.
+            env: All of its environment.
+            log: Replaced.
+            folder: Where it works; by default where we do.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603 - the commands are ours
                 [str(part) for part in command],
+                cwd=folder,
                 env=dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -87,16 +104,20 @@ class Child:
         return "\n".join([*lines, f"(all of it: {self.log})"])
 
     def stop(self) -> bool:
-        """End the process and all that it started; tell whether it ended of itself when asked."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGTERM)
+        """End the process and all that it started; tell whether it ran until now and ended of itself when asked."""
+        ended = False
         try:
-            self.process.wait(STOP_SECONDS)
+            if self.process.poll() is None:
+                self._signal(signal.SIGTERM)
+                ended = self.process.wait(STOP_SECONDS) in (0, -signal.SIGTERM)
         except subprocess.TimeoutExpired:
-            ended = False
-        else:
-            ended = True
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+            pass
+        finally:
+            # Whatever interrupts us, nothing of the group is left.
+            self._signal(signal.SIGKILL)
+            self.process.wait()
         return ended
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):  # nobody is left; macOS says so of zombies by the second
+            os.killpg(self.process.pid, number)

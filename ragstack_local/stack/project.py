@@ -13,13 +13,18 @@ class Project:
 
     Attributes:
         root: The folder that holds cdk.json.
+        data: Everything that the local stack writes.
     """
 
     root: Path
+    data: Path
 
     @classmethod
-    def find(cls) -> "Project":
+    def find(cls, data: str | None = None) -> "Project":
         """Find the checkout that this package is installed from.
+
+        Args:
+            data: What the local stack writes goes there, instead of into the checkout's folder .ragstack.
 
         Raises:
             StackError: The package was installed without its checkout.
@@ -27,12 +32,7 @@ class Project:
         root = Path(__file__).resolve().parents[2]
         if not (root / "cdk.json").is_file():
             raise StackError("The local stack needs the project's folder: clone it and run `make setup` there")
-        return cls(root)
-
-    @property
-    def data(self) -> Path:
-        """Everything that the local stack writes."""
-        return self.root / ".ragstack"
+        return cls(root, Path(data).absolute() if data else root / ".ragstack")
 
     @property
     def running(self) -> Path:

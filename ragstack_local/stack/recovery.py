@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ragstack_common.documents import key_of, s3_uri
+from ragstack_common.ingestion import delete_documents_with_retry
 from ragstack_local.connection import Connection
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import ACCOUNT, BUCKET
+from ragstack_local.uploads import list_documents
 
 _DESCRIPTION_SUFFIX: Final = ".meta.json"
 
@@ -26,10 +29,12 @@ class Session:
     """One run on a data folder.
 
     Attributes:
+        recovers: Whether the last run on the folder was killed.
         is_deployed: Whether all stacks were deployed.
         is_written: Whether MiniStack has written its state and ended.
     """
 
+    recovers: bool = False
     is_deployed: bool = False
     is_written: bool = False
 
@@ -67,6 +72,10 @@ class DataFolder:
     def _aside(self) -> Path:
         return self.path / "recovered-documents"
 
+    @property
+    def _done(self) -> Path:
+        return self.path / "restored-documents"
+
     @contextmanager
     def opened(self) -> Iterator["Session"]:
         """Use the folder alone; after a run that was killed, set its documents aside and start empty.
@@ -85,7 +94,7 @@ class DataFolder:
                 ) from None
             if was_killed:
                 self._start_empty()
-            session = Session()
+            session = Session(recovers=was_killed)
             try:
                 yield session
             finally:
@@ -95,22 +104,42 @@ class DataFolder:
     def _start_empty(self) -> None:
         documents = self.objects / ACCOUNT / BUCKET
         if documents.exists():
-            shutil.copytree(documents, self._aside, dirs_exist_ok=True)
+            self._aside.mkdir(exist_ok=True)
+            earlier = max((int(run.name) for run in self._aside.iterdir()), default=0)
+            documents.rename(self._aside / f"{earlier + 1:06}")
         shutil.rmtree(self.objects, ignore_errors=True)
         shutil.rmtree(self.state, ignore_errors=True)
 
-    def restore(self, connection: Connection) -> int:
-        """Upload what was set aside, and tell how many objects that were."""
+    def restore(self, connection: Connection) -> None:
+        """Upload what was set aside, and delete from the knowledge base what the bucket had no more."""
         s3 = connection.client("s3")
-        count = 0
-        for key, body in self._set_aside():
+        documents = self._set_aside()
+        for key, body in documents.items():
             s3.upload_file(str(body), connection.bucket, key)
-            count += 1
-        shutil.rmtree(self._aside, ignore_errors=True)
-        return count
+        listed = [key_of(detail["identifier"]) for detail in list_documents(connection)]
+        gone = [uri for uri in listed if uri.removeprefix(s3_uri(connection.bucket, "")) not in documents]
+        if gone:
+            delete_documents_with_retry(
+                connection.knowledge_base_id,
+                connection.data_source_id,
+                gone,
+                client=connection.client("bedrock-agent"),
+            )
+        if self._aside.exists():
+            # At once, so that a kill leaves all of it or nothing.
+            shutil.rmtree(self._done, ignore_errors=True)
+            self._aside.rename(self._done)
+        shutil.rmtree(self._done, ignore_errors=True)
 
-    def _set_aside(self) -> Iterator[tuple[str, Path]]:
-        for description in sorted(self._aside.rglob(f"*{_DESCRIPTION_SUFFIX}")):
-            body = description.with_name(description.name.removesuffix(_DESCRIPTION_SUFFIX))
-            if body.is_file():
-                yield json.loads(description.read_text())["key"], body
+    def _set_aside(self) -> dict[str, Path]:
+        """Find the newest body of each key that was not deleted; each run that was killed left a folder."""
+        found: dict[str, Path] = {}
+        for run in sorted(self._aside.glob("*")):
+            for file in sorted(run.rglob(f"*{_DESCRIPTION_SUFFIX}")):
+                description = json.loads(file.read_text())
+                body = file.with_name(file.name.removesuffix(_DESCRIPTION_SUFFIX))
+                if description.get("is_delete_marker"):
+                    found.pop(description["key"], None)
+                elif body.is_file():
+                    found[description["key"]] = body
+        return found

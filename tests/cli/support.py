@@ -1,0 +1,134 @@
+"""What the tests of the command line work with: the command itself, and servers that it talks to."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from ragstack_local.connection import Connection
+from ragstack_local.stack import running
+
+RAGSTACK = Path(sys.executable).with_name("ragstack")
+ROLE = "arn:aws:iam::123456789012:role/knowledge-base"
+MODEL = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
+NOWHERE = "http://127.0.0.1:9"
+
+
+def ragstack(*arguments: str | Path, data: Path, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command line as a user does, with a folder of its own."""
+    return subprocess.run(
+        [RAGSTACK, *map(str, arguments)],
+        env={**os.environ, "RAGSTACK_DATA": str(data), "COLUMNS": "250", **env},
+        cwd=data,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def stack_at(**more: Any) -> Connection:
+    """Describe a local stack of which nothing needs to exist."""
+    fields = {
+        "api_url": NOWHERE,
+        "bucket": "documents",
+        "knowledge_base_id": "ABCDEFGHIJ",
+        "data_source_id": "KLMNOPQRST",
+        "queue_url": f"{NOWHERE}/000000000000/events",
+        "dead_letter_queue_url": f"{NOWHERE}/000000000000/dead",
+        "aws_endpoint": NOWHERE,
+        "bedrock_endpoint": NOWHERE,
+    }
+    return Connection(**{**fields, **more})
+
+
+@contextmanager
+def running_stack(data: Path, connection: Connection) -> Iterator[None]:
+    """Be the process that keeps a stack up."""
+    with running.announcing(data / "running.json") as announce:
+        announce({**asdict(connection), "process_id": os.getpid()})
+        yield
+
+
+def aws(service: str, url: str) -> Any:
+    return boto3.client(service, endpoint_url=url)
+
+
+def create_knowledge_base(bedrock_url: str, bucket: str, name: str) -> tuple[str, str]:
+    """Create a knowledge base over a bucket; returns its id and that of the data source."""
+    agent = aws("bedrock-agent", bedrock_url)
+    storage = {
+        "collectionArn": "arn:aws:aoss:us-east-1:123456789012:collection/abcdefghij",
+        "vectorIndexName": "index",
+        "fieldMapping": {"vectorField": "vector", "textField": "text", "metadataField": "metadata"},
+    }
+    knowledge_base = agent.create_knowledge_base(
+        name=name,
+        roleArn=ROLE,
+        knowledgeBaseConfiguration={
+            "type": "VECTOR",
+            "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": MODEL},
+        },
+        storageConfiguration={"type": "OPENSEARCH_SERVERLESS", "opensearchServerlessConfiguration": storage},
+    )["knowledgeBase"]["knowledgeBaseId"]
+    source = agent.create_data_source(
+        knowledgeBaseId=knowledge_base,
+        name=name,
+        dataSourceConfiguration={"type": "S3", "s3Configuration": {"bucketArn": f"arn:aws:s3:::{bucket}"}},
+    )["dataSource"]["dataSourceId"]
+    return knowledge_base, source
+
+
+@dataclass
+class Api:
+    """An HTTP server that answers as it is told, and keeps what it was sent."""
+
+    url: str = ""
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+    def will_answer(self, status: int, body: Any, **headers: str) -> None:
+        self.status, self.headers = status, headers
+        self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+
+@contextmanager
+def serving_api() -> Iterator[Api]:
+    api = Api()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            api.requests.append({"path": self.path, "headers": dict(self.headers), "body": json.loads(body)})
+            self.send_response(api.status)
+            for name, value in api.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(api.body)))
+            self.end_headers()
+            self.wfile.write(api.body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    api.url = f"http://127.0.0.1:{server.server_address[1]}/prod"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield api
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

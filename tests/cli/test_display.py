@@ -1,0 +1,147 @@
+"""What people see."""
+
+from typing import Any
+
+import pytest
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_local import display
+from ragstack_local.search import ApiError
+from tests.cli.support import stack_at
+
+
+def result(**more: Any) -> dict[str, Any]:
+    return {
+        "score": 0.5,
+        "content": "Thirty days\nof leave.",
+        "source": "s3://documents/leave.md",
+        "metadata": {"topic": "leave", "year": 2026, "corpus": "people"},
+        **more,
+    }
+
+
+def answer(*results: dict[str, Any], **more: Any) -> dict[str, Any]:
+    part = {"name": "unfiltered", "status": "ok", "milliseconds": 12.3, "hits": 1, "error": None}
+    return {"results": list(results), "complete": True, "slices": [part], "milliseconds": 20.0, **more}
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out
+
+
+def test_results_show_rank_score_source_attributes_and_text(capsys: pytest.CaptureFixture[str]) -> None:
+    other = result(source="s3://documents/other.md", metadata={})
+
+    display.print_results(answer(result(score=0.98765), other), "leave")
+
+    lines = [" ".join(line.split()) for line in shown(capsys).splitlines()]
+    assert lines == [
+        "1 0.988 s3://documents/leave.md corpus=people topic=leave",
+        "Thirty days of leave.",
+        "2 0.500 s3://documents/other.md",
+        "Thirty days of leave.",
+        "2 results in 20 ms (unfiltered ok 12 ms)",
+    ]
+
+
+def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    late = {"name": "filtered", "status": "timeout", "milliseconds": 5000.0, "hits": 0, "error": "nothing [in] 5 s"}
+
+    display.print_results(answer(result(), complete=False, slices=[late]), "leave")
+
+    text = shown(capsys)
+    assert "filtered timeout 5000 ms" in text
+    assert "Incomplete: a slice failed or came too late, and its results are missing." in text
+    assert "filtered: nothing [in] 5 s" in text
+
+
+def test_no_result_is_shown_as_none(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_results(answer(), "leave")
+
+    assert "0 results in 20 ms" in shown(capsys)
+
+
+@pytest.mark.parametrize("text", ["[bold red]x[/]", "[/]", "a [link=http://x]b", "[0-9]+ \\[", ":smile:"])
+def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    display.print_results(answer(result(content=text, source=f"s3://documents/{text}", metadata={"topic": text})), "x")
+    display.print_unsearchable({f"s3://documents/{text}": DocumentStatus("FAILED", text)})
+
+    lines = " ".join(shown(capsys).split())
+    assert f"s3://documents/{text} topic={text} {text}" in lines
+    assert f"FAILED s3://documents/{text}: {text}" in lines
+
+
+def test_long_text_is_cut_and_a_result_without_a_source_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_results(answer(result(content="word " * 200, source=None)), "leave")
+
+    text = shown(capsys)
+    assert "(no source)" in text
+    assert "…" in text
+    assert text.count("word") == 36
+
+
+@pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
+def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
+    words = ["filler"] * 200
+    words[position] = "(Parking,"
+
+    cut = display.excerpt(" ".join(words), "Where is PARKING?")
+
+    assert "(Parking," in cut
+    assert len(cut.split()) <= 38
+
+
+def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
+    text = "parking " + "filler " * 100 + "parking at the Zürich office " + "filler " * 100
+
+    cut = display.excerpt(text, "parking Zürich office")
+
+    assert cut.startswith("… filler")
+    assert "parking at the Zürich office" in cut
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"), [("", ""), ("  two \n words ", "two words"), ("filler " * 36, "filler " * 36)]
+)
+def test_a_short_text_is_its_own_excerpt(text: str, cut: str) -> None:
+    assert display.excerpt(text, "nothing of it") == cut.strip()
+
+
+def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_unsearchable(
+        {
+            "s3://documents/good.md": DocumentStatus("INDEXED"),
+            "s3://documents/bad.pdf": DocumentStatus("FAILED", "The file is empty."),
+            "s3://documents/odd.md": DocumentStatus("IGNORED"),
+        }
+    )
+
+    assert shown(capsys).splitlines() == [
+        "FAILED s3://documents/bad.pdf: The file is empty.",
+        "IGNORED s3://documents/odd.md: no reason given",
+    ]
+
+
+def test_a_summary_counts_by_status() -> None:
+    statuses = {str(n): DocumentStatus(status) for n, status in enumerate(["INDEXED", "FAILED", "INDEXED"])}
+
+    assert display.summary(statuses) == "1 FAILED, 2 INDEXED"
+    assert display.summary({}) == ""
+
+
+def test_urls_are_shown_whole_whatever_the_width(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "http://127.0.0.1:4566/_aws/execute-api/" + "x" * 200
+
+    display.print_urls(stack_at(api_url=long))
+    display.print_urls(stack_at(aws_endpoint=None, bedrock_endpoint=None))
+
+    lines = shown(capsys).splitlines()
+    assert f"API              {long}" in lines
+    assert sum(line.startswith("AWS endpoint") for line in lines) == 1
+
+
+def test_a_step_that_fails_is_not_shown_as_done(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ApiError), display.step("Doing it"):
+        raise ApiError("no")
+
+    assert "✓" not in shown(capsys)

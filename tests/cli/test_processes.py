@@ -1,0 +1,197 @@
+"""Child processes that end when we do, and the ports they listen on."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ragstack_local.stack import processes
+from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.processes import Child, require_free_port
+
+FAMILY = "sleep 60 & sleep 60 & echo started; wait"
+DEAF = "trap '' TERM; sleep 60 & echo started; while :; do sleep 1; done"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator["Starter"]:
+    with ExitStack() as ending:
+        yield Starter(tmp_path, ending)
+
+
+class Starter:
+    """Starts children that hold a pipe open, as does all that they start."""
+
+    def __init__(self, folder: Path, ending: ExitStack) -> None:
+        self._folder = folder
+        self._ending = ending
+        os.mkfifo(folder / "pipe")
+        self._pipe = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        ending.callback(os.close, self._pipe)
+
+    def __call__(self, script: str, folder: Path | None = None) -> Child:
+        log = self._folder / "logs" / "child.log"
+        script = f"exec 3>{self._folder}/pipe\n{script}"
+        child = Child.start("The child", ["sh", "-c", script], dict(os.environ), log, folder)
+        self._ending.callback(child.stop)
+        return child
+
+    def everybody_is_gone(self) -> bool:
+        """Whether nobody holds the pipe any more."""
+        for _ in range(100):
+            try:
+                return os.read(self._pipe, 1) == b""
+            except BlockingIOError:
+                time.sleep(0.02)
+        return False
+
+
+def says(child: Child, words: str) -> bool:
+    return words in child.log.read_text()
+
+
+def test_a_child_ends_with_all_that_it_started(start: Starter) -> None:
+    child = start(FAMILY)
+    child.wait_until(lambda: says(child, "started"), 5)
+
+    ended = child.stop()
+
+    assert ended
+    assert start.everybody_is_gone()
+
+
+def test_a_child_that_does_not_listen_is_killed_with_its_group(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "STOP_SECONDS", 0.3)
+    child = start(DEAF)
+    child.wait_until(lambda: says(child, "started"), 5)
+
+    ended = child.stop()
+
+    assert not ended
+    assert start.everybody_is_gone()
+
+
+@pytest.mark.parametrize("script", ["exit 0", "exit 1", "kill -9 $$"])
+def test_a_child_that_ended_before_it_was_asked_did_not_end_in_order(start: Starter, script: str) -> None:
+    child = start(script)
+    child.process.wait(5)
+
+    assert not child.stop()
+
+
+def test_what_a_dead_child_left_running_is_ended_too(start: Starter) -> None:
+    child = start("sleep 60 & sleep 60 & exit 3")
+    child.process.wait(5)
+
+    child.stop()
+
+    assert start.everybody_is_gone()
+
+
+def test_a_child_that_fails_while_it_ends_did_not_end_in_order(start: Starter) -> None:
+    child = start("trap 'exit 7' TERM; echo started; while :; do sleep 0.05; done")
+    child.wait_until(lambda: says(child, "started"), 5)
+
+    assert not child.stop()
+
+
+def test_an_interrupt_while_a_child_ends_leaves_nothing_of_it(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = start(DEAF)
+    child.wait_until(lambda: says(child, "started"), 5)
+    wait = child.process.wait
+
+    def interrupted(timeout: float | None = None) -> int:
+        monkeypatch.setattr(child.process, "wait", wait)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(child.process, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        child.stop()
+
+    assert start.everybody_is_gone()
+
+
+def test_a_child_that_ends_early_is_an_error_with_the_end_of_its_log(start: Starter) -> None:
+    child = start("for n in $(seq 40); do echo line $n; done; echo the reason >&2; exit 4")
+
+    with pytest.raises(StackError) as caught:
+        child.wait_until(lambda: False, 5)
+
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "The child ended with code 4:"
+    assert lines[-2:] == ["the reason", f"(all of it: {child.log})"]
+    assert "line 40" in lines
+    assert "line 10" not in lines
+
+
+def test_a_child_that_does_not_answer_in_time_is_an_error(start: Starter) -> None:
+    child = start("echo still thinking; sleep 60")
+
+    with pytest.raises(StackError, match=r"The child did not answer within 0\.3 s:\nstill thinking"):
+        child.wait_until(lambda: False, 0.3)
+
+
+def test_a_log_of_any_bytes_can_be_shown(start: Starter) -> None:
+    child = start(r"printf '\377\376'; exit 1")
+    child.process.wait(5)
+
+    assert "\N{REPLACEMENT CHARACTER}" in child.last_lines()
+
+
+def test_a_child_works_where_it_is_told_and_replaces_its_log(start: Starter, tmp_path: Path) -> None:
+    start("echo first").process.wait(5)
+
+    child = start("pwd", tmp_path)
+    child.process.wait(5)
+
+    assert child.log.read_text() == f"{tmp_path.resolve()}\n"
+
+
+def test_a_command_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no-such-command"):
+        Child.start("Nothing", ["no-such-command"], {}, tmp_path / "log")
+
+
+def test_a_free_port_is_accepted_and_stays_free() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    require_free_port(port, "MiniStack", "--port")
+    require_free_port(port, "MiniStack", "--port")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_a_port_in_use_is_named_with_its_option(address: str) -> None:
+    if address == "0.0.0.0" and sys.platform == "darwin":
+        pytest.skip("macOS lets two programs listen there")
+    with socket.socket() as listener:
+        listener.bind((address, 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+
+        with pytest.raises(StackError) as caught:
+            require_free_port(port, "MiniStack", "--port")
+
+    assert str(caught.value) == (
+        f"Port {port} (MiniStack) is in use: stop what listens there, or choose another with --port"
+    )
+
+
+def test_a_port_that_was_just_left_is_free() -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every server does
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            accepted, _ = listener.accept()
+            accepted.close()  # the side that closes first keeps the port in TIME_WAIT
+            client.recv(1)
+
+    require_free_port(port, "MiniStack", "--port")

@@ -1,0 +1,302 @@
+"""What the command line says, and with which code it ends."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import urllib3
+from typer.testing import CliRunner
+
+from ragstack_local.cli import app
+from ragstack_local.connection import Connection
+from tests.cli.support import RAGSTACK, Api, ragstack, running_stack, stack_at
+
+COMMANDS = ("up", "demo", "down", "bedrock", "ingest", "query", "status")
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def assert_one_line(done: "subprocess.CompletedProcess[str]", words: str) -> None:
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert words in done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
+    done = ragstack("--help", data=tmp_path)
+
+    assert done.returncode == 0
+    assert all(f"{command} " in done.stdout for command in COMMANDS)
+    assert "0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure" in done.stdout
+    assert "RAGSTACK_DATA" in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_an_example(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+
+    assert done.exit_code == 0
+    assert "Example: " in done.output
+    assert f"ragstack {command}" in done.output
+
+
+def test_no_command_shows_the_help(tmp_path: Path) -> None:
+    done = ragstack(data=tmp_path)
+
+    assert done.returncode == 2
+    assert "Usage: ragstack" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("searhc", "x"), "No such command 'searhc'"),
+        (("query",), "Missing argument 'TEXT'"),
+        (("ingest",), "Missing argument 'PATHS'"),
+        (("query", "x", "--filter", "{topic: travel}"), "not JSON"),
+        (("query", "x", "--filter", ""), "not JSON"),
+        (("query", "x", "--top-k", "0"), "Invalid value for '--top-k': Input should be greater than or equal to 1"),
+        (("query", "x", "--top-k", "101"), "Invalid value for '--top-k': Input should be less than or equal to 100"),
+        (("query", "x", "--top-k", "many"), "Invalid value for '--top-k': Input should be a valid integer"),
+        (("ingest", "x", "--timeout", "0"), "Invalid value for '--timeout'"),
+        (("up", "--port", "65536"), "Invalid value for '--port': Input should be less than or equal to 65535"),
+        (("status", "--verbose"), "No such option: --verbose"),
+    ],
+)
+def test_a_wrong_use_is_explained_and_ends_with_2(arguments: tuple[str, ...], words: str) -> None:
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+
+    assert done.exit_code == 2
+    assert words.lower() in done.output.lower()
+    assert "Traceback" not in done.output
+
+
+def test_a_wrong_use_leaves_no_trace_in_a_real_process(tmp_path: Path) -> None:
+    done = ragstack("nonsense", data=tmp_path)
+
+    assert done.returncode == 2
+    assert "No such command 'nonsense'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("query", "x"), ("status",), ("down",), ("ingest", __file__.replace("py", "md"))]
+)
+def test_without_a_running_stack_it_says_so_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    document = tmp_path / "note.md"
+    document.write_text("A note.")
+
+    done = ragstack(*(document if part.endswith(".md") else part for part in arguments), data=tmp_path)
+
+    assert_one_line(done, "No local stack is running")
+
+
+@pytest.mark.parametrize("option", ["--port", "--bedrock-port"])
+def test_a_taken_port_is_named_with_its_option_before_anything_starts(
+    tmp_path: Path, taken_port: int, free_port: int, option: str
+) -> None:
+    other = "--bedrock-port" if option == "--port" else "--port"
+
+    done = ragstack("up", option, str(taken_port), other, str(free_port), "--data-dir", "data", data=tmp_path)
+
+    assert_one_line(done, f"Port {taken_port} (")
+    assert f"is in use: stop what listens there, or choose another with {option}" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_one_port_for_both_servers_is_refused(tmp_path: Path, free_port: int) -> None:
+    port = str(free_port)
+
+    done = ragstack("demo", "--port", port, "--bedrock-port", port, "--data-dir", "data", data=tmp_path)
+
+    assert_one_line(done, f"cannot share port {port}")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_data_folder_that_is_a_file_is_one_line(tmp_path: Path, free_port: int) -> None:
+    (tmp_path / "data").write_text("")
+
+    done = ragstack("up", "--port", str(free_port), "--bedrock-port", "1025", "--data-dir", "data", data=tmp_path)
+
+    assert_one_line(done, "data")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--embedding", "magic"), "There is no embedding 'magic'"), (("--data-dir", __file__), "cannot be used")],
+)
+def test_a_bedrock_that_cannot_start_says_why(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    done = ragstack("bedrock", "--port", "0", *options, data=tmp_path)
+
+    assert_one_line(done, words)
+
+
+def test_a_bedrock_on_a_taken_port_says_so(tmp_path: Path, taken_port: int) -> None:
+    done = ragstack("bedrock", "--port", str(taken_port), data=tmp_path)
+
+    assert_one_line(done, f"Port {taken_port}")
+
+
+def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index"]
+    env = {**os.environ, "COLUMNS": "400", "PYTHONUNBUFFERED": "1"}
+    server = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        url = line.split("Local Bedrock on ")[1].split(",")[0]
+
+        health = urllib3.request("GET", f"{url}/health", timeout=5).json()
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=10)
+
+        assert health["status"] == "ok"
+        assert server.returncode in (0, 130)
+        assert "Traceback" not in errors
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("missing.md", None, "missing.md does not exist"),
+        ("picture.png", "x", "picture.png is of a type that is not read; supported are .csv, .doc"),
+        ("empty-folder", "", "There is no document below these paths"),
+    ],
+)
+def test_what_cannot_be_uploaded_is_said_before_the_stack_is_asked(
+    tmp_path: Path, name: str, content: str | None, words: str
+) -> None:
+    path = tmp_path / name
+    if content:
+        path.write_text(content)
+    elif content is not None:
+        path.mkdir()
+
+    done = ragstack("ingest", path, data=tmp_path)
+
+    assert_one_line(done, words)
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "words"),
+    [
+        ("topic: travel", "is not JSON"),
+        ('{"topic": "travel"}', "must hold"),
+        ('["metadataAttributes"]', "must hold"),
+        (json.dumps({"metadataAttributes": {"topic": "x" * 10_240}}), "a sidecar may have 10240"),
+    ],
+)
+def test_a_sidecar_that_cannot_be_used_is_named(tmp_path: Path, sidecar: str, words: str) -> None:
+    (tmp_path / "note.md").write_text("A note.")
+    (tmp_path / "note.md.metadata.json").write_text(sidecar)
+
+    done = CliRunner().invoke(app, ["ingest", str(tmp_path / "note.md")])
+
+    assert words in str(done.exception)
+    assert "note.md.metadata.json" in str(done.exception)
+
+
+def test_a_bucket_that_is_gone_is_one_line(tmp_path: Path, connection: Connection) -> None:
+    (tmp_path / "note.md").write_text("A note.")
+
+    with running_stack(tmp_path, replace(connection, bucket="there-is-none")):
+        done = ragstack("ingest", tmp_path / "note.md", data=tmp_path)
+
+    assert_one_line(done, "NoSuchBucket")
+
+
+def test_documents_that_are_never_taken_up_end_with_3_after_the_timeout(tmp_path: Path, connection: Connection) -> None:
+    (tmp_path / "note.md").write_text("A note.")
+
+    with running_stack(tmp_path, connection):
+        done = ragstack("ingest", tmp_path / "note.md", "--timeout", "1", data=tmp_path)
+
+    assert done.returncode == 3
+    assert "The upload has not been taken up yet" in done.stdout
+    assert "Not every document got to a final state within 1 s" in done.stderr
+    assert "the dead-letter queue holds 0 messages" in done.stderr
+
+
+def test_services_that_do_not_answer_are_one_line(tmp_path: Path) -> None:
+    with running_stack(tmp_path, stack_at()):
+        done = ragstack("query", "x", data=tmp_path)
+
+    assert_one_line(done, "http://127.0.0.1:9/api/retrieve cannot be reached")
+
+
+def test_nothing_found_ends_with_1(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("query", "x", "--json", data=tmp_path)
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["results"] == []
+
+
+def test_a_query_carries_its_options_and_the_key_of_the_environment(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        ragstack(
+            *("query", "what?", "--top-k", "7", "--filter", '{"year": {"$gte": 2025}}'),
+            data=tmp_path,
+            RAGSTACK_API_KEY="secret",
+        )
+
+    (request,) = api.requests
+    assert request["path"] == "/prod/api/retrieve"
+    assert request["body"] == {"query": "what?", "top_k": 7, "metadata_filter": {"year": {"$gte": 2025}}}
+    assert request["headers"]["x-api-key"] == "secret"
+
+
+def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: Path, connection: Connection) -> None:
+    uri = f"s3://{connection.bucket}/missing.md"
+    document = {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": uri}}}}
+    ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
+    connection.client("bedrock-agent").ingest_knowledge_base_documents(**ids, documents=[document])
+    connection.client("sqs").send_message(QueueUrl=connection.dead_letter_queue_url, MessageBody="x")
+
+    with running_stack(tmp_path, connection):
+        for _ in range(20):
+            done = ragstack("status", data=tmp_path)
+            if "1 FAILED" in done.stdout:
+                break
+
+    assert done.returncode == 0, done.stderr
+    assert "Documents        1 FAILED\n" in done.stdout
+    assert "Dead letters     1\n" in done.stdout
+    assert f"FAILED {uri}: {uri} does not exist in the bucket." in done.stdout
+
+
+def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
+    heavy = ("apsw", "numpy", "markitdown", "starlette", "aws_cdk")
+    code = f"import ragstack_local.cli, sys; print([name for name in {heavy} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,209 @@
+"""A local stack as a user runs it: the real command line, the real cdk, on free ports and a folder of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import urllib3
+
+from ragstack_common.documents import DocumentStatus, s3_uri
+from ragstack_common.ingestion import batch_check_document_statuses
+from ragstack_local.connection import Connection
+from ragstack_local.stack import running
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).resolve().parents[2]
+RAGSTACK = Path(sys.executable).with_name("ragstack")
+START_SECONDS = 120.0
+STOP_SECONDS = 30.0
+INDEXING_SECONDS = 60.0
+FINAL = ("INDEXED", "FAILED")
+
+
+def free_ports(count: int) -> list[int]:
+    """Find ports that nobody listens on."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def wait_for(look: Callable[[], T | None], seconds: float = INDEXING_SECONDS) -> T:
+    """Ask until there is an answer."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := look():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"nothing after {seconds:g} s")
+
+
+@dataclass
+class LocalStack:
+    """One data folder, and the stack that runs on it now."""
+
+    folder: Path
+    ports: list[int] = field(default_factory=lambda: free_ports(2))
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def env(self) -> dict[str, str]:
+        # As on a machine whose AWS settings would lead astray.
+        misleading = {"AWS_PROFILE": "nobody", "AWS_DEFAULT_REGION": "eu-south-2", "HTTP_PROXY": "http://127.0.0.1:9"}
+        return {**os.environ, **misleading, "RAGSTACK_DATA": str(self.folder / "home"), "COLUMNS": "200"}
+
+    @property
+    def options(self) -> list[str]:
+        port, bedrock_port = map(str, self.ports)
+        return ["--port", port, "--bedrock-port", bedrock_port, "--data-dir", "data"]
+
+    @property
+    def connection(self) -> Connection:
+        return Connection.of_running_stack(self.folder / "home" / "running.json")
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "up.log"
+
+    def launch(self) -> None:
+        """Begin to start, from another folder than the checkout."""
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [RAGSTACK, "up", *self.options],
+                cwd=self.folder,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def start(self) -> None:
+        """Start, and wait until it says where it is."""
+        self.launch()
+        process = self.process
+        assert process is not None
+
+        def look() -> bool:
+            assert process.poll() is None, self.log.read_text()
+            fields = running.read(self.folder / "home" / "running.json")
+            return fields is not None and "api_url" in fields
+
+        wait_for(look, START_SECONDS)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask the stack to end; returns its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(STOP_SECONDS)
+
+    def kill_all(self) -> None:
+        """Leave nothing, whatever state it is in."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.kill_every_process()
+
+    def kill_every_process(self) -> None:
+        """End all at once, as a power cut does."""
+        for process_id in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
+
+    def processes(self) -> set[int]:
+        """Find every process that was started for this stack, wherever it hangs in the tree, by its environment."""
+        mark = f"RAGSTACK_DATA={self.folder / 'home'}".encode()
+        found = set()
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if mark in environ.read_bytes().split(b"\0"):
+                    found.add(int(environ.parent.name))
+            except OSError:
+                continue
+        return found - {os.getpid()}
+
+    def run(self, *arguments: str | Path, timeout: float = 60.0) -> "subprocess.CompletedProcess[str]":
+        """Run a command of the command line against this stack."""
+        return subprocess.run(
+            [RAGSTACK, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def put(self, key: str, body: bytes | str) -> str:
+        """Upload an object as any program would; returns its URI."""
+        content = body if isinstance(body, bytes) else body.encode()
+        self.connection.client("s3").put_object(Bucket=self.connection.bucket, Key=key, Body=content)
+        return s3_uri(self.connection.bucket, key)
+
+    def delete(self, key: str) -> None:
+        self.connection.client("s3").delete_object(Bucket=self.connection.bucket, Key=key)
+
+    def statuses(self, *uris: str) -> dict[str, DocumentStatus]:
+        connection = self.connection
+        agent = connection.client("bedrock-agent")
+        return batch_check_document_statuses(
+            connection.knowledge_base_id, connection.data_source_id, list(uris), client=agent
+        )
+
+    def settled(self, *uris: str) -> dict[str, DocumentStatus]:
+        """Wait until every document is in a final state."""
+
+        def look() -> dict[str, DocumentStatus] | None:
+            found = self.statuses(*uris)
+            return found if all(status in FINAL for status in found.values()) else None
+
+        return wait_for(look)
+
+    def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Send a request through API Gateway; returns status and body."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        answer = urllib3.request(
+            method,
+            self.connection.api_url + path,
+            body=data,
+            headers={"Content-Type": "application/json", **headers},
+            timeout=30,
+            retries=False,
+        )
+        return answer.status, json.loads(answer.data)
+
+    def search(self, query: str, **more: Any) -> list[dict[str, Any]]:
+        status, answer = self.request("POST", "/api/retrieve", {"query": query, **more})
+        assert status == 200, answer
+        assert answer["complete"], answer
+        return list(answer["results"])
+
+    def found(self, query: str, words: str, **more: Any) -> dict[str, Any]:
+        """Search until a result holds the words."""
+        return wait_for(lambda: next((r for r in self.search(query, **more) if words in r["content"]), None))
+
+
+def iterate(stack: LocalStack) -> Iterator[LocalStack]:
+    """Run a stack for as long as a fixture lasts."""
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.kill_all()

@@ -1,0 +1,176 @@
+"""From an object in the bucket to an answer through API Gateway."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import ROOT, LocalStack, wait_for
+
+pytestmark = pytest.mark.e2e
+
+QUESTIONS = json.loads((ROOT / "samples" / "questions.json").read_text())
+
+
+def sidecar(**attributes: Any) -> str:
+    return json.dumps({"metadataAttributes": attributes})
+
+
+def test_an_uploaded_document_is_indexed_and_found_through_api_gateway(stack: LocalStack) -> None:
+    uri = stack.put("birds/heron.md", "# Herons\n\nThe grey heron waits motionless for frogs at the pond.")
+
+    statuses = stack.settled(uri)
+    status, answer = stack.request("POST", "/api/retrieve", {"query": "What does the grey heron wait for?"})
+
+    assert statuses == {uri: "INDEXED"}
+    assert status == 200
+    assert answer["results"][0]["source"] == uri
+    assert "waits motionless for frogs" in answer["results"][0]["content"]
+    assert answer["complete"] is True
+    assert [part["status"] for part in answer["slices"]] == ["ok"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["id"])
+def test_every_sample_question_finds_its_documents_and_its_answer(
+    stack: LocalStack, handbook: Path, question: dict[str, Any]
+) -> None:
+    more = {"metadata_filter": question["filter"]} if "filter" in question else {}
+
+    results = stack.search(question["text"], top_k=5, **more)
+
+    best = {result["source"]: result["content"] for result in results[: question["within"]]}
+    wanted = [f"s3://{stack.connection.bucket}/samples/documents/{name}" for name in question["expected"]]
+    assert set(wanted) <= set(best)
+    assert any(question["answer"] in " ".join(best[uri].split()) for uri in wanted)
+
+
+def test_a_filter_ranks_matching_documents_first_and_says_why(stack: LocalStack, handbook: Path) -> None:
+    query = "How many requests a minute may one API key make?"
+
+    plain = stack.search(query, explain=True)
+    filtered = stack.search(query, metadata_filter={"version": {"$eq": "1"}}, explain=True)
+
+    assert filtered[0]["metadata"]["version"] == "1"
+    assert filtered[0]["ranking"]["boost"] > 1
+    assert all(result["ranking"]["boost"] == 1 for result in plain)
+    assert {"filtered", "unfiltered"} & set(filtered[0]["ranking"]["slices"])
+
+
+def test_a_filter_that_matches_nothing_still_finds_the_closest_documents(stack: LocalStack, handbook: Path) -> None:
+    results = stack.search("When does the release freeze start?", metadata_filter={"topic": {"$eq": "no such topic"}})
+
+    assert results[0]["source"].endswith("engineering/release-process.html")
+
+
+def test_no_more_results_come_back_than_were_asked_for(stack: LocalStack, handbook: Path) -> None:
+    results = stack.search("leave", top_k=2)
+
+    assert len(results) == 2
+    assert results[0]["score"] >= results[1]["score"]
+
+
+@pytest.mark.parametrize(
+    ("key", "word"),
+    [
+        ("odd/a b  c.md", "aardvark"),
+        ("odd/plus+and%2B percent%.md", "bandicoot"),
+        ("odd/Zürich & Büro/Öffnungszeiten.md", "capybara"),
+        ("odd/日本語の文書.md", "dromedary"),
+        ("odd/it's & that=this?#.md", "echidna"),
+    ],
+)
+def test_keys_of_any_letters_are_indexed_and_named_as_they_are(stack: LocalStack, key: str, word: str) -> None:
+    uri = stack.put(key, f"The {word} lives in this file alone.")
+
+    statuses = stack.settled(uri)
+    result = stack.found(f"Where does the {word} live?", word)
+
+    assert statuses == {uri: "INDEXED"}
+    assert result["source"] == uri
+
+
+def test_a_sidecar_that_comes_after_its_document_changes_the_attributes(stack: LocalStack) -> None:
+    uri = stack.put("late/kestrel.md", "The kestrel hovers over the motorway.")
+    stack.settled(uri)
+
+    stack.put("late/kestrel.md.metadata.json", sidecar(topic="raptors", year=2031))
+    wait_for(lambda: "topic" in stack.found("kestrel", "hovers")["metadata"])
+    best = stack.search("kestrel", metadata_filter={"year": {"$gte": 2031}})[0]
+
+    assert best["source"] == uri
+    assert best["metadata"]["topic"] == "raptors"
+    assert best["metadata"]["year"] == 2031
+
+
+def test_a_sidecar_that_comes_before_its_document_waits_for_it(stack: LocalStack) -> None:
+    stack.put("early/osprey.md.metadata.json", sidecar(topic="fishers"))
+
+    uri = stack.put("early/osprey.md", "The osprey dives feet first.")
+    result = stack.found("osprey dives", "feet first", metadata_filter={"topic": "fishers"})
+
+    assert result["source"] == uri
+    assert result["metadata"]["topic"] == "fishers"
+
+
+def test_a_sidecar_alone_becomes_no_document(stack: LocalStack) -> None:
+    stack.put("alone/nothing.md.metadata.json", sidecar(topic="nothing"))
+
+    marker = stack.put("alone/marker.md", "A marker that comes after it.")
+    stack.settled(marker)
+    described = f"s3://{stack.connection.bucket}/alone/nothing.md"
+
+    assert stack.statuses(described, f"{described}.metadata.json") == {
+        described: "NOT_FOUND",
+        f"{described}.metadata.json": "NOT_FOUND",
+    }
+
+
+def test_a_deleted_object_is_no_longer_found(stack: LocalStack) -> None:
+    uri = stack.put("gone/dodo.md", "The dodo of Mauritius could not fly.")
+    stack.settled(uri)
+
+    stack.delete("gone/dodo.md")
+    wait_for(lambda: stack.statuses(uri)[uri] == "NOT_FOUND")
+
+    assert uri not in [result["source"] for result in stack.search("The dodo of Mauritius", top_k=50)]
+
+
+def test_an_overwritten_object_answers_with_its_new_text_only(stack: LocalStack) -> None:
+    uri = stack.put("changed/tariff.md", "The tariff of the ferry is eleven crowns.")
+    stack.settled(uri)
+
+    stack.put("changed/tariff.md", "The tariff of the ferry is ninety-nine crowns.")
+    stack.found("tariff of the ferry", "ninety-nine crowns")
+    chunks = stack.search("tariff of the ferry eleven crowns", deduplicate_by="chunk", top_k=50)
+
+    assert [chunk["content"] for chunk in chunks if chunk["source"] == uri] == [
+        "The tariff of the ferry is ninety-nine crowns."
+    ]
+
+
+def test_many_changes_of_one_object_end_with_the_last(stack: LocalStack) -> None:
+    for number in range(5):
+        stack.put("changed/counter.md", f"The counter of the lighthouse stands at {number}.")
+        stack.delete("changed/counter.md")
+    uri = stack.put("changed/counter.md", "The counter of the lighthouse stands at last.")
+
+    stack.found("counter of the lighthouse", "stands at last")
+    chunks = stack.search("counter of the lighthouse", deduplicate_by="chunk", top_k=50)
+
+    assert [chunk["content"] for chunk in chunks if chunk["source"] == uri] == [
+        "The counter of the lighthouse stands at last."
+    ]
+
+
+def test_health_is_told(stack: LocalStack) -> None:
+    assert stack.request("GET", "/health") == (200, {"status": "ok"})
+
+
+def test_the_interface_describes_itself(stack: LocalStack) -> None:
+    status, schema = stack.request("GET", "/openapi.json")
+
+    assert status == 200
+    assert schema["info"]["title"] == "RAGStack"
+    assert set(schema["paths"]) == {"/api/retrieve", "/health"}
+    assert "metadata_filter" in json.dumps(schema["components"]["schemas"]["RetrieveRequest"])

@@ -1,0 +1,101 @@
+"""The command line against a running stack."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import ROOT, LocalStack, free_ports
+
+pytestmark = pytest.mark.e2e
+
+
+def test_query_shows_ranked_results_with_scores_and_sources(stack: LocalStack, handbook: Path) -> None:
+    done = stack.run("query", "Who do I call when my laptop is stolen?", "--top-k", "3")
+
+    assert done.returncode == 0, done.stderr
+    assert "engineering/security-incident-response.pdf" in done.stdout
+    assert "3 results in" in done.stdout
+    assert done.stderr == ""
+
+
+def test_query_takes_a_filter_and_prints_json(stack: LocalStack, handbook: Path) -> None:
+    done = stack.run("query", "requests a minute", "--filter", '{"version": {"$eq": "2"}}', "--json")
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert answer["results"][0]["metadata"]["version"] == "2"
+    assert [part["status"] for part in answer["slices"]] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("query", "x", "--filter", '{"topic": {"$like": "y"}}'), "Error: InvalidFilter: "),
+        (("query", "x", "--filter", '["topic"]'), "Error: InvalidRequest: metadata_filter"),
+        (("query", ""), "Error: InvalidRequest: query"),
+    ],
+)
+def test_what_the_api_refuses_is_one_line_and_exit_code_3(
+    stack: LocalStack, arguments: tuple[str, ...], words: str
+) -> None:
+    done = stack.run(*arguments)
+
+    assert done.returncode == 3
+    assert done.stderr.startswith(words)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack, handbook: Path) -> None:
+    done = stack.run("status")
+
+    assert done.returncode == 0, done.stderr
+    for value in (stack.connection.api_url, stack.connection.bucket, stack.connection.knowledge_base_id):
+        assert value in done.stdout
+    assert " INDEXED" in done.stdout
+    assert "Waiting events   0" in done.stdout
+
+
+def test_ingest_the_same_again_succeeds_again(stack: LocalStack, tmp_path: Path) -> None:
+    document = tmp_path / "twice.md"
+    document.write_text("The pangolin rolls up.")
+
+    first = stack.run("ingest", document)
+    second = stack.run("ingest", document)
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert "1 INDEXED" in second.stdout
+
+
+def test_ingest_reports_the_changed_file_and_not_what_was_indexed_before(stack: LocalStack, tmp_path: Path) -> None:
+    document = tmp_path / "swift.md"
+    document.write_text("The swift sleeps in the air.")
+    first = stack.run("ingest", document)
+
+    document.write_text("")
+    second = stack.run("ingest", document)
+
+    assert (first.returncode, second.returncode) == (0, 1), first.stderr + second.stderr
+    assert "The file is empty" in second.stdout
+
+
+def test_a_second_stack_in_the_same_place_is_refused_whatever_its_ports(stack: LocalStack, tmp_path: Path) -> None:
+    port, bedrock_port = free_ports(2)
+
+    done = stack.run("up", "--port", port, "--bedrock-port", bedrock_port, "--data-dir", tmp_path / "data")
+
+    assert done.returncode == 3
+    assert done.stderr.startswith("Error: A local stack is running already")
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_demonstration_ends_with_success_and_leaves_nothing_running(tmp_path: Path, installed: None) -> None:
+    demonstration = LocalStack(tmp_path)
+
+    done = demonstration.run("demo", "--once", *demonstration.options, timeout=120)
+
+    questions = json.loads((ROOT / "samples" / "questions.json").read_text())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(question["text"] in done.stdout for question in questions)
+    assert done.stdout.count("ms through API Gateway") == len(questions)
+    assert demonstration.processes() == set()

@@ -1,0 +1,152 @@
+"""Bad input and failure, on the whole chain: each a clear reason, and nothing lost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import LocalStack, wait_for
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "reason"),
+    [
+        ("bad/broken.pdf", b"%PDF-1.7\nnothing of a document follows", "pdf"),
+        ("bad/no.pdf", b"plain text under a false name", "The file's content is not that of a .pdf file"),
+        ("bad/broken.docx", b"PK\x03\x04 but no archive", "docx"),
+        ("bad/empty.md", b"", "The file is empty"),
+        ("bad/blank.txt", b" \n\t ", "The file is empty"),
+        ("bad/picture.png", b"\x89PNG\r\n\x1a\n", "The file type .png is not supported"),
+        ("bad/Makefile", b"all:", "A file without an extension is not supported"),
+    ],
+)
+def test_a_document_that_cannot_be_read_fails_with_a_reason(
+    stack: LocalStack, key: str, body: bytes, reason: str
+) -> None:
+    uri = stack.put(key, body)
+
+    status = stack.settled(uri)[uri]
+
+    assert status == "FAILED"
+    assert reason.lower() in (status.reason or "").lower()
+    assert "\n" not in (status.reason or "")
+    assert "Traceback" not in (status.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("text", "topic: travel", "JSON"),
+        ("list", "[1, 2]", "metadataAttributes"),
+        ("large", json.dumps({"metadataAttributes": {"topic": "x" * 11_000}}), "10 KB"),
+    ],
+)
+def test_a_sidecar_that_cannot_be_used_fails_its_document_with_a_reason(
+    stack: LocalStack, name: str, content: str, reason: str
+) -> None:
+    stack.put(f"bad-sidecar/{name}.md.metadata.json", content)
+
+    uri = stack.put(f"bad-sidecar/{name}.md", "A document that is well itself.")
+    status = stack.settled(uri)[uri]
+
+    assert status == "FAILED"
+    assert reason in (status.reason or "")
+
+
+def test_a_document_that_failed_is_indexed_once_it_is_mended(stack: LocalStack) -> None:
+    uri = stack.put("mended/report.md", b"")
+    failed = stack.settled(uri)[uri]
+
+    stack.put("mended/report.md", "The report of the wombat census is complete.")
+    result = stack.found("wombat census", "is complete")
+
+    assert failed == "FAILED"
+    assert result["source"] == uri
+    assert stack.statuses(uri) == {uri: "INDEXED"}
+
+
+def test_a_message_that_is_no_event_goes_to_the_dead_letters_with_its_cause(stack: LocalStack) -> None:
+    connection = stack.connection
+    sqs = connection.client("sqs")
+    body = json.dumps({"hello": "is this the ingestion?"})
+
+    sqs.send_message(QueueUrl=connection.queue_url, MessageBody=body)
+    message = wait_for(
+        lambda: next(
+            iter(
+                sqs.receive_message(
+                    QueueUrl=connection.dead_letter_queue_url, MessageAttributeNames=["All"], WaitTimeSeconds=2
+                ).get("Messages", [])
+            ),
+            None,
+        )
+    )
+    shown = stack.run("status").stdout
+    sqs.delete_message(QueueUrl=connection.dead_letter_queue_url, ReceiptHandle=message["ReceiptHandle"])
+
+    assert message["Body"] == body
+    assert "The message is no S3 event notification" in message["MessageAttributes"]["Cause"]["StringValue"]
+    assert message["MessageAttributes"]["SourceMessageId"]["StringValue"]
+    assert "Dead letters     1" in shown
+
+
+def test_the_test_event_of_s3_and_folders_of_the_console_are_no_dead_letters(stack: LocalStack) -> None:
+    connection = stack.connection
+    sqs = connection.client("sqs")
+    event = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": connection.bucket}
+
+    sqs.send_message(QueueUrl=connection.queue_url, MessageBody=json.dumps(event))
+    stack.put("folder-of-the-console/", b"")
+    stack.settled(stack.put("after-the-test-event.md", "It comes after them."))
+    waiting = sqs.get_queue_attributes(
+        QueueUrl=connection.dead_letter_queue_url, AttributeNames=["ApproximateNumberOfMessages"]
+    )
+
+    assert waiting["Attributes"]["ApproximateNumberOfMessages"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        ({"query": "x", "metadata_filter": {"topic": {"$like": "travel"}}}, "InvalidFilter", "$like"),
+        ({"query": "x", "metadata_filter": {"$and": "travel"}}, "InvalidFilter", "$and"),
+        ({"query": "x", "metadata_filter": ["topic"]}, "InvalidRequest", "metadata_filter"),
+        ({"query": ""}, "InvalidRequest", "query"),
+        ({"query": "   "}, "InvalidQuery", "query"),
+        ({"query": "x" * 20_001}, "InvalidRequest", "query"),
+        ({"query": "x", "top_k": 0}, "InvalidRequest", "top_k"),
+        ({"query": "x", "top_k": 101}, "InvalidRequest", "top_k"),
+        ({"query": "x", "topk": 3}, "InvalidRequest", "topk"),
+        ({}, "InvalidRequest", "query"),
+        (b"{not json", "InvalidRequest", "body"),
+    ],
+    ids=str,
+)
+def test_a_request_that_cannot_be_answered_gets_a_400_with_its_code(
+    stack: LocalStack, body: Any, code: str, words: str
+) -> None:
+    status, answer = stack.request("POST", "/api/retrieve", body)
+
+    assert (status, answer["error"]["code"]) == (400, code)
+    assert words in answer["error"]["message"].lower()
+    assert "\n" not in answer["error"]["message"]
+
+
+def test_ingest_names_the_documents_that_failed_and_exits_with_1(stack: LocalStack, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "good.md").write_text("The quokka smiles.")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 and no more")
+
+    done = stack.run("ingest", folder)
+    status = stack.run("status")
+
+    lines = [line for line in done.stdout.splitlines() if "broken.pdf" in line]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert lines[0].startswith(f"FAILED s3://{stack.connection.bucket}/mixed/broken.pdf: ")
+    assert "1 FAILED, 1 INDEXED" in done.stdout
+    assert status.returncode == 0
+    assert lines[0] in status.stdout

@@ -1,0 +1,119 @@
+"""Ends and restarts of the stack. Each test leaves it running."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import LocalStack, wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")]
+
+
+def bedrock_process(stack: LocalStack) -> int:
+    lines = {number: Path(f"/proc/{number}/cmdline").read_bytes() for number in stack.processes()}
+    return next(number for number, line in lines.items() if b"ragstack_local.bedrock" in line)
+
+
+def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: LocalStack) -> None:
+    kept = stack.put("kept/ibis.md", "The ibis probes the mud of the estuary.")
+    deleted = stack.put("kept/moa.md", "The moa of the south island is extinct.")
+    stack.settled(kept, deleted)
+    stack.delete("kept/moa.md")
+    wait_for(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
+    groups = {os.getpgid(number) for number in stack.processes()}
+
+    done = stack.run("down")
+    assert stack.process is not None
+    code = stack.process.wait(5)
+    left = stack.processes()
+    after = stack.run("status")
+    stack.start()
+    result = stack.found("ibis estuary", "probes the mud")
+    again = stack.put("kept/jabiru.md", "The jabiru came after the restart.")
+
+    assert done.returncode == 0, done.stderr
+    assert code == 0
+    assert left == set()
+    assert all(not group_exists(group) for group in groups)
+    assert (after.returncode, after.stderr.count("\n")) == (3, 1)
+    assert "No local stack is running" in after.stderr
+    assert result["source"] == kept
+    assert stack.settled(again) == {again: "INDEXED"}
+    assert deleted not in [found["source"] for found in stack.search("The moa of the south island", top_k=50)]
+
+
+def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: LocalStack) -> None:
+    odd = stack.put("killed/Zürich + more/a b.md", "The nightjar sleeps on the Zürich gravel.")
+    deleted = stack.put("killed/auk.md", "The great auk of Eldey is no more.")
+    late = stack.put("killed/late.md", "The godwit stays for a while.")
+    stack.settled(odd, deleted, late)
+    stack.delete("killed/auk.md")
+    wait_for(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
+
+    os.kill(bedrock_process(stack), signal.SIGKILL)
+    status, answer = stack.request("POST", "/api/retrieve", {"query": "nightjar"})
+    refused = stack.run("query", "nightjar")
+    unseen = stack.put("killed/unseen.md", "The avocet was uploaded while nobody could index it.")
+    stack.delete("killed/late.md")
+    stack.kill_every_process()
+    assert stack.process is not None
+    stack.process.wait(5)
+    stack.start()
+    results = [stack.found("nightjar gravel", "nightjar"), stack.found("avocet uploaded", "avocet")]
+
+    assert (status, answer["error"]["code"]) == (502, "ServiceUnavailable")
+    assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
+    assert refused.stderr.startswith("Error: ServiceUnavailable: ")
+    assert [result["source"] for result in results] == [odd, unseen]
+    assert "uploading its documents again" in stack.log.read_text()
+    wait_for(lambda: stack.statuses(late)[late] == "NOT_FOUND")
+    assert stack.statuses(deleted) == {deleted: "NOT_FOUND"}
+
+
+def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(tmp_path: Path, installed: None) -> None:
+    early = LocalStack(tmp_path)
+    early.launch()
+    try:
+        # MiniStack, the local Bedrock, and two of the cdk's commands.
+        wait_for(lambda: len(early.processes()) > 4)
+        status = early.run("status")
+
+        start = time.monotonic()
+        done = early.run("down")
+        seconds = time.monotonic() - start
+
+        assert early.process is not None
+        assert early.process.wait(5) == 130
+        assert done.returncode == 0, done.stderr
+        assert seconds < 10
+        assert early.processes() == set()
+        assert "Traceback" not in early.log.read_text()
+        assert (status.returncode, status.stderr.count("\n")) == (3, 1)
+        assert "still starting" in status.stderr
+    finally:
+        early.kill_all()
+
+
+def test_closing_the_terminal_ends_every_process(tmp_path: Path, installed: None) -> None:
+    early = LocalStack(tmp_path)
+    early.launch()
+    try:
+        wait_for(lambda: len(early.processes()) > 2)
+
+        code = early.end(signal.SIGHUP)
+
+        assert code == 130
+        assert early.processes() == set()
+    finally:
+        early.kill_all()
+
+
+def group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
