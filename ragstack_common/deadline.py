@@ -1,5 +1,6 @@
 """Calls in parallel under one deadline that holds, whatever the calls do."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,10 @@ class _Threads:
 @cache
 def _threads() -> _Threads:
     return _Threads()
+
+
+# A forked process has none of its parent's threads.
+os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def _timed(

@@ -1,5 +1,6 @@
 """Calls in parallel under one deadline."""
 
+import os
 import time
 from threading import Barrier, Event, current_thread
 from typing import Any
@@ -96,3 +97,15 @@ def test_a_call_that_no_thread_was_free_for_is_not_made_later(monkeypatch: pytes
     assert (end.value, end.error) == (None, None)
     assert after.value == "after"
     assert made == []
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    call_together([lambda: 1], 5.0)
+
+    child = os.fork()
+    if child == 0:
+        (ended,) = call_together([lambda: 2], 5.0)
+        os._exit(0 if ended.value == 2 else 1)
+
+    assert os.waitpid(child, 0)[1] == 0
