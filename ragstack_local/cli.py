@@ -23,7 +23,7 @@ from ragstack_local.ingest import note_skipped
 from ragstack_local.search import Caller
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.local_stack import DEFAULT_BEDROCK_PORT, DEFAULT_PORT, StackOptions, local_stack
+from ragstack_local.stack.local_stack import DEFAULT_BEDROCK_PORT, DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.project import Project
 from ragstack_local.uploads import FINAL, SEARCHABLE, list_documents, queue_depth, select
 
@@ -73,10 +73,10 @@ def up(
     """
     project = _project()
     options = StackOptions((data_dir or project.data / "local").absolute(), port, bedrock_port, embedding)
-    with local_stack(project, options, display.step) as connection:
-        display.print_urls(connection)
+    with local_stack(project, options, display.step) as stack:
+        display.print_urls(stack.connection)
         display.console.print("\nPut documents in:  [bold]ragstack ingest PATH[/]   Ctrl-C ends the stack.")
-        _wait_for_interrupt()
+        _keep_up(stack)
 
 
 @app.command()
@@ -93,13 +93,13 @@ def demo(
     """
     project = _project()
     options = StackOptions((data_dir or project.data / "demo").absolute(), port, bedrock_port, embedding)
-    with local_stack(project, options, display.step) as connection:
-        run_demo(connection, project.root)
+    with local_stack(project, options, display.step) as stack:
+        run_demo(stack.connection, project.root)
         display.console.print()
-        display.print_urls(connection)
+        display.print_urls(stack.connection)
         if not once:
             display.console.print("\nAsk more:  [bold]ragstack query 'your question'[/]   Ctrl-C ends the stack.")
-            _wait_for_interrupt()
+            _keep_up(stack)
 
 
 @app.command()
@@ -255,8 +255,8 @@ def _project() -> Project:
     return Project.find(os.environ.get(DATA_VARIABLE))
 
 
-def _wait_for_interrupt() -> None:
+def _keep_up(stack: RunningStack) -> None:
     try:
-        signal.pause()
+        stack.watch()
     except KeyboardInterrupt:
         display.console.print("\nEnding the local stack")

@@ -2,12 +2,13 @@
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import urllib3
 
@@ -23,6 +24,7 @@ from ragstack_local.stack.recovery import DataFolder
 DEFAULT_PORT: Final = 4566
 DEFAULT_BEDROCK_PORT: Final = 4567
 START_SECONDS: Final = 60.0
+WATCH_SECONDS: Final = 0.5
 
 Step = Callable[[str], AbstractContextManager[Any]]
 
@@ -44,8 +46,34 @@ class StackOptions:
     embedding: str = "hashed"
 
 
+@dataclass(frozen=True)
+class RunningStack:
+    """The local stack while it is up.
+
+    Attributes:
+        connection: Where it is.
+        children: The processes that it is made of.
+    """
+
+    connection: Connection
+    children: tuple[Child, ...]
+
+    def watch(self) -> NoReturn:
+        """Wait until interrupted.
+
+        Raises:
+            StackError: One of the processes has ended.
+        """
+        while True:
+            for child in self.children:
+                child.require_alive()
+            time.sleep(WATCH_SECONDS)
+
+
 @contextmanager
-def local_stack(project: Project, options: StackOptions, step: Step = lambda _: nullcontext()) -> Iterator[Connection]:
+def local_stack(
+    project: Project, options: StackOptions, step: Step = lambda _: nullcontext()
+) -> Iterator["RunningStack"]:
     """Run the local stack for as long as the context lasts.
 
     Args:
@@ -86,7 +114,7 @@ def local_stack(project: Project, options: StackOptions, step: Step = lambda _: 
             with step("The last run was killed: uploading its documents again"):
                 folder.restore(connection)
         announce(asdict(connection))
-        yield connection
+        yield RunningStack(connection, (ministack, bedrock))
 
 
 def _turn_signals_into_interrupts(cleanup: ExitStack) -> None:

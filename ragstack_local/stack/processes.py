@@ -92,11 +92,19 @@ class Child:
         """
         deadline = time.monotonic() + timeout_seconds
         while not ready():
-            if self.process.poll() is not None:
-                raise StackError(f"{self.name} ended with code {self.process.returncode}:\n{self.last_lines()}")
+            self.require_alive()
             if time.monotonic() > deadline:
                 raise StackError(f"{self.name} did not answer within {timeout_seconds:g} s:\n{self.last_lines()}")
             time.sleep(POLL_SECONDS)
+
+    def require_alive(self) -> None:
+        """Check that the process still runs.
+
+        Raises:
+            StackError: It has ended; the message holds the end of its log.
+        """
+        if self.process.poll() is not None:
+            raise StackError(f"{self.name} ended with code {self.process.returncode}:\n{self.last_lines()}")
 
     def last_lines(self) -> str:
         """Read the end of the log, and where the rest is."""

@@ -53,7 +53,7 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     stack.delete("killed/auk.md")
     wait_for(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
 
-    os.kill(bedrock_process(stack), signal.SIGKILL)
+    os.kill(bedrock_process(stack), signal.SIGSTOP)
     status, answer = stack.request("POST", "/api/retrieve", {"query": "nightjar"})
     refused = stack.run("query", "nightjar")
     unseen = stack.put("killed/unseen.md", "The avocet was uploaded while nobody could index it.")
@@ -64,13 +64,30 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     stack.start()
     results = [stack.found("nightjar gravel", "nightjar"), stack.found("avocet uploaded", "avocet")]
 
-    assert (status, answer["error"]["code"]) == (502, "ServiceUnavailable")
+    assert (status, answer["error"]["code"]) == (504, "RetrievalTimeout")
     assert (refused.returncode, refused.stderr.count("\n")) == (3, 1)
-    assert refused.stderr.startswith("Error: ServiceUnavailable: ")
+    assert refused.stderr.startswith("Error: RetrievalTimeout: ")
     assert [result["source"] for result in results] == [odd, unseen]
     assert "uploading its documents again" in stack.log.read_text()
     wait_for(lambda: stack.statuses(late)[late] == "NOT_FOUND")
     assert stack.statuses(deleted) == {deleted: "NOT_FOUND"}
+
+
+def test_a_part_that_dies_ends_the_stack_which_names_it_and_the_next_start_has_all_documents(stack: LocalStack) -> None:
+    kept = stack.put("dying/dodo.md", "The dodo of Mauritius could not fly.")
+    stack.settled(kept)
+
+    os.kill(bedrock_process(stack), signal.SIGKILL)
+    assert stack.process is not None
+    code = stack.process.wait(20)
+    left = stack.processes()
+    said = stack.log.read_text()
+    stack.start()
+
+    assert code == 3
+    assert left == set()
+    assert "Error: The local Bedrock ended with code -9" in said
+    assert stack.found("dodo of Mauritius", "could not fly")["source"] == kept
 
 
 def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(tmp_path: Path, installed: None) -> None:
