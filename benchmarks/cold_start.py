@@ -56,15 +56,20 @@ def main() -> None:
 
 
 def seconds(program: str) -> float:
-    """Run a program in a fresh process, and time it from its start to its end."""
+    """Run a program in a fresh process, and time it from its start until it is ready: the clearing up is left out."""
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=REPOSITORY, env={**os.environ, **ENVIRONMENT})
+    subprocess.run(
+        [sys.executable, "-c", f"{program}\nimport os; os._exit(0)"],
+        check=True,
+        cwd=REPOSITORY,
+        env={**os.environ, **ENVIRONMENT},
+    )
     return time.perf_counter() - start
 
 
 def table(samples: dict[str, list[float]], starts: int) -> Table:
     base = statistics.median(samples["import boto3, client"])
-    result = Table(title=f"Start to end of a process, median of {starts}")
+    result = Table(title=f"Start of a process until it is ready, median of {starts}")
     result.caption = f"Reach: the query handler at most {REACH_RATIO} times boto3"
     result.add_column("")
     for name in ("median ms", "fastest ms", "slowest ms", "/ boto3"):

@@ -1,5 +1,10 @@
 """Takes S3 events from the queue and submits the documents to the knowledge base."""
 
+import gc
+
+# What the imports make lives as long as the process: looking for garbage in it is a tenth of a cold start.
+gc.disable()
+
 import os
 from functools import cache
 from typing import Any
@@ -10,6 +15,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.ingestion_service import IngestionService, QueueMessage
 from ragstack_common.settings import IngestionSettings
+
+gc.freeze()
+gc.enable()
+
 
 logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
