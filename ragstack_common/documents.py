@@ -10,6 +10,10 @@ SIDECAR_SUFFIX: Final = ".metadata.json"
 """``report.pdf.metadata.json`` holds the attributes of ``report.pdf``."""
 
 
+MAX_URI_CHARACTERS: Final = 133
+"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
+
+
 class DocumentStatus(str):
     """A document's status, a plain string such as INDEXED, that also knows its reason and when it was reached.
 

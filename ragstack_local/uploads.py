@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, s3_uri
+from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX, DocumentStatus, s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
 from ragstack_local.connection import TRANSFER_THREADS, Connection
 from ragstack_local.stack.errors import StackError
@@ -110,7 +110,15 @@ def select(paths: Sequence[Path], prefix: str = "") -> Selection:
 
 
 def upload(connection: Connection, files: Sequence[LocalFile], done: Callable[[], None]) -> list[Uploaded]:
-    """Put the files into the documents bucket, each after its sidecar, several at once."""
+    """Put the files into the documents bucket, each after its sidecar, several at once.
+
+    Raises:
+        StackError: A file's URI would be too long for direct ingestion; nothing is uploaded then.
+    """
+    for file in files:
+        uri = s3_uri(connection.bucket, file.key)
+        if len(uri) > MAX_URI_CHARACTERS:
+            raise StackError(f"{uri} has {len(uri)} characters; Bedrock takes {MAX_URI_CHARACTERS}: shorten the path")
     s3 = connection.client("s3")
     known = batch_check_document_statuses(
         connection.knowledge_base_id,

@@ -12,6 +12,7 @@ from ragstack_common.documents import DocumentStatus, s3_document
 from ragstack_common.ingestion import ingest_documents_with_retry
 from ragstack_local.connection import Connection
 from ragstack_local.ingest import ingest
+from ragstack_local.stack.errors import StackError
 from ragstack_local.uploads import LocalFile, Uploaded, follow, list_documents, queue_depth, select, upload
 from tests.cli.support import stack_at
 
@@ -41,6 +42,18 @@ def keep_listing(connection: Connection) -> None:
     for _ in range(100):
         list(list_documents(connection))
         time.sleep(0.05)
+
+
+def test_a_key_that_bedrock_would_refuse_is_named_before_anything_is_uploaded(
+    connection: Connection, folder: Path
+) -> None:
+    (folder / "a.md").write_text("Leave.")
+    (folder / f"{'x' * 150}.md").write_text("Travel.")
+
+    with pytest.raises(StackError, match="Bedrock takes 133: shorten the path"):
+        upload(connection, select([folder]).files, nothing)
+
+    assert connection.client("s3").list_objects_v2(Bucket=connection.bucket)["KeyCount"] == 0
 
 
 def test_documents_and_sidecars_get_into_the_bucket(connection: Connection, folder: Path) -> None:
