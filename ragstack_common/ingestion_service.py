@@ -96,7 +96,7 @@ class IngestionService:
         """Submit and delete; tell what was refused, by URI."""
         problems: dict[str, Problem] = {}
         present: dict[str, dict[str, Any]] = {}
-        absent: list[str] = []
+        absent: dict[str, DocumentEvent] = {}
         seen: list[str] = []
         for uri, event in events.items():
             sidecar_key = event.key + SIDECAR_SUFFIX
@@ -110,8 +110,9 @@ class IngestionService:
             if version:
                 sidecar_uri = s3_uri(event.bucket, sidecar_key) if sidecar_version else None
                 present[uri] = s3_document(uri, self.settings.data_source_id, sidecar_uri)
-            else:
-                absent.append(uri)
+            elif not event.of_sidecar:
+                # A sidecar that comes before its document says nothing about it, and the document may be here by now.
+                absent[uri] = event
         token = _token(seen)
         if present:
             submit = partial(ingest_documents_with_retry, documents=list(present.values()))
@@ -119,8 +120,20 @@ class IngestionService:
                 lambda **how: submit(**how)["documentDetails"], list(present), token, "DocumentsSubmitted"
             )
         if absent:
-            delete = partial(delete_documents_with_retry, s3_uris=absent)
-            problems |= self._call(delete, absent, token, "DocumentsDeleted")
+            delete = partial(delete_documents_with_retry, s3_uris=list(absent))
+            problems |= self._call(delete, list(absent), token, "DocumentsDeleted")
+            problems |= self._came_back(absent)
+        return problems
+
+    def _came_back(self, deleted: Mapping[str, DocumentEvent]) -> dict[str, Problem]:
+        """Find documents that another invocation may have submitted before they were deleted here."""
+        problems: dict[str, Problem] = {}
+        for uri, event in deleted.items():
+            try:
+                if self._version(event.bucket, event.key):
+                    problems[uri] = Problem("The document was uploaded again while it was deleted", transient=True)
+            except (ClientError, BotoCoreError) as error:
+                problems[uri] = _problem(error)
         return problems
 
     def _call(

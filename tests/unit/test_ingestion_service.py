@@ -124,17 +124,31 @@ def test_a_document_that_is_gone_is_deleted(service: IngestionService, agent: Aw
     assert submitted(agent) == []
 
 
-def test_a_sidecar_that_came_before_its_document_deletes_nothing_that_matters(
+def test_a_sidecar_that_comes_before_its_document_deletes_nothing(
     service: IngestionService, aws: Any, agent: AwsService
 ) -> None:
     put(aws, "a.pdf.metadata.json")
-    service.process([message("a.pdf.metadata.json")])
-    put(aws, "a.pdf")
 
-    service.process([message("a.pdf")])
+    again = service.process([message("a.pdf.metadata.json")])
 
-    assert [d["content"]["s3"]["s3Location"]["uri"] for d in submitted(agent)] == [f"s3://{BUCKET}/a.pdf"]
-    assert "metadata" in submitted(agent)[0]
+    assert again == []
+    assert agent.requests == []
+
+
+def test_a_document_that_another_invocation_submitted_while_it_was_deleted_is_submitted_once_more(
+    service: IngestionService, aws: Any, agent: AwsService
+) -> None:
+    def delete_while_it_comes_back(parameters: dict[str, Any]) -> dict[str, Any]:
+        put(aws, "a.pdf")
+        return {"documentDetails": [detail(uri, "DELETING") for uri in asked_uris(parameters)]}
+
+    agent.program("DeleteKnowledgeBaseDocuments", delete_while_it_comes_back)
+
+    first = service.process([message("a.pdf", name="removed")])
+    second = service.process([message("a.pdf", name="removed", receives=2)])
+
+    assert (first, second) == (["removed"], [])
+    assert len(submitted(agent)) == 1
 
 
 def test_the_bucket_decides_and_not_the_order_of_the_events(
