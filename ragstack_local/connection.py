@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -116,11 +115,6 @@ class Connection:
             return boto3.client(service, config=config)  # type: ignore[call-overload]
         endpoint = self.bedrock_endpoint if service.startswith("bedrock") else self.aws_endpoint
         return local_client(service, str(endpoint), config)
-
-    @property
-    def api_host(self) -> str:
-        """The API's host name."""
-        return urlsplit(self.api_url).hostname or ""
 
 
 def local_client(service: str, endpoint: str, config: Config) -> Any:
