@@ -142,14 +142,12 @@ def bedrock(
     # The store and its engine are needed here alone; every other command starts without them.
     from ragstack_local.bedrock import server  # noqa: PLC0415
     from ragstack_local.bedrock.embedding import EmbeddingError  # noqa: PLC0415
+    from ragstack_local.bedrock.options import Options  # noqa: PLC0415
     from ragstack_local.bedrock.store.database import DataFolderError  # noqa: PLC0415
 
     try:
         server.run(
-            port=port,
-            data_dir=data_dir,
-            embedding=embedding,
-            s3_endpoint=s3_endpoint,
+            Options(data_dir, port=port, embedding=embedding, s3_endpoint=s3_endpoint),
             announce=lambda line: display.console.print(escape(line)),
         )
     except (EmbeddingError, DataFolderError, server.PortInUseError) as error:

@@ -4,8 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from ragstack_local.bedrock import embedding, server
+from ragstack_local.bedrock import server
 from ragstack_local.bedrock.embedding import EmbeddingError
+from ragstack_local.bedrock.options import DEFAULT_EMBEDDING, LOCAL, Options
 from ragstack_local.bedrock.server import PortInUseError
 from ragstack_local.bedrock.store.database import DataFolderError
 
@@ -15,19 +16,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m ragstack_local.bedrock", description="A Bedrock Knowledge Base on this machine."
     )
-    parser.add_argument("--host", default=server.LOCAL, help="address to listen on (default: %(default)s)")
+    parser.add_argument("--host", default=LOCAL, help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, required=True, help="port to listen on; 0 takes a free one")
     parser.add_argument("--data-dir", type=Path, required=True, help="folder of the index, created if missing")
-    parser.add_argument("--embedding", default=embedding.DEFAULT, help="default: %(default)s")
+    parser.add_argument("--embedding", default=DEFAULT_EMBEDDING, help="default: %(default)s")
     parser.add_argument("--s3-endpoint", help="where documents are read (default: boto3's own settings)")
     arguments = parser.parse_args()
     try:
         server.run(
-            host=arguments.host,
-            port=arguments.port,
-            data_dir=arguments.data_dir,
-            embedding=arguments.embedding,
-            s3_endpoint=arguments.s3_endpoint,
+            Options(**vars(arguments)),
             announce=lambda line: print(line, flush=True),  # noqa: T201 - it is the command line
         )
     except (EmbeddingError, DataFolderError, PortInUseError) as error:

@@ -1,14 +1,13 @@
 """The embeddings that a knowledge base can use, behind one small protocol."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ragstack_local.bedrock.hashed import HashedEmbedding
-
-DEFAULT: Final = "hashed"
+from ragstack_local.bedrock.options import DEFAULT_EMBEDDING
 
 
 class EmbeddingError(Exception):
@@ -42,6 +41,6 @@ def load(name: str) -> Embedding:
     Raises:
         EmbeddingError: There is none.
     """
-    if name == DEFAULT:
+    if name == DEFAULT_EMBEDDING:
         return HashedEmbedding()
-    raise EmbeddingError(f"There is no embedding {name!r}: choose {DEFAULT!r}")
+    raise EmbeddingError(f"There is no embedding {name!r}: choose {DEFAULT_EMBEDDING!r}")

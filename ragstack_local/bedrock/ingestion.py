@@ -3,22 +3,16 @@
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-from ragstack_local.bedrock import chunking, context, formats, metadata
 from ragstack_local.bedrock.embedding import Embedding
 from ragstack_local.bedrock.formats import UnreadableDocument
-from ragstack_local.bedrock.metadata import Metadata
-from ragstack_local.bedrock.parsing import ParsedDocument, Parser
-from ragstack_local.bedrock.sources import Content, ObjectStore
+from ragstack_local.bedrock.parsing import Parser
+from ragstack_local.bedrock.preparation import Preparation, Prepared
+from ragstack_local.bedrock.sources import ObjectStore
 from ragstack_local.bedrock.store import documents, jobs, resources
 from ragstack_local.bedrock.store.database import Change, Database
-from ragstack_local.bedrock.store.documents import AttributeValue, IndexedChunk, Submission
-from ragstack_local.bedrock.store.resources import DataSource
+from ragstack_local.bedrock.store.documents import Submission
 
 WORKERS: Final = 2
 EMBEDDED_AT_ONCE: Final = 64
@@ -33,15 +27,6 @@ _COUNTED_AS: Final = {
 }
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    chunks: list[IndexedChunk]
-    vectors: npt.NDArray[np.float16]
-    attributes: dict[str, AttributeValue]
-    content_tag: str | None
-    metadata_tag: str | None
 
 
 class Ingestion:
@@ -65,10 +50,9 @@ class Ingestion:
         workers: int = WORKERS,
     ) -> None:
         self._database = database
-        self._embedding = embedding
-        self._objects = objects
         self._clock = clock
         self._parser = Parser(processes=workers)
+        self._preparation = Preparation(database, embedding, objects, self._parser)
         self._woken = threading.Condition()
         self._wakings = 0
         self._closing = False
@@ -120,7 +104,7 @@ class Ingestion:
             self._finish(submission, lambda change: documents.remove(change, submission.document))
             return True
         try:
-            prepared = self._prepare(submission)
+            prepared = self._preparation.prepare(submission)
         except UnreadableDocument as error:
             self._fail(submission, str(error))
         except Exception:
@@ -131,46 +115,7 @@ class Ingestion:
             self._finish(submission, lambda change: self._store(change, submission, prepared))
         return True
 
-    def _prepare(self, submission: Submission) -> _Prepared:
-        document = submission.document
-        with self._database.read() as view:
-            source = resources.find_data_source(view.connection, document.knowledge_base_id, document.data_source_id)
-        content = self._content(submission)
-        found, metadata_tag = self._metadata(submission.request)
-        parsed = self._parser.parse(content.data, _format(submission))
-        chunks = _chunks(document.name, parsed, found, source)
-        vectors = np.empty((len(chunks), self._embedding.dimension), dtype=np.float16)
-        for start in range(0, len(chunks), EMBEDDED_AT_ONCE):
-            batch = chunks[start : start + EMBEDDED_AT_ONCE]
-            vectors[start : start + len(batch)] = self._embedding.embed(
-                [f"{chunk.header}\n{chunk.text}" for chunk in batch]
-            )
-        attributes = {
-            **found.attributes,
-            metadata.SOURCE_URI: document.name,
-            metadata.DATA_SOURCE_ID: document.data_source_id,
-        }
-        return _Prepared(chunks, vectors, attributes, content.tag or None, metadata_tag)
-
-    def _content(self, submission: Submission) -> Content:
-        if submission.content is not None:
-            return Content(submission.content, "")
-        uri = submission.request["uri"]
-        formats.of_name(uri)
-        return self._objects.read(
-            uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB a document can be ingested:"
-        )
-
-    def _metadata(self, request: Any) -> tuple[Metadata, str | None]:
-        uri = request.get("metadataUri")
-        if uri is None:
-            return metadata.of_inline(request.get("attributes", ())), None
-        sidecar = self._objects.read(
-            uri, limit=metadata.LARGEST_SIDECAR, too_large="A metadata file has at most 10 KB:"
-        )
-        return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
-
-    def _store(self, change: Change, submission: Submission, prepared: _Prepared) -> None:
+    def _store(self, change: Change, submission: Submission, prepared: Prepared) -> None:
         documents.replace(
             change,
             submission.document,
@@ -228,30 +173,3 @@ class Ingestion:
     def _retained(self, change: Change, knowledge_base_id: str, data_source_id: str) -> bool:
         source = resources.find_data_source(change.connection, knowledge_base_id, data_source_id)
         return source.request.get("dataDeletionPolicy") == "RETAIN"
-
-
-def _format(submission: Submission) -> str:
-    stated = submission.request.get("format")
-    if stated is not None:
-        return str(stated)
-    mime_type = submission.request.get("mimeType")
-    return formats.of_mime_type(mime_type) if mime_type else formats.of_name(submission.request["uri"])
-
-
-def _chunks(name: str, parsed: ParsedDocument, found: Metadata, source: DataSource) -> list[IndexedChunk]:
-    outline = context.outline(parsed.text)
-    title = parsed.title or (outline.paths[0][0] if outline.paths else None)
-    chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
-    size = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
-    return [
-        IndexedChunk(
-            text=chunk.text,
-            header=context.header(name, title, outline.path_at(chunk.start), chosen),
-            page=chunking.page_of(chunk.start, parsed.page_starts),
-        )
-        for chunk in chunking.chunks(parsed.text, size)
-    ]
-
-
-def _shown(value: AttributeValue) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)

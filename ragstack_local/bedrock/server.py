@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -15,11 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ragstack_local.bedrock import embedding as embeddings
 from ragstack_local.bedrock import wire
+from ragstack_local.bedrock.options import LOCAL, Options
 from ragstack_local.bedrock.service import Service
 
-LOCAL: Final = "127.0.0.1"
 METHODS: Final = ["GET", "PUT", "POST", "DELETE", "PATCH", "HEAD"]
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5
@@ -29,23 +28,11 @@ class PortInUseError(Exception):
     """Another program listens on the port."""
 
 
-def run(
-    *,
-    host: str = LOCAL,
-    port: int,
-    data_dir: Path,
-    embedding: str = embeddings.DEFAULT,
-    s3_endpoint: str | None = None,
-    announce: Callable[[str], None] = print,
-) -> None:
+def run(options: Options, *, announce: Callable[[str], None] = print) -> None:
     """Serve until SIGINT or SIGTERM, then shut down cleanly.
 
     Args:
-        host: Address to listen on.
-        port: 0 takes a free one.
-        data_dir: Created if it is not there; one process at a time.
-        embedding: What texts are embedded with; recorded with each knowledge base.
-        s3_endpoint: Where documents are read; None leaves it to boto3's own settings.
+        options: Where to listen, and what to serve.
         announce: Is told in one line where the server listens and which embedding it uses.
 
     Raises:
@@ -53,21 +40,23 @@ def run(
         DataFolderError: The data folder cannot be used, or is in use.
         EmbeddingError: There is no such embedding, or the data was indexed with another.
     """
-    with _serving(host, port, data_dir, embedding, s3_endpoint) as (server, listener, line):
+    with _serving(options) as (server, listener, line):
         announce(line)
         server.run(sockets=[listener])
 
 
 @contextmanager
-def running(
-    data_dir: Path, *, port: int = 0, embedding: str = embeddings.DEFAULT, s3_endpoint: str | None = None
-) -> Iterator[str]:
+def running(data_dir: Path, **options: Any) -> Iterator[str]:
     """Serve in a thread of this process, for tests; yields the URL.
+
+    Args:
+        data_dir: As in :class:`Options`.
+        options: The other fields of :class:`Options`; the port is a free one unless it is given.
 
     Raises:
         As :func:`run`.
     """
-    with _serving(LOCAL, port, data_dir, embedding, s3_endpoint) as (server, listener, _line):
+    with _serving(Options(data_dir, **options)) as (server, listener, _line):
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="local-bedrock", daemon=True)
         thread.start()
         try:
@@ -123,12 +112,10 @@ def application(service: Service) -> Starlette:
 
 
 @contextmanager
-def _serving(
-    host: str, port: int, data_dir: Path, embedding: str, s3_endpoint: str | None
-) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
-    listener = _listen(host, port)
+def _serving(options: Options) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
+    listener = _listen(options.host, options.port)
     try:
-        service = Service(data_dir, embeddings.load(embedding), s3_endpoint=s3_endpoint)
+        service = Service(options)
         try:
             service.start()
             config = uvicorn.Config(
@@ -139,7 +126,7 @@ def _serving(
                 timeout_graceful_shutdown=SHUTDOWN_LIMIT_SECONDS,
             )
             line = (
-                f"Local Bedrock on http://{host}:{listener.getsockname()[1]}, data in {data_dir},"
+                f"Local Bedrock on http://{options.host}:{listener.getsockname()[1]}, data in {options.data_dir},"
                 f" embedding {service.embedding.name} ({service.embedding.dimension} dimensions)"
             )
             yield _Server(config), listener, line

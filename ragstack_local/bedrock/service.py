@@ -3,16 +3,16 @@
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
-from ragstack_local.bedrock import validation, wire
-from ragstack_local.bedrock.embedding import Embedding, EmbeddingError
+from ragstack_local.bedrock import embedding, validation, wire
+from ragstack_local.bedrock.embedding import EmbeddingError
 from ragstack_local.bedrock.faults import NotSupported, ServiceError
 from ragstack_local.bedrock.ingestion import Ingestion
 from ragstack_local.bedrock.operations import data_sources, documents, ingestion_jobs, knowledge_bases
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
 from ragstack_local.bedrock.operations.retrieve import retrieve
+from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.sources import ObjectStore
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.database import Database
@@ -44,36 +44,29 @@ class Service:
     """The local Bedrock over one data folder.
 
     Args:
-        data_dir: Created if it is not there.
-        embedding: For every knowledge base in it.
-        s3_endpoint: Where documents are read; None leaves it to boto3.
+        options: What to serve, and how.
         clock: Seconds since 1970.
 
     Raises:
         DataFolderError: The folder cannot be used, or is in use.
-        EmbeddingError: A knowledge base in it was made with another embedding.
+        EmbeddingError: The embedding cannot be had, or a knowledge base in the folder was made with another.
     """
 
-    def __init__(
-        self,
-        data_dir: Path,
-        embedding: Embedding,
-        *,
-        s3_endpoint: str | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.embedding = embedding
+    def __init__(self, options: Options, *, clock: Callable[[], float] = time.time) -> None:
+        self.embedding = embedding.load(options.embedding)
         self._router = wire.Router()
-        self._database = Database(data_dir)
+        self._database = Database(options.data_dir)
         try:
             self._check_embedding()
         except EmbeddingError:
             self._database.close()
             raise
-        objects = ObjectStore(s3_endpoint)
-        self._ingestion = Ingestion(self._database, embedding, objects, clock=clock)
+        objects = ObjectStore(options.s3_endpoint)
+        self._ingestion = Ingestion(self._database, self.embedding, objects, clock=clock)
         self._synchronisation = Synchronisation(self._database, self._ingestion, objects, clock=clock)
-        self._context = Context(self._database, embedding, self._ingestion, self._synchronisation, clock)
+        self._context = Context(
+            options, self._database, self.embedding, self._ingestion, self._synchronisation, objects, clock
+        )
 
     def start(self) -> None:
         """Begin the background work, with what an earlier process left."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.bedrock import hashed
+from ragstack_local.bedrock import embedding, hashed
 from ragstack_local.bedrock.embedding import EmbeddingError
+from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.server import PortInUseError, running
 from ragstack_local.bedrock.service import Service
 from ragstack_local.bedrock.store.database import DataFolderError
@@ -140,12 +141,15 @@ def test_a_restart_changes_no_result(tmp_path: Path) -> None:
 TYPES = ("HYBRID", "SEMANTIC")
 
 
-def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(tmp_path: Path) -> None:
+def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(tmp_path) as url:
         Bedrock.at(url).knowledge_base("embedded")
 
+    monkeypatch.setattr(embedding, "load", lambda _name: hashed.HashedEmbedding(64))
     with pytest.raises(EmbeddingError) as caught:
-        Service(tmp_path, hashed.HashedEmbedding(64))
+        Service(Options(tmp_path))
 
     assert "the embedding hashed of 1024 dimensions" in str(caught.value)
     assert "hashed of 64 was chosen" in str(caught.value)
@@ -186,7 +190,7 @@ def test_a_data_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(DataFolderError, match="cannot be used"):
-        Service(tmp_path / "file", hashed.HashedEmbedding())
+        Service(Options(tmp_path / "file"))
 
 
 def test_a_port_in_use_is_said_before_anything_else(tmp_path: Path, bedrock: Bedrock) -> None:

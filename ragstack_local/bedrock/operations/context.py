@@ -11,6 +11,8 @@ import apsw
 from ragstack_local.bedrock.embedding import Embedding
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.ingestion import Ingestion
+from ragstack_local.bedrock.options import Options
+from ragstack_local.bedrock.sources import ObjectStore
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.database import Database
 from ragstack_local.bedrock.store.resources import DataSource, KnowledgeBase
@@ -34,14 +36,17 @@ class Context:
     """The parts of a running local Bedrock.
 
     Attributes:
+        options: What it was told when it started.
         clock: Seconds since 1970.
         make_id: Makes an identifier that is not in use.
     """
 
+    options: Options
     database: Database
     embedding: Embedding
     ingestion: Ingestion
     synchronisation: Synchronisation
+    objects: ObjectStore
     clock: Callable[[], float]
     make_id: Callable[[], str] = new_id
 
