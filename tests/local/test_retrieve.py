@@ -5,7 +5,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.filters import evaluate, parse
-from ragstack_local.bedrock.operations.retrieve import DEFAULT_RESULTS
+from ragstack_local.bedrock.search_configuration import DEFAULT_RESULTS
 from tests.local.support import S3_VECTORS, Bedrock, Source, text_document
 
 BIRDS: dict[str, dict[str, Any]] = {
@@ -83,6 +83,33 @@ def test_a_filter_that_cannot_be_is_refused(birds: Source) -> None:
     message = refusal(lambda: found(birds, filter=clause("greaterThan", "year", "late")))
 
     assert message.startswith("The filter is not valid: ")
+
+
+def any_of(count: int, kind: str = "orAll") -> dict[str, Any]:
+    return {kind: [clause("equals", "year", year) for year in range(count)]}
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (any_of(6), "6 conditions in orAll, at most 5 fit"),
+        ({"andAll": [any_of(6), clause("equals", "year", 1)]}, "6 conditions in orAll"),
+        ({"andAll": [any_of(2) for _ in range(6)]}, "6 conditions in andAll"),
+        ({"andAll": [any_of(2), {"orAll": [any_of(2, "andAll"), any_of(2)]}]}, "nests andAll too deep"),
+    ],
+)
+def test_a_filter_over_the_limits_of_the_service_is_refused(
+    birds: Source, condition: dict[str, Any], words: str
+) -> None:
+    message = refusal(lambda: found(birds, filter=condition))
+
+    assert words in message
+
+
+def test_five_groups_of_five_conditions_are_allowed(birds: Source) -> None:
+    wide = {"andAll": [any_of(5) for _ in range(5)]}
+
+    assert found(birds, filter=wide) == []
 
 
 @pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])

@@ -1,0 +1,45 @@
+"""Hits written as Retrieve's results: text, place, score and metadata."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+from ragstack_local.bedrock.metadata import RESERVED_PREFIX
+from ragstack_local.bedrock.retrieval import Hit
+
+CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"
+PAGE_NUMBER: Final = RESERVED_PREFIX + "document-page-number"
+
+_CHUNKS: Final = (
+    "SELECT c.id, c.text, c.public_id, c.page, d.type, d.name, d.attributes FROM chunk c"
+    " JOIN document d ON d.id = c.document_id WHERE c.id IN (SELECT value FROM json_each(?))"
+)
+
+
+def write(connection: apsw.Connection, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """Return one result for each hit; children of one parent are replaced by it, at the place of the best.
+
+    Source: Amazon Bedrock User Guide, hierarchical chunking: fewer results than asked for may come back.
+    """
+    rows = connection.execute(_CHUNKS, (json.dumps([hit.chunk for hit in hits]),))
+    found = {row[0]: row[1:] for row in rows}
+    results = {}
+    for hit in hits:
+        text, public_id, *rest = found[hit.chunk]
+        results.setdefault(public_id, _result(hit.score, text, public_id, *rest))
+    return list(results.values())
+
+
+def _result(score: float, text: str, public_id: str, page: int | None, kind: str, name: str, attributes: str) -> Any:
+    metadata: dict[str, Any] = {**json.loads(attributes), CHUNK_ID: public_id}
+    if page is not None:
+        metadata[PAGE_NUMBER] = page
+    location = {"s3Location": {"uri": name}} if kind == "S3" else {"customDocumentLocation": {"id": name}}
+    return {
+        "content": {"type": "TEXT", "text": text},
+        "location": {"type": kind, **location},
+        "score": score,
+        "metadata": metadata,
+    }
