@@ -1,11 +1,11 @@
 """Search: vectors, BM25, and the two fused."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ragstack_common.filters import Filter, to_sql
 from ragstack_local.bedrock.embedding import Embedding
@@ -29,6 +29,7 @@ BROAD_SHARE: Final = 0.4
 """Share of the chunks that a filter lets through above which all of them are ranked and the others left out."""
 
 _LARGEST_ID: Final = 2**63 - 1
+_NOTHING: Final = np.empty(0, dtype=np.int64)
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -66,17 +67,33 @@ class Hit:
     score: float
 
 
-def rank(view: View, knowledge_base_id: str, search: Search, embedding: Embedding) -> list[Hit]:
+@dataclass(frozen=True)
+class Ranking:
+    """Chunks and their scores, 0 to 1, best first; arrays of one length."""
+
+    chunks: "Ids"
+    scores: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
+        """Return a part of it."""
+        part = slice(start, end)
+        return list(map(Hit, self.chunks[part].tolist(), self.scores[part].tolist()))
+
+
+def rank(view: View, knowledge_base_id: str, search: Search, embedding: Embedding) -> Ranking:
     """Return the best chunks, best first; equal scores in the order in which the chunks were added."""
     restriction = _restriction(view, knowledge_base_id, search.condition)
     by_vector = _by_vector(view, search, restriction, embedding)
     if not search.hybrid:
-        return [Hit(chunk, min(1.0, max(0.0, score))) for chunk, score in by_vector]
+        return by_vector
     by_words = _by_words(view, knowledge_base_id, search, restriction)
-    return fuse(by_words, [chunk for chunk, _ in by_vector], embedding.fusion_weight)
+    return fuse(by_words, by_vector.chunks, embedding.fusion_weight)
 
 
-def fuse(by_words: Sequence[int], by_vector: Sequence[int], weight: float) -> list[Hit]:
+def fuse(by_words: "Ids", by_vector: "Ids", weight: float) -> Ranking:
     """Fuse two rankings by reciprocal rank; 1 is the score of a chunk that leads both.
 
     Args:
@@ -84,15 +101,15 @@ def fuse(by_words: Sequence[int], by_vector: Sequence[int], weight: float) -> li
         by_vector: Chunks, best first.
         weight: What a rank in ``by_vector`` counts beside the same rank in ``by_words``.
     """
-    scores: dict[int, float] = {}
-    for ranking, share in ((by_words, 1.0), (by_vector, weight)):
-        for position, chunk in enumerate(ranking, start=1):
-            scores[chunk] = scores.get(chunk, 0.0) + share / (RANK_CONSTANT + position)
-    best = (1.0 + weight) / (RANK_CONSTANT + 1)
-    return [
-        Hit(chunk, min(1.0, score / best))
-        for chunk, score in sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    shares = [
+        share / (RANK_CONSTANT + np.arange(1, len(ranking) + 1))
+        for ranking, share in ((by_words, 1.0), (by_vector, weight))
     ]
+    chunks, places = np.unique(np.concatenate([by_words, by_vector]), return_inverse=True)
+    best = (1.0 + weight) / (RANK_CONSTANT + 1)
+    scores = np.minimum(1.0, np.bincount(places, np.concatenate(shares), len(chunks)) / best)
+    order = np.lexsort((chunks, -scores))
+    return Ranking(chunks[order], scores[order])
 
 
 def _restriction(view: View, knowledge_base_id: str, condition: Filter | None) -> _Restriction | None:
@@ -105,20 +122,19 @@ def _restriction(view: View, knowledge_base_id: str, condition: Filter | None) -
     return _Restriction(documents, [knowledge_base_id, *parameters], view.vectors.chunks_of(found))
 
 
-def _by_vector(
-    view: View, search: Search, restriction: _Restriction | None, embedding: Embedding
-) -> list[tuple[int, float]]:
+def _by_vector(view: View, search: Search, restriction: _Restriction | None, embedding: Embedding) -> Ranking:
     query = embedding.embed([search.text])[0]
     if not query.any():
-        return []
+        return Ranking(_NOTHING, np.empty(0))
     allowed = restriction.chunks if restriction else None
-    return view.vectors.search(query, CANDIDATES, allowed=allowed, newest_chunk=search.newest_chunk)
+    chunks, cosines = view.vectors.search(query, CANDIDATES, allowed=allowed, newest_chunk=search.newest_chunk)
+    return Ranking(chunks, np.clip(cosines.astype(np.float64), 0.0, 1.0))
 
 
-def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _Restriction | None) -> list[int]:
+def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _Restriction | None) -> "Ids":
     match = _match_expression(search.text)
     if not match:
-        return []
+        return _NOTHING
     newest = _LARGEST_ID if search.newest_chunk is None else search.newest_chunk
     query = _WordQuery(view, schema.text_index(knowledge_base_id), match, newest)
     if restriction is None:
@@ -129,10 +145,10 @@ def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _
     # Most chunks are allowed: it is faster to rank all of them and leave the others out than to look each one up.
     limit = int(2 * CANDIDATES / share)
     ranked = query.run(limit)
-    kept = np.array(ranked, dtype=np.int64)[np.isin(ranked, restriction.chunks)][:CANDIDATES].tolist()
+    kept = ranked[np.isin(ranked, restriction.chunks)][:CANDIDATES]
     if len(kept) < CANDIDATES and len(ranked) == limit:
         return query.run(CANDIDATES, restriction)
-    return list(kept)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -142,7 +158,7 @@ class _WordQuery:
     match: str
     newest_chunk: int
 
-    def run(self, limit: int, restriction: _Restriction | None = None) -> list[int]:
+    def run(self, limit: int, restriction: _Restriction | None = None) -> "Ids":
         """Return chunks by BM25, best first, ties by id."""
         # The plus sign keeps SQLite from asking the full-text index once for each allowed chunk.
         allowed = (
@@ -155,7 +171,7 @@ class _WordQuery:
             f" WHERE {self.index} MATCH ?{allowed} AND +rowid <= ? ORDER BY distance, rowid LIMIT ?",
             (self.match, *(restriction.parameters if restriction else ()), self.newest_chunk, limit),
         )
-        return [row[0] for row in rows]
+        return np.fromiter((row[0] for row in rows), dtype=np.int64)
 
 
 def _match_expression(text: str) -> str:

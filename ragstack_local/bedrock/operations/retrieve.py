@@ -63,11 +63,11 @@ def _page(
         asked = search_configuration.read(base, configuration)
         newest = position["newest"] if position else _newest_chunk(view.connection)
         search = Search(text, asked.hybrid, asked.condition, newest)
-        hits = retrieval.rank(view, base.id, search, context.embedding)
+        ranking = retrieval.rank(view, base.id, search, context.embedding)
         offset = position["offset"] if position else 0
         end = offset + asked.number_of_results
-        found = retrieval_results.write(view.connection, hits[offset:end])
-    return found, {"offset": end, "newest": newest} if len(hits) > end else None
+        found = retrieval_results.write(view.connection, ranking.hits(offset, end))
+    return found, {"offset": end, "newest": newest} if len(ranking) > end else None
 
 
 def _query_text(request: Request) -> str:

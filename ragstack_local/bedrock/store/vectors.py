@@ -4,23 +4,26 @@ One matrix product over 100,000 vectors of 1,024 numbers takes 12 ms on two core
 (sqlite-vec, vec0) takes 170 ms. SQLite keeps the vectors; this is the copy that is searched.
 """
 
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ragstack_local.bedrock.store.products import Products, Scores, Vectors
+
 BLOCK_ROWS: Final = 4096
 DEAD_SHARE: Final = 0.5
 """Share of deleted rows above which the blocks are packed anew."""
 
-# BLAS uses every core for one product already; eight at once take ten times as long as eight in turn.
-_MULTIPLYING: Final = threading.Lock()
+_ROUNDING: Final = 1e-5
+"""Over the difference of two float32 products of vectors of unit length and up to 4,096 numbers."""
+
+_PRODUCTS: Final = Products()
 
 Ids = npt.NDArray[np.int64]
-Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class VectorSnapshot:
 
     blocks: tuple[_Block, ...] = ()
 
+    @cached_property
+    def _matrices(self) -> tuple[Vectors, ...]:
+        return tuple(block.vectors[: block.rows] for block in self.blocks)
+
     @property
     def size(self) -> int:
         """Number of chunks."""
@@ -55,8 +62,8 @@ class VectorSnapshot:
 
     def search(
         self, query: Vectors, limit: int, *, allowed: Ids | None = None, newest_chunk: int | None = None
-    ) -> list[tuple[int, float]]:
-        """Return the nearest chunks by cosine, best first, ties by chunk id.
+    ) -> tuple[Ids, Scores]:
+        """Return the nearest chunks and their cosines, best first, ties by chunk id.
 
         Args:
             query: Of unit length.
@@ -65,23 +72,32 @@ class VectorSnapshot:
             newest_chunk: Only chunks up to this id.
         """
         if not self.blocks:
-            return []
-        with _MULTIPLYING:
-            scores = np.concatenate([block.vectors[: block.rows] @ query for block in self.blocks])
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        scores = _PRODUCTS.of(self._matrices, query)
         chunks = np.concatenate([block.chunks[: block.rows] for block in self.blocks])
         wanted = np.concatenate([block.alive[: block.rows] for block in self.blocks])
         if allowed is not None:
             wanted &= np.isin(chunks, allowed)
         if newest_chunk is not None:
             wanted &= chunks <= newest_chunk
-        scores, chunks = scores[wanted], chunks[wanted]
-        if len(scores) > limit:
-            # Everything as good as the last one that fits stays, so that ties are decided by the id.
-            floor = np.partition(scores, -limit)[-limit]
-            kept = scores >= floor
-            scores, chunks = scores[kept], chunks[kept]
-        order = np.lexsort((chunks, -scores))[:limit]
-        return list(zip(chunks[order].tolist(), scores[order].tolist(), strict=True))
+        rows = np.flatnonzero(wanted)
+        if len(rows) > limit:
+            # Everything as good as the last one that fits stays, so that ties are decided by the id. The products
+            # are exact to rounding only: what is left is scored again, each row in the same way.
+            floor = np.partition(scores[rows], -limit)[-limit]
+            rows = rows[scores[rows] >= floor - _ROUNDING]
+        exact = np.einsum("ij,j->i", self._rows(rows), query)
+        order = np.lexsort((chunks[rows], -exact))[:limit]
+        return chunks[rows][order], exact[order]
+
+    def _rows(self, rows: Ids) -> Vectors:
+        """Gather vectors by their position over all blocks, ascending."""
+        ends = np.cumsum([block.rows for block in self.blocks])
+        parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        starts = ends - [block.rows for block in self.blocks]
+        return np.concatenate(
+            [block.vectors[part - start] for block, part, start in zip(self.blocks, parts, starts, strict=True)]
+        )
 
 
 class VectorIndex:

@@ -1,0 +1,91 @@
+"""Vectors searched in memory, and two rankings fused."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ragstack_local.bedrock.retrieval import Hit, fuse
+from ragstack_local.bedrock.store import vectors
+from ragstack_local.bedrock.store.vectors import VectorIndex, Vectors
+
+BASE = "KB12345678"
+
+
+def found(index: VectorIndex, query: Vectors, limit: int) -> list[tuple[int, float]]:
+    chunks, scores = index.snapshot(BASE).search(query, limit)
+    return list(zip(chunks.tolist(), scores.tolist(), strict=True))
+
+
+def unit(rows: int, dimension: int = 96) -> Vectors:
+    drawn = np.random.default_rng(7).normal(size=(rows, dimension)).astype(np.float32)
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", 8)
+    index = VectorIndex()
+    everything = np.eye(64, dtype=np.float32)
+    for document in range(32):
+        chunks = [2 * document, 2 * document + 1]
+        index.add(BASE, document, chunks, everything[chunks])
+
+    held = index.snapshot(BASE)
+    index.remove(BASE, range(1, 32))
+
+    assert found(index, everything[0], 3) == [(0, 1.0), (1, 0.0)]
+    assert index.snapshot(BASE).size == 2
+    assert len(index.snapshot(BASE).blocks) == 1
+    assert held.search(everything[40], 1)[0].tolist() == [40]
+
+
+def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
+    index = VectorIndex()
+    same = np.repeat(unit(1), 501, axis=0)
+    index.add(BASE, 1, list(range(500, -1, -1)), same)
+
+    chunks, scores = index.snapshot(BASE).search(same[0], 400)
+
+    assert chunks.tolist() == list(range(400))
+    assert len(set(scores.tolist())) == 1
+
+
+def test_searches_at_once_find_to_the_last_bit_what_each_finds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", 300)
+    index = VectorIndex()
+    everything = unit(1000)
+    index.extend(BASE, np.arange(1000), np.arange(1000), everything)
+    alone = [found(index, query, 50) for query in everything[:64]]
+
+    for _ in range(5):
+        with ThreadPoolExecutor(32) as pool:
+            together = list(pool.map(lambda query: found(index, query, 50), everything[:64]))
+
+        assert together == alone
+
+
+def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
+    index = VectorIndex()
+    everything = unit(700)
+    index.extend(BASE, np.arange(700), np.arange(700), everything)
+
+    chunks, scores = index.snapshot(BASE).search(everything[3], 20, allowed=np.arange(0, 700, 3), newest_chunk=600)
+
+    expected = sorted(range(0, 601, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
+    assert chunks.tolist() == expected
+    assert scores == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
+
+
+def test_a_chunk_that_leads_both_rankings_scores_1() -> None:
+    assert fuse(np.array([7, 8]), np.array([7, 9]), weight=0.5).hits(0, 1) == [Hit(7, 1.0)]
+
+
+def test_equal_fused_scores_keep_the_order_of_the_ids() -> None:
+    assert fuse(np.array([5, 3]), np.array([3, 5]), weight=1.0).chunks.tolist() == [3, 5]
+
+
+def test_one_empty_ranking_leaves_the_order_of_the_other() -> None:
+    nothing = np.empty(0, dtype=np.int64)
+
+    assert fuse(np.array([5, 3]), nothing, weight=0.2).chunks.tolist() == [5, 3]
+    assert len(fuse(nothing, nothing, weight=0.2)) == 0
