@@ -29,7 +29,15 @@ _PYTHON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "structure": (dict,),
 }
 _CONTROLS: Final = r"[^\x00-\x1f\x7f-\x9f]"
-_ONLY_IN_JAVA: Final = {r"[^\p{C}]": _CONTROLS, r"\P{C}": _CONTROLS, r"\p{L}": r"[^\W\d_]", r"\p{N}": r"\d"}
+# What only Java knows, and a slip of the model that no ARN would pass: "/d" for a digit.
+_REWRITTEN: Final = {
+    r"[^\p{C}]": _CONTROLS,
+    r"\P{C}": _CONTROLS,
+    r"\p{L}": r"[^\W\d_]",
+    r"\p{N}": r"\d",
+    "/d{12}": r"\d{12}",
+    "/d+": r"\d+",
+}
 _LONGEST_VALUE_SHOWN: Final = 120
 
 
@@ -123,6 +131,6 @@ def _shown(value: Any) -> str:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    for java, python in _ONLY_IN_JAVA.items():
-        pattern = pattern.replace(java, python)
+    for written, meant in _REWRITTEN.items():
+        pattern = pattern.replace(written, meant)
     return re.compile(pattern, re.ASCII)
