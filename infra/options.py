@@ -32,6 +32,13 @@ class Auth(StrEnum):
     NONE = "none"
 
 
+class Switch(StrEnum):
+    """Whether a part is deployed."""
+
+    ON = "on"
+    OFF = "off"
+
+
 class KnowledgeBaseKind(StrEnum):
     """Where the knowledge base comes from."""
 
@@ -61,6 +68,7 @@ class Options:
         prefix: First part of every stack's name.
         auth: Who may call the API.
         existing_knowledge_base: None creates a knowledge base on S3 Vectors.
+        contextual_headers: Whether the chunks of the knowledge base that is created get contextual headers.
         bedrock_endpoint: Base URL of the local Bedrock, as the functions reach it.
         aws_endpoint: Base URL of the local AWS services, as callers of the API reach it.
         dependencies_layer: A zip file to use in place of the layer that ``python -m infra.layers`` builds.
@@ -72,6 +80,7 @@ class Options:
     prefix: str = "RagStack"
     auth: Auth = Auth.IAM
     existing_knowledge_base: ExistingKnowledgeBase | None = None
+    contextual_headers: bool = True
     bedrock_endpoint: str | None = None
     aws_endpoint: str = "http://localhost:4566"
     dependencies_layer: Path | None = None
@@ -121,6 +130,7 @@ class Options:
             prefix=_prefix(values),
             auth=auth,
             existing_knowledge_base=existing,
+            contextual_headers=_contextual_headers(values, existing),
             bedrock_endpoint=bedrock_endpoint,
             aws_endpoint=_url(values, "aws_endpoint") or cls.aws_endpoint,
             dependencies_layer=_file(values, "dependencies_layer"),
@@ -161,6 +171,14 @@ def _existing_knowledge_base(values: Mapping[str, str]) -> ExistingKnowledgeBase
                 raise OptionError(f"{name} is given without knowledge_base=existing: add it, or leave {name} out")
         return None
     return ExistingKnowledgeBase(_bedrock_id(values, "knowledge_base_id"), _bedrock_id(values, "data_source_id"))
+
+
+def _contextual_headers(values: Mapping[str, str], existing: ExistingKnowledgeBase | None) -> bool:
+    if existing and values.get("contextual_headers"):
+        raise OptionError(
+            "contextual_headers is for a knowledge base that is created: leave it out with knowledge_base=existing"
+        )
+    return _choice(values, "contextual_headers", Switch, Switch.ON) is Switch.ON
 
 
 def _bedrock_id(values: Mapping[str, str], name: str) -> str:
@@ -241,6 +259,7 @@ _NAMES: Final = (
     "knowledge_base",
     "knowledge_base_id",
     "data_source_id",
+    "contextual_headers",
     "bedrock_endpoint",
     "aws_endpoint",
     "dependencies_layer",

@@ -17,7 +17,10 @@ LEFT_OUT_LOCALLY: Final = (
     "AWS::S3Vectors::VectorBucket",
     "AWS::S3Vectors::Index",
 )
-"""What the local CloudFormation lacks: the local Bedrock creates its knowledge base itself, through its API."""
+"""What the local CloudFormation lacks: the local Bedrock creates its knowledge base itself, through its API.
+
+Their stack is left out as a whole, and with it the function for contextual headers: the local Bedrock composes them.
+"""
 
 CHANGED_LOCALLY: Final = (
     "the documents bucket has a fixed name, so that the knowledge base can be created before it",

@@ -7,6 +7,7 @@ Result: TypeAlias = dict[str, Any]
 """One hit: score, content, location, metadata as the specification has them, and what explains the score.
 
 ``content_type`` is TEXT, IMAGE, ROW, AUDIO or VIDEO; for all but TEXT, ``content_details`` holds what the service sent.
+``context`` is there for a chunk that was indexed with a contextual header, which ``content`` is then without.
 ``ranking`` holds ``base_score`` (the service's), ``boost`` (its factor) and ``slices`` (the names of those that found
 the document).
 """

@@ -36,6 +36,7 @@ class RetrievedResult(BaseModel):
 
     score: float = Field(description="The service's score, boosted where the metadata filter matched")
     content: str
+    context: str | None = Field(default=None, description="What the content belongs to: document, headings over it")
     content_type: str
     source: str | None = Field(description="The document's S3 URI, URL or identifier")
     location: dict[str, Any]
@@ -129,6 +130,7 @@ def _result(result: Result, explain: bool) -> RetrievedResult:
     return RetrievedResult(
         score=result["score"],
         content=result["content"],
+        context=result.get("context"),
         content_type=result["content_type"],
         source=uri_of(result),
         location=result["location"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
+from ragstack_common import contextual_headers
 from ragstack_common.models import DeduplicateBy, Result
 
 CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
@@ -66,9 +67,10 @@ def _result(hit: dict[str, Any], part: SliceHits) -> Result:
     base = hit.get("score")
     base_score = 0.0 if base is None else float(base)
     content = hit.get("content") or {}
+    header, text = contextual_headers.split(_text(content))
     result: Result = {
         "score": base_score * part.boost,
-        "content": _text(content),
+        "content": text,
         "location": hit.get("location") or {},
         "metadata": hit.get("metadata") or {},
         "content_type": content.get("type") or "TEXT",
@@ -76,6 +78,8 @@ def _result(hit: dict[str, Any], part: SliceHits) -> Result:
     }
     if result["content_type"] != "TEXT":
         result["content_details"] = {name: part for name, part in content.items() if name != "type"}
+    if header is not None:
+        result["context"] = header
     return result
 
 

@@ -28,6 +28,9 @@ INGESTION_MAX_RETRIES: Final = "INGESTION_MAX_RETRIES"
 INGESTION_BASE_DELAY_SECONDS: Final = "INGESTION_BASE_DELAY_SECONDS"
 INGESTION_DOCUMENTS_PER_CALL: Final = "INGESTION_DOCUMENTS_PER_CALL"
 
+TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
+"""Where the function for contextual headers writes in the intermediate bucket, before the key that it read."""
+
 SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 """Source: bedrock-agent-runtime, shape SearchType."""
 

@@ -11,6 +11,7 @@ from aws_cdk import aws_s3vectors as s3vectors
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge_all_objects
+from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
 
 EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
@@ -37,11 +38,15 @@ class VectorKnowledgeBase(Construct):
         knowledge_base: Its ids and rights.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, documents: s3.IBucket, headers: ContextualHeaders | None
+    ) -> None:
         super().__init__(scope, construct_id)
         self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{EMBEDDING_MODEL}"
         index = self._vector_index()
         role = self._service_role(documents, index)
+        if headers:
+            headers.grant_use(role)
         knowledge_base = bedrock.CfnKnowledgeBase(
             self,
             "KnowledgeBase",
@@ -71,6 +76,7 @@ class VectorKnowledgeBase(Construct):
             description="The documents bucket",
             knowledge_base_id=knowledge_base.attr_knowledge_base_id,
             name="documents",
+            vector_ingestion_configuration=headers.ingestion if headers else None,
         )
         self.knowledge_base = KnowledgeBase(knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id)
 

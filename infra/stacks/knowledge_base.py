@@ -4,6 +4,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase
 from infra.options import Options
@@ -16,13 +17,15 @@ class KnowledgeBaseStack(Stack):
         knowledge_base: Its ids and rights.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: knowledge base on Amazon S3 Vectors")
-        self.knowledge_base = VectorKnowledgeBase(self, "Vectors", documents=documents).knowledge_base
+        headers = ContextualHeaders(self, "Context", options=options) if options.contextual_headers else None
+        self.knowledge_base = VectorKnowledgeBase(self, "Vectors", documents=documents, headers=headers).knowledge_base
 
 
 def choose_knowledge_base(scope: Construct, options: Options, documents: s3.IBucket) -> KnowledgeBase:
     """The existing knowledge base that the deployer named, or a stack that creates one."""
     if existing := options.existing_knowledge_base:
         return KnowledgeBase(existing.knowledge_base_id, existing.data_source_id)
-    return KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents).knowledge_base
+    stack = KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents, options=options)
+    return stack.knowledge_base

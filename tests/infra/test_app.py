@@ -16,7 +16,9 @@ def test_app_py_builds_the_stacks_in_at_most_thirty_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    "context", [{}, {"auth": "api_key"}, EXISTING, LOCAL], ids=["aws", "keys", "existing", "local"]
+    "context",
+    [{}, {"auth": "api_key"}, {"contextual_headers": "off"}, EXISTING, LOCAL],
+    ids=["aws", "keys", "plain", "existing", "local"],
 )
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged(synthesize: Any, context: dict[str, str]) -> None:
     assert synthesize(**context).violations == []

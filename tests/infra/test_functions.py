@@ -23,7 +23,7 @@ def allowed_actions(assembly: Any, role: str) -> set[str]:
 def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(aws: Any) -> None:
     functions = aws.resources("AWS::Lambda::Function")
 
-    assert len(functions) == 2
+    assert len(functions) == 3
     for name, function in functions.items():
         properties = function["Properties"]
         assert properties["Runtime"] == f"python{LAMBDA_PYTHON[0]}.{LAMBDA_PYTHON[1]}", name
@@ -40,7 +40,7 @@ def test_every_log_group_ends_and_every_function_has_one(aws: Any) -> None:
 
     assert {group["Properties"]["RetentionInDays"] for group in groups.values()} == {30}
     assert {config["LogGroup"]["Ref"] for config in logged} <= set(groups)
-    assert len(logged) == 2
+    assert len(logged) == 3
 
 
 def test_no_policy_allows_an_action_with_a_wildcard(aws: Any) -> None:
@@ -59,7 +59,7 @@ def test_only_tracing_may_touch_every_resource(aws: Any) -> None:
         if statement["Effect"] == "Allow" and statement.get("Resource") == "*"
     ]
 
-    assert unbound == [["xray:PutTelemetryRecords", "xray:PutTraceSegments"]] * 2
+    assert unbound == [["xray:PutTelemetryRecords", "xray:PutTraceSegments"]] * 3
 
 
 def test_the_query_function_may_search_and_no_more(aws: Any) -> None:
@@ -97,7 +97,7 @@ def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
     assert ingestion.max_receives == 5
 
 
-@pytest.mark.parametrize("service", ["query", "ingestion"])
+@pytest.mark.parametrize("service", ["query", "ingestion", "contextual_headers"])
 def test_the_stacks_set_no_variable_that_nobody_reads(aws: Any, service: str) -> None:
     names = set(aws.environment(service))
 

@@ -31,6 +31,8 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
         ({**EXISTING, "knowledge_base_id": "KB123"}, "knowledge_base_id=KB123 is unusable: an id has ten"),
         ({"knowledge_base_id": "ABCDEFGHIJ"}, "knowledge_base_id is given without knowledge_base=existing"),
         ({"knowledge_base": "opensearch"}, "knowledge_base=opensearch is unknown: choose s3_vectors or existing"),
+        ({"contextual_headers": "no"}, "contextual_headers=no is unknown: choose on or off"),
+        ({**EXISTING, "contextual_headers": "on"}, "contextual_headers is for a knowledge base that is created"),
         ({"target": "local"}, "target=local needs knowledge_base=existing"),
         ({"bedrock_endpoint": "http://localhost:1"}, "bedrock_endpoint is for target=local only"),
         ({**LOCAL, "bedrock_endpoint": "localhost:1"}, "bedrock_endpoint=localhost:1 is unusable: write it as http"),

@@ -38,7 +38,7 @@ def denies_plain_http(aws: Any, kind: str, reference: str) -> bool:
 def test_every_bucket_is_encrypted_private_and_kept(aws: Any) -> None:
     buckets = aws.resources("AWS::S3::Bucket")
 
-    assert len(buckets) == 2
+    assert len(buckets) == 3
     for name, bucket in buckets.items():
         properties = bucket["Properties"]
         assert "ServerSideEncryptionConfiguration" in properties["BucketEncryption"], name

@@ -1,0 +1,133 @@
+"""The function that gives chunks their contextual headers, and the bucket through which Bedrock hands them over."""
+
+from typing import Final
+
+from aws_cdk import Aws, CfnElement, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_bedrock as bedrock
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.acknowledgements import acknowledge
+from infra.constructs.python_function import PythonFunction
+from infra.options import Options
+from ragstack_common import settings
+
+HEADERS_MEMORY_MB: Final = 1024
+"""One batch is in memory at a time, as JSON and as what it says; a file has at most 50 MB."""
+
+HEADERS_TIMEOUT_SECONDS: Final = 300
+
+INTERMEDIATE_DAYS: Final = 1
+"""The least that S3 takes. Bedrock reads what the function wrote as soon as it answers."""
+
+ABANDONED_UPLOAD_DAYS: Final = 1
+
+
+class ContextualHeaders(Construct):
+    """Transforms the chunks of a data source after they are cut and before they are embedded.
+
+    Attributes:
+        ingestion: What the data source is to be configured with.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self._bucket = self._intermediate_bucket()
+        self._function = PythonFunction(
+            self,
+            "Headers",
+            description="Puts a contextual header before the text of every chunk",
+            environment={},
+            folder="contextual_headers",
+            memory_mb=HEADERS_MEMORY_MB,
+            options=options,
+            timeout_seconds=HEADERS_TIMEOUT_SECONDS,
+        ).function
+        self._let_transform()
+        self.ingestion = self._ingestion()
+
+    def grant_use(self, service_role: iam.Role) -> None:
+        """Let Bedrock, as *service_role*, write chunks, have them transformed, and read them again.
+
+        Source: Bedrock user guide, kb-custom-transformation, for who writes, invokes and reads. No topic of
+        kb-permissions, the guide's list of the role's permissions, is about it.
+        """
+        own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
+        arn = self._function.function_arn
+        objects = self._bucket.arn_for_objects("*")
+        statements = [
+            # A call may name the function alone or a version of it.
+            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[arn, f"{arn}:*"]),
+            iam.PolicyStatement(actions=["s3:GetObject", "s3:PutObject"], conditions=own_account, resources=[objects]),
+            iam.PolicyStatement(actions=["s3:ListBucket"], conditions=own_account, resources=[self._bucket.bucket_arn]),
+        ]
+        for statement in statements:
+            service_role.add_to_policy(statement)
+        self._acknowledge_objects(service_role, "*", "Bedrock chooses the keys of the chunks that it hands over")
+        function = self._logical_id(self._function)
+        acknowledge(
+            service_role, "IAM5", "Bedrock may name a version of this function", finding=f"Resource::<{function}.Arn>:*"
+        )
+
+    def _intermediate_bucket(self) -> s3.Bucket:
+        bucket = s3.Bucket(
+            self,
+            "Intermediate",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    abort_incomplete_multipart_upload_after=Duration.days(ABANDONED_UPLOAD_DAYS),
+                    expiration=Duration.days(INTERMEDIATE_DAYS),
+                )
+            ],
+            # CloudFormation deletes no bucket that holds something; this one is empty after a day.
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge(bucket, "S1", "Copies of chunks pass through it for a day, between Bedrock and one function")
+        return bucket
+
+    def _let_transform(self) -> None:
+        """Without the right to list, S3 answers 403 for a batch that is not there."""
+        written = f"{settings.TRANSFORMED_CHUNKS_PREFIX}*"
+        for action, pattern, reason in (
+            ("s3:GetObject", "*", "Bedrock chooses the keys of the chunks that it hands over"),
+            ("s3:PutObject", written, "What the function writes lies under one prefix"),
+        ):
+            resources = [self._bucket.arn_for_objects(pattern)]
+            iam.Grant.add_to_principal(actions=[action], grantee=self._function, resource_arns=resources)
+            self._acknowledge_objects(self, pattern, reason)
+        iam.Grant.add_to_principal(
+            actions=["s3:ListBucket"], grantee=self._function, resource_arns=[self._bucket.bucket_arn]
+        )
+
+    def _ingestion(self) -> bedrock.CfnDataSource.VectorIngestionConfigurationProperty:
+        """The way of chunking is left out: it stays Bedrock's default."""
+        function = bedrock.CfnDataSource.TransformationFunctionProperty(
+            transformation_lambda_configuration=bedrock.CfnDataSource.TransformationLambdaConfigurationProperty(
+                lambda_arn=self._function.function_arn
+            )
+        )
+        return bedrock.CfnDataSource.VectorIngestionConfigurationProperty(
+            custom_transformation_configuration=bedrock.CfnDataSource.CustomTransformationConfigurationProperty(
+                intermediate_storage=bedrock.CfnDataSource.IntermediateStorageProperty(
+                    s3_location=bedrock.CfnDataSource.S3LocationProperty(uri=f"s3://{self._bucket.bucket_name}/")
+                ),
+                transformations=[
+                    bedrock.CfnDataSource.TransformationProperty(
+                        step_to_apply="POST_CHUNKING", transformation_function=function
+                    )
+                ],
+            )
+        )
+
+    def _acknowledge_objects(self, construct: Construct, pattern: str, reason: str) -> None:
+        bucket = self._logical_id(self._bucket)
+        acknowledge(construct, "IAM5", reason, finding=f"Resource::<{bucket}.Arn>/{pattern}")
+
+    def _logical_id(self, construct: Construct) -> str:
+        resource = construct.node.default_child
+        assert isinstance(resource, CfnElement), "what is made of one resource has it as its default child"
+        return str(Stack.of(self).resolve(resource.logical_id))

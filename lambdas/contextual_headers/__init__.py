@@ -1,0 +1,1 @@
+"""The function that gives the chunks of a knowledge base their contextual headers."""

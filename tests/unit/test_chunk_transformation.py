@@ -1,0 +1,249 @@
+"""The function for contextual headers, from Bedrock's event to what it writes and answers."""
+
+import json
+import logging
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from lambdas.contextual_headers import handler as headers
+from ragstack_common import clients
+from ragstack_common.contextual_headers import split
+from ragstack_common.errors import InvalidDocumentError, InvalidRequestError
+from tests.support.events import Context, sample
+
+BUCKET = "intermediate"
+EVENT = sample("bedrock_custom_transformation")
+FIRST, SECOND = (batch["key"] for batch in EVENT["inputFiles"][0]["contentBatches"])
+
+
+@pytest.fixture(autouse=True)
+def s3() -> Iterator[Any]:
+    """The intermediate bucket, and a function that is just deployed."""
+    with mock_aws():
+        headers.service.cache_clear()
+        clients.s3_client.cache_clear()
+        headers.metrics.namespace, headers.metrics.service = "RAGStack", "contextual_headers"
+        client = boto3.client("s3", region_name="eu-west-1")
+        client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+        yield client
+        headers.service.cache_clear()
+
+
+def chunk(text: str, kind: str = "TEXT", **metadata: str) -> dict[str, Any]:
+    return {"contentBody": text, "contentType": kind, "contentMetadata": metadata}
+
+
+def put(s3: Any, key: str, *chunks: Any) -> None:
+    s3.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"fileContents": list(chunks)}).encode())
+
+
+def both(s3: Any) -> None:
+    put(s3, FIRST, chunk("# Leave\n\n## Annual leave\n\nEvery employee has 27 days."))
+    put(s3, SECOND, chunk("Book it early.\n\n## Sick leave\n\nTell your manager."), chunk("A note after three days."))
+
+
+def written(s3: Any, key: str) -> Any:
+    return json.loads(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+
+
+def run(event: Any = EVENT) -> Any:
+    return headers.handler(event, Context())
+
+
+def transformed(s3: Any, answer: Any) -> list[tuple[str | None, str]]:
+    keys = [batch["key"] for file in answer["outputFiles"] for batch in file["contentBatches"]]
+    return [split(content["contentBody"]) for key in keys for content in written(s3, key)["fileContents"]]
+
+
+def test_every_chunk_has_its_header_and_its_text(s3: Any) -> None:
+    both(s3)
+
+    answer = run()
+
+    assert transformed(s3, answer) == [
+        ("leave policy 2026\nLeave", "# Leave\n\n## Annual leave\n\nEvery employee has 27 days."),
+        ("leave policy 2026\nLeave\nAnnual leave", "Book it early.\n\n## Sick leave\n\nTell your manager."),
+        ("leave policy 2026\nLeave\nSick leave", "A note after three days."),
+    ]
+
+
+def test_the_answer_names_every_file_as_it_came_with_new_batches(s3: Any) -> None:
+    both(s3)
+
+    (file,) = run()["outputFiles"]
+
+    assert file["originalFileLocation"] == EVENT["inputFiles"][0]["originalFileLocation"]
+    assert file["fileMetadata"] == {"topic": "leave"}
+    assert file["contentBatches"] == [{"key": f"with-headers/{FIRST}"}, {"key": f"with-headers/{SECOND}"}]
+
+
+def test_the_answer_can_be_sent_as_json(s3: Any) -> None:
+    both(s3)
+
+    answer = run()
+
+    assert json.loads(json.dumps(answer)) == answer
+    assert answer.keys() == {"outputFiles"}
+
+
+def test_what_was_read_stays_and_a_second_delivery_changes_nothing(s3: Any) -> None:
+    both(s3)
+    before = written(s3, FIRST)
+
+    first = run()
+    once = [written(s3, batch["key"]) for batch in first["outputFiles"][0]["contentBatches"]]
+    second = run()
+
+    assert second == first
+    assert [written(s3, batch["key"]) for batch in second["outputFiles"][0]["contentBatches"]] == once
+    assert written(s3, FIRST) == before
+
+
+def test_everything_else_in_a_batch_is_passed_on(s3: Any) -> None:
+    more = {**chunk("Text.", "PDF", page="3"), "contentNew": [1]}
+    s3.put_object(Bucket=BUCKET, Key=FIRST, Body=json.dumps({"fileContents": [more], "new": {"a": 1}}).encode())
+    put(s3, SECOND)
+
+    key = run()["outputFiles"][0]["contentBatches"][0]["key"]
+
+    document = written(s3, key)
+    assert document["new"] == {"a": 1}
+    [content] = document["fileContents"]
+    assert split(content.pop("contentBody")) == ("leave policy 2026", "Text.")
+    assert content == {"contentType": "PDF", "contentMetadata": {"page": "3"}, "contentNew": [1]}
+
+
+def test_an_image_is_passed_on_as_it_is(s3: Any) -> None:
+    picture = chunk("data:image/png;base64,AAAA", "IMAGE")
+    put(s3, FIRST, picture, {"contentType": "VIDEO"})
+    put(s3, SECOND)
+
+    key = run()["outputFiles"][0]["contentBatches"][0]["key"]
+
+    assert written(s3, key) == {"fileContents": [picture, {"contentType": "VIDEO"}]}
+
+
+def test_texts_of_every_script_and_half_a_character_survive(s3: Any) -> None:
+    texts = ["Größe und 株式会社", "\N{GRINNING FACE}\x00", "\ud83d cut"]
+    put(s3, FIRST, *map(chunk, texts))
+    put(s3, SECOND)
+
+    assert [text for _, text in transformed(s3, run())] == texts
+
+
+def test_the_headings_of_one_file_are_not_over_another(s3: Any) -> None:
+    event = deepcopy(EVENT)
+    event["inputFiles"] = [deepcopy(EVENT["inputFiles"][0]) for _ in range(2)]
+    for file, key in zip(event["inputFiles"], (FIRST, SECOND), strict=True):
+        file["contentBatches"] = [{"key": key}]
+    both(s3)
+
+    found = transformed(s3, run(event))
+
+    assert [header for header, _ in found] == [
+        "leave policy 2026\nLeave",
+        "leave policy 2026\nSick leave",
+        "leave policy 2026\nSick leave",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("location", "header"),
+    [
+        ({"type": "WEB", "web_location": {"url": "https://example.com/help/travel-guide.html"}}, "travel guide"),
+        ({"type": "CUSTOM", "custom_document_location": {"id": "policy_7"}}, "policy 7"),
+        ({"type": "NEW", "new_location": {"place": "x"}}, None),
+    ],
+)
+def test_a_file_of_another_kind_of_source_is_called_what_it_is_called_there(
+    s3: Any, location: dict[str, Any], header: str | None
+) -> None:
+    event = deepcopy(EVENT)
+    event["inputFiles"] = [{"originalFileLocation": location, "contentBatches": [{"key": FIRST}]}]
+    put(s3, FIRST, chunk("No heading."))
+
+    answer = run(event)
+
+    assert transformed(s3, answer) == [(header, "No heading.")]
+    assert answer["outputFiles"][0]["fileMetadata"] == {}
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
+@pytest.mark.parametrize(
+    ("change", "member"),
+    [
+        ({"version": "2.0"}, "version"),
+        ({"version": None}, "version"),
+        ({"bucketName": ""}, "bucketName"),
+        ({"inputFiles": None}, "inputFiles"),
+        ({"inputFiles": [{"contentBatches": [{"key": FIRST}]}]}, "inputFiles.0.originalFileLocation"),
+        ({"inputFiles": [{"originalFileLocation": {}, "contentBatches": [{}]}]}, "inputFiles.0.contentBatches.0.key"),
+    ],
+)
+def test_an_event_of_another_form_fails_and_says_which_member(change: dict[str, Any], member: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"version 1.0: {member}: "):
+        run({**EVENT, **change})
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "is no JSON"),
+        (b"\xff\xfe\xff", "is no JSON"),
+        (b'{"fileContents": [', "is no JSON"),
+        (b"[" * 100_000, "is no JSON"),
+        (b"[]", "has no list fileContents"),
+        (b'{"chunks": []}', "has no list fileContents"),
+        (b'{"fileContents": ["text"]}', r"fileContents\[0\] .* is no object"),
+        (b'{"fileContents": [{"contentType": "TEXT"}]}', r"fileContents\[0\] .* has no text contentBody"),
+        (b'{"fileContents": [{"contentBody": null}]}', r"fileContents\[0\] .* has no text contentBody"),
+    ],
+)
+def test_a_batch_that_cannot_be_read_fails_the_invocation(s3: Any, body: bytes, says: str) -> None:
+    both(s3)
+    s3.put_object(Bucket=BUCKET, Key=SECOND, Body=body)
+
+    with pytest.raises(InvalidDocumentError, match=says):
+        run()
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
+def test_a_batch_that_is_not_there_fails_the_invocation(s3: Any) -> None:
+    put(s3, FIRST, chunk("Text."))
+
+    with pytest.raises(InvalidDocumentError, match=f"s3://{BUCKET}/{SECOND} is not there"):
+        run()
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
+def test_a_bucket_that_is_not_there_fails_the_invocation() -> None:
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        run({**EVENT, "bucketName": "elsewhere"})
+
+
+def test_the_log_counts_and_quotes_nothing(s3: Any, caplog: pytest.LogCaptureFixture) -> None:
+    both(s3)
+
+    with caplog.at_level(logging.DEBUG, logger="ragstack"):
+        run()
+
+    [record] = [record for record in caplog.records if record.name == "ragstack"]
+    assert (record.__dict__["batches"], record.__dict__["chunks"]) == (2, 3)
+    assert "Annual" not in str(record.__dict__)
+    assert "employee" not in str(record.__dict__)
+
+
+def test_the_metric_counts_chunks(s3: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    both(s3)
+
+    run()
+
+    [metrics] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    assert metrics["ChunksGivenHeaders"] == [3.0]

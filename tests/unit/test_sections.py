@@ -1,0 +1,137 @@
+"""The headings over each place of a text."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common.sections import LONGEST_HEADING, Sections, outline
+
+GUIDE = """\
+# Guide
+
+Welcome.
+
+## Setup
+
+```sh
+# a comment
+```
+
+Here.
+
+## Use
+
+### Daily
+
+There.
+"""
+
+
+def path_at(text: str, words: str) -> tuple[str, ...]:
+    return outline(text).path_at(text.index(words))
+
+
+def test_headings_are_over_what_follows_them_until_one_of_their_level() -> None:
+    assert path_at(GUIDE, "Welcome") == ("Guide",)
+    assert path_at(GUIDE, "Here") == ("Guide", "Setup")
+    assert path_at(GUIDE, "There") == ("Guide", "Use", "Daily")
+
+
+def test_a_heading_is_over_itself() -> None:
+    assert path_at(GUIDE, "## Use") == ("Guide", "Use")
+
+
+def test_code_is_no_heading() -> None:
+    assert path_at(GUIDE, "# a comment") == ("Guide", "Setup")
+
+
+@pytest.mark.parametrize(
+    "code", ["~~~\n# a\n~~~\n", "````\n```\n# a\n````\n", "```python\n# a\n```\n", "```\n# a\n~~~\n# b\n```\n"]
+)
+def test_a_code_block_ends_with_what_it_began_with(code: str) -> None:
+    assert path_at(f"# Top\n{code}## Under\ntext", "text") == ("Top", "Under")
+
+
+def test_code_within_a_line_opens_no_block() -> None:
+    assert path_at("```x``` is code\n# Top\ntext", "text") == ("Top",)
+
+
+def test_a_code_block_that_nothing_closes_lasts_to_the_end() -> None:
+    assert path_at("# Top\n```\n# a\ntext", "text") == ("Top",)
+
+
+@pytest.mark.parametrize(
+    ("line", "title"), [("# C#", "C#"), ("## Two ##", "Two"), ("#\tTab  ", "Tab"), ("# # #", "#"), ("# Win\r", "Win")]
+)
+def test_hashes_that_close_a_heading_are_no_part_of_it(line: str, title: str) -> None:
+    assert outline(f"{line}\n").title == title
+
+
+@pytest.mark.parametrize("line", ["#none", "####### seven", "##", "# ##", " # indented", "text # inside"])
+def test_what_only_looks_like_a_heading_is_none(line: str) -> None:
+    assert outline(f"{line}\n").title is None
+
+
+def test_a_document_in_one_line_does_not_become_a_heading_of_its_length() -> None:
+    assert outline("# " + "x" * 100_000).title == "x" * LONGEST_HEADING
+
+
+def test_a_line_of_hashes_takes_no_longer_than_any_other() -> None:
+    assert outline("# " + "# " * 200_000 + "x").title is not None
+
+
+LINES = st.lists(
+    st.sampled_from(["# One", "## Two", "### Three", "# Four", "```", "~~~", "```py", "words", "more words", ""]),
+    max_size=40,
+)
+
+
+@given(LINES, st.data())
+def test_chunks_of_whole_lines_have_the_paths_of_the_whole_text(lines: list[str], data: st.DataObject) -> None:
+    # No line with a word stands there twice: it could not be told from the repetition of a chunk's end.
+    numbered = [f"{line} {number}" if line.strip("`~") else line for number, line in enumerate(lines)]
+    text = "".join(f"{line}\n" for line in numbered)
+    whole, followed = outline(text), Sections()
+    starts = [sum(len(line) + 1 for line in numbered[:number]) for number in range(len(numbered) + 1)]
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(numbered)))) | {0, len(numbered)})
+
+    for first, last in pairwise(cuts):
+        if chunk := text[starts[first] : starts[last]]:
+            assert followed.path_over(chunk) == whole.path_at(starts[first])
+
+
+def test_a_heading_that_a_chunk_repeats_is_not_over_what_comes_before_it() -> None:
+    followed = Sections()
+    followed.path_over("# One\n\nFirst words.\n\nLast words.\n\n## Two")
+
+    path = followed.path_over("Last words.\n\n## Two\n\nMore.")
+
+    assert path == ("One",)
+    assert followed.path_over("## Two\n\nMore.\n\nAnd more.") == ("One", "Two")
+
+
+def test_a_code_block_goes_on_in_the_next_chunk() -> None:
+    followed = Sections()
+    followed.path_over("# One\n\n```\nfirst = 1")
+
+    assert followed.path_over("# a comment\nsecond = 2\n```\n\n## Two") == ("One",)
+    assert followed.path_over("The end.") == ("One", "Two")
+
+
+def test_the_title_is_the_first_heading_so_far() -> None:
+    followed = Sections()
+    titles = []
+    for chunk in ("A preface.", "## Early\n\n# Late", "# Later"):
+        followed.path_over(chunk)
+        titles.append(followed.title)
+
+    assert titles == [None, "Early", "Early"]
+
+
+def test_chunks_without_an_end_in_common_are_compared_in_passing() -> None:
+    followed = Sections()
+    followed.path_over("# One\n" + "a" * 60_000 + "b")
+
+    assert followed.path_over("a" * 60_000 + "c") == ("One",)
