@@ -4,8 +4,16 @@
 
     ServiceError
     ├── InvalidRequest        ValidationException, 400
+    ├── InvalidBody           SerializationException, 400
     ├── NotFound              ResourceNotFoundException, 404
     ├── Conflict              ConflictException, 409
+    ├── DependencyFailed      DependencyFailedException, 424
+    ├── ModelError            ModelErrorException, 424
+    │   └── ModelStreamError  ModelStreamErrorException, within a stream
+    ├── Throttled             ThrottlingException, 429
+    ├── QuotaExceeded         ServiceQuotaExceededException, 402
+    ├── Unavailable           ServiceUnavailableException, 503
+    ├── TooLarge              RequestEntityTooLargeException, 413
     ├── NotSupported          an operation of the service that does not exist here, 501
     └── UnknownRoute          a path or method of no operation at all, 404
 """
@@ -30,6 +38,16 @@ class InvalidRequest(ServiceError):  # noqa: N818 - named as the answer reads
     status = 400
 
 
+class InvalidBody(ServiceError):  # noqa: N818
+    """The body cannot be read at all. No model lists this error, which every rest-json service can answer with.
+
+    Source: https://smithy.io/2.0/aws/protocols/aws-restjson1-protocol.html, protocol tests of malformed bodies.
+    """
+
+    code = "SerializationException"
+    status = 400
+
+
 class NotFound(ServiceError):  # noqa: N818
     """No such knowledge base, data source or ingestion job."""
 
@@ -42,6 +60,54 @@ class Conflict(ServiceError):  # noqa: N818
 
     code = "ConflictException"
     status = 409
+
+
+class DependencyFailed(ServiceError):  # noqa: N818
+    """What a knowledge base depends on failed: the server that writes its answers, for one."""
+
+    code = "DependencyFailedException"
+    status = 424
+
+
+class ModelError(ServiceError):
+    """The model failed on the request."""
+
+    code = "ModelErrorException"
+    status = 424
+
+
+class ModelStreamError(ModelError):
+    """The model failed after it had begun to answer."""
+
+    code = "ModelStreamErrorException"
+
+
+class Throttled(ServiceError):  # noqa: N818
+    """One call too many for this second; the same call succeeds later."""
+
+    code = "ThrottlingException"
+    status = 429
+
+
+class QuotaExceeded(ServiceError):  # noqa: N818
+    """The account has as much of something as it may."""
+
+    code = "ServiceQuotaExceededException"
+    status = 402
+
+
+class Unavailable(ServiceError):  # noqa: N818
+    """The service cannot answer at the moment."""
+
+    code = "ServiceUnavailableException"
+    status = 503
+
+
+class TooLarge(ServiceError):  # noqa: N818
+    """The body is larger than any request may be. No model lists this error."""
+
+    code = "RequestEntityTooLargeException"
+    status = 413
 
 
 class NotSupported(ServiceError):  # noqa: N818

@@ -1,0 +1,140 @@
+"""A small OpenAI-compatible server of the tests' own, which says what it is told to say."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+MODEL = "small-model"
+WAITING_SECONDS = 20
+
+
+@dataclass
+class LanguageModel:
+    """What the server says next, and what it was asked.
+
+    Attributes:
+        pieces: Of the answer.
+        finish_reason: None ends the stream without one, as a server that dies does.
+        usage: None leaves it out.
+        failure: Status and message of an error instead of an answer.
+        failure_after: An error inside the stream, after the pieces.
+        raw: Is sent instead of any of this.
+        held: The server waits for it after the first piece.
+        abandoned: Is set when the client has gone before the end.
+    """
+
+    url: str = ""
+    pieces: tuple[str, ...] = ("Herons eat fish.",)
+    finish_reason: str | None = "stop"
+    usage: tuple[int, int] | None = (11, 7)
+    failure: tuple[int, str] | None = None
+    failure_after: str | None = None
+    models: tuple[str, ...] = (MODEL,)
+    raw: bytes | None = None
+    held: threading.Event | None = None
+    abandoned: threading.Event = field(default_factory=threading.Event)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+
+    def says(self, **changes: Any) -> None:
+        for name, value in {**DEFAULTS, **changes}.items():
+            setattr(self, name, value)
+
+
+DEFAULTS: dict[str, Any] = {
+    "pieces": ("Herons eat fish.",),
+    "finish_reason": "stop",
+    "usage": (11, 7),
+    "failure": None,
+    "failure_after": None,
+    "models": (MODEL,),
+    "raw": None,
+    "held": None,
+}
+
+
+@contextmanager
+def language_model() -> Iterator[LanguageModel]:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    try:
+        yield server.model
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.model = LanguageModel()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        names = self.server.model.models
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "tests"} for name in names]
+        self._json(200, {"object": "list", "data": listed})
+
+    def do_POST(self) -> None:
+        model = self.server.model
+        model.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        model.keys.append(self.headers.get("Authorization"))
+        if model.failure:
+            status, message = model.failure
+            self._json(status, {"error": {"message": message, "type": "x", "code": None}})
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        if model.raw is not None:
+            self.wfile.write(model.raw)
+            return
+        try:
+            for event in _events(model):
+                self.wfile.write(b"data: " + event + b"\n\n")
+                self.wfile.flush()
+        except OSError:
+            model.abandoned.set()
+
+    def _json(self, status: int, document: Any) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments: Any) -> None:
+        """Say nothing."""
+
+
+def _events(model: LanguageModel) -> Iterator[bytes]:
+    for number, piece in enumerate(model.pieces):
+        yield _chunk(piece, None)
+        if model.held is not None and number == 0:
+            model.held.wait(WAITING_SECONDS)
+    if model.failure_after:
+        yield json.dumps({"error": {"message": model.failure_after}}).encode()
+    elif model.finish_reason is not None:
+        yield _chunk("", model.finish_reason)
+        if model.usage is not None:
+            given, written = model.usage
+            usage = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
+            yield json.dumps({**json.loads(_chunk("", None)), "choices": [], "usage": usage}).encode()
+        yield b"[DONE]"
+
+
+def _chunk(text: str, finish_reason: str | None) -> bytes:
+    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish_reason}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": MODEL, "choices": [choice]}
+    return json.dumps(chunk).encode()
