@@ -1,0 +1,65 @@
+"""The embeddings by name; only what is chosen is imported."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from ragstack_local.bedrock.embedding.cache import CachedEmbedding
+from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
+from ragstack_local.bedrock.embedding.protocol import Embedding, EmbeddingError
+from ragstack_local.bedrock.embedding.workers import WorkerProcesses
+from ragstack_local.bedrock.options import DEFAULT_EMBEDDING
+
+API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
+CACHE_FILE_NAME: Final = "embeddings.sqlite3"
+FORMS: Final = "hashed, fastembed[:MODEL], onnx:FOLDER, openai:URL#MODEL or bedrock:MODEL"
+
+
+def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str, str] = os.environ) -> Embedding:
+    """Return the chosen embedding, ready to embed.
+
+    Args:
+        choice: One of :data:`FORMS`.
+        cache_folder: Where models remember what they embedded; None remembers nothing. Not touched before the first
+            text. ``hashed`` does without: finding a passage takes .01 ms instead of .3, but keeping it costs the one
+            process that also stores it .06 ms, where embedding it is another's work.
+        environment: Holds the key of an ``openai`` server that asks for one, in :data:`API_KEY_VARIABLE`.
+
+    Raises:
+        EmbeddingError: There is no such kind, or its model cannot be had; the message says what to do.
+    """
+    if choice == DEFAULT_EMBEDDING:
+        return WorkerProcesses(HashedEmbedding())
+    model = _model(choice, environment)
+    return model if cache_folder is None else CachedEmbedding(model, cache_folder / CACHE_FILE_NAME)
+
+
+def flag(name: str) -> str:
+    """Say with which option an embedding of this name, stored with a knowledge base, is had again."""
+    kind, _, model = name.partition(":")
+    if kind == "onnx":
+        return f"--embedding onnx:FOLDER with the unchanged folder {model.partition('@')[0]}"
+    return f"--embedding openai:URL#{model}" if kind == "openai" else f"--embedding {name}"
+
+
+def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
+    kind, _, argument = choice.partition(":")
+    match kind, argument:
+        case "fastembed", _:
+            from ragstack_local.bedrock.embedding import fastembed  # noqa: PLC0415 - an extra, and slow to import
+
+            return fastembed.load(argument or fastembed.DEFAULT_MODEL)
+        case "onnx", folder if folder:
+            from ragstack_local.bedrock.embedding.onnx import OnnxEmbedding  # noqa: PLC0415 - slow to import
+
+            return OnnxEmbedding(Path(folder))
+        case "openai", url if url:
+            from ragstack_local.bedrock.embedding import openai  # noqa: PLC0415 - slow to import
+
+            return openai.load(url, environment.get(API_KEY_VARIABLE))
+        case "bedrock", model if model:
+            from ragstack_local.bedrock.embedding.bedrock import BedrockEmbedding  # noqa: PLC0415 - makes a client
+
+            return BedrockEmbedding(model)
+    raise EmbeddingError(f"There is no embedding {choice!r}: choose {FORMS}")

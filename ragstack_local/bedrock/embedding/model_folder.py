@@ -1,0 +1,129 @@
+"""A folder with a sentence-embedding model in ONNX form, as it lies beside its configuration on a model hub."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ragstack_local.bedrock.embedding.protocol import EmbeddingError
+
+MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
+
+DEFAULT_MAX_TOKENS: Final = 256
+"""Where only the number of positions is stated: sentence models are trained on less than their positions allow."""
+
+LARGEST_STATED_TOKENS: Final = 1_000_000
+"""Tokenizers without a limit state 10**30."""
+
+Pooling = Literal["cls", "mean", "lasttoken"]
+
+_POOLINGS: Final[Mapping[str, Pooling]] = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_CONFIGURATIONS: Final = (
+    "config.json",
+    "tokenizer_config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+)
+_HASHED_AT_ONCE: Final = 1024 * 1024
+_HASH_LETTERS: Final = 12
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What has to be known to use a model.
+
+    Attributes:
+        name: Of the folder, and the hash of everything in it that decides about a vector.
+        model: The ONNX file.
+        tokenizer: The file of the tokenizer.
+        max_tokens: Longer texts are cut.
+        pooling: How the vectors of the tokens become one, where the model itself does not do it.
+        query_prefix: Put before every question.
+        passage_prefix: Put before every passage.
+    """
+
+    name: str
+    model: Path
+    tokenizer: Path
+    max_tokens: int
+    pooling: Pooling
+    query_prefix: str
+    passage_prefix: str
+
+
+def read(folder: Path) -> ModelFolder:
+    """Read what the folder says about its model.
+
+    Raises:
+        EmbeddingError: The model or its tokenizer is not there, or a file is damaged.
+    """
+    if not folder.is_dir():
+        raise EmbeddingError(f"There is no folder {folder}: name one with model.onnx and tokenizer.json")
+    model = next((folder / name for name in MODEL_FILES if (folder / name).is_file()), None)
+    tokenizer = folder / "tokenizer.json"
+    if model is None or not tokenizer.is_file():
+        missing = "model.onnx" if model is None else "tokenizer.json"
+        raise EmbeddingError(f"The folder {folder} has no {missing}: download it from where the model came from")
+    configurations = {name: _json(folder / name) for name in _CONFIGURATIONS}
+    prompts = configurations["config_sentence_transformers.json"].get("prompts") or {}
+    # Weights over 2 GB lie in files of their own beside the model.
+    external = sorted(path for path in model.parent.glob("*.onnx?data*") if path.is_file())
+    decisive = [model, *external, tokenizer, *(folder / name for name in _CONFIGURATIONS if configurations[name])]
+    return ModelFolder(
+        name=f"{folder.resolve().name}@{_hash(decisive)}",
+        model=model,
+        tokenizer=tokenizer,
+        max_tokens=_max_tokens(configurations),
+        pooling=_pooling(configurations["1_Pooling/config.json"], folder),
+        query_prefix=prompts.get("query", ""),
+        passage_prefix=prompts.get("document", prompts.get("passage", "")),
+    )
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise EmbeddingError(f"The file {path} cannot be read ({error}): download it again") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _max_tokens(configurations: Mapping[str, Mapping[str, Any]]) -> int:
+    stated = (
+        configurations["sentence_bert_config.json"].get("max_seq_length"),
+        configurations["tokenizer_config.json"].get("model_max_length"),
+    )
+    positions = configurations["config.json"].get("max_position_embeddings") or LARGEST_STATED_TOKENS
+    limit = next((int(value) for value in stated if value and value < LARGEST_STATED_TOKENS), DEFAULT_MAX_TOKENS)
+    return min(limit, int(positions))
+
+
+def _pooling(config: Mapping[str, Any], folder: Path) -> Pooling:
+    chosen = [mode for mode, on in config.items() if mode.startswith("pooling_mode_") and on]
+    if not chosen:
+        return "mean"
+    if len(chosen) == 1 and chosen[0] in _POOLINGS:
+        return _POOLINGS[chosen[0]]
+    raise EmbeddingError(
+        f"The model in {folder} pools by {' and '.join(chosen)}, which is not supported: choose a model that pools by"
+        " mean, first or last token, or whose ONNX file does it itself"
+    )
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while block := file.read(_HASHED_AT_ONCE):
+                digest.update(block)
+    return digest.hexdigest()[:_HASH_LETTERS]
