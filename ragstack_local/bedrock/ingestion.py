@@ -2,21 +2,30 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from ragstack_local.bedrock.embedding import Embedding
+from ragstack_local.bedrock.bell import Bell
+from ragstack_local.bedrock.embedding import Embedding, EmbeddingError
+from ragstack_local.bedrock.faults import NotFound
 from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.life_cycle import LifeCycle
 from ragstack_local.bedrock.parsing import Parser
-from ragstack_local.bedrock.preparation import Preparation, Prepared
+from ragstack_local.bedrock.preparation import Draft, MetadataUpdateFailed, Preparation
 from ragstack_local.bedrock.sources import ObjectStore
-from ragstack_local.bedrock.store import documents, jobs, resources
+from ragstack_local.bedrock.store import content, jobs, submissions
+from ragstack_local.bedrock.store.content import FAILED, METADATA_UPDATE_FAILED, Prepared
 from ragstack_local.bedrock.store.database import Change, Database
-from ragstack_local.bedrock.store.documents import Submission
+from ragstack_local.bedrock.store.jobs import Failure
+from ragstack_local.bedrock.store.submissions import Submission
+from ragstack_local.bedrock.timings import Timings
 
 WORKERS: Final = 2
-EMBEDDED_AT_ONCE: Final = 64
-DOCUMENTS_REMOVED_AT_ONCE: Final = 50
+TAKEN_AT_ONCE: Final = 16
+"""Documents in one transaction and one call of the embedding, where each takes a moment."""
+
+CLOSING_LIMIT_SECONDS: Final = 3.0
 INTERNAL_FAILURE: Final = "The local Bedrock failed on this document; its log has the details."
 
 _COUNTED_AS: Final = {
@@ -29,6 +38,17 @@ _COUNTED_AS: Final = {
 log = logging.getLogger(__name__)
 
 
+_Result = Prepared | Draft | UnreadableDocument | None
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What became of a submission; a deletion has no result."""
+
+    submission: Submission
+    result: _Result = None
+
+
 class Ingestion:
     """Threads that take up submissions until it is closed.
 
@@ -37,7 +57,11 @@ class Ingestion:
         embedding: What every chunk is embedded with.
         objects: Where S3 documents are read.
         clock: Seconds since 1970.
+        with_headers: Whether every chunk is indexed with a contextual header.
         workers: Documents worked on at once.
+
+    Attributes:
+        timings: Where the time went.
     """
 
     def __init__(
@@ -47,129 +71,139 @@ class Ingestion:
         objects: ObjectStore,
         *,
         clock: Callable[[], float],
+        with_headers: bool = True,
         workers: int = WORKERS,
     ) -> None:
+        self.timings = Timings()
         self._database = database
         self._clock = clock
+        self._embedding = embedding
         self._parser = Parser(processes=workers)
-        self._preparation = Preparation(database, embedding, objects, self._parser)
-        self._woken = threading.Condition()
-        self._wakings = 0
-        self._closing = False
+        self._preparation = Preparation(
+            database, embedding, objects, self._parser, self.timings, with_headers=with_headers
+        )
+        self._bell = Bell()
+        self._life_cycle = LifeCycle(database, self._bell, clock=clock)
         self._threads = [
-            threading.Thread(target=self._work, args=(position == 0,), name=f"ingestion-{position}", daemon=True)
+            threading.Thread(target=self._work, name=f"ingestion-{position}", daemon=True)
             for position in range(workers)
         ]
 
     def start(self) -> None:
         """Take up what an earlier process left, and whatever comes."""
         with self._database.write() as change:
-            documents.put_back_unfinished(change)
+            submissions.put_back_unfinished(change)
+        self._life_cycle.start()
         for thread in self._threads:
             thread.start()
 
     def wake(self) -> None:
-        """Tell the threads that something was submitted."""
-        with self._woken:
-            self._wakings += 1
-            self._woken.notify_all()
+        """Tell the threads that something was submitted, created or is to be deleted."""
+        self._bell.ring()
+        self._life_cycle.wake()
 
     def close(self) -> None:
-        """Stop; what is not finished is taken up at the next start."""
-        self._closing = True
-        self.wake()
+        """Stop; what is not finished is taken up at the next start.
+
+        A thread amid a long document is left to itself: it writes nothing any more.
+        """
+        self._bell.close()
+        self._life_cycle.close()
         self._parser.close()
+        self._embedding.close()
         for thread in self._threads:
             if thread.is_alive():
-                thread.join()
+                thread.join(CLOSING_LIMIT_SECONDS)
 
-    def _work(self, deletes_resources: bool) -> None:
-        while not self._closing:
-            seen = self._wakings
+    def _work(self) -> None:
+        while not self._bell.closed:
+            heard = self._bell.rings
             try:
-                busy = (deletes_resources and self._delete_resources()) or self._next_document()
+                busy = self._next_documents()
             except Exception:
                 log.exception("The background work failed and goes on")
                 busy = False
-            with self._woken:
-                if not busy and seen == self._wakings and not self._closing:
-                    self._woken.wait()
+            if not busy:
+                self._bell.wait(heard)
 
-    def _next_document(self) -> bool:
+    def _next_documents(self) -> bool:
         with self._database.write() as change:
-            submission = documents.take_up(change, self._clock())
-        if submission is None:
+            taken = submissions.take_up(change, self._clock(), TAKEN_AT_ONCE)
+        if not taken:
             return False
-        if submission.action == documents.DELETE:
-            self._finish(submission, lambda change: documents.remove(change, submission.document))
-            return True
+        outcomes = self._ingested(taken) if taken[0].action == submissions.INGEST else list(map(_Outcome, taken))
+        if self._bell.closed:
+            # Its reader may have been ended under it; the next start takes the work up again.
+            return False
+        self._store(outcomes)
+        return True
+
+    def _ingested(self, taken: Sequence[Submission]) -> list[_Outcome]:
+        outcomes: dict[int, _Result] = {}
+        for submission in taken:
+            if self._bell.closed:
+                return []
+            outcomes[submission.document.id] = self._drafted(submission)
+        drafts = {key: draft for key, draft in outcomes.items() if isinstance(draft, Draft)}
+        finished = self._embedded(list(drafts.values())) if drafts else []
+        outcomes |= dict(zip(drafts, finished, strict=True))
+        return [_Outcome(submission, outcomes[submission.document.id]) for submission in taken]
+
+    def _drafted(self, submission: Submission) -> Draft | UnreadableDocument:
         try:
-            prepared = self._preparation.prepare(submission)
+            return self._preparation.draft(submission)
         except UnreadableDocument as error:
-            self._fail(submission, str(error))
+            return error
+        except EmbeddingError as error:
+            return UnreadableDocument(str(error))
+        except NotFound:
+            return UnreadableDocument("The data source was deleted before the document was read.")
         except Exception:
-            if not self._closing:
+            if not self._bell.closed:
                 log.exception("Ingesting %s failed", submission.document.name)
-            self._fail(submission, INTERNAL_FAILURE)
+            return UnreadableDocument(INTERNAL_FAILURE)
+
+    def _embedded(self, drafts: Sequence[Draft]) -> Sequence[Prepared | UnreadableDocument]:
+        try:
+            return self._preparation.finished(drafts)
+        except EmbeddingError as error:
+            return [UnreadableDocument(str(error))] * len(drafts)
+        except Exception:
+            log.exception("Embedding %d documents failed", len(drafts))
+            return [UnreadableDocument(INTERNAL_FAILURE)] * len(drafts)
+
+    def _store(self, outcomes: Sequence[_Outcome]) -> None:
+        try:
+            with self.timings.measured("store"), self._database.write() as change:
+                for outcome in outcomes:
+                    if submissions.is_newest(change.connection, outcome.submission.document):
+                        self._finish(change, outcome)
+        except Exception:
+            log.exception("Storing %s failed", ", ".join(outcome.submission.document.name for outcome in outcomes))
+            if len(outcomes) > 1:
+                # One of them must not keep the others waiting.
+                for outcome in outcomes:
+                    self._store([outcome])
+            elif not isinstance(outcomes[0].result, UnreadableDocument):
+                self._store([_Outcome(outcomes[0].submission, UnreadableDocument(INTERNAL_FAILURE))])
+
+    def _finish(self, change: Change, outcome: _Outcome) -> None:
+        document, result, now = outcome.submission.document, outcome.result, self._clock()
+        if isinstance(result, UnreadableDocument):
+            status = METADATA_UPDATE_FAILED if isinstance(result, MetadataUpdateFailed) else FAILED
+            content.fail(change, document, status, str(result), now)
+        elif isinstance(result, Prepared):
+            content.replace(change, document, result, now)
+            self.timings.count(chunks=len(result.chunks))
         else:
-            self._finish(submission, lambda change: self._store(change, submission, prepared))
-        return True
+            content.remove(change, document)
+        if outcome.submission.job_id:
+            _count(change, outcome.submission, outcome.submission.job_id, result)
 
-    def _store(self, change: Change, submission: Submission, prepared: Prepared) -> None:
-        documents.replace(
-            change,
-            submission.document,
-            prepared.chunks,
-            prepared.vectors,
-            prepared.attributes,
-            content_tag=prepared.content_tag,
-            metadata_tag=prepared.metadata_tag,
-            now=self._clock(),
-        )
 
-    def _fail(self, submission: Submission, reason: str) -> None:
-        if self._closing:
-            # The reader process was ended under it; the next start takes the document up again.
-            return
-        with self._database.write() as change:
-            if documents.is_newest(change.connection, submission.document):
-                documents.fail(change, submission.document, reason, self._clock())
-                self._count(change, submission, failure=f"{submission.document.name}: {reason}")
-
-    def _finish(self, submission: Submission, write: Callable[[Change], None]) -> None:
-        with self._database.write() as change:
-            if documents.is_newest(change.connection, submission.document):
-                write(change)
-                self._count(change, submission)
-
-    def _count(self, change: Change, submission: Submission, failure: str | None = None) -> None:
-        if submission.job_id is None:
-            return
-        job = jobs.find(change.connection, submission.document.data_source_id, submission.job_id)
-        kind = _COUNTED_AS[submission.request["change"]]
-        jobs.save(change, job.failed(failure) if failure else job.counted(kind))
-
-    def _delete_resources(self) -> bool:
-        """Delete a part of one knowledge base or data source that waits for it."""
-        with self._database.write() as change:
-            waiting = resources.deleting(change.connection)
-            if not waiting:
-                return False
-            knowledge_base_id, data_source_id = waiting[0]
-            keep = data_source_id is not None and self._retained(change, knowledge_base_id, data_source_id)
-            batch = (
-                []
-                if keep
-                else documents.some(change.connection, knowledge_base_id, data_source_id, DOCUMENTS_REMOVED_AT_ONCE)
-            )
-            for document in batch:
-                documents.remove(change, document)
-            if not batch and data_source_id is not None:
-                resources.remove_data_source(change, data_source_id)
-            elif not batch:
-                resources.remove_knowledge_base(change, knowledge_base_id)
-        return True
-
-    def _retained(self, change: Change, knowledge_base_id: str, data_source_id: str) -> bool:
-        source = resources.find_data_source(change.connection, knowledge_base_id, data_source_id)
-        return source.request.get("dataDeletionPolicy") == "RETAIN"
+def _count(change: Change, submission: Submission, job_id: str, result: _Result) -> None:
+    job = jobs.find(change.connection, submission.document.data_source_id, job_id)
+    if isinstance(result, UnreadableDocument):
+        jobs.save(change, job.failed(Failure(str(result), submission.document.name)))
+    else:
+        jobs.save(change, job.counted(_COUNTED_AS[submission.request["change"]]))

@@ -1,17 +1,22 @@
 """Attributes of documents: sidecar files, and attributes that come with the request."""
 
 import json
-import math
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ragstack_local.bedrock.formats import UnreadableDocument
-from ragstack_local.bedrock.store.documents import AttributeValue
+from ragstack_local.bedrock.store.content import AttributeValue
 
 SIDECAR_SUFFIX: Final = ".metadata.json"
 LARGEST_SIDECAR: Final = 10 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, metadata files of an S3 data source."""
+
+LARGEST_ON_S3_VECTORS: Final = 1024
+KEYS_ON_S3_VECTORS: Final = 35
+"""Bytes of JSON and keys of one document. Source: Amazon Bedrock User Guide, S3 Vectors as a vector store."""
 
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
 SOURCE_URI: Final = RESERVED_PREFIX + "source-uri"
@@ -25,8 +30,16 @@ _TYPED_MEMBERS: Final = {
 }
 
 
+# Half of a UTF-16 pair: JSON can name one, but it is no character.
+_HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
+
+
 class InvalidAttributes(Exception):  # noqa: N818 - named as it is reported
     """Attributes cannot be used; the message says which and why."""
+
+
+class UnusableMetadata(UnreadableDocument):
+    """A document's metadata cannot be used; the document itself may be fine."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +63,12 @@ def of_sidecar(data: bytes, name: str) -> Metadata:
         name: Its S3 URI, for the message.
 
     Raises:
-        UnreadableDocument: It is too large, no JSON, or has an attribute of a wrong type.
+        UnusableMetadata: It is too large, no JSON, or has an attribute of a wrong type.
     """
     try:
         return _sidecar(data)
     except InvalidAttributes as error:
-        raise UnreadableDocument(f"The metadata file {name} cannot be used: {error}.") from None
+        raise UnusableMetadata(f"The metadata file {name} cannot be used: {error}.") from None
 
 
 def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Metadata:
@@ -73,12 +86,27 @@ def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Metadata:
     return Metadata(read)
 
 
+def check_for_s3_vectors(attributes: Mapping[str, AttributeValue]) -> None:
+    """Check what a knowledge base on S3 Vectors can keep of a document.
+
+    Raises:
+        UnusableMetadata: It is too much.
+    """
+    size = len(json.dumps(dict(attributes), ensure_ascii=False, separators=(",", ":")).encode())
+    if size > LARGEST_ON_S3_VECTORS or len(attributes) > KEYS_ON_S3_VECTORS:
+        raise UnusableMetadata(
+            f"The metadata has {size:,} bytes in {len(attributes)} keys; a knowledge base on S3 Vectors takes at most"
+            f" {LARGEST_ON_S3_VECTORS:,} bytes (1 KB) and {KEYS_ON_S3_VECTORS} keys of custom metadata a document:"
+            " shorten it."
+        )
+
+
 def _sidecar(data: bytes) -> Metadata:
     if len(data) > LARGEST_SIDECAR:
         raise InvalidAttributes(f"it has {len(data):,} bytes, at most {LARGEST_SIDECAR:,} are allowed")
     try:
         document = json.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidAttributes(f"it is not JSON: {error}") from None
     entries = document.get("metadataAttributes") if isinstance(document, dict) else None
     if not isinstance(entries, dict):
@@ -120,8 +148,11 @@ def _typed(key: str, value: Mapping[str, Any]) -> AttributeValue:
 
 
 def _value(key: str, value: Any) -> AttributeValue:
+    for text in (key, *(value if isinstance(value, list) else [value])):
+        if isinstance(text, str) and _HALF_CHARACTER.search(text):
+            raise InvalidAttributes(f"the attribute {key!r} is not valid Unicode")
     if isinstance(value, list) and all(isinstance(member, str) for member in value):
         return list(value)
-    if isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+    if isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max):
         return value
     raise InvalidAttributes(f"the attribute {key!r} is neither string, number, boolean nor list of strings")

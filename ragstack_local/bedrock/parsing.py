@@ -3,6 +3,7 @@
 import codecs
 import multiprocessing
 import threading
+from bisect import bisect_right
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from concurrent.futures import wait
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from ragstack_local.bedrock.formats import UnreadableDocument
 
 TIME_LIMIT_SECONDS: Final = 120.0
 CLOSING_CHECK_SECONDS: Final = 0.2
+TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, or save it with less in it."
 NO_TEXT: Final = "The file contains no text."
 NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
 
@@ -43,6 +45,10 @@ class ParsedDocument:
     title: str | None = None
     page_starts: tuple[int, ...] = ()
 
+    def page_at(self, offset: int) -> int | None:
+        """Return the page, from 1, on which an offset lies; None where the format has no pages."""
+        return bisect_right(self.page_starts, offset) if self.page_starts else None
+
 
 class ParserClosed(Exception):  # noqa: N818 - not an error of the document
     """The parser was closed before the document was read."""
@@ -54,10 +60,18 @@ class Parser:
     Args:
         processes: Documents converted at once.
         time_limit_seconds: For one document.
+        memory_limit: Bytes that a worker process may take, its libraries included.
     """
 
-    def __init__(self, *, processes: int = 1, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        processes: int = 1,
+        time_limit_seconds: float = TIME_LIMIT_SECONDS,
+        memory_limit: int = conversion.MEMORY_LIMIT,
+    ) -> None:
         self._workers = processes
+        self._memory_limit = memory_limit
         self._time_limit_seconds = time_limit_seconds
         self._closed = False
         self._starting = threading.Lock()
@@ -103,8 +117,10 @@ class Parser:
                 f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
             ) from None
         except MemoryError:
-            raise UnreadableDocument(f"Reading the .{file_format} file took too much memory: split it.") from None
+            raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
         except ProcessExpired as error:
+            if error.exitcode == conversion.TOO_MUCH_MEMORY_CODE:
+                raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
             raise UnreadableDocument(
                 f"Reading the .{file_format} file ended its reader (exit code {error.exitcode}): the file is damaged."
             ) from None
@@ -117,7 +133,9 @@ class Parser:
             if self._pool is None or not self._pool.active:
                 # Spawned, because a fork would copy the locks of this process's threads.
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPool(self._workers, initializer=conversion.begin, context=context)
+                self._pool = ProcessPool(
+                    self._workers, initializer=conversion.begin, initargs=(self._memory_limit,), context=context
+                )
             return self._pool
 
 

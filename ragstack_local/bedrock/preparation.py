@@ -1,87 +1,183 @@
 """A submitted document made ready for the index: read, parsed, cut into chunks, embedded."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from hashlib import sha256
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ragstack_local.bedrock import chunking, context, formats, metadata
+from ragstack_common import contextual_headers, sections
+from ragstack_local.bedrock import chunking, formats, metadata
+from ragstack_local.bedrock.chunking import Chunk, Pieces
 from ragstack_local.bedrock.embedding import Embedding
-from ragstack_local.bedrock.metadata import Metadata
+from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.metadata import Metadata, UnusableMetadata
 from ragstack_local.bedrock.parsing import ParsedDocument, Parser
 from ragstack_local.bedrock.sources import Content, ObjectStore
 from ragstack_local.bedrock.store import resources
+from ragstack_local.bedrock.store.content import AttributeValue, IndexedChunk, ParentChunk, Prepared
 from ragstack_local.bedrock.store.database import Database
-from ragstack_local.bedrock.store.documents import AttributeValue, IndexedChunk, Submission
-from ragstack_local.bedrock.store.resources import DataSource
+from ragstack_local.bedrock.store.resources import DataSource, KnowledgeBase
+from ragstack_local.bedrock.store.submissions import Submission
+from ragstack_local.bedrock.timings import Timings
+
+_Number = TypeVar("_Number", np.float16, np.float32)
 
 EMBEDDED_AT_ONCE: Final = 64
 
 
+LONGEST_INPUT_OF_TITAN: Final = 50_000
+"""Characters of one text. Source: Amazon Bedrock User Guide, Amazon Titan Text Embeddings models."""
+
+
+class MetadataUpdateFailed(UnreadableDocument):
+    """The document is indexed as it is; only the metadata that came for it cannot be used."""
+
+
 @dataclass(frozen=True)
-class Prepared:
-    """A document as the index takes it; the tags are the ETags of content and sidecar."""
+class Draft:
+    """A document that only lacks its vectors; the attributes are those of :class:`Prepared`."""
 
     chunks: list[IndexedChunk]
-    vectors: npt.NDArray[np.float16]
+    parents: list[ParentChunk]
     attributes: dict[str, AttributeValue]
-    content_tag: str | None
+    content_tag: str
     metadata_tag: str | None
 
 
 class Preparation:
-    """Prepares documents, in any thread."""
+    """Prepares documents, in any thread.
 
-    def __init__(self, database: Database, embedding: Embedding, objects: ObjectStore, parser: Parser) -> None:
+    Args:
+        database: Where the data sources stand.
+        embedding: What every chunk is embedded with.
+        objects: Where S3 documents are read.
+        parser: Reads the files.
+        timings: Is told where the time goes.
+        with_headers: Whether every chunk is indexed with a contextual header.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        embedding: Embedding,
+        objects: ObjectStore,
+        parser: Parser,
+        timings: Timings,
+        *,
+        with_headers: bool,
+    ) -> None:
         self._database = database
         self._embedding = embedding
         self._objects = objects
         self._parser = parser
+        self._timings = timings
+        self._with_headers = with_headers
 
-    def prepare(self, submission: Submission) -> Prepared:
-        """Turn a submission into what the index takes.
+    def draft(self, submission: Submission) -> Draft:
+        """Read, parse and cut a document.
 
         Raises:
+            MetadataUpdateFailed: The content is that which is indexed, and its metadata cannot be used.
             UnreadableDocument: The document or its metadata cannot be used.
         """
         document = submission.document
         with self._database.read() as view:
-            source = resources.find_data_source(view.connection, document.knowledge_base_id, document.data_source_id)
-        content = self._content(submission)
-        found, metadata_tag = self._metadata(submission.request)
-        parsed = self._parser.parse(content.data, _format(submission))
-        chunks = _chunks(document.name, parsed, found, source)
-        vectors = np.empty((len(chunks), self._embedding.dimension), dtype=np.float16)
-        for start in range(0, len(chunks), EMBEDDED_AT_ONCE):
-            batch = chunks[start : start + EMBEDDED_AT_ONCE]
-            vectors[start : start + len(batch)] = self._embedding.embed(
-                [f"{chunk.header}\n{chunk.text}" for chunk in batch]
-            )
-        attributes = {
-            **found.attributes,
-            metadata.SOURCE_URI: document.name,
-            metadata.DATA_SOURCE_ID: document.data_source_id,
-        }
-        return Prepared(chunks, vectors, attributes, content.tag or None, metadata_tag)
+            base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
+            source = resources.find_data_source(view.connection, base.id, document.data_source_id)
+        with self._timings.measured("read"):
+            content = self._content(submission)
+            found, metadata_tag = self._metadata(submission, base, content)
+        with self._timings.measured("parse"):
+            parsed = self._parser.parse(content.data, _format(submission))
+        with self._timings.measured("chunk"):
+            strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
+            pieces = strategy.cut(parsed.text, partial(self._embedded, kind=np.float32))
+            _check_length(base, pieces.chunks)
+            chunks = self._chunks(document.name, parsed, found, pieces)
+        parents = [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in pieces.parents]
+        return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag)
+
+    def finished(self, drafts: Sequence[Draft]) -> list[Prepared]:
+        """Embed the chunks of documents, of all together."""
+        with self._timings.measured("embed"):
+            texts = [f"{c.header}\n{c.text}" if c.header else c.text for draft in drafts for c in draft.chunks]
+            vectors = self._embedded(texts, np.float16)
+        ends = np.cumsum([len(draft.chunks) for draft in drafts])
+        parts = np.split(vectors, ends[:-1])
+        return [
+            Prepared(draft.chunks, part, draft.attributes, draft.content_tag, draft.metadata_tag, draft.parents)
+            for draft, part in zip(drafts, parts, strict=True)
+        ]
+
+    def _embedded(self, texts: Sequence[str], kind: type[_Number]) -> npt.NDArray[_Number]:
+        vectors = np.empty((len(texts), self._embedding.dimension), dtype=kind)
+        for start in range(0, len(texts), EMBEDDED_AT_ONCE):
+            batch = texts[start : start + EMBEDDED_AT_ONCE]
+            vectors[start : start + len(batch)] = self._embedding.embed(batch)
+        return vectors
 
     def _content(self, submission: Submission) -> Content:
         if submission.content is not None:
-            return Content(submission.content, "")
+            return Content(submission.content, sha256(submission.content).hexdigest())
         uri = submission.request["uri"]
         formats.of_name(uri)
         return self._objects.read(
             uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB a document can be ingested:"
         )
 
-    def _metadata(self, request: Any) -> tuple[Metadata, str | None]:
-        uri = request.get("metadataUri")
+    def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Metadata, str | None]:
+        try:
+            found, tag = self._given_metadata(submission)
+            if base.search == "S3_VECTORS":
+                metadata.check_for_s3_vectors(found.attributes)
+        except UnusableMetadata as error:
+            if content.tag == submission.document.content_tag:
+                raise MetadataUpdateFailed(str(error)) from None
+            raise
+        return found, tag
+
+    def _given_metadata(self, submission: Submission) -> tuple[Metadata, str | None]:
+        uri = submission.request.get("metadataUri")
         if uri is None:
-            return metadata.of_inline(request.get("attributes", ())), None
-        sidecar = self._objects.read(
-            uri, limit=metadata.LARGEST_SIDECAR, too_large="A metadata file has at most 10 KB:"
-        )
+            return metadata.of_inline(submission.request.get("attributes", ())), None
+        try:
+            sidecar = self._objects.read(
+                uri, limit=metadata.LARGEST_SIDECAR, too_large="A metadata file has at most 10 KB:"
+            )
+        except UnreadableDocument as error:
+            raise UnusableMetadata(str(error)) from None
         return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
+
+    def _chunks(self, name: str, parsed: ParsedDocument, found: Metadata, pieces: Pieces) -> list[IndexedChunk]:
+        outline = sections.outline(parsed.text)
+        title = parsed.title or outline.title
+        # The service itself embeds these, with or without headers of ours.
+        chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
+
+        def header(chunk: Chunk) -> str:
+            if not self._with_headers:
+                return contextual_headers.compose("", None, (), chosen)
+            return contextual_headers.compose(name, title, outline.path_at(chunk.start), chosen)
+
+        return [
+            IndexedChunk(chunk.text, header(chunk), parsed.page_at(chunk.start), chunk.parent)
+            for chunk in pieces.chunks
+        ]
+
+
+def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
+    """Refuse what the embedding model of the knowledge base would refuse on AWS, whatever embeds here."""
+    configuration = base.request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
+    longest = max((len(chunk.text) for chunk in chunks), default=0)
+    if "titan-embed" in configuration["embeddingModelArn"] and longest > LONGEST_INPUT_OF_TITAN:
+        raise UnreadableDocument(
+            f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
+            f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy that makes smaller chunks."
+        )
 
 
 def _format(submission: Submission) -> str:
@@ -92,19 +188,8 @@ def _format(submission: Submission) -> str:
     return formats.of_mime_type(mime_type) if mime_type else formats.of_name(submission.request["uri"])
 
 
-def _chunks(name: str, parsed: ParsedDocument, found: Metadata, source: DataSource) -> list[IndexedChunk]:
-    outline = context.outline(parsed.text)
-    title = parsed.title or (outline.paths[0][0] if outline.paths else None)
-    chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
-    size = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
-    return [
-        IndexedChunk(
-            text=chunk.text,
-            header=context.header(name, title, outline.path_at(chunk.start), chosen),
-            page=chunking.page_of(chunk.start, parsed.page_starts),
-        )
-        for chunk in chunking.chunks(parsed.text, size)
-    ]
+def _attributes(found: Metadata, source: DataSource, name: str) -> dict[str, AttributeValue]:
+    return {**found.attributes, metadata.SOURCE_URI: name, metadata.DATA_SOURCE_ID: source.id}
 
 
 def _shown(value: AttributeValue) -> str:

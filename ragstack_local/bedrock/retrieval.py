@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.filters import Filter, to_sql
-from ragstack_local.bedrock.embedding import Embedding
 from ragstack_local.bedrock.stopwords import STOP_WORDS
 from ragstack_local.bedrock.store import schema
 from ragstack_local.bedrock.store.database import View
 
 if TYPE_CHECKING:
+    from ragstack_local.bedrock.store.products import Vectors
     from ragstack_local.bedrock.store.vectors import Ids
 
 CANDIDATES: Final = 1000
@@ -39,12 +39,14 @@ class Search:
 
     Attributes:
         text: The query.
+        vector: The query embedded.
         hybrid: Vectors and BM25, or vectors only.
         condition: Restricts the documents.
         newest_chunk: Chunks that were added after this one are not seen; None sees all.
     """
 
     text: str
+    vector: "Vectors"
     hybrid: bool
     condition: Filter | None = None
     newest_chunk: int | None = None
@@ -83,14 +85,21 @@ class Ranking:
         return list(map(Hit, self.chunks[part].tolist(), self.scores[part].tolist()))
 
 
-def rank(view: View, knowledge_base_id: str, search: Search, embedding: Embedding) -> Ranking:
-    """Return the best chunks, best first; equal scores in the order in which the chunks were added."""
+def rank(view: View, knowledge_base_id: str, search: Search, fusion_weight: float) -> Ranking:
+    """Return the best chunks, best first; equal scores in the order in which the chunks were added.
+
+    Args:
+        view: What is searched.
+        knowledge_base_id: What is searched in it.
+        search: What to look for.
+        fusion_weight: As in :func:`fuse`.
+    """
     restriction = _restriction(view, knowledge_base_id, search.condition)
-    by_vector = _by_vector(view, search, restriction, embedding)
+    by_vector = _by_vector(view, search, restriction)
     if not search.hybrid:
         return by_vector
     by_words = _by_words(view, knowledge_base_id, search, restriction)
-    return fuse(by_words, by_vector.chunks, embedding.fusion_weight)
+    return fuse(by_words, by_vector.chunks, fusion_weight)
 
 
 def fuse(by_words: "Ids", by_vector: "Ids", weight: float) -> Ranking:
@@ -122,12 +131,11 @@ def _restriction(view: View, knowledge_base_id: str, condition: Filter | None) -
     return _Restriction(documents, [knowledge_base_id, *parameters], view.vectors.chunks_of(found))
 
 
-def _by_vector(view: View, search: Search, restriction: _Restriction | None, embedding: Embedding) -> Ranking:
-    query = embedding.embed([search.text])[0]
-    if not query.any():
+def _by_vector(view: View, search: Search, restriction: _Restriction | None) -> Ranking:
+    if not search.vector.any():
         return Ranking(_NOTHING, np.empty(0))
     allowed = restriction.chunks if restriction else None
-    chunks, cosines = view.vectors.search(query, CANDIDATES, allowed=allowed, newest_chunk=search.newest_chunk)
+    chunks, cosines = view.vectors.search(search.vector, CANDIDATES, allowed=allowed, newest_chunk=search.newest_chunk)
     return Ranking(chunks, np.clip(cosines.astype(np.float64), 0.0, 1.0))
 
 

@@ -13,8 +13,9 @@ CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"
 PAGE_NUMBER: Final = RESERVED_PREFIX + "document-page-number"
 
 _CHUNKS: Final = (
-    "SELECT c.id, c.text, c.public_id, c.page, d.type, d.name, d.attributes FROM chunk c"
-    " JOIN document d ON d.id = c.document_id WHERE c.id IN (SELECT value FROM json_each(?))"
+    "SELECT c.id, coalesce(p.text, c.text), coalesce(p.public_id, c.public_id), coalesce(p.page, c.page),"
+    " d.type, d.name, d.attributes FROM chunk c JOIN document d ON d.id = c.document_id"
+    " LEFT JOIN parent p ON p.id = c.parent_id WHERE c.id IN (SELECT value FROM json_each(?))"
 )
 
 
@@ -25,7 +26,7 @@ def write(connection: apsw.Connection, hits: Sequence[Hit]) -> list[dict[str, An
     """
     rows = connection.execute(_CHUNKS, (json.dumps([hit.chunk for hit in hits]),))
     found = {row[0]: row[1:] for row in rows}
-    results = {}
+    results: dict[str, dict[str, Any]] = {}
     for hit in hits:
         text, public_id, *rest = found[hit.chunk]
         results.setdefault(public_id, _result(hit.score, text, public_id, *rest))

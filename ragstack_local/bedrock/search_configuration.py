@@ -7,6 +7,7 @@ from typing import Any, Final
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
+from ragstack_local.bedrock import search_reranking
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.store.resources import KnowledgeBase
 
@@ -97,4 +98,5 @@ def _reranking(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if "bedrockRerankingConfiguration" not in given:
         raise InvalidRequest(f"A rerankingConfiguration of type {given['type']} needs bedrockRerankingConfiguration")
     found: Mapping[str, Any] = given["bedrockRerankingConfiguration"]
+    search_reranking.check(found)
     return found

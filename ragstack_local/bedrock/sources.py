@@ -75,7 +75,7 @@ class ObjectStore:
             if answer["ContentLength"] > limit:
                 answer["Body"].close()
                 raise UnreadableDocument(f"{too_large} {uri} has {answer['ContentLength']:,} bytes.")
-            return Content(answer["Body"].read(), answer["ETag"])
+            return Content(answer["Body"].read(limit), answer["ETag"])
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code in _MISSING:

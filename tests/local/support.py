@@ -29,18 +29,21 @@ S3_VECTORS = {
     "type": "S3_VECTORS",
     "s3VectorsConfiguration": {"indexArn": "arn:aws:s3vectors:us-east-1:123456789012:bucket/b/index/i"},
 }
-FINAL = ("INDEXED", "FAILED", "NOT_FOUND")
+FINAL = ("INDEXED", "FAILED", "NOT_FOUND", "METADATA_UPDATE_FAILED")
 DEADLINE_SECONDS = 60
 
 
-def client(service: str, url: str, *, validate: bool = True) -> Any:
-    """Make a client that asks once."""
+def client(service: str, url: str, *, validate: bool = True, **settings: Any) -> Any:
+    """Make a client that asks once, unless the settings of its Config say otherwise."""
     config = Config(
-        retries={"total_max_attempts": 1},
-        parameter_validation=validate,
-        connect_timeout=5,
-        read_timeout=30,
-        max_pool_connections=40,
+        **{
+            "retries": {"total_max_attempts": 1},
+            "parameter_validation": validate,
+            "connect_timeout": 5,
+            "read_timeout": 30,
+            "max_pool_connections": 40,
+            **settings,
+        }
     )
     session: Any = boto3.Session()
     return session.client(service, endpoint_url=url, region_name=REGION, config=config)

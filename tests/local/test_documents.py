@@ -1,13 +1,17 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from ragstack_local.bedrock.store import content
 from tests.local.support import (
+    S3_VECTORS,
     Bedrock,
     Source,
     bytes_document,
+    client,
     custom_identifier,
     s3_document,
     s3_identifier,
@@ -229,6 +233,9 @@ def test_a_sidecar_gives_a_document_its_attributes(s3: Any, bucket: str, s3_sour
         (b'{"metadataAttributes": {"a": null}}', "'a' is neither string, number, boolean nor list of strings"),
         (b'{"metadataAttributes": {"a": [1]}}', "'a' is neither"),
         (b'{"metadataAttributes": {"a": NaN}}', "'a' is neither"),
+        (b'{"metadataAttributes": {"a": 1e999}}', "'a' is neither"),
+        (b'{"metadataAttributes": {"a": 1' + b"0" * 400 + b"}}", "'a' is neither"),
+        (b'{"metadataAttributes": {"a": 1' + b"0" * 5000 + b"}}", "it is not JSON"),
         (b'{"metadataAttributes": {"a": {"b": 1}}}', "'a' must be a value or"),
         (b'{"metadataAttributes": {"a": {"value": {"type": "DATE"}}}}', "type 'DATE', not one of"),
         (b'{"metadataAttributes": {"a": {"value": {"type": "NUMBER", "numberValue": "1"}}}}', "fitting numberValue"),
@@ -248,6 +255,124 @@ def test_a_sidecar_that_cannot_be_used_fails_its_document(
     assert settled[0]["status"] == "FAILED"
     assert "heron.txt.metadata.json" in settled[0]["statusReason"]
     assert reason.lower() in settled[0]["statusReason"].lower()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"note": "x" * 1020}, "1,031 bytes in 1 keys"),
+        ({f"key-{number}": number for number in range(36)}, "in 36 keys"),
+    ],
+)
+def test_more_metadata_than_s3_vectors_can_keep_fails_the_document(
+    bedrock: Bedrock, attributes: dict[str, Any], words: str
+) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base(f"vectors-{len(attributes)}", S3_VECTORS))
+    least = {key: value[:100] if isinstance(value, str) else value for key, value in list(attributes.items())[:35]}
+
+    settled = source.ingested(text_document("over", "Herons.", attributes), text_document("in", "Ospreys.", least))
+
+    assert [detail["status"] for detail in settled] == ["FAILED", "INDEXED"]
+    assert words in settled[0]["statusReason"]
+    assert "at most 1,024 bytes (1 KB) and 35 keys" in settled[0]["statusReason"]
+
+
+def test_other_vector_stores_keep_more_metadata(custom: Source) -> None:
+    attributes = {f"key-{number}": "x" * 100 for number in range(50)}
+
+    assert custom.ingested(text_document("a", "Herons.", attributes))[0]["status"] == "INDEXED"
+
+
+def test_bad_metadata_for_an_indexed_document_is_a_failed_update_and_the_document_stays(
+    s3: Any, bucket: str, s3_source: Source
+) -> None:
+    s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"Herons stand in the shallow water.")
+    s3_source.ingested(s3_document(bucket, "heron.txt"))
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b"no json")
+
+    updated = s3_source.ingested(s3_document(bucket, "heron.txt", sidecar=True))[0]
+    s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"Herons wade.")
+    replaced = s3_source.ingested(s3_document(bucket, "heron.txt", sidecar=True))[0]
+
+    assert updated["status"] == "METADATA_UPDATE_FAILED"
+    assert "it is not JSON" in updated["statusReason"]
+    assert updated["statusReason"].endswith("The version that was indexed before stays searchable.")
+    assert replaced["status"] == "FAILED"
+    assert s3_source.texts("herons") == ["Herons stand in the shallow water."]
+
+
+def test_metadata_that_was_mended_is_taken_up_by_the_next_job(s3: Any, bucket: str, s3_source: Source) -> None:
+    s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"Herons stand in the shallow water.")
+    s3_source.synchronised()
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b"no json")
+    broken = s3_source.synchronised()["statistics"]
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "waders"}}')
+
+    mended = s3_source.synchronised()["statistics"]
+
+    assert (broken["numberOfDocumentsFailed"], broken["numberOfMetadataDocumentsModified"]) == (1, 0)
+    assert (mended["numberOfDocumentsFailed"], mended["numberOfMetadataDocumentsModified"]) == (0, 1)
+    assert s3_source.details(s3_identifier(bucket, "heron.txt"))[0]["status"] == "INDEXED"
+
+
+def test_more_than_6_mb_in_one_request_are_refused_and_nothing_is_submitted(custom: Source) -> None:
+    part = "Herons stand in the shallow water. " * 60_000
+
+    message = refusal(lambda: custom.ingest(*(text_document(f"part-{number}", part) for number in range(4))))
+
+    assert "at most 6,291,456 (6 MB)" in message
+    assert custom.details(custom_identifier("part-0"))[0]["status"] == "NOT_FOUND"
+
+
+def test_a_chunk_that_the_embedding_model_would_refuse_fails_the_document(
+    bedrock: Bedrock, knowledge_base: str
+) -> None:
+    whole = {"chunkingConfiguration": {"chunkingStrategy": "NONE"}}
+    source = bedrock.custom_source(knowledge_base, vectorIngestionConfiguration=whole)
+
+    settled = source.ingested(text_document("long", "x" * 50_001), text_document("short", "x" * 50_000))
+
+    assert [detail["status"] for detail in settled] == ["FAILED", "INDEXED"]
+    assert (
+        "50,001 characters; the embedding model of the knowledge base takes at most 50,000"
+        in settled[0]["statusReason"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("stringListValue", [f"tag-{number}" for number in range(11)]),
+        ("stringListValue", []),
+        ("stringValue", "x" * 2049),
+        ("stringValue", ""),
+    ],
+)
+def test_an_attribute_over_the_limits_of_the_model_is_refused(custom: Source, member: str, value: Any) -> None:
+    kind = {"stringListValue": "STRING_LIST", "stringValue": "STRING"}[member]
+    document = text_document("a", "text", {"attribute": "x"})
+    document["metadata"]["inlineAttributes"][0]["value"] = {"type": kind, member: value}
+    unchecked = replace(
+        custom, bedrock=replace(custom.bedrock, agent=client("bedrock-agent", custom.bedrock.url, validate=False))
+    )
+
+    assert "failed to satisfy constraint" in refusal(lambda: unchecked.ingest(document))
+
+
+def test_more_than_50_inline_attributes_are_refused(custom: Source) -> None:
+    document = text_document("a", "text", {f"key-{number}": number for number in range(51)})
+
+    assert "length less than or equal to 50" in refusal(lambda: custom.ingest(document))
+
+
+def test_half_a_character_in_metadata_fails_the_document_with_a_reason(s3: Any, bucket: str, s3_source: Source) -> None:
+    s3.put_object(Bucket=bucket, Key="heron.txt", Body=b"Herons stand in the shallow water.")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b'{"metadataAttributes": {"a": "\\ud800"}}')
+
+    settled = s3_source.ingested(s3_document(bucket, "heron.txt", sidecar=True))
+
+    assert settled[0]["status"] == "FAILED"
+    assert "'a' is not valid Unicode" in settled[0]["statusReason"]
 
 
 def test_an_s3_data_source_refuses_inline_documents(s3_source: Source) -> None:
@@ -309,6 +434,24 @@ def test_the_same_token_with_another_document_is_refused(custom: Source) -> None
     message = refusal(lambda: custom.ingest(text_document("a", "Ospreys dive."), **request))
 
     assert "used before with other parameters" in message
+
+
+def test_a_document_that_cannot_be_stored_fails_alone(custom: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_content = content.replace
+
+    def fail_on_poison(change: Any, document: Any, prepared: Any, now: float) -> None:
+        replace_content(change, document, prepared, now)
+        if document.name == "poison":
+            raise RuntimeError("poisoned")
+
+    monkeypatch.setattr(content, "replace", fail_on_poison)
+
+    names = ["heron", "poison", "osprey"]
+    settled = custom.ingested(*(text_document(name, f"A bird called {name}.") for name in names))
+
+    assert [detail["status"] for detail in settled] == ["INDEXED", "FAILED", "INDEXED"]
+    assert "its log has the details" in settled[1]["statusReason"]
+    assert sorted(custom.texts("bird called")) == ["A bird called heron.", "A bird called osprey."]
 
 
 def test_a_deletion_overtakes_the_ingestion_it_follows(custom: Source) -> None:

@@ -1,4 +1,5 @@
 import os
+import random
 import re
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.bedrock import embedding, hashed
+from ragstack_local.bedrock import embedding
 from ragstack_local.bedrock.embedding import EmbeddingError
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.server import PortInUseError, running
@@ -125,6 +126,100 @@ def test_a_job_that_was_killed_is_run_to_its_end(tmp_path: Path, s3: Any, s3_url
     assert len(listed) == 20
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
+    tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
+) -> None:
+    moment = random.Random(seed)
+    for number in range(40):
+        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=f"Heron number {number} stands. ".encode() * 500)
+    s3.put_object(Bucket=bucket, Key="slides.pptx", Body=b"PK")
+    job_id, ids = "", {}
+    for _ in range(4):
+        with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, child, _line):
+            if not job_id:
+                source = bedrock.s3_source(bedrock.knowledge_base("killed-often"), bucket)
+                ids, job_id = (
+                    source.ids,
+                    bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]["ingestionJobId"],
+                )
+            time.sleep(moment.uniform(0, 0.5))
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait(10)
+
+    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
+        job = Source(bedrock, ids["knowledgeBaseId"], ids["dataSourceId"]).ended(job_id)
+
+    assert job["status"] == "COMPLETE"
+    assert {name: count for name, count in job["statistics"].items() if count} == {
+        "numberOfDocumentsScanned": 41,
+        "numberOfNewDocumentsIndexed": 40,
+        "numberOfDocumentsFailed": 1,
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
+    tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
+) -> None:
+    moment = random.Random(seed)
+    pace = ("--indexing-seconds", "0.4", "--deletion-seconds", "0.3", "--s3-endpoint", s3_url)
+    for number in range(20):
+        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand. " * 200)
+    expected: dict[str, set[str]] = {}
+    jobs: list[str] = []
+    custom, scanned = {}, {}
+
+    for round_ in range(4):
+        with process(tmp_path, *pace) as (bedrock, child, _line):
+            if not custom:
+                base = bedrock.knowledge_base("killed-at-random")
+                custom, scanned = bedrock.custom_source(base).ids, bedrock.s3_source(base, bucket).ids
+            source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
+            names = [f"{round_}-{number}" for number in range(10)]
+            source.ingest(*(text_document(name, f"{name} stands.") for name in names))
+            expected |= {name: {"INDEXED"} for name in names}
+            gone = moment.sample(sorted(expected), 5)
+            source.delete(*map(custom_identifier, gone))
+            # Whether a name is there to be deleted is told by the answer; what was acknowledged is done.
+            expected |= {name: {"NOT_FOUND"} for name in gone}
+            try:
+                jobs.append(bedrock.agent.start_ingestion_job(**scanned)["ingestionJob"]["ingestionJobId"])
+                if moment.random() < 0.5:
+                    bedrock.agent.stop_ingestion_job(**scanned, ingestionJobId=jobs[-1])
+            except bedrock.agent.exceptions.ConflictException:
+                pass
+            time.sleep(moment.uniform(0, 0.7))
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait(10)
+
+    with process(tmp_path, *pace) as (bedrock, _child, _line):
+        source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
+        names = sorted(expected)
+        settled = {
+            detail["identifier"]["custom"]["id"]: {detail["status"]}
+            for start in range(0, len(names), 10)
+            for detail in source.settled(*map(custom_identifier, names[start : start + 10]))
+        }
+        of_bucket = Source(bedrock, scanned["knowledgeBaseId"], scanned["dataSourceId"])
+        statuses = {ended_job(of_bucket, job_id) for job_id in jobs}
+        last = of_bucket.synchronised()
+        listed = bedrock.agent.list_knowledge_base_documents(**scanned)["documentDetails"]
+
+    assert settled == expected
+    assert statuses <= {"COMPLETE", "STOPPED"}
+    assert last["status"] == "COMPLETE"
+    assert [detail["status"] for detail in listed] == ["INDEXED"] * 20
+
+
+def ended_job(source: Source, job_id: str) -> str:
+    def look() -> str | None:
+        job = source.bedrock.agent.get_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
+        return str(job["status"]) if job["status"] in ("COMPLETE", "STOPPED", "FAILED") else None
+
+    return wait_for(look)
+
+
 def test_a_restart_changes_no_result(tmp_path: Path) -> None:
     with running(tmp_path) as url:
         source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("restarted"))
@@ -147,7 +242,7 @@ def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
     with running(tmp_path) as url:
         Bedrock.at(url).knowledge_base("embedded")
 
-    monkeypatch.setattr(embedding, "load", lambda _name: hashed.HashedEmbedding(64))
+    monkeypatch.setattr(embedding, "load", lambda *_: embedding.HashedEmbedding(64))
     with pytest.raises(EmbeddingError) as caught:
         Service(Options(tmp_path))
 
@@ -164,7 +259,7 @@ def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
                 "--port",
                 "nine",
             ),
-            "invalid int value: 'nine'",
+            "Invalid value for '--port'",
         ),
     ],
 )
@@ -183,7 +278,7 @@ def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
         ended = run("--data-dir", str(tmp_path), "--port", "0")
 
     assert ended.returncode == 2
-    assert ended.stderr.startswith(f"The data folder {tmp_path} is in use by another local Bedrock")
+    assert f"The data folder {tmp_path} is in use by another local Bedrock" in ended.stderr
 
 
 def test_a_data_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:

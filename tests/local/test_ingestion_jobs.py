@@ -1,10 +1,15 @@
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.support import Bedrock, Source, custom_identifier, s3_document, s3_identifier, text_document
+from ragstack_local.bedrock.options import Pace
+from ragstack_local.bedrock.server import running
+from tests.local.support import Bedrock, Source, client, custom_identifier, s3_document, s3_identifier, text_document
 
 
 def put(s3: Any, bucket: str, **bodies: str) -> None:
@@ -71,8 +76,75 @@ def test_a_job_counts_what_failed_and_says_why(s3: Any, bucket: str, s3_source: 
 
     assert job["status"] == "COMPLETE"
     assert counts(job) == {"DocumentsScanned": 3, "NewDocumentsIndexed": 1, "DocumentsFailed": 2}
-    assert any("broken.pdf: The .pdf file is damaged" in reason for reason in job["failureReasons"])
-    assert any("slides.pptx: The file type .pptx is not supported" in reason for reason in job["failureReasons"])
+    sentences = [json.loads(reason)[0] for reason in job["failureReasons"]]
+    assert len(sentences) == 2
+    assert all(sentence.startswith("Encountered error: Ignored 1 files: The ") for sentence in sentences)
+    assert any(f"[Files: s3://{bucket}/broken.pdf]." in s and "The .pdf file is damaged" in s for s in sentences)
+    assert any(f"[Files: s3://{bucket}/slides.pptx]." in s and "type .pptx is not" in s for s in sentences)
+
+
+def test_files_that_failed_for_one_reason_stand_in_one_failure_reason(s3: Any, bucket: str, s3_source: Source) -> None:
+    for number in range(60):
+        s3.put_object(Bucket=bucket, Key=f"a-folder-with-a-long-name/slides-{number}.pptx", Body=b"PK")
+
+    job = s3_source.synchronised()
+
+    sentences = [json.loads(reason)[0] for reason in job["failureReasons"]]
+    named = [uri for sentence in sentences for uri in re.findall(r"s3://[^,\]]+", sentence)]
+    assert job["statistics"]["numberOfDocumentsFailed"] == 60
+    assert max(map(len, job["failureReasons"])) <= 2048
+    assert 1 < len(sentences) < 10
+    assert sum(int(re.findall(r"Ignored (\d+) files", sentence)[0]) for sentence in sentences) == 60
+    assert sorted(set(named)) == sorted(named)
+    assert len(named) == 60
+
+
+def test_a_job_without_a_difference_skips_everything(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
+    s3_source.synchronised()
+
+    job = s3_source.synchronised()
+
+    assert counts(job) == {"DocumentsScanned": 2, "DocumentsSkipped": 2}
+
+
+def test_a_sidecar_that_is_gone_is_a_modified_metadata_file(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "waders"}}')
+    s3_source.synchronised()
+    s3.delete_object(Bucket=bucket, Key="heron.txt.metadata.json")
+
+    job = s3_source.synchronised()
+
+    found = s3_source.bedrock.search(s3_source.knowledge_base_id, "herons")
+    assert counts(job) == {"DocumentsScanned": 1, "MetadataDocumentsModified": 1}
+    assert "topic" not in found[0]["metadata"]
+
+
+def test_a_job_leaves_documents_that_are_being_ingested_directly_to_that(
+    s3: Any, bucket: str, s3_url: str, tmp_path: Path
+) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
+    with running(tmp_path, s3_endpoint=s3_url, pace=Pace(indexing_seconds=1.0)) as url:
+        bedrock = Bedrock.at(url)
+        source = bedrock.s3_source(bedrock.knowledge_base("both"), bucket)
+        source.ingest(s3_document(bucket, "heron.txt"))
+
+        job = source.synchronised()
+
+        settled = source.settled(s3_identifier(bucket, "heron.txt"), s3_identifier(bucket, "osprey.txt"))
+    assert counts(job) == {"DocumentsScanned": 2, "NewDocumentsIndexed": 1, "DocumentsSkipped": 1}
+    assert [detail["status"] for detail in settled] == ["INDEXED", "INDEXED"]
+
+
+@pytest.mark.parametrize("prefixes", [[], ["a/", "b/"]])
+def test_an_s3_data_source_has_one_inclusion_prefix(
+    bedrock: Bedrock, knowledge_base: str, bucket: str, prefixes: list[str]
+) -> None:
+    unchecked = replace(bedrock, agent=client("bedrock-agent", bedrock.url, validate=False))
+
+    with pytest.raises(ClientError, match="inclusionPrefixes"):
+        unchecked.s3_source(knowledge_base, bucket, s3={"inclusionPrefixes": prefixes})
 
 
 def test_a_job_takes_up_again_what_failed_before(s3: Any, bucket: str, s3_source: Source) -> None:

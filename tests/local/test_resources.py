@@ -150,40 +150,165 @@ def test_a_data_source_that_cannot_be_is_refused(
     assert words in caught.value.response["Error"]["Message"]
 
 
+def hierarchical(parent: int, child: int, overlap: int) -> dict[str, Any]:
+    return {"levelConfigurations": [{"maxTokens": parent}, {"maxTokens": child}], "overlapTokens": overlap}
+
+
+SEMANTIC = {"maxTokens": 300, "bufferSize": 0, "breakpointPercentileThreshold": 95}
+FIXED = {"maxTokens": 300, "overlapPercentage": 20}
+
+
 @pytest.mark.parametrize(
-    ("chunking", "words"),
+    ("strategy", "configurations", "words"),
     [
-        ({"chunkingStrategy": "FIXED_SIZE"}, "needs a fixedSizeChunkingConfiguration"),
-        (
-            {
-                "chunkingStrategy": "HIERARCHICAL",
-                "hierarchicalChunkingConfiguration": {
-                    "levelConfigurations": [{"maxTokens": 1500}, {"maxTokens": 300}],
-                    "overlapTokens": 60,
-                },
-            },
-            "not yet HIERARCHICAL",
-        ),
-        (
-            {
-                "chunkingStrategy": "SEMANTIC",
-                "semanticChunkingConfiguration": {
-                    "maxTokens": 300,
-                    "bufferSize": 0,
-                    "breakpointPercentileThreshold": 95,
-                },
-            },
-            "not yet SEMANTIC",
-        ),
+        ("FIXED_SIZE", {}, "FIXED_SIZE needs a fixedSizeChunkingConfiguration"),
+        ("HIERARCHICAL", {}, "HIERARCHICAL needs a hierarchicalChunkingConfiguration"),
+        ("SEMANTIC", {}, "SEMANTIC needs a semanticChunkingConfiguration"),
+        ("NONE", {"fixedSize": FIXED}, "NONE cannot have ['fixedSizeChunkingConfiguration']"),
+        ("SEMANTIC", {"semantic": SEMANTIC, "fixedSize": FIXED}, "cannot have ['fixedSizeChunkingConfiguration']"),
+        ("HIERARCHICAL", {"hierarchical": hierarchical(300, 1500, 60)}, "they have 300 and 1500"),
+        ("HIERARCHICAL", {"hierarchical": hierarchical(300, 300, 60)}, "more maxTokens than the second"),
+        ("HIERARCHICAL", {"hierarchical": hierarchical(1500, 300, 300)}, "overlapTokens (300) must be fewer"),
     ],
 )
-def test_a_chunking_that_is_not_imitated_is_refused(
-    bedrock: Bedrock, knowledge_base: str, chunking: dict[str, Any], words: str
+def test_a_chunking_that_does_not_fit_is_refused(
+    bedrock: Bedrock, knowledge_base: str, strategy: str, configurations: dict[str, Any], words: str
 ) -> None:
+    chunking = {f"{name}ChunkingConfiguration": value for name, value in configurations.items()}
+    chunking["chunkingStrategy"] = strategy
+
     with pytest.raises(ClientError, match="ValidationException") as caught:
         bedrock.custom_source(knowledge_base, vectorIngestionConfiguration={"chunkingConfiguration": chunking})
 
     assert words in caught.value.response["Error"]["Message"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "configuration"),
+    [
+        ("HIERARCHICAL", "hierarchical", hierarchical(60, 20, 5)),
+        ("SEMANTIC", "semantic", SEMANTIC),
+        ("FIXED_SIZE", "fixedSize", FIXED),
+    ],
+)
+def test_documents_become_searchable_with_every_chunking(
+    bedrock: Bedrock, knowledge_base: str, strategy: str, name: str, configuration: dict[str, Any]
+) -> None:
+    chunking = {"chunkingStrategy": strategy, f"{name}ChunkingConfiguration": configuration}
+    source = bedrock.custom_source(knowledge_base, vectorIngestionConfiguration={"chunkingConfiguration": chunking})
+    text = " ".join(f"Herons stand in the shallow water of lake {number}." for number in range(40))
+
+    settled = source.ingested(text_document("herons", text))
+
+    assert settled[0]["status"] == "INDEXED"
+    assert "lake 17" in source.texts("lake 17", numberOfResults=1)[0]
+
+
+def test_a_knowledge_base_takes_another_name_description_and_role(bedrock: Bedrock) -> None:
+    made = bedrock.agent.create_knowledge_base(**knowledge_base_request("before"), description="old")["knowledgeBase"]
+    ids = {"knowledgeBaseId": made["knowledgeBaseId"]}
+
+    answer = bedrock.agent.update_knowledge_base(**ids, **{**knowledge_base_request("after"), "roleArn": OTHER_ROLE})
+
+    found = bedrock.agent.get_knowledge_base(**ids)["knowledgeBase"]
+    assert answer["knowledgeBase"]["status"] == "UPDATING"
+    assert (found["status"], found["name"], found["roleArn"]) == ("ACTIVE", "after", OTHER_ROLE)
+    assert "description" not in found
+    assert found["createdAt"] == made["createdAt"]
+    assert found["updatedAt"] > made["updatedAt"]
+    assert bedrock.knowledge_base("before")
+
+
+OTHER_ROLE = "arn:aws:iam::123456789012:role/another"
+OTHER_MODEL = {
+    "type": "VECTOR",
+    "vectorKnowledgeBaseConfiguration": {
+        "embeddingModelArn": "arn:aws:bedrock:us-east-1::foundation-model/cohere.embed-english-v3"
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"knowledgeBaseConfiguration": OTHER_MODEL}, "The knowledgeBaseConfiguration of a knowledge base cannot be"),
+        ({"storageConfiguration": S3_VECTORS}, "The storageConfiguration of a knowledge base cannot be changed"),
+        ({"storageConfiguration": None}, "The storageConfiguration of a knowledge base cannot be changed"),
+    ],
+)
+def test_what_a_knowledge_base_was_built_on_cannot_be_changed(
+    bedrock: Bedrock, knowledge_base: str, change: dict[str, Any], words: str
+) -> None:
+    request = {**knowledge_base_request("changed"), **change, "knowledgeBaseId": knowledge_base}
+
+    with pytest.raises(ClientError, match="ValidationException") as caught:
+        bedrock.agent.update_knowledge_base(**{name: value for name, value in request.items() if value is not None})
+
+    assert words in caught.value.response["Error"]["Message"]
+
+
+def test_a_knowledge_base_cannot_take_the_name_of_another(bedrock: Bedrock, knowledge_base: str) -> None:
+    bedrock.knowledge_base("taken")
+    update = lambda: bedrock.agent.update_knowledge_base(  # noqa: E731
+        knowledgeBaseId=knowledge_base, **knowledge_base_request("taken")
+    )
+
+    assert code(update) == "ConflictException"
+
+
+def test_a_data_source_takes_another_name_prefix_and_deletion_policy(
+    bedrock: Bedrock, knowledge_base: str, bucket: str
+) -> None:
+    source = bedrock.s3_source(knowledge_base, bucket, description="old")
+    configuration = {
+        "type": "S3",
+        "s3Configuration": {"bucketArn": f"arn:aws:s3:::{bucket}", "inclusionPrefixes": ["birds/"]},
+    }
+
+    bedrock.agent.update_data_source(
+        **source.ids, name="renamed", dataSourceConfiguration=configuration, dataDeletionPolicy="RETAIN"
+    )
+
+    found = bedrock.agent.get_data_source(**source.ids)["dataSource"]
+    assert (found["name"], found["dataDeletionPolicy"]) == ("renamed", "RETAIN")
+    assert found["dataSourceConfiguration"] == configuration
+    assert "description" not in found
+    assert found["updatedAt"] > found["createdAt"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"dataSourceConfiguration": {"type": "S3", "s3Configuration": {"bucketArn": "arn:aws:s3:::b-1"}}},
+            "is CUSTOM",
+        ),
+        (
+            {"vectorIngestionConfiguration": {"chunkingConfiguration": {"chunkingStrategy": "NONE"}}},
+            "cannot be changed",
+        ),
+    ],
+)
+def test_type_and_chunking_of_a_data_source_cannot_be_changed(
+    bedrock: Bedrock, custom: Source, change: dict[str, Any], words: str
+) -> None:
+    request: dict[str, Any] = {"name": "changed", "dataSourceConfiguration": {"type": "CUSTOM"}, **change}
+
+    with pytest.raises(ClientError, match="ValidationException") as caught:
+        bedrock.agent.update_data_source(**custom.ids, **request)
+
+    assert words in caught.value.response["Error"]["Message"]
+
+
+def test_a_data_source_cannot_take_the_name_of_another(bedrock: Bedrock, knowledge_base: str) -> None:
+    first, second = (bedrock.custom_source(knowledge_base, name) for name in ("first", "second"))
+    configuration = {"type": "CUSTOM"}
+    update = lambda: bedrock.agent.update_data_source(  # noqa: E731
+        **second.ids, name="first", dataSourceConfiguration=configuration
+    )
+
+    assert code(update) == "ConflictException"
+    assert bedrock.agent.update_data_source(**first.ids, name="first", dataSourceConfiguration=configuration)
 
 
 def test_a_deleted_data_source_takes_its_documents_along(bedrock: Bedrock, custom: Source) -> None:

@@ -292,13 +292,9 @@ def test_other_operators_work_on_s3_vectors(on_s3_vectors: Source) -> None:
         {
             "retrievalConfiguration": {
                 "vectorSearchConfiguration": {
-                    "rerankingConfiguration": {
-                        "type": "BEDROCK_RERANKING_MODEL",
-                        "bedrockRerankingConfiguration": {
-                            "modelConfiguration": {
-                                "modelArn": "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0"
-                            }
-                        },
+                    "implicitFilterConfiguration": {
+                        "metadataAttributes": [{"key": "year", "type": "NUMBER", "description": "of publication"}],
+                        "modelArn": "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0",
                     }
                 }
             }

@@ -3,18 +3,20 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 
-from ragstack_common.filters import parse
+from ragstack_common.filters import Filter, parse
 from ragstack_local.bedrock import retrieval
-from ragstack_local.bedrock.hashed import HashedEmbedding
-from ragstack_local.bedrock.retrieval import Hit, Search, fuse
-from ragstack_local.bedrock.store import documents, resources, vectors
-from ragstack_local.bedrock.store.database import Database
-from ragstack_local.bedrock.store.documents import Document, IndexedChunk
+from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
+from ragstack_local.bedrock.retrieval import Search
+from ragstack_local.bedrock.store import content, documents, jobs, resources, schema, submissions
+from ragstack_local.bedrock.store.content import IndexedChunk, ParentChunk, Prepared
+from ragstack_local.bedrock.store.database import FILE_NAME, Database, DataFolderError
+from ragstack_local.bedrock.store.documents import Document
+from ragstack_local.bedrock.store.jobs import Failure
 from ragstack_local.bedrock.store.resources import KnowledgeBase
-from ragstack_local.bedrock.store.vectors import VectorIndex
 
 BASE = "KB12345678"
 EMBEDDING = HashedEmbedding(64)
@@ -34,19 +36,16 @@ def database(tmp_path: Path) -> Iterator[Database]:
 def add(database: Database, name: str, *texts: str, **attributes: str | float) -> None:
     record = Document(0, BASE, "DS12345678", "CUSTOM", name, "STARTING", None, 0, None, None, 0.0)
     with database.write() as change:
-        documents.submit(change, record, documents.INGEST, request={})
-        submission = documents.take_up(change, 0.0)
-        assert submission is not None
-        documents.replace(
-            change,
-            submission.document,
-            [IndexedChunk(text, name, None) for text in texts],
-            EMBEDDING.embed(texts).astype(np.float16),
-            attributes,
-            content_tag=None,
-            metadata_tag=None,
-            now=0.0,
+        submissions.submit(change, record, submissions.INGEST, request={})
+        submission = submissions.take_up(change, 0.0)[0]
+        prepared = Prepared(
+            [IndexedChunk(text, name, None) for text in texts], EMBEDDING.embed(texts).astype(np.float16), attributes
         )
+        content.replace(change, submission.document, prepared, 0.0)
+
+
+def search_for(text: str, condition: Filter | None = None) -> Search:
+    return Search(text, EMBEDDING.embed_query(text), hybrid=True, condition=condition)
 
 
 def test_a_broad_filter_ranks_like_a_narrow_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,12 +54,12 @@ def test_a_broad_filter_ranks_like_a_narrow_one(database: Database, monkeypatch:
     monkeypatch.setattr(retrieval, "CANDIDATES", 20)
 
     for least in (0, 10, 30, 59, 60):
-        search = Search("heron bird", hybrid=True, condition=parse({"n": {"$gte": least}}))
+        search = search_for("heron bird", condition=parse({"n": {"$gte": least}}))
         ranked = []
         for share in (1e-9, 2.0):
             monkeypatch.setattr(retrieval, "BROAD_SHARE", share)
             with database.read(BASE) as view:
-                ranked.append(retrieval.rank(view, BASE, search, EMBEDDING))
+                ranked.append(retrieval.rank(view, BASE, search, EMBEDDING.fusion_weight).hits())
 
         assert ranked[0] == ranked[1]
         assert bool(ranked[0]) == (least < 60)
@@ -70,7 +69,7 @@ def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> N
     def fail_midway() -> None:
         with database.write() as change:
             record = Document(0, BASE, "DS12345678", "CUSTOM", "a", "STARTING", None, 0, None, None, 0.0)
-            documents.submit(change, record, documents.INGEST, request={})
+            submissions.submit(change, record, submissions.INGEST, request={})
             change.after_commit.append(lambda index: index.drop(BASE))
             raise RuntimeError("midway")
 
@@ -86,58 +85,102 @@ def test_a_reader_keeps_what_it_saw_when_it_began(database: Database) -> None:
 
     with database.read(BASE) as view:
         add(database, "a", "osprey")
-        before = retrieval.rank(view, BASE, Search("heron", hybrid=True), EMBEDDING)
+        before = retrieval.rank(view, BASE, search_for("heron"), EMBEDDING.fusion_weight)
     with database.read(BASE) as view:
-        after = retrieval.rank(view, BASE, Search("osprey", hybrid=True), EMBEDDING)
+        after = retrieval.rank(view, BASE, search_for("osprey"), EMBEDDING.fusion_weight)
 
-    assert [hit.chunk for hit in before] == [1]
-    assert [hit.chunk for hit in after] == [2]
+    assert before.chunks.tolist() == [1]
+    assert after.chunks.tolist() == [2]
 
 
 def test_only_the_newest_submission_may_finish(database: Database) -> None:
     record = Document(0, BASE, "DS12345678", "CUSTOM", "a", "STARTING", None, 0, None, None, 0.0)
     with database.write() as change:
-        documents.submit(change, record, documents.INGEST, request={})
-        first = documents.take_up(change, 0.0)
-        documents.submit(change, record, documents.INGEST, request={})
-        second = documents.take_up(change, 0.0)
+        submissions.submit(change, record, submissions.INGEST, request={})
+        first = submissions.take_up(change, 0.0)[0]
+        submissions.submit(change, record, submissions.INGEST, request={})
+        second = submissions.take_up(change, 0.0)[0]
 
-        assert first is not None
-        assert second is not None
-        assert not documents.is_newest(change.connection, first.document)
-        assert documents.is_newest(change.connection, second.document)
+        assert not submissions.is_newest(change.connection, first.document)
+        assert submissions.is_newest(change.connection, second.document)
 
 
-def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "BLOCK_ROWS", 8)
-    index = VectorIndex()
-    everything = np.eye(64, dtype=np.float32)
-    for document in range(32):
-        chunks = [2 * document, 2 * document + 1]
-        index.add(BASE, document, chunks, everything[chunks])
+def test_a_folder_of_the_first_version_goes_on(tmp_path: Path) -> None:
+    old = apsw.Connection(str(tmp_path / FILE_NAME))
+    with old:
+        old.execute(schema.MIGRATIONS[0])
+        old.execute("PRAGMA user_version = 1")
+        old.execute(
+            "INSERT INTO knowledge_base VALUES"
+            " ('KB12345678', 'kb', 'ACTIVE', 'OPENSEARCH_SERVERLESS', 'hashed', 64, '{}', 1.0, 2.0)"
+        )
+        old.execute(schema.create_text_index(BASE))
+        old.execute("INSERT INTO data_source VALUES ('DS12345678', 'KB12345678', 'ds', 'AVAILABLE', '{}', 1.0, 2.0)")
+        old.execute(
+            "INSERT INTO document VALUES"
+            " (7, 'KB12345678', 'DS12345678', 'CUSTOM', 'done', 'INDEXED', NULL, 1, NULL, NULL, '{}', 3.0),"
+            " (8, 'KB12345678', 'DS12345678', 'CUSTOM', 'begun', 'IN_PROGRESS', NULL, 1, NULL, NULL, '{}', 3.0)"
+        )
+        old.execute("INSERT INTO submission VALUES (8, 1, 'ingest', NULL, '{}', X'61')")
+        old.execute("INSERT INTO chunk VALUES (5, 7, 'public', 'Herons stand.', NULL)")
+        old.execute(f"INSERT INTO text_{BASE} (rowid, header, body) VALUES (5, '', 'Herons stand.')")
+        vector = EMBEDDING.embed(["Herons stand."])[0].astype("<f2").tobytes()
+        old.execute("INSERT INTO vector VALUES (5, 'KB12345678', 7, ?)", (vector,))
+        old.execute(
+            "INSERT INTO ingestion_job VALUES"
+            " ('JOB1234567', 'KB12345678', 'DS12345678', NULL, 'COMPLETE', '{}', '[\"a.pdf: it is broken\"]', 1.0, 2.0)"
+        )
+    old.close()
 
-    held = index.snapshot(BASE)
-    index.remove(BASE, range(1, 32))
+    opened = Database(tmp_path)
 
-    assert index.snapshot(BASE).search(everything[0], 3) == [(0, 1.0), (1, 0.0)]
-    assert index.snapshot(BASE).size == 2
-    assert len(index.snapshot(BASE).blocks) == 1
-    assert held.search(everything[40], 1) == [(40, 1.0)]
-
-
-def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
-    index = VectorIndex()
-    same = np.full((10, 4), 0.5, dtype=np.float32)
-    index.add(BASE, 1, list(range(9, -1, -1)), same)
-
-    found = index.snapshot(BASE).search(same[0], 4)
-
-    assert [chunk for chunk, _score in found] == [0, 1, 2, 3]
-
-
-def test_a_chunk_that_leads_both_rankings_scores_1() -> None:
-    assert fuse([7, 8], [7, 9], weight=0.5)[0] == Hit(7, 1.0)
+    with opened.write() as change:
+        submissions.put_back_unfinished(change)
+        begun = documents.find(change.connection, "DS12345678", "begun")
+        taken = submissions.take_up(change, 4.0)[0]
+        job = jobs.find(change.connection, "DS12345678", "JOB1234567")
+    with opened.read(BASE) as view:
+        hits = retrieval.rank(view, BASE, search_for("herons"), EMBEDDING.fusion_weight).hits()
+    add(opened, "new", "Ospreys dive.")
+    opened.close()
+    assert begun is not None
+    assert begun.status == "PENDING"
+    assert (taken.document.name, taken.content) == ("begun", b"a")
+    assert [hit.chunk for hit in hits] == [5]
+    assert job.failures == (Failure("a.pdf: it is broken"),)
 
 
-def test_equal_fused_scores_keep_the_order_of_the_ids() -> None:
-    assert [hit.chunk for hit in fuse([5, 3], [3, 5], weight=1.0)] == [3, 5]
+def test_a_folder_of_a_newer_program_is_refused(tmp_path: Path) -> None:
+    newer = apsw.Connection(str(tmp_path / FILE_NAME))
+    newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    newer.close()
+
+    with pytest.raises(DataFolderError, match=f"has version {schema.VERSION + 1} of the tables"):
+        Database(tmp_path)
+
+
+def test_what_is_returned_in_the_place_of_its_chunks_is_kept_and_goes_with_its_document(database: Database) -> None:
+    record = Document(0, BASE, "DS12345678", "CUSTOM", "a", "", None, 0, None, None, 0.0)
+    texts = ["Herons stand.", "Ospreys dive.", "Terns hover."]
+    children = [IndexedChunk(text, "", None, parent) for text, parent in zip(texts, (0, 0, 1), strict=True)]
+    parents = [ParentChunk("Herons stand. Ospreys dive.", 1), ParentChunk("Terns hover.", 2)]
+    prepared = Prepared(children, EMBEDDING.embed(texts).astype(np.float16), {}, parents=parents)
+    joined = (
+        "SELECT c.text, p.text, p.page FROM chunk c JOIN parent p ON p.id = c.parent_id"
+        " AND p.document_id = c.document_id ORDER BY c.id"
+    )
+
+    with database.write() as change:
+        submissions.submit(change, record, submissions.INGEST, request={})
+        submission = submissions.take_up(change, 0.0)[0]
+        content.replace(change, submission.document, prepared, 0.0)
+        found = change.connection.execute(joined).fetchall()
+        content.remove(change, submission.document)
+        left = change.connection.execute("SELECT count(*) FROM parent").get
+
+    assert found == [
+        ("Herons stand.", "Herons stand. Ospreys dive.", 1),
+        ("Ospreys dive.", "Herons stand. Ospreys dive.", 1),
+        ("Terns hover.", "Terns hover.", 2),
+    ]
+    assert left == 0

@@ -10,6 +10,7 @@ import apsw
 
 from ragstack_local.bedrock.embedding import Embedding
 from ragstack_local.bedrock.faults import InvalidRequest
+from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.ingestion import Ingestion
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.sources import ObjectStore
@@ -47,6 +48,7 @@ class Context:
     ingestion: Ingestion
     synchronisation: Synchronisation
     objects: ObjectStore
+    answering: Answering
     clock: Callable[[], float]
     make_id: Callable[[], str] = new_id
 

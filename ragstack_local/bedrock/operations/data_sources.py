@@ -1,11 +1,18 @@
-"""CreateDataSource, GetDataSource, ListDataSources, DeleteDataSource."""
+"""CreateDataSource, GetDataSource, ListDataSources, UpdateDataSource, DeleteDataSource."""
 
+from dataclasses import replace
 from typing import Final
 
-from ragstack_local.bedrock.chunking import SUPPORTED_STRATEGIES
 from ragstack_local.bedrock.faults import Conflict, InvalidRequest
-from ragstack_local.bedrock.operations.context import Answer, Context, Request, active_knowledge_base
-from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, read_token, write_token
+from ragstack_local.bedrock.operations.chunking_configuration import check_chunking
+from ragstack_local.bedrock.operations.context import (
+    Answer,
+    Context,
+    Request,
+    active_knowledge_base,
+    available_data_source,
+)
+from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, Listing
 from ragstack_local.bedrock.store import jobs, resources
 from ragstack_local.bedrock.store.database import Change
 from ragstack_local.bedrock.store.resources import DataSource
@@ -38,14 +45,15 @@ def get(context: Context, request: Request) -> Answer:
 
 def list_(context: Context, request: Request) -> Answer:
     """List those of a knowledge base by id."""
-    position = read_token(request.get("nextToken"), after=str)
+    listing = Listing("ListDataSources", request)
+    after = listing.position("")
     size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
         resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
         found = resources.data_sources(
             view.connection,
             request["knowledgeBaseId"],
-            after=position["after"] if position else "",
+            after=after,
             limit=size + 1,
         )
     summaries = [
@@ -59,17 +67,34 @@ def list_(context: Context, request: Request) -> Answer:
         }
         for source in found[:size]
     ]
-    more = write_token({"after": found[size - 1].id}) if len(found) > size else None
+    more = listing.token(found[size - 1].id) if len(found) > size else None
     return {"dataSourceSummaries": summaries, "nextToken": more}
+
+
+def update(context: Context, request: Request) -> Answer:
+    """Change a data source; every field is overwritten, and one that is left out is gone."""
+    _check(request)
+    with context.database.write() as change:
+        source = available_data_source(change.connection, request)
+        _check_not_changed(source, request)
+        if jobs.running(change.connection, source.knowledge_base_id, source.id):
+            raise Conflict(f"Data source {source.id} has an ongoing ingestion job: wait for its end")
+        named = resources.data_source_named(change.connection, source.knowledge_base_id, request["name"])
+        if named not in (None, source.id):
+            raise Conflict(f"DataSource with name {request['name']} already exists.")
+        source = replace(source, name=request["name"], request=dict(request), updated_at=context.clock())
+        resources.update_data_source(change, source)
+    return {"dataSource": _described(source)}
 
 
 def delete(context: Context, request: Request) -> Answer:
     """Delete one, in the background, with its documents unless its dataDeletionPolicy is RETAIN."""
     with context.database.write() as change:
         source = resources.find_data_source(change.connection, request["knowledgeBaseId"], request["dataSourceId"])
-        if any(job.data_source_id == source.id for job in jobs.running(change.connection, source.knowledge_base_id)):
+        if jobs.running(change.connection, source.knowledge_base_id, source.id):
             raise Conflict(f"Data source {source.id} has an ongoing ingestion job: wait for its end")
-        resources.mark_deleting(change, "data_source", source.id, context.clock())
+        seconds = context.options.pace.deletion_seconds
+        resources.mark_deleting(change, "data_source", source.id, context.clock(), seconds)
     context.ingestion.wake()
     return {
         "knowledgeBaseId": source.knowledge_base_id,
@@ -92,23 +117,23 @@ def _check(request: Request) -> None:
     for name in _NOT_IMITATED:
         if name in ingestion:
             raise InvalidRequest(f"The local Bedrock has no {name}: leave it out")
-    _check_chunking(ingestion.get("chunkingConfiguration"))
+    check_chunking(ingestion.get("chunkingConfiguration"))
 
 
-def _check_chunking(chunking: Request | None) -> None:
-    if chunking is None:
-        return
-    strategy = chunking["chunkingStrategy"]
-    if strategy not in SUPPORTED_STRATEGIES:
+def _check_not_changed(source: DataSource, request: Request) -> None:
+    if request["dataSourceConfiguration"]["type"] != source.type:
+        raise InvalidRequest(f"The type of a data source cannot be changed: it is {source.type}")
+    before, after = (_chunking(given) for given in (source.request, request))
+    if before != after:
         raise InvalidRequest(
-            f"The local Bedrock has the chunking strategies {' and '.join(SUPPORTED_STRATEGIES)}, not yet {strategy}"
+            "The chunkingConfiguration of a data source cannot be changed: send it as GetDataSource returns it,"
+            " or create another data source"
         )
-    needed = "fixedSizeChunkingConfiguration"
-    if strategy == "FIXED_SIZE" and needed not in chunking:
-        raise InvalidRequest(f"The chunking strategy FIXED_SIZE needs a {needed}")
-    others = set(chunking) - {"chunkingStrategy", needed if strategy == "FIXED_SIZE" else ""}
-    if others:
-        raise InvalidRequest(f"The chunking strategy {strategy} cannot have {sorted(others)}")
+
+
+def _chunking(request: Request) -> Request | None:
+    found: Request | None = request.get("vectorIngestionConfiguration", {}).get("chunkingConfiguration")
+    return found
 
 
 def _create(context: Context, change: Change, request: Request) -> Answer:
@@ -120,7 +145,7 @@ def _create(context: Context, change: Change, request: Request) -> Answer:
         id=context.make_id(),
         knowledge_base_id=base.id,
         name=request["name"],
-        status="AVAILABLE",
+        status=resources.AVAILABLE,
         request={name: value for name, value in request.items() if name != "clientToken"},
         created_at=now,
         updated_at=now,

@@ -8,8 +8,8 @@ import apsw
 from ragstack_local.bedrock import metadata
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request, available_data_source
-from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, read_token, write_token
-from ragstack_local.bedrock.store import documents, jobs, resources
+from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, Listing
+from ragstack_local.bedrock.store import documents, jobs, resources, submissions
 from ragstack_local.bedrock.store.database import Change
 from ragstack_local.bedrock.store.documents import Document
 from ragstack_local.bedrock.store.resources import DataSource
@@ -20,6 +20,9 @@ _TYPE_MISMATCH: Final = (
     " Check that both types match and retry your request."
 )
 _TEXT_FORMAT: Final = "md"
+
+LARGEST_PAYLOAD: Final = 6 * 1024**2
+"""Bytes of inline content in one request. Source: quotas of Amazon Bedrock Knowledge Bases."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ def ingest(context: Context, request: Request) -> Answer:
         source = available_data_source(change.connection, request)
         submitted = [_submitted(source, document) for document in request["documents"]]
         _check_different([document.name for document in submitted])
+        _check_payload(submitted)
         answer = once(
             change,
             "IngestKnowledgeBaseDocuments",
@@ -57,12 +61,13 @@ def get(context: Context, request: Request) -> Answer:
 
 def list_(context: Context, request: Request) -> Answer:
     """List documents in the order in which they were first submitted."""
-    position = read_token(request.get("nextToken"), after=int)
+    listing = Listing("ListKnowledgeBaseDocuments", request)
+    after = listing.position(0)
     size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
         source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
-        found = documents.page(view.connection, source.id, after=position["after"] if position else 0, limit=size + 1)
-    more = write_token({"after": found[size - 1].id}) if len(found) > size else None
+        found = documents.page(view.connection, source.id, after=after, limit=size + 1)
+    more = listing.token(found[size - 1].id) if len(found) > size else None
     return {"documentDetails": [_described(document) for document in found[:size]], "nextToken": more}
 
 
@@ -86,23 +91,32 @@ def delete(context: Context, request: Request) -> Answer:
 
 def _ingest(context: Context, change: Change, source: DataSource, submitted: list[_Submitted]) -> Answer:
     _check_no_job(change, source)
+    request_id = context.make_id()
     for document in submitted:
-        documents.submit(
+        submissions.submit(
             change,
-            _record(context, source, document.name, "STARTING"),
-            documents.INGEST,
+            _record(context, source, document.name),
+            submissions.INGEST,
             request=document.request,
             content=document.content,
+            request_id=request_id,
+            seconds=context.options.pace.indexing_seconds,
         )
     return {"documentDetails": [_detail(change.connection, source, document.name) for document in submitted]}
 
 
 def _delete(context: Context, change: Change, source: DataSource, names: list[str]) -> Answer:
     _check_no_job(change, source)
+    request_id = context.make_id()
     for name in names:
         if documents.find(change.connection, source.id, name) is not None:
-            documents.submit(
-                change, _record(context, source, name, "DELETING"), documents.DELETE, request={"change": "gone"}
+            submissions.submit(
+                change,
+                _record(context, source, name),
+                submissions.DELETE,
+                request={"change": "gone"},
+                request_id=request_id,
+                seconds=context.options.pace.deletion_seconds,
             )
     return {"documentDetails": [_detail(change.connection, source, name) for name in names]}
 
@@ -183,23 +197,31 @@ def _check_different(names: list[str]) -> None:
         raise InvalidRequest(f"The document {twice[0]} stands more than once in the request")
 
 
+def _check_payload(submitted: list[_Submitted]) -> None:
+    size = sum(len(document.content or b"") for document in submitted)
+    if size > LARGEST_PAYLOAD:
+        raise InvalidRequest(
+            f"The documents of the request have {size:,} bytes together; at most {LARGEST_PAYLOAD:,} (6 MB) can be"
+            " ingested in one request: send them in several requests, or put them into S3"
+        )
+
+
 def _check_no_job(change: Change, source: DataSource) -> None:
-    for job in jobs.running(change.connection, source.knowledge_base_id):
-        if job.data_source_id == source.id:
-            raise InvalidRequest(
-                f"There is an ongoing ingestion job {job.id} on data source {source.id}."
-                " Documents cannot be ingested or deleted directly until it has ended; retry your request then."
-            )
+    for job in jobs.running(change.connection, source.knowledge_base_id, source.id):
+        raise InvalidRequest(
+            f"There is an ongoing ingestion job {job.id} on data source {source.id}."
+            " Documents cannot be ingested or deleted directly until it has ended; retry your request then."
+        )
 
 
-def _record(context: Context, source: DataSource, name: str, status: str) -> Document:
+def _record(context: Context, source: DataSource, name: str) -> Document:
     return Document(
         id=0,
         knowledge_base_id=source.knowledge_base_id,
         data_source_id=source.id,
         type=source.type,
         name=name,
-        status=status,
+        status="",
         reason=None,
         generation=0,
         content_tag=None,

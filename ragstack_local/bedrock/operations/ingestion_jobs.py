@@ -1,16 +1,27 @@
-"""StartIngestionJob, GetIngestionJob, ListIngestionJobs."""
+"""StartIngestionJob, GetIngestionJob, ListIngestionJobs, StopIngestionJob."""
 
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ragstack_local.bedrock.faults import Conflict, InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request, available_data_source
-from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, read_token, write_token
-from ragstack_local.bedrock.store import jobs, resources
+from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, Listing
+from ragstack_local.bedrock.store import jobs, resources, submissions
 from ragstack_local.bedrock.store.database import Change
-from ragstack_local.bedrock.store.jobs import Job
+from ragstack_local.bedrock.store.jobs import Failure, Job
 from ragstack_local.bedrock.store.resources import DataSource
 from ragstack_local.bedrock.store.tokens import once
 
+LONGEST_FAILURE_REASON: Final = 2048
+"""Characters. Source: bedrock-agent, shape FailureReason."""
+
+_IGNORED: Final = "Ignored {} files: {} [Files: {}]. Call to Customer Source did not succeed."
+"""Source: the form of failure reasons that clients of StartIngestionJob parse; the middle of it is ours."""
+
+_ENDED: Final = ("COMPLETE", "FAILED")
+_STOPPED: Final = ("STOPPING", "STOPPED")
 _SORTED_BY: Final = {"STATUS": lambda job: (job.status, job.id), "STARTED_AT": lambda job: (job.started_at, job.id)}
 
 
@@ -39,13 +50,13 @@ def get(context: Context, request: Request) -> Answer:
     with context.database.read() as view:
         source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
         job = jobs.find(view.connection, source.id, request["ingestionJobId"])
-    return {"ingestionJob": {**_summary(job), "failureReasons": list(job.failures)}}
+    return {"ingestionJob": _described(job)}
 
 
 def list_(context: Context, request: Request) -> Answer:
     """List those of a data source, the newest first unless asked otherwise."""
-    position = read_token(request.get("nextToken"), offset=int)
-    offset = max(0, position["offset"]) if position else 0
+    listing = Listing("ListIngestionJobs", request)
+    offset = max(0, listing.position(0))
     size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
         source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
@@ -54,8 +65,22 @@ def list_(context: Context, request: Request) -> Answer:
         found = [job for job in found if job.status in condition["values"]]
     order = request.get("sortBy", {"attribute": "STARTED_AT", "order": "DESCENDING"})
     found.sort(key=_SORTED_BY[order["attribute"]], reverse=order["order"] == "DESCENDING")
-    more = write_token({"offset": offset + size}) if len(found) > offset + size else None
+    more = listing.token(offset + size) if len(found) > offset + size else None
     return {"ingestionJobSummaries": [_summary(job) for job in found[offset : offset + size]], "nextToken": more}
+
+
+def stop(context: Context, request: Request) -> Answer:
+    """Stop a job: what it indexed stays, what nobody has begun is as it was before, what is begun is finished."""
+    with context.database.write() as change:
+        source = resources.find_data_source(change.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        job = jobs.find(change.connection, source.id, request["ingestionJobId"])
+        if job.status in _ENDED:
+            raise Conflict(f"The ingestion job {job.id} is {job.status} and cannot be stopped")
+        if job.status not in _STOPPED:
+            job = replace(job, status="STOPPING", updated_at=context.clock())
+            jobs.save(change, job)
+            submissions.withdraw(change, job_id=job.id)
+    return {"ingestionJob": _described(job)}
 
 
 def _start(context: Context, change: Change, source: DataSource, request: Request, started: list[Job]) -> Answer:
@@ -78,6 +103,37 @@ def _start(context: Context, change: Change, source: DataSource, request: Reques
     jobs.save(change, job)
     started.append(job)
     return {"ingestionJob": _summary(job)}
+
+
+def _described(job: Job) -> Answer:
+    return {**_summary(job), "failureReasons": list(_reasons(job.failures))}
+
+
+def _reasons(failures: Sequence[Failure]) -> Iterator[str]:
+    """Yield the reasons as AWS words them: each a JSON list of one sentence that names the files it is true of."""
+    names: dict[str, list[str]] = {}
+    for failure in failures:
+        if failure.name is None:
+            yield _reason(failure.reason)
+        else:
+            names.setdefault(failure.reason, []).append(failure.name)
+    for reason, files in names.items():
+        for batch in _batches(files, LONGEST_FAILURE_REASON - len(_reason(_IGNORED.format(len(files), reason, "")))):
+            yield _reason(_IGNORED.format(len(batch), reason, ", ".join(batch)))
+
+
+def _reason(sentence: str) -> str:
+    return json.dumps([f"Encountered error: {sentence}"], ensure_ascii=False)[:LONGEST_FAILURE_REASON]
+
+
+def _batches(files: Sequence[str], characters: int) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for file in files:
+        if batch and sum(map(len, batch)) + 2 * len(batch) + len(file) > characters:
+            yield batch
+            batch = []
+        batch.append(file)
+    yield batch
 
 
 def _summary(job: Job) -> Answer:

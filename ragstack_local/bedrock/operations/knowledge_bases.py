@@ -1,11 +1,13 @@
-"""CreateKnowledgeBase, GetKnowledgeBase, ListKnowledgeBases, DeleteKnowledgeBase."""
+"""CreateKnowledgeBase, GetKnowledgeBase, ListKnowledgeBases, UpdateKnowledgeBase, DeleteKnowledgeBase."""
 
+from dataclasses import replace
 from typing import Final
 
 from ragstack_local.bedrock.faults import Conflict, InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
-from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, read_token, write_token
-from ragstack_local.bedrock.store import jobs, resources
+from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, Listing
+from ragstack_local.bedrock.operations.tags import ARN, check_tags
+from ragstack_local.bedrock.store import jobs, resources, tags
 from ragstack_local.bedrock.store.database import Change
 from ragstack_local.bedrock.store.resources import KnowledgeBase
 from ragstack_local.bedrock.store.tokens import once
@@ -14,16 +16,18 @@ _STORES: Final = {
     "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
     "S3_VECTORS": "s3VectorsConfiguration",
 }
-_ARN: Final = "arn:aws:bedrock:us-east-1:000000000000:knowledge-base/{}"
+_NOT_CHANGED: Final = ("knowledgeBaseConfiguration", "storageConfiguration")
 
 
 def create(context: Context, request: Request) -> Answer:
-    """Create a knowledge base; it is ACTIVE at the next look."""
+    """Create a knowledge base; it is ACTIVE at the next look, or when its time has come."""
     _check(request)
     with context.database.write() as change:
-        return once(
+        answer = once(
             change, "CreateKnowledgeBase", "", request, context.clock(), lambda: _create(context, change, request)
         )
+    context.ingestion.wake()
+    return answer
 
 
 def get(context: Context, request: Request) -> Answer:
@@ -35,10 +39,11 @@ def get(context: Context, request: Request) -> Answer:
 
 def list_(context: Context, request: Request) -> Answer:
     """List them by id."""
-    position = read_token(request.get("nextToken"), after=str)
+    listing = Listing("ListKnowledgeBases", request)
+    after = listing.position("")
     size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
-        found = resources.knowledge_bases(view.connection, after=position["after"] if position else "", limit=size + 1)
+        found = resources.knowledge_bases(view.connection, after=after, limit=size + 1)
     summaries = [
         {
             "knowledgeBaseId": base.id,
@@ -49,8 +54,25 @@ def list_(context: Context, request: Request) -> Answer:
         }
         for base in found[:size]
     ]
-    more = write_token({"after": found[size - 1].id}) if len(found) > size else None
+    more = listing.token(found[size - 1].id) if len(found) > size else None
     return {"knowledgeBaseSummaries": summaries, "nextToken": more}
+
+
+def update(context: Context, request: Request) -> Answer:
+    """Change name, description and role; every field is overwritten, and one that is left out is gone."""
+    knowledge_base_id = request["knowledgeBaseId"]
+    with context.database.write() as change:
+        base = resources.find_knowledge_base(change.connection, knowledge_base_id)
+        if base.status != resources.ACTIVE:
+            raise Conflict(f"The knowledge base {base.id} is in status {base.status}: wait until it is ACTIVE")
+        _check_not_changed(base, request)
+        if resources.knowledge_base_named(change.connection, request["name"]) not in (None, base.id):
+            raise Conflict(f"KnowledgeBase with name {request['name']} already exists.")
+        kept = {name: value for name, value in base.request.items() if name not in ("name", "description", "roleArn")}
+        given = {name: request[name] for name in ("name", "description", "roleArn") if name in request}
+        base = replace(base, name=request["name"], request={**kept, **given}, updated_at=context.clock())
+        resources.update_knowledge_base(change, base)
+    return {"knowledgeBase": {**_described(base), "status": "UPDATING"}}
 
 
 def delete(context: Context, request: Request) -> Answer:
@@ -60,12 +82,24 @@ def delete(context: Context, request: Request) -> Answer:
         resources.find_knowledge_base(change.connection, knowledge_base_id)
         if jobs.running(change.connection, knowledge_base_id):
             raise Conflict(f"Knowledge base {knowledge_base_id} has an ongoing ingestion job: wait for its end")
-        resources.mark_deleting(change, "knowledge_base", knowledge_base_id, context.clock())
+        seconds = context.options.pace.deletion_seconds
+        resources.mark_deleting(change, "knowledge_base", knowledge_base_id, context.clock(), seconds)
     context.ingestion.wake()
     return {"knowledgeBaseId": knowledge_base_id, "status": resources.DELETING}
 
 
+def _check_not_changed(base: KnowledgeBase, request: Request) -> None:
+    for name in _NOT_CHANGED:
+        if request.get(name) != base.request.get(name):
+            raise InvalidRequest(
+                f"The {name} of a knowledge base cannot be changed: send it as GetKnowledgeBase returns it"
+            )
+    if "metadataConfigurations" in request:
+        raise InvalidRequest("metadataConfigurations are for MANAGED knowledge bases: leave them out")
+
+
 def _check(request: Request) -> None:
+    check_tags(request.get("tags", {}))
     configuration = request["knowledgeBaseConfiguration"]
     if configuration["type"] != "VECTOR":
         raise InvalidRequest(f"The local Bedrock has knowledge bases of type VECTOR only, not {configuration['type']}")
@@ -87,27 +121,29 @@ def _check(request: Request) -> None:
 def _create(context: Context, change: Change, request: Request) -> Answer:
     if resources.knowledge_base_named(change.connection, request["name"]):
         raise Conflict(f"KnowledgeBase with name {request['name']} already exists.")
-    now = context.clock()
+    now, seconds = context.clock(), context.options.pace.creation_seconds
     base = KnowledgeBase(
         id=context.make_id(),
         name=request["name"],
-        status="ACTIVE",
+        status=resources.CREATING if seconds else resources.ACTIVE,
         search=request["storageConfiguration"]["type"],
         embedding=context.embedding.name,
         dimension=context.embedding.dimension,
-        request={name: value for name, value in request.items() if name != "clientToken"},
+        request={name: value for name, value in request.items() if name not in ("clientToken", "tags")},
         created_at=now,
         updated_at=now,
+        due_at=now + seconds if seconds else None,
     )
     resources.add_knowledge_base(change, base)
-    return {"knowledgeBase": {**_described(base), "status": "CREATING"}}
+    tags.put(change, base.id, request.get("tags", {}))
+    return {"knowledgeBase": {**_described(base), "status": resources.CREATING}}
 
 
 def _described(base: KnowledgeBase) -> Answer:
     return {
         "knowledgeBaseId": base.id,
         "name": base.name,
-        "knowledgeBaseArn": _ARN.format(base.id),
+        "knowledgeBaseArn": ARN.format(base.id),
         "description": base.request.get("description"),
         "roleArn": base.request["roleArn"],
         "knowledgeBaseConfiguration": base.request["knowledgeBaseConfiguration"],

@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from ragstack_local.bedrock import retrieval, retrieval_results, search_configuration
+from ragstack_local.bedrock import retrieval, retrieval_results, search_configuration, search_reranking
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request, active_knowledge_base
 from ragstack_local.bedrock.operations.paging import read_token, refuse_token, write_token
@@ -58,15 +58,22 @@ def _page(
 ) -> tuple[list[dict[str, Any]], dict[str, int] | None]:
     """Return a page of results, and where the next one begins."""
     knowledge_base_id = knowledge_base.rpartition("/")[2]
-    with context.database.read(knowledge_base_id) as view:
+    with context.database.read() as view:
         base = active_knowledge_base(view.connection, knowledge_base_id)
-        asked = search_configuration.read(base, configuration)
+    asked = search_configuration.read(base, configuration)
+    # A model may take its time: no reader of the database is held meanwhile.
+    vector = context.embedding.embed_query(text)
+    with context.database.read(knowledge_base_id) as view:
+        active_knowledge_base(view.connection, knowledge_base_id)
         newest = position["newest"] if position else _newest_chunk(view.connection)
-        search = Search(text, asked.hybrid, asked.condition, newest)
-        ranking = retrieval.rank(view, base.id, search, context.embedding)
+        search = Search(text, vector, asked.hybrid, asked.condition, newest)
+        ranking = retrieval.rank(view, base.id, search, context.embedding.fusion_weight)
         offset = position["offset"] if position else 0
         end = offset + asked.number_of_results
         found = retrieval_results.write(view.connection, ranking.hits(offset, end))
+    if asked.reranking is not None:
+        # The best of those that were asked for, in a new order: there is no page after them.
+        return search_reranking.rerank(found, text, asked.reranking, context.embedding), None
     return found, {"offset": end, "newest": newest} if len(ranking) > end else None
 
 

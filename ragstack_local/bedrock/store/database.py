@@ -57,7 +57,7 @@ class Database:
         """Open or create it.
 
         Raises:
-            DataFolderError: Another process uses it, it cannot be written, or its version differs.
+            DataFolderError: Another process uses it, it cannot be written, or a newer program wrote it.
         """
         self._lock_file = _lock(folder)
         self._path = folder / FILE_NAME
@@ -125,15 +125,16 @@ class Database:
         # A checkpoint inside a commit would make readers wait: it is made after it.
         self._writer.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
         self._writer.set_wal_hook(self._count_log_pages)
-        found = self._writer.execute("PRAGMA user_version").get
-        if found not in (0, schema.VERSION):
+        found = int(self._writer.execute("PRAGMA user_version").get)
+        if found > schema.VERSION:
             raise DataFolderError(
-                f"{self._path} has version {found} of the tables, this program needs {schema.VERSION}: "
-                "start with another data folder, or delete this one"
+                f"{self._path} has version {found} of the tables, this program knows {schema.VERSION} at most:"
+                " start the newer program that wrote it, or another data folder"
             )
-        with self._writer:
-            self._writer.execute(schema.TABLES)
-            self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
+        for version, migration in enumerate(schema.MIGRATIONS[found:], start=found + 1):
+            with self._writer:
+                self._writer.execute(migration)
+                self._writer.execute(f"PRAGMA user_version = {version}")
 
     def _load_vectors(self) -> None:
         rows = self._writer.execute(

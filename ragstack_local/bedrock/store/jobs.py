@@ -10,7 +10,7 @@ from ragstack_local.bedrock.faults import NotFound
 from ragstack_local.bedrock.store.database import Change
 
 RUNNING: Final = ("STARTING", "IN_PROGRESS", "STOPPING")
-FAILURES_KEPT: Final = 100
+FAILURES_KEPT: Final = 1000
 
 STATISTICS: Final = (
     "numberOfDocumentsScanned",
@@ -26,6 +26,19 @@ STATISTICS: Final = (
 
 
 @dataclass(frozen=True)
+class Failure:
+    """What a job failed on.
+
+    Attributes:
+        reason: As it stands at the document.
+        name: S3 URI of the document; None where the job itself failed.
+    """
+
+    reason: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class Job:
     """One ingestion job; times are seconds since 1970."""
 
@@ -37,15 +50,16 @@ class Job:
     started_at: float
     updated_at: float
     statistics: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATISTICS, 0))
-    failures: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     def counted(self, name: str, by: int = 1) -> "Job":
         """Return the job with one of its statistics raised."""
         return replace(self, statistics={**self.statistics, name: self.statistics[name] + by})
 
-    def failed(self, failure: str) -> "Job":
+    def failed(self, failure: Failure) -> "Job":
         """Return the job with one more document that failed."""
-        return replace(self.counted("numberOfDocumentsFailed"), failures=(*self.failures, failure))
+        failures = (*self.failures, failure) if len(self.failures) < FAILURES_KEPT else self.failures
+        return replace(self.counted("numberOfDocumentsFailed"), failures=failures)
 
 
 _COLUMNS: Final = (
@@ -66,7 +80,7 @@ def save(change: Change, job: Job) -> None:
             job.started_at,
             job.updated_at,
             json.dumps(job.statistics),
-            json.dumps(job.failures[:FAILURES_KEPT]),
+            json.dumps([[failure.reason, failure.name] for failure in job.failures]),
         ),
     )
 
@@ -88,12 +102,18 @@ def of_data_source(connection: apsw.Connection, data_source_id: str) -> list[Job
     return _select(connection, "data_source_id = ?", data_source_id)
 
 
-def running(connection: apsw.Connection, knowledge_base_id: str | None = None) -> list[Job]:
-    """List the jobs that have not ended, of one knowledge base or of all."""
-    condition = f"status IN ({', '.join('?' * len(RUNNING))})"
-    if knowledge_base_id is None:
-        return _select(connection, condition, *RUNNING)
-    return _select(connection, f"{condition} AND knowledge_base_id = ?", *RUNNING, knowledge_base_id)
+def running(
+    connection: apsw.Connection, knowledge_base_id: str | None = None, data_source_id: str | None = None
+) -> list[Job]:
+    """List the jobs that have not ended, of one knowledge base or data source or of all."""
+    return _select(
+        connection,
+        f"status IN ({', '.join('?' * len(RUNNING))}) AND knowledge_base_id = coalesce(?, knowledge_base_id)"
+        " AND data_source_id = coalesce(?, data_source_id)",
+        *RUNNING,
+        knowledge_base_id,
+        data_source_id,
+    )
 
 
 def unfinished_documents(connection: apsw.Connection, job_id: str) -> int:
@@ -110,6 +130,11 @@ def _select(connection: apsw.Connection, condition: str, *parameters: Any) -> li
 
 
 def _job(row: tuple[Any, ...]) -> Job:
-    identifier, base, source, description, status, started_at, updated_at, statistics, failures = row
-    counts, reasons = json.loads(statistics), tuple(json.loads(failures))
-    return Job(identifier, base, source, description, status, started_at, updated_at, counts, reasons)
+    failures = tuple(_failure(entry) for entry in json.loads(row[8]))
+    values = (*row[:7], json.loads(row[7]), failures)
+    return Job(*values)
+
+
+def _failure(entry: str | list[str]) -> Failure:
+    # Version 1 of the tables kept plain sentences.
+    return Failure(entry) if isinstance(entry, str) else Failure(*entry)

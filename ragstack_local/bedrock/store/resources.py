@@ -11,12 +11,23 @@ from ragstack_local.bedrock.faults import NotFound
 from ragstack_local.bedrock.store import schema
 from ragstack_local.bedrock.store.database import Change
 
+CREATING: Final = "CREATING"
+ACTIVE: Final = "ACTIVE"
+AVAILABLE: Final = "AVAILABLE"
 DELETING: Final = "DELETING"
+
+_BASE_COLUMNS: Final = "id, name, status, search, embedding, dimension, request, created_at, updated_at, due_at"
+_SOURCE_COLUMNS: Final = "id, knowledge_base_id, name, status, request, created_at, updated_at, due_at"
 
 
 @dataclass(frozen=True)
 class KnowledgeBase:
-    """One knowledge base; ``request`` is what it was created with, times are seconds since 1970."""
+    """One knowledge base; times are seconds since 1970.
+
+    Attributes:
+        request: What it was created with, as later updates changed it.
+        due_at: When it becomes ACTIVE, or may be deleted; None where nothing is to come.
+    """
 
     id: str
     name: str
@@ -27,11 +38,12 @@ class KnowledgeBase:
     request: Mapping[str, Any]
     created_at: float
     updated_at: float
+    due_at: float | None = None
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """One data source; ``request`` is what it was created with, times are seconds since 1970."""
+    """One data source; the attributes are those of :class:`KnowledgeBase`."""
 
     id: str
     knowledge_base_id: str
@@ -40,6 +52,7 @@ class DataSource:
     request: Mapping[str, Any]
     created_at: float
     updated_at: float
+    due_at: float | None = None
 
     @property
     def type(self) -> str:
@@ -51,7 +64,7 @@ def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
     """Insert one, with its full-text table."""
     base = knowledge_base
     change.connection.execute(
-        "INSERT INTO knowledge_base VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO knowledge_base ({_BASE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (
             base.id,
             base.name,
@@ -62,14 +75,26 @@ def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
             json.dumps(base.request),
             base.created_at,
             base.updated_at,
+            base.due_at,
         ),
     )
     change.connection.execute(schema.create_text_index(base.id))
 
 
+def update_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
+    """Write the name, the request and the time of an update."""
+    change.connection.execute(
+        "UPDATE knowledge_base SET name = ?, request = ?, updated_at = ? WHERE id = ?",
+        (knowledge_base.name, json.dumps(knowledge_base.request), knowledge_base.updated_at, knowledge_base.id),
+    )
+
+
 def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int = -1) -> list[KnowledgeBase]:
     """List by id, those after ``after``."""
-    rows = connection.execute("SELECT * FROM knowledge_base WHERE id > ? ORDER BY id LIMIT ?", (after, limit))
+    rows = connection.execute(
+        f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
+        (after, limit),
+    )
     return [_knowledge_base(row) for row in rows]
 
 
@@ -79,22 +104,26 @@ def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> 
     Raises:
         NotFound: There is none of this id.
     """
-    row = connection.execute("SELECT * FROM knowledge_base WHERE id = ?", (knowledge_base_id,)).fetchone()
+    row = connection.execute(
+        f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id = ?",  # noqa: S608
+        (knowledge_base_id,),
+    ).fetchone()
     if row is None:
         raise NotFound(f"Knowledge base with id {knowledge_base_id} does not exist")
     return _knowledge_base(row)
 
 
-def knowledge_base_named(connection: apsw.Connection, name: str) -> bool:
-    """Tell whether the name is taken."""
-    return bool(connection.execute("SELECT 1 FROM knowledge_base WHERE name = ?", (name,)).fetchall())
+def knowledge_base_named(connection: apsw.Connection, name: str) -> str | None:
+    """Return the id of the knowledge base that has this name."""
+    row = connection.execute("SELECT id FROM knowledge_base WHERE name = ?", (name,)).fetchone()
+    return row[0] if row else None
 
 
 def add_data_source(change: Change, data_source: DataSource) -> None:
     """Insert one."""
     source = data_source
     change.connection.execute(
-        "INSERT INTO data_source VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO data_source ({_SOURCE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (
             source.id,
             source.knowledge_base_id,
@@ -103,7 +132,16 @@ def add_data_source(change: Change, data_source: DataSource) -> None:
             json.dumps(source.request),
             source.created_at,
             source.updated_at,
+            source.due_at,
         ),
+    )
+
+
+def update_data_source(change: Change, data_source: DataSource) -> None:
+    """Write the name, the request and the time of an update."""
+    change.connection.execute(
+        "UPDATE data_source SET name = ?, request = ?, updated_at = ? WHERE id = ?",
+        (data_source.name, json.dumps(data_source.request), data_source.updated_at, data_source.id),
     )
 
 
@@ -112,7 +150,8 @@ def data_sources(
 ) -> list[DataSource]:
     """List those of a knowledge base by id, those after ``after``."""
     rows = connection.execute(
-        "SELECT * FROM data_source WHERE knowledge_base_id = ? AND id > ? ORDER BY id LIMIT ?",
+        f"SELECT {_SOURCE_COLUMNS} FROM data_source"  # noqa: S608
+        " WHERE knowledge_base_id = ? AND id > ? ORDER BY id LIMIT ?",
         (knowledge_base_id, after, limit),
     )
     return [_data_source(row) for row in rows]
@@ -126,36 +165,55 @@ def find_data_source(connection: apsw.Connection, knowledge_base_id: str, data_s
     """
     find_knowledge_base(connection, knowledge_base_id)
     row = connection.execute(
-        "SELECT * FROM data_source WHERE knowledge_base_id = ? AND id = ?", (knowledge_base_id, data_source_id)
+        f"SELECT {_SOURCE_COLUMNS} FROM data_source WHERE knowledge_base_id = ? AND id = ?",  # noqa: S608
+        (knowledge_base_id, data_source_id),
     ).fetchone()
     if row is None:
         raise NotFound(f"DataSource with id {data_source_id} in knowledge base {knowledge_base_id} does not exist")
     return _data_source(row)
 
 
-def data_source_named(connection: apsw.Connection, knowledge_base_id: str, name: str) -> bool:
-    """Tell whether the name is taken in this knowledge base."""
-    rows = connection.execute(
-        "SELECT 1 FROM data_source WHERE knowledge_base_id = ? AND name = ?", (knowledge_base_id, name)
-    )
-    return bool(rows.fetchall())
+def data_source_named(connection: apsw.Connection, knowledge_base_id: str, name: str) -> str | None:
+    """Return the id of the data source of this knowledge base that has this name."""
+    row = connection.execute(
+        "SELECT id FROM data_source WHERE knowledge_base_id = ? AND name = ?", (knowledge_base_id, name)
+    ).fetchone()
+    return row[0] if row else None
 
 
-def mark_deleting(change: Change, table: str, resource_id: str, now: float) -> None:
-    """Set the status from which the background work takes it up, after a restart too."""
+def mark_deleting(change: Change, table: str, resource_id: str, now: float, seconds: float) -> None:
+    """Set the status from which the background work takes it up after ``seconds``, after a restart too."""
     assert table in ("knowledge_base", "data_source")
     change.connection.execute(
-        f"UPDATE {table} SET status = ?, updated_at = ? WHERE id = ?",  # noqa: S608 - one of two names
-        (DELETING, now, resource_id),
+        f"UPDATE {table} SET status = ?, updated_at = ?, due_at = ? WHERE id = ? AND status != ?",  # noqa: S608
+        (DELETING, now, now + seconds, resource_id, DELETING),
     )
 
 
-def deleting(connection: apsw.Connection) -> list[tuple[str, str | None]]:
-    """List what waits to be deleted: (knowledge base, data source or None for all of it)."""
+def activate_due(change: Change, now: float) -> None:
+    """Set ACTIVE what has been CREATING for its time."""
+    change.connection.execute(
+        "UPDATE knowledge_base SET status = ?, due_at = NULL, updated_at = ? WHERE status = ? AND due_at <= ?",
+        (ACTIVE, now, CREATING, now),
+    )
+
+
+def next_due(connection: apsw.Connection, now: float) -> float | None:
+    """Return when the next knowledge base or data source becomes due, in the future."""
+    found: float | None = connection.execute(
+        "SELECT min(due_at) FROM (SELECT due_at FROM knowledge_base UNION ALL SELECT due_at FROM data_source)"
+        " WHERE due_at > ?",
+        (now,),
+    ).get
+    return found
+
+
+def deleting(connection: apsw.Connection, now: float) -> list[tuple[str, str | None]]:
+    """List what is due to be deleted: (knowledge base, data source or None for all of it)."""
     rows: list[tuple[Any, ...]] = connection.execute(
-        "SELECT id, NULL FROM knowledge_base WHERE status = ?1"
-        " UNION ALL SELECT knowledge_base_id, id FROM data_source WHERE status = ?1",
-        (DELETING,),
+        "SELECT id, NULL FROM knowledge_base WHERE status = ?1 AND coalesce(due_at, 0) <= ?2"
+        " UNION ALL SELECT knowledge_base_id, id FROM data_source WHERE status = ?1 AND coalesce(due_at, 0) <= ?2",
+        (DELETING, now),
     ).fetchall()
     return [(row[0], row[1]) for row in rows]
 
@@ -175,12 +233,10 @@ def remove_data_source(change: Change, data_source_id: str) -> None:
 
 
 def _knowledge_base(row: tuple[Any, ...]) -> KnowledgeBase:
-    identifier, name, status, search, embedding, dimension, request, created_at, updated_at = row
-    return KnowledgeBase(
-        identifier, name, status, search, embedding, dimension, json.loads(request), created_at, updated_at
-    )
+    values = (*row[:6], json.loads(row[6]), *row[7:])
+    return KnowledgeBase(*values)
 
 
 def _data_source(row: tuple[Any, ...]) -> DataSource:
-    identifier, knowledge_base_id, name, status, request, created_at, updated_at = row
-    return DataSource(identifier, knowledge_base_id, name, status, json.loads(request), created_at, updated_at)
+    values = (*row[:4], json.loads(row[4]), *row[5:])
+    return DataSource(*values)

@@ -1,11 +1,9 @@
-"""The tables of the one SQLite file."""
+"""The tables of the one SQLite file, as the changes that lead to them from an empty file."""
 
 from typing import Final
 
-VERSION: Final = 1
-
-TABLES: Final = """
-CREATE TABLE IF NOT EXISTS knowledge_base (
+_VERSION_1: Final = """
+CREATE TABLE knowledge_base (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL,
@@ -17,7 +15,7 @@ CREATE TABLE IF NOT EXISTS knowledge_base (
     updated_at REAL NOT NULL
 );
 
-CREATE TABLE IF NOT EXISTS data_source (
+CREATE TABLE data_source (
     id TEXT PRIMARY KEY,
     knowledge_base_id TEXT NOT NULL REFERENCES knowledge_base(id) ON DELETE CASCADE,
     name TEXT NOT NULL,
@@ -28,7 +26,7 @@ CREATE TABLE IF NOT EXISTS data_source (
     UNIQUE (knowledge_base_id, name)
 );
 
-CREATE TABLE IF NOT EXISTS document (
+CREATE TABLE document (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     knowledge_base_id TEXT NOT NULL,
     data_source_id TEXT NOT NULL,
@@ -43,9 +41,9 @@ CREATE TABLE IF NOT EXISTS document (
     updated_at REAL NOT NULL,
     UNIQUE (data_source_id, name)
 );
-CREATE INDEX IF NOT EXISTS document_by_knowledge_base ON document (knowledge_base_id);
+CREATE INDEX document_by_knowledge_base ON document (knowledge_base_id);
 
-CREATE TABLE IF NOT EXISTS submission (
+CREATE TABLE submission (
     document_id INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
     sequence INTEGER NOT NULL,           -- first come, first served
     action TEXT NOT NULL,                -- ingest or delete
@@ -53,37 +51,37 @@ CREATE TABLE IF NOT EXISTS submission (
     request TEXT NOT NULL,               -- JSON, without inline content
     content BLOB                         -- inline content
 );
-CREATE INDEX IF NOT EXISTS submission_by_sequence ON submission (action, sequence);
-CREATE INDEX IF NOT EXISTS submission_by_job ON submission (job_id);
+CREATE INDEX submission_by_sequence ON submission (action, sequence);
+CREATE INDEX submission_by_job ON submission (job_id);
 
-CREATE TABLE IF NOT EXISTS chunk (
+CREATE TABLE chunk (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id INTEGER NOT NULL,
     public_id TEXT NOT NULL,
     text TEXT NOT NULL,
     page INTEGER
 );
-CREATE INDEX IF NOT EXISTS chunk_by_document ON chunk (document_id);
+CREATE INDEX chunk_by_document ON chunk (document_id);
 
 -- Apart from the texts, so that reading one does not read over the other.
-CREATE TABLE IF NOT EXISTS vector (
+CREATE TABLE vector (
     chunk_id INTEGER PRIMARY KEY,
     knowledge_base_id TEXT NOT NULL,
     document_id INTEGER NOT NULL,
     value BLOB NOT NULL                  -- float16, little endian
 );
 
-CREATE TABLE IF NOT EXISTS attribute (
+CREATE TABLE attribute (
     document_id INTEGER NOT NULL,
     key TEXT NOT NULL,
     kind TEXT NOT NULL,
     in_list INTEGER NOT NULL,
     value
 );
-CREATE INDEX IF NOT EXISTS attribute_by_value ON attribute (key, value, kind, document_id);
-CREATE INDEX IF NOT EXISTS attribute_by_document ON attribute (document_id);
+CREATE INDEX attribute_by_value ON attribute (key, value, kind, document_id);
+CREATE INDEX attribute_by_document ON attribute (document_id);
 
-CREATE TABLE IF NOT EXISTS ingestion_job (
+CREATE TABLE ingestion_job (
     id TEXT PRIMARY KEY,
     knowledge_base_id TEXT NOT NULL,
     data_source_id TEXT NOT NULL,
@@ -94,9 +92,9 @@ CREATE TABLE IF NOT EXISTS ingestion_job (
     started_at REAL NOT NULL,
     updated_at REAL NOT NULL
 );
-CREATE INDEX IF NOT EXISTS ingestion_job_by_data_source ON ingestion_job (data_source_id);
+CREATE INDEX ingestion_job_by_data_source ON ingestion_job (data_source_id);
 
-CREATE TABLE IF NOT EXISTS client_token (
+CREATE TABLE client_token (
     operation TEXT NOT NULL,
     scope TEXT NOT NULL,
     token TEXT NOT NULL,
@@ -106,6 +104,48 @@ CREATE TABLE IF NOT EXISTS client_token (
     PRIMARY KEY (operation, scope, token)
 );
 """
+
+_VERSION_2: Final = """
+-- What a search returns in the place of its chunks, where chunks are parts of a larger one.
+CREATE TABLE parent (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id INTEGER NOT NULL,
+    public_id TEXT NOT NULL,
+    text TEXT NOT NULL,
+    page INTEGER
+);
+CREATE INDEX parent_by_document ON parent (document_id);
+ALTER TABLE chunk ADD COLUMN parent_id INTEGER;
+
+CREATE TABLE tag (
+    knowledge_base_id TEXT NOT NULL REFERENCES knowledge_base(id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (knowledge_base_id, key)
+);
+
+-- When CREATING or DELETING may end; null where nothing is to come.
+ALTER TABLE knowledge_base ADD COLUMN due_at REAL;
+ALTER TABLE data_source ADD COLUMN due_at REAL;
+
+ALTER TABLE submission ADD COLUMN due_at REAL NOT NULL DEFAULT 0;        -- when the work may be done
+ALTER TABLE submission ADD COLUMN next_at REAL;                          -- when the status changes until then
+ALTER TABLE submission ADD COLUMN step_seconds REAL NOT NULL DEFAULT 0;  -- how long each of these statuses stays
+ALTER TABLE submission ADD COLUMN taken INTEGER NOT NULL DEFAULT 0;      -- 1 while it is worked on
+ALTER TABLE submission ADD COLUMN former_status TEXT;                    -- of the document; null where it was new
+ALTER TABLE submission ADD COLUMN former_reason TEXT;
+ALTER TABLE submission ADD COLUMN request_id TEXT;                       -- the call that submitted it directly
+ALTER TABLE document ADD COLUMN job_id TEXT;                             -- the job that submitted it last
+DROP INDEX submission_by_sequence;
+CREATE INDEX submission_by_sequence ON submission (sequence);
+CREATE INDEX submission_by_turn ON submission (action, due_at, sequence) WHERE taken = 0;
+CREATE INDEX submission_by_change ON submission (next_at) WHERE next_at IS NOT NULL;
+"""
+
+MIGRATIONS: Final = (_VERSION_1, _VERSION_2)
+"""Each leads from the version before it (PRAGMA user_version) to its own; what was released is never edited."""
+
+VERSION: Final = len(MIGRATIONS)
 
 
 def text_index(knowledge_base_id: str) -> str:

@@ -1,0 +1,174 @@
+"""What is indexed of a document, replaced or deleted in one transaction."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from ragstack_local.bedrock.store import schema
+from ragstack_local.bedrock.store.database import Change
+from ragstack_local.bedrock.store.documents import Document
+
+EARLIER_VERSION_STAYS: Final = "The version that was indexed before stays searchable."
+FAILED: Final = "FAILED"
+METADATA_UPDATE_FAILED: Final = "METADATA_UPDATE_FAILED"
+
+AttributeValue = str | float | bool | list[str]
+
+
+@dataclass(frozen=True)
+class IndexedChunk:
+    """A piece of a document, ready for the index.
+
+    Attributes:
+        text: What a search returns, or a part of it where there is a parent.
+        header: What is indexed with it and not returned.
+        page: From 1, where the format has pages.
+        parent: Position of the piece that a search returns in its place; None where it has none.
+    """
+
+    text: str
+    header: str
+    page: int | None
+    parent: int | None = None
+
+
+@dataclass(frozen=True)
+class ParentChunk:
+    """A larger piece that a search returns in the place of the chunks in it."""
+
+    text: str
+    page: int | None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A document as the index takes it.
+
+    Attributes:
+        vectors: One row for each chunk.
+        attributes: By name.
+        content_tag: ETag of the content.
+        metadata_tag: ETag of the sidecar, None without one.
+        parents: What the chunks refer to.
+    """
+
+    chunks: Sequence[IndexedChunk]
+    vectors: npt.NDArray[np.float16]
+    attributes: Mapping[str, AttributeValue]
+    content_tag: str | None = None
+    metadata_tag: str | None = None
+    parents: Sequence[ParentChunk] = ()
+
+
+def replace(change: Change, document: Document, prepared: Prepared, now: float) -> None:
+    """Put the new version in the place of the old one and set INDEXED: a reader sees all of one or of the other."""
+    connection = change.connection
+    replaces = _remove_content(connection, document)
+    parents = [_add_parent(connection, document, *entry) for entry in enumerate(prepared.parents)]
+    identifiers = [_add_chunk(connection, document, parents, *entry) for entry in enumerate(prepared.chunks)]
+    connection.executemany(
+        f"INSERT INTO {schema.text_index(document.knowledge_base_id)} (rowid, header, body) VALUES (?, ?, ?)",  # noqa: S608
+        [(key, chunk.header, chunk.text) for key, chunk in zip(identifiers, prepared.chunks, strict=True)],
+    )
+    connection.executemany(
+        "INSERT INTO vector VALUES (?, ?, ?, ?)",
+        [
+            (key, document.knowledge_base_id, document.id, vector.tobytes())
+            for key, vector in zip(identifiers, prepared.vectors.astype("<f2"), strict=True)
+        ],
+    )
+    connection.executemany(
+        "INSERT INTO attribute VALUES (?, ?, ?, ?, ?)",
+        ((document.id, *row) for row in _attribute_rows(prepared.attributes)),
+    )
+    connection.execute(
+        "UPDATE document SET status = 'INDEXED', reason = NULL, content_tag = ?, metadata_tag = ?, attributes = ?,"
+        " updated_at = ? WHERE id = ?",
+        (prepared.content_tag, prepared.metadata_tag, json.dumps(dict(prepared.attributes)), now, document.id),
+    )
+    connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
+    # What is searched is what is stored, so that a restart changes no score.
+    exact = prepared.vectors.astype(np.float32)
+    if replaces:
+        change.after_commit.append(lambda index: index.remove(document.knowledge_base_id, [document.id]))
+    change.after_commit.append(lambda index: index.add(document.knowledge_base_id, document.id, identifiers, exact))
+
+
+def fail(change: Change, document: Document, status: str, reason: str, now: float) -> None:
+    """Set FAILED or METADATA_UPDATE_FAILED with its reason; what was indexed before stays."""
+    searchable = change.connection.execute("SELECT 1 FROM chunk WHERE document_id = ?", (document.id,)).fetchone()
+    change.connection.execute(
+        "UPDATE document SET status = ?, reason = ?, updated_at = ? WHERE id = ?",
+        (status, f"{reason} {EARLIER_VERSION_STAYS}" if searchable else reason, now, document.id),
+    )
+    change.connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
+
+
+def remove(change: Change, *gone: Document) -> None:
+    """Delete documents of one knowledge base and everything of them."""
+    removed = []
+    for document in gone:
+        if _remove_content(change.connection, document):
+            removed.append(document.id)
+        change.connection.execute("DELETE FROM document WHERE id = ?", (document.id,))
+    if removed:
+        change.after_commit.append(lambda index: index.remove(gone[0].knowledge_base_id, removed))
+
+
+def _add_parent(connection: apsw.Connection, document: Document, ordinal: int, parent: ParentChunk) -> int:
+    public_id = _public_id(document, f"parent {ordinal}", parent.text)
+    connection.execute(
+        "INSERT INTO parent (document_id, public_id, text, page) VALUES (?, ?, ?, ?)",
+        (document.id, public_id, parent.text, parent.page),
+    )
+    return connection.last_insert_rowid()
+
+
+def _add_chunk(
+    connection: apsw.Connection, document: Document, parents: Sequence[int], ordinal: int, chunk: IndexedChunk
+) -> int:
+    parent = None if chunk.parent is None else parents[chunk.parent]
+    connection.execute(
+        "INSERT INTO chunk (document_id, public_id, text, page, parent_id) VALUES (?, ?, ?, ?, ?)",
+        (document.id, _public_id(document, str(ordinal), chunk.text), chunk.text, chunk.page, parent),
+    )
+    return connection.last_insert_rowid()
+
+
+def _remove_content(connection: apsw.Connection, document: Document) -> bool:
+    """Remove what is indexed; tells whether there was anything."""
+    chunks = connection.execute("SELECT id FROM chunk WHERE document_id = ?", (document.id,)).fetchall()
+    index = schema.text_index(document.knowledge_base_id)
+    connection.executemany(f"DELETE FROM {index} WHERE rowid = ?", chunks)  # noqa: S608
+    connection.executemany("DELETE FROM vector WHERE chunk_id = ?", chunks)
+    for table in ("chunk", "parent", "attribute"):
+        connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (document.id,))  # noqa: S608
+    return bool(chunks)
+
+
+def _attribute_rows(attributes: Mapping[str, AttributeValue]) -> list[tuple[str, str, int, str | float]]:
+    rows = []
+    for key, value in attributes.items():
+        for member in value if isinstance(value, list) else [value]:
+            kind = "boolean" if isinstance(member, bool) else "string" if isinstance(member, str) else "number"
+            rows.append((key, kind, int(isinstance(value, list)), _stored(member)))
+    return rows
+
+
+def _stored(value: str | float) -> str | float:
+    largest = 2**63
+    if isinstance(value, int) and not -largest <= value < largest:
+        return float(value)
+    return value
+
+
+def _public_id(document: Document, ordinal: str, text: str) -> str:
+    seed = f"{document.knowledge_base_id}\n{document.data_source_id}\n{document.name}\n{ordinal}\n{text}"
+    return str(UUID(bytes=sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16]))
