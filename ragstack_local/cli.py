@@ -16,6 +16,9 @@ from ragstack_common.documents import DocumentStatus, key_of
 from ragstack_common.errors import RagStackError
 from ragstack_common.settings import MAX_RESULTS
 from ragstack_local import display
+from ragstack_local.bedrock import command
+from ragstack_local.bedrock.options import DEFAULT_EMBEDDING, EMBEDDING_HELP
+from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
 from ragstack_local.demo import run_demo
 from ragstack_local.ingest import ingest as upload_and_follow
@@ -23,7 +26,7 @@ from ragstack_local.ingest import note_skipped
 from ragstack_local.search import Caller
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.local_stack import DEFAULT_BEDROCK_PORT, DEFAULT_PORT, RunningStack, StackOptions, local_stack
+from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.stack.project import Project
 from ragstack_local.uploads import FINAL, SEARCHABLE, list_documents, queue_depth, select
 
@@ -53,7 +56,13 @@ BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/NAME")
 ]
-Embedding = Annotated[str, typer.Option(help="What texts are embedded with; hashed needs no model and no download.")]
+Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
+BedrockArguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- BEDROCK_OPTIONS]", help="After a --, options of `ragstack bedrock`.", show_default=False
+    ),
+]
 OnAws = Annotated[bool, typer.Option("--aws", help="Use the stack deployed to AWS instead of the local one.")]
 Prefix = Annotated[str, typer.Option(help="First part of the names of the deployed stacks.")]
 
@@ -63,16 +72,19 @@ def up(
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     data_dir: DataDir = None,
-    embedding: Embedding = "hashed",
+    embedding: Embedding = DEFAULT_EMBEDDING,
+    bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C.
 
     Documents and index stay in the data folder and are there again at the next start.
 
     Example:  ragstack up --port 5566 --bedrock-port 5567
+
+    With AWS's quotas and pace:  ragstack up -- --quotas --indexing-seconds 5
     """
     project = _project()
-    options = StackOptions((data_dir or project.data / "local").absolute(), port, bedrock_port, embedding)
+    options = _stack_options(data_dir or project.data / "local", port, bedrock_port, embedding, bedrock_arguments)
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection)
         display.console.print("\nPut documents in:  [bold]ragstack ingest PATH[/]   Ctrl-C ends the stack.")
@@ -85,14 +97,15 @@ def demo(
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     data_dir: DataDir = None,
-    embedding: Embedding = "hashed",
+    embedding: Embedding = DEFAULT_EMBEDDING,
+    bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Show the main job: start the local stack, upload samples/ and docs/, wait until they are searchable, and ask.
 
     Example:  ragstack demo --once
     """
     project = _project()
-    options = StackOptions((data_dir or project.data / "demo").absolute(), port, bedrock_port, embedding)
+    options = _stack_options(data_dir or project.data / "demo", port, bedrock_port, embedding, bedrock_arguments)
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
         display.console.print()
@@ -124,34 +137,7 @@ def down() -> None:
             time.sleep(0.1)
 
 
-@app.command()
-def bedrock(
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = DEFAULT_BEDROCK_PORT,
-    data_dir: Annotated[Path, typer.Option(help="Folder of the index, created if missing.")] = Path(
-        ".ragstack/bedrock"
-    ),
-    embedding: Embedding = "hashed",
-    s3_endpoint: Annotated[
-        str | None, typer.Option(help="Where documents are read. Default: boto3's own settings.")
-    ] = None,
-) -> None:
-    """Run the local Bedrock Knowledge Base alone; any AWS SDK can use it as its endpoint.
-
-    Example:  boto3.client("bedrock-agent-runtime", endpoint_url="http://127.0.0.1:4567")
-    """
-    # The store and its engine are needed here alone; every other command starts without them.
-    from ragstack_local.bedrock import server  # noqa: PLC0415
-    from ragstack_local.bedrock.embedding import EmbeddingError  # noqa: PLC0415
-    from ragstack_local.bedrock.options import Options  # noqa: PLC0415
-    from ragstack_local.bedrock.store.database import DataFolderError  # noqa: PLC0415
-
-    try:
-        server.run(
-            Options(data_dir, port=port, embedding=embedding, s3_endpoint=s3_endpoint),
-            announce=lambda line: display.console.print(escape(line)),
-        )
-    except (EmbeddingError, DataFolderError, server.PortInUseError) as error:
-        raise StackError(str(error)) from error
+app.command()(command.bedrock)
 
 
 @app.command()
@@ -251,6 +237,14 @@ def _connect(aws: bool, stack_prefix: str) -> Connection:
 
 def _project() -> Project:
     return Project.find(os.environ.get(DATA_VARIABLE))
+
+
+def _stack_options(
+    data_dir: Path, port: int, bedrock_port: int, embedding: str, bedrock_arguments: list[str] | None
+) -> StackOptions:
+    """Put together what the local stack is told; what is for the local Bedrock is checked before anything starts."""
+    command.check(bedrock_arguments or [])
+    return StackOptions(data_dir.absolute(), port, bedrock_port, embedding, tuple(bedrock_arguments or ()))
 
 
 def _keep_up(stack: RunningStack) -> None:

@@ -4,8 +4,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ragstack_local.bedrock.fault_injection import FaultRule
+from ragstack_local.bedrock.quotas import Quotas
+
 LOCAL: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 4567
 DEFAULT_EMBEDDING: Final = "hashed"
+EMBEDDING_HELP: Final = (
+    "What texts are embedded with: hashed (needs no model and no download), fastembed or fastembed:MODEL,"
+    " onnx:FOLDER, openai:URL#MODEL, bedrock:MODEL. Stored with the knowledge base."
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,9 @@ class Options:
         llm_url: Base URL of an OpenAI-compatible server that writes answers; None quotes the documents instead.
         llm_model: Model of that server; None takes the first that it lists.
         llm_api_key: For a server that asks for one.
+        quotas: What callers may use; None is without limits.
+        faults: What fails on purpose from the start.
+        admin: Serve the administrative routes below ``/_ragstack/``.
     """
 
     data_dir: Path
@@ -50,3 +61,6 @@ class Options:
     llm_url: str | None = None
     llm_model: str | None = None
     llm_api_key: str | None = field(default=None, repr=False)
+    quotas: Quotas | None = None
+    faults: tuple[FaultRule, ...] = ()
+    admin: bool = False

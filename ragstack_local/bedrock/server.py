@@ -3,23 +3,21 @@
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from ragstack_local.bedrock import wire
+from ragstack_local.bedrock.administration import PREFIX
+from ragstack_local.bedrock.application import Application
+from ragstack_local.bedrock.connections import Protocol
 from ragstack_local.bedrock.options import LOCAL, Options
 from ragstack_local.bedrock.service import Service
 
-METHODS: Final = ["GET", "PUT", "POST", "DELETE", "PATCH", "HEAD"]
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5
 
@@ -33,30 +31,33 @@ def run(options: Options, *, announce: Callable[[str], None] = print) -> None:
 
     Args:
         options: Where to listen, and what to serve.
-        announce: Is told in one line where the server listens and which embedding it uses.
+        announce: Is told line by line where the server listens, which embedding it uses, and what else is on.
 
     Raises:
         PortInUseError: Another program listens there.
         DataFolderError: The data folder cannot be used, or is in use.
         EmbeddingError: There is no such embedding, or the data was indexed with another.
+        FaultError: A fault is to be injected into no operation that there is.
     """
-    with _serving(options) as (server, listener, line):
-        announce(line)
+    with _serving(options) as (server, listener, service):
+        for line in _start_lines(options, service, f"http://{options.host}:{listener.getsockname()[1]}"):
+            announce(line)
         server.run(sockets=[listener])
 
 
 @contextmanager
-def running(data_dir: Path, **options: Any) -> Iterator[str]:
+def running(data_dir: Path, *, monotonic: Callable[[], float] = time.monotonic, **options: Any) -> Iterator[str]:
     """Serve in a thread of this process, for tests; yields the URL.
 
     Args:
         data_dir: As in :class:`Options`.
+        monotonic: Seconds that never go back, by which the quotas are counted.
         options: The other fields of :class:`Options`; the port is a free one unless it is given.
 
     Raises:
         As :func:`run`.
     """
-    with _serving(Options(data_dir, **options)) as (server, listener, _line):
+    with _serving(Options(data_dir, **options), monotonic) as (server, listener, _service):
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="local-bedrock", daemon=True)
         thread.start()
         try:
@@ -83,57 +84,45 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def application(service: Service) -> Starlette:
-    """Return the ASGI application."""
-
-    async def answer(request: Request) -> Response:
-        body = await request.body()
-        raw_path = request.scope.get("raw_path") or request.url.path.encode()
-        response = await run_in_threadpool(
-            service.answer,
-            wire.Request(
-                method=request.method,
-                path=raw_path.split(b"?")[0].decode("latin-1"),
-                query=request.url.query,
-                headers=dict(request.headers),
-                body=body,
-            ),
-        )
-        return Response(response.body, status_code=response.status, headers=dict(response.headers))
-
-    async def health(_request: Request) -> Response:
-        return JSONResponse(
-            {"status": "ok", "embedding": service.embedding.name, "dimension": service.embedding.dimension}
-        )
-
-    return Starlette(
-        routes=[Route("/health", health), Route("/{path:path}", answer, methods=METHODS)],
-    )
-
-
 @contextmanager
-def _serving(options: Options) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
+def _serving(
+    options: Options, monotonic: Callable[[], float] = time.monotonic
+) -> Iterator[tuple[uvicorn.Server, socket.socket, Service]]:
     listener = _listen(options.host, options.port)
     try:
-        service = Service(options)
+        service = Service(options, monotonic=monotonic)
         try:
             service.start()
             config = uvicorn.Config(
-                application(service),
+                Application(service, options),
+                http=Protocol,
+                ws="none",
                 log_level="warning",
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=SHUTDOWN_LIMIT_SECONDS,
             )
-            line = (
-                f"Local Bedrock on http://{options.host}:{listener.getsockname()[1]}, data in {options.data_dir},"
-                f" embedding {service.embedding.name} ({service.embedding.dimension} dimensions)"
-            )
-            yield _Server(config), listener, line
+            # Vectors are multiplied on every core by threads of our own; threads of BLAS beneath them get in their way.
+            with threadpool_limits(limits=1, user_api="blas"):
+                yield _Server(config), listener, service
         finally:
             service.close()
     finally:
         listener.close()
+
+
+def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:
+    yield (
+        f"Local Bedrock on {url}, data in {options.data_dir},"
+        f" embedding {service.embedding.description} ({service.embedding.dimension} dimensions),"
+        f" {service.answering.generator.description}"
+    )
+    if options.quotas is not None:
+        yield f"Quotas are on: {options.quotas}"
+    for rule in options.faults:
+        yield f"Fault: {rule}"
+    if options.admin:
+        yield f"Administration below {url}{PREFIX}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -2,14 +2,29 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
+from botocore.model import OperationModel
+
 from ragstack_local.bedrock import embedding, validation, wire
+from ragstack_local.bedrock.admission import Admission
 from ragstack_local.bedrock.embedding import EmbeddingError
-from ragstack_local.bedrock.faults import NotSupported, ServiceError
+from ragstack_local.bedrock.faults import DependencyFailed, NotSupported, ServiceError
+from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.ingestion import Ingestion
-from ragstack_local.bedrock.operations import data_sources, documents, ingestion_jobs, knowledge_bases
+from ragstack_local.bedrock.operations import (
+    converse,
+    data_sources,
+    documents,
+    generate,
+    ingestion_jobs,
+    invoke_model,
+    knowledge_bases,
+    rerank,
+    tags,
+)
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
 from ragstack_local.bedrock.operations.retrieve import retrieve
 from ragstack_local.bedrock.options import Options
@@ -22,10 +37,12 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "CreateKnowledgeBase": knowledge_bases.create,
     "GetKnowledgeBase": knowledge_bases.get,
     "ListKnowledgeBases": knowledge_bases.list_,
+    "UpdateKnowledgeBase": knowledge_bases.update,
     "DeleteKnowledgeBase": knowledge_bases.delete,
     "CreateDataSource": data_sources.create,
     "GetDataSource": data_sources.get,
     "ListDataSources": data_sources.list_,
+    "UpdateDataSource": data_sources.update,
     "DeleteDataSource": data_sources.delete,
     "IngestKnowledgeBaseDocuments": documents.ingest,
     "GetKnowledgeBaseDocuments": documents.get,
@@ -34,10 +51,35 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "StartIngestionJob": ingestion_jobs.start,
     "GetIngestionJob": ingestion_jobs.get,
     "ListIngestionJobs": ingestion_jobs.list_,
+    "StopIngestionJob": ingestion_jobs.stop,
+    "TagResource": tags.tag,
+    "UntagResource": tags.untag,
+    "ListTagsForResource": tags.list_,
     "Retrieve": retrieve,
+    "RetrieveAndGenerate": generate.retrieve_and_generate,
+    "RetrieveAndGenerateStream": generate.retrieve_and_generate_stream,
+    "Rerank": rerank.rerank,
+    "Converse": converse.converse,
+    "ConverseStream": converse.converse_stream,
+    "InvokeModel": invoke_model.invoke_model,
 }
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request whose operation is known.
+
+    Attributes:
+        operation: What is called.
+        labels: The members that stand in the path, decoded.
+        request: As it came.
+    """
+
+    operation: OperationModel
+    labels: Mapping[str, str]
+    request: wire.Request
 
 
 class Service:
@@ -46,27 +88,49 @@ class Service:
     Args:
         options: What to serve, and how.
         clock: Seconds since 1970.
+        monotonic: Seconds that never go back, for the quotas.
 
     Raises:
         DataFolderError: The folder cannot be used, or is in use.
         EmbeddingError: The embedding cannot be had, or a knowledge base in the folder was made with another.
+        GenerationError: The URL of the language model is none.
     """
 
-    def __init__(self, options: Options, *, clock: Callable[[], float] = time.time) -> None:
-        self.embedding = embedding.load(options.embedding)
+    def __init__(
+        self,
+        options: Options,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.embedding = embedding.load(options.embedding, options.data_dir)
+        self.answering = Answering.of(options, self.embedding, clock)
         self._router = wire.Router()
         self._database = Database(options.data_dir)
         try:
             self._check_embedding()
         except EmbeddingError:
             self._database.close()
+            self.embedding.close()
             raise
         objects = ObjectStore(options.s3_endpoint)
-        self._ingestion = Ingestion(self._database, self.embedding, objects, clock=clock)
-        self._synchronisation = Synchronisation(self._database, self._ingestion, objects, clock=clock)
-        self._context = Context(
-            options, self._database, self.embedding, self._ingestion, self._synchronisation, objects, clock
+        self._ingestion = Ingestion(
+            self._database, self.embedding, objects, clock=clock, with_headers=options.contextual_headers
         )
+        self._synchronisation = Synchronisation(
+            self._database, self._ingestion, objects, clock=clock, pace=options.pace
+        )
+        self._context = Context(
+            options,
+            self._database,
+            self.embedding,
+            self._ingestion,
+            self._synchronisation,
+            objects,
+            self.answering,
+            clock,
+        )
+        self._admission = Admission(options.quotas, self._database, monotonic)
 
     def start(self) -> None:
         """Begin the background work, with what an earlier process left."""
@@ -75,23 +139,41 @@ class Service:
 
     def close(self) -> None:
         """Stop the background work and close the files."""
+        self.answering.close()
         self._synchronisation.close()
         self._ingestion.close()
         self._database.close()
+        self.embedding.close()
 
-    def answer(self, request: wire.Request) -> wire.Response:
+    def route(self, request: wire.Request) -> Call:
+        """Find out what a request asks for.
+
+        Raises:
+            UnknownRoute: No operation has this method and path.
+        """
+        return Call(*self._router.find(request), request)
+
+    def answer(self, call: Call) -> wire.Response:
         """Answer a request; whatever goes wrong becomes an answer too."""
-        operation = None
+        operation, request = call.operation, call.request
         try:
-            operation, labels = self._router.find(request)
-            members = wire.read_input(operation, labels, request)
+            act = _operation(operation.name)
+            self._admission.count(operation)
+            members = wire.read_input(operation, call.labels, request)
             validation.check(operation.input_shape, members)
-            return wire.write_output(operation, _operation(operation.name)(self._context, members))
+            with self._admission.admitted(operation, members, len(request.body)):
+                return wire.write_output(operation, act(self._context, members))
         except ServiceError as error:
             return wire.write_error(error, operation)
+        except EmbeddingError as error:
+            return wire.write_error(DependencyFailed(str(error)), operation)
         except Exception:
-            log.exception("%s failed", operation.name if operation else request.path)
+            log.exception("%s failed", operation.name)
             return wire.write_error(ServiceError("The local Bedrock failed; its log has the details"), operation)
+
+    def ingestion_timings(self) -> Mapping[str, float]:
+        """Tell what ingestion has spent its time on since the start."""
+        return self._ingestion.timings.snapshot()
 
     def _check_embedding(self) -> None:
         with self._database.read() as view:
@@ -100,7 +182,7 @@ class Service:
                     raise EmbeddingError(
                         f"The knowledge base {base.name} ({base.id}) was made with the embedding {base.embedding}"
                         f" of {base.dimension} dimensions, but {self.embedding.name} of {self.embedding.dimension} was"
-                        f" chosen: start with --embedding {base.embedding}, or with another data folder"
+                        f" chosen: start with {embedding.flag(base.embedding)}, or with another data folder"
                     )
 
 

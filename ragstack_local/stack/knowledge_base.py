@@ -1,5 +1,6 @@
 """The knowledge base of the local stack, made through the API like any other."""
 
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from ragstack_local.connection import local_client
 BUCKET: Final = "ragstack-documents"
 NAME: Final = "ragstack-local"
 ACCOUNT: Final = "000000000000"
+POLL_SECONDS: Final = 0.1
 _ROLE_ARN: Final = f"arn:aws:iam::{ACCOUNT}:role/ragstack-local"
 _MODEL_ARN: Final = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
 
@@ -27,6 +29,7 @@ class LocalKnowledgeBase:
         agent = local_client("bedrock-agent", bedrock_endpoint, Config(retries={"mode": "standard"}))
         found = _named(agent.list_knowledge_bases()["knowledgeBaseSummaries"])
         knowledge_base_id = found["knowledgeBaseId"] if found else _create_knowledge_base(agent)
+        _await_active(agent, knowledge_base_id)
         sources = agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"]
         source = _named(sources)
         return cls(knowledge_base_id, source["dataSourceId"] if source else _create_source(agent, knowledge_base_id))
@@ -55,6 +58,12 @@ def _create_knowledge_base(agent: Any) -> str:
         },
     )
     return str(created["knowledgeBase"]["knowledgeBaseId"])
+
+
+def _await_active(agent: Any, knowledge_base_id: str) -> None:
+    """Wait while it is CREATING, which the local Bedrock can be told to take its time for."""
+    while agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["status"] == "CREATING":
+        time.sleep(POLL_SECONDS)
 
 
 def _create_source(agent: Any, knowledge_base_id: str) -> str:

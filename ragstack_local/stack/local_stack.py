@@ -1,5 +1,6 @@
 """Starts the local stack and ends it."""
 
+import os
 import signal
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any, Final, NoReturn
 
 import urllib3
 
+from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.connection import LOCAL, Connection, local_environment
 from ragstack_local.stack import running
 from ragstack_local.stack.deployment import deploy
@@ -22,7 +24,6 @@ from ragstack_local.stack.project import Project
 from ragstack_local.stack.recovery import DataFolder
 
 DEFAULT_PORT: Final = 4566
-DEFAULT_BEDROCK_PORT: Final = 4567
 START_SECONDS: Final = 60.0
 WATCH_SECONDS: Final = 0.5
 
@@ -38,12 +39,14 @@ class StackOptions:
         port: MiniStack's port: S3, SQS, Lambda, API Gateway.
         bedrock_port: The local Bedrock's port.
         embedding: What texts are embedded with.
+        bedrock_arguments: More options of the command that runs the local Bedrock.
     """
 
     data: Path
     port: int = DEFAULT_PORT
     bedrock_port: int = DEFAULT_BEDROCK_PORT
     embedding: str = "hashed"
+    bedrock_arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,10 +159,11 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
 def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     command: list[str | Path] = [sys.executable, "-m", "ragstack_local.bedrock"]
     command += ["--port", str(options.bedrock_port), "--data-dir", options.data / "bedrock"]
-    command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
-    return Child.start(
-        "The local Bedrock", command, local_environment(aws_endpoint), options.data / "logs" / "bedrock.log"
-    )
+    command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint, *options.bedrock_arguments]
+    # An embedding on AWS needs the user's own settings; documents are read where --s3-endpoint says all the same.
+    asks_aws = options.embedding.startswith("bedrock:")
+    environment = dict(os.environ) if asks_aws else local_environment(aws_endpoint)
+    return Child.start("The local Bedrock", command, environment, options.data / "logs" / "bedrock.log")
 
 
 def _answers(url: str) -> bool:

@@ -158,6 +158,61 @@ def test_a_bedrock_on_a_taken_port_says_so(tmp_path: Path, taken_port: int) -> N
     assert_one_line(done, f"Port {taken_port}")
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--fault", "operation=Retreive,kind=drop"), "did you mean Retrieve"),
+        (("--fault", "kind=teapot"), "is one of throttling, internal"),
+        (("--quota", "retreive_per_second=1"), "did you mean retrieve_per_second"),
+        (("--indexing-seconds", "-1"), "--indexing-seconds"),
+    ],
+)
+def test_an_option_of_the_bedrock_that_cannot_be_is_wrong_usage(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    done = ragstack("bedrock", "--port", "0", "--data-dir", tmp_path / "index", *options, data=tmp_path)
+
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--", "--quotaz"), "No such option: --quotaz"),
+        (("--", "--fault", "kind=teapot"), "is one of throttling"),
+        (("upp",), "unexpected extra argument"),
+    ],
+)
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_what_is_passed_on_to_the_bedrock_is_checked_before_anything_starts(
+    tmp_path: Path, command: str, arguments: tuple[str, ...], words: str
+) -> None:
+    done = ragstack(command, "--data-dir", tmp_path / "data", *arguments, data=tmp_path)
+
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_bedrock_says_at_the_start_what_is_on(tmp_path: Path) -> None:
+    options = ["--quotas", "--admin", "--fault", "operation=Retrieve,kind=drop,rate=0.5"]
+    command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index", *options]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        lines = [server.stdout.readline().strip() for _ in range(4)]
+    finally:
+        server.kill()
+        server.communicate()
+
+    assert lines[0].startswith("Local Bedrock on http://127.0.0.1:")
+    assert "embedding hashed (1024 dimensions)" in lines[0]
+    assert lines[1].startswith("Quotas are on")
+    assert lines[2] == "Fault: operation=Retrieve,kind=drop,rate=0.5"
+    assert lines[3].endswith("/_ragstack/")
+
+
 def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index"]
     env = {**os.environ, "COLUMNS": "400", "PYTHONUNBUFFERED": "1"}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lambdas.query import handler as query
+from ragstack_common.contextual_headers import prepend
 from tests.support.aws_service import AwsService, Dropped, Fault, Late
 from tests.support.events import Context, api_event, sample
 from tests.support.knowledge_base import (
@@ -103,6 +104,18 @@ def test_the_score_is_explained_when_asked_for(searches: AwsService) -> None:
 
     assert plain["results"][0]["ranking"] is None
     assert explained["results"][0]["ranking"] == {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"]}
+
+
+def test_a_contextual_header_stands_beside_the_content_and_not_in_it(searches: AwsService) -> None:
+    with_header = prepend("leave policy\nAnnual leave", "Up to five days.")
+    searches.program("Retrieve", hits(hit("s3://b/a", 0.5, with_header), hit("s3://b/b", 0.4, "No header.")))
+
+    _, body = retrieve({"query": "leave"})
+
+    assert [(result["content"], result["context"]) for result in body["results"]] == [
+        ("Up to five days.", "leave policy\nAnnual leave"),
+        ("No header.", None),
+    ]
 
 
 def test_results_may_be_kept_apart_by_chunk(searches: AwsService) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstack_common import multislice_retriever
+from ragstack_common.contextual_headers import prepend
 from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
 from ragstack_common.ranking import SliceHits, merge, uri_of
 from tests.support.knowledge_base import KNOWLEDGE_BASE, TOPIC, chunk, hit, hits, is_filtered
@@ -93,6 +94,16 @@ def test_merging_leaves_the_hits_as_they_were() -> None:
     merge([SliceHits("filtered", 2.0, found), SliceHits("unfiltered", 1.0, found)])
 
     assert found == before
+
+
+def test_a_contextual_header_is_taken_off_the_content_and_kept() -> None:
+    found = [hit("s3://b/1", 0.9, prepend("Leave", "Up to five days.")), hit("s3://b/2", 0.8, "Plain.")]
+
+    headed, plain = merge([SliceHits("unfiltered", 1.0, found)])
+
+    assert (headed["content"], headed["context"]) == ("Up to five days.", "Leave")
+    assert plain["content"] == "Plain."
+    assert "context" not in plain
 
 
 def test_deduplicating_keeps_the_highest_score_of_each_uri_best_first() -> None:

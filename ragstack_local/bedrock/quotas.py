@@ -1,0 +1,108 @@
+"""How much of the local Bedrock may be used: calls a second, work at once, sizes. AWS's figures, each of them settable.
+
+Sources: [doc] is AWS General Reference, "Amazon Bedrock endpoints and quotas"; [reported] is what users of the service
+write about it; [assumed] is neither. AWS counts tokens, not calls, for the models of bedrock-runtime: their operations
+have no quota here.
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+MEBIBYTE: Final = 1024 * 1024
+OFF: Final = "off"
+
+
+class QuotaError(ValueError):
+    """A quota was set that does not exist, or to what it cannot be."""
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """What an account may do; ``math.inf`` lifts a limit.
+
+    Attributes:
+        concurrent_document_requests: Accepted calls of IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments
+            whose documents are still under way. [doc]
+        concurrent_ingestion_jobs: Ingestion jobs that run at once; one for each knowledge base and data source holds
+            without quotas too. [doc]
+        knowledge_bases: [doc]
+        data_sources_per_knowledge_base: [reported]
+        ingest_payload_bytes: Body of one call of IngestKnowledgeBaseDocuments. [doc]
+        query_characters: Query of Retrieve, RetrieveAndGenerate and RetrieveAndGenerateStream. [reported]
+    """
+
+    # Calls a second, by operation. [doc] but where another source is named.
+    create_knowledge_base_per_second: float = 2.0
+    get_knowledge_base_per_second: float = 10.0
+    list_knowledge_bases_per_second: float = 10.0
+    update_knowledge_base_per_second: float = 2.0
+    delete_knowledge_base_per_second: float = 2.0
+    create_data_source_per_second: float = 2.0
+    get_data_source_per_second: float = 10.0
+    list_data_sources_per_second: float = 10.0
+    update_data_source_per_second: float = 2.0
+    delete_data_source_per_second: float = 2.0
+    start_ingestion_job_per_second: float = 0.1
+    get_ingestion_job_per_second: float = 10.0
+    list_ingestion_jobs_per_second: float = 10.0
+    ingest_knowledge_base_documents_per_second: float = 5.0
+    get_knowledge_base_documents_per_second: float = 5.0
+    list_knowledge_base_documents_per_second: float = 5.0
+    delete_knowledge_base_documents_per_second: float = 5.0
+    retrieve_per_second: float = 20.0
+    retrieve_and_generate_per_second: float = 20.0
+    retrieve_and_generate_stream_per_second: float = 20.0
+    rerank_per_second: float = 10.0
+
+    concurrent_document_requests: float = 10
+    concurrent_ingestion_jobs: float = 5
+    knowledge_bases: float = 100
+    data_sources_per_knowledge_base: float = 5
+    ingest_payload_bytes: float = 6 * MEBIBYTE
+    query_characters: float = 1000
+
+    def __str__(self) -> str:
+        """Tell, for a person, in what they differ from AWS's."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        changed = [f"{name}={_written(value)}" for name, (value, default) in values.items() if value != default]
+        return f"those of AWS but {', '.join(changed)}" if changed else "those of AWS"
+
+    def calls_per_second(self, operation: str) -> float:
+        """Return the rate of an operation, ``math.inf`` where it has none."""
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
+        return float(getattr(self, f"{name}_per_second", math.inf))
+
+    def with_settings(self, settings: Iterable[str]) -> "Quotas":
+        """Return these quotas with some of them changed.
+
+        Args:
+            settings: Each ``NAME=NUMBER``, or ``NAME=off``.
+
+        Raises:
+            QuotaError: There is no such quota, or the number is not one over 0.
+        """
+        return replace(self, **dict(map(_setting, settings)))
+
+
+def _written(value: float) -> str:
+    return OFF if value == math.inf else f"{value:g}"
+
+
+def _setting(text: str) -> tuple[str, float]:
+    name, _, number = (part.strip() for part in text.partition("="))
+    names = [field.name for field in fields(Quotas)]
+    if name not in names:
+        near = difflib.get_close_matches(name, names)
+        advice = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(names)}"
+        raise QuotaError(f"There is no quota {name!r}: {advice}")
+    try:
+        value = math.inf if number == OFF else float(number)
+    except ValueError:
+        value = math.nan
+    if not value > 0:
+        raise QuotaError(f"The quota {name} needs a number over 0, or {OFF}: {name}={getattr(Quotas, name):g}")
+    return name, value

@@ -1,0 +1,223 @@
+"""The HTTP server: what clients of any kind may send, many at once, and the end."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import urllib3
+from threadpoolctl import threadpool_info
+
+from ragstack_local.bedrock import application, server
+from ragstack_local.bedrock.connections import telling
+from ragstack_local.bedrock.server import running
+from tests.local.support import Bedrock, client
+
+TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
+LIST = "/knowledgebases/"
+
+
+@pytest.fixture(params=["h11", "httptools"])
+def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """Run it with each of uvicorn's implementations of HTTP: an installation has one or both."""
+    name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
+    module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
+    monkeypatch.setattr(server, "Protocol", telling(getattr(module, name)))
+    with running(tmp_path) as running_url:
+        yield running_url
+
+
+def connection_to(url: str) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+
+
+def test_a_body_over_the_limit_is_refused_and_the_connection_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "LARGEST_BODY_BYTES", 1000)
+    connection = connection_to(url)
+
+    connection.request("POST", LIST, body=b" " * 100_000)
+    refusal = connection.getresponse()
+    refused = refusal.status, refusal.headers["x-amzn-ErrorType"], json.load(refusal)["message"]
+    connection.request("POST", LIST, body=b"{}")
+    answer = connection.getresponse()
+
+    assert refused == (413, "RequestEntityTooLargeException", "The request body has more than 1000 bytes")
+    assert answer.status == 200
+
+
+def test_a_body_without_a_length_is_read_in_its_chunks(url: str) -> None:
+    connection = connection_to(url)
+
+    connection.request("POST", LIST, body=iter([b'{"max', b'Results": 1}']), encode_chunked=True)
+
+    assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("expected", ["100-continue", "tea"])
+def test_an_expectation_is_met_or_ignored(url: str, expected: str) -> None:
+    connection = connection_to(url)
+
+    connection.request("POST", LIST, body=b"{}", headers={"Expect": expected})
+
+    assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PATCH", "TRACE"])
+def test_a_method_of_no_operation_is_an_unknown_operation(url: str, method: str) -> None:
+    connection = connection_to(url)
+
+    connection.request(method, LIST)
+    answer = connection.getresponse()
+
+    assert answer.status == 404
+    assert answer.headers["x-amzn-ErrorType"] == "UnknownOperationException"
+
+
+def test_an_upgrade_to_another_protocol_is_not_followed(url: str) -> None:
+    connection = connection_to(url)
+    wish = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"}
+
+    connection.request("GET", LIST, headers=wish)
+
+    assert connection.getresponse().status == 404
+
+
+def test_the_host_that_is_asked_for_does_not_matter(url: str) -> None:
+    answer = urllib3.request("POST", url + LIST, body=b"{}", headers={"Host": "bedrock-agent.us-east-1.amazonaws.com"})
+
+    assert answer.status == 200
+
+
+def test_a_request_without_a_signature_is_answered(url: str) -> None:
+    answer = urllib3.request("POST", url + LIST, body=b"{}")
+
+    assert answer.json() == {"knowledgeBaseSummaries": []}
+
+
+def test_sixty_four_clients_at_once_are_all_answered_over_the_connections_they_keep(url: str) -> None:
+    together = threading.Barrier(64)
+
+    def ask_often(_number: int) -> list[int]:
+        connection = connection_to(url)
+        connection.connect()
+        first = connection.sock
+        together.wait(30)
+        statuses = []
+        for _ in range(10):
+            connection.request("POST", LIST, body=b"{}")
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append(answer.status)
+        assert connection.sock is first
+        return statuses
+
+    with ThreadPoolExecutor(64) as clients:
+        answers = [status for statuses in clients.map(ask_often, range(64)) for status in statuses]
+
+    assert answers == [200] * 640
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "ragstack_local.bedrock", "--port", "0", "--data-dir", str(tmp_path)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    url = child.stdout.readline().split("Local Bedrock on ")[1].split(",")[0]
+    answered = threading.Semaphore(0)
+    broken: list[str] = []
+
+    def ask_until_it_ends() -> None:
+        connection = connection_to(url)
+        while True:
+            try:
+                connection.request("POST", LIST, body=b"{}")
+                answer = connection.getresponse()
+            except (OSError, http.client.HTTPException):
+                return
+            if answer.status != 200 or json.load(answer) != {"knowledgeBaseSummaries": []}:
+                broken.append(str(answer.status))
+            answered.release()
+
+    clients = [threading.Thread(target=ask_until_it_ends) for _ in range(16)]
+    for thread in clients:
+        thread.start()
+    for _ in range(100):
+        answered.acquire(timeout=30)
+    os.kill(child.pid, number)
+    _, errors = child.communicate(timeout=30)
+    for thread in clients:
+        thread.join(30)
+
+    assert child.returncode == 0
+    assert errors == ""
+    assert broken == []
+
+
+def test_blas_has_one_thread_while_it_serves(tmp_path: Path) -> None:
+    # The products are spread over the cores already: with threads below them a search took eight times as long.
+    before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    with running(tmp_path):
+        serving = {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    after = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    assert serving <= {1}
+    assert after == before
+
+
+class SilentModel(ThreadingHTTPServer):
+    """An OpenAI-compatible server that answers nothing until it is told to."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), SilentModelHandler)
+        self.asked = threading.Semaphore(0)
+        self.may_answer = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class SilentModelHandler(BaseHTTPRequestHandler):
+    server: SilentModel
+
+    def do_POST(self) -> None:
+        self.server.asked.release()
+        self.server.may_answer.wait(60)
+        self.send_error(503)
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+def test_callers_who_wait_for_a_slow_model_keep_no_search_waiting(tmp_path: Path) -> None:
+    model = SilentModel()
+    threading.Thread(target=model.serve_forever, daemon=True).start()
+    question = {
+        "modelId": TEXT_MODEL,
+        "messages": [{"role": "user", "content": [{"text": "Where does the heron wait?"}]}],
+    }
+    callers = 50
+    with running(tmp_path, llm_url=model.url, llm_model="slow") as url, ThreadPoolExecutor(callers) as pool:
+        bedrock = Bedrock.at(url)
+        knowledge_base = bedrock.knowledge_base("searched")
+        waiting = client("bedrock-runtime", url, max_pool_connections=callers)
+        answers = [pool.submit(waiting.converse, **question) for _ in range(callers)]
+        for _ in range(callers):
+            assert model.asked.acquire(timeout=30)
+
+        found = bedrock.search(knowledge_base, "heron")
+        unanswered = [answer for answer in answers if not answer.done()]
+        model.may_answer.set()
+
+        assert found == []
+        assert len(unanswered) == callers
+    model.shutdown()
+    model.server_close()
