@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MINISTACK := .ministack
+CLIENTS := .clients
 STAMPS := $(VENV)/stamps
 # Resolved for the oldest Python; the newer ones take the same versions, and so does macOS.
 LOCK := uv pip compile pyproject.toml --python-version 3.11 --python-platform linux --quiet --no-header
@@ -12,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check lint types synth bench lock clean
+.PHONY: help setup demo up test clients check lint types synth bench lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +63,15 @@ up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROC
 test: setup ## Run every test (ARGS= for pytest)
 	$(BIN)/python -m pytest $(ARGS)
 
+# Other people's clients with the versions that they ask for: half a gigabyte, which only tests/clients needs.
+$(STAMPS)/clients: requirements-clients.txt
+	@echo "Installing LangChain, LlamaIndex, the AWS command line and an MCP server into $(CLIENTS) (a minute) ..."
+	@$(PYTHON) -m venv $(CLIENTS)
+	@$(CLIENTS)/bin/python -m pip install --quiet --requirement requirements-clients.txt
+	@mkdir -p $(STAMPS) && touch $@
+
+clients: $(STAMPS)/python $(STAMPS)/clients ## Install the clients that `make test` then holds against the local Bedrock
+
 check: lint types test ## What to run before a commit
 
 lint: $(STAMPS)/python ## Style, unused code, direction of imports
@@ -81,6 +91,8 @@ bench: setup ## Measure, side by side with a peer (takes minutes)
 lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.toml
 	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
+	$(BIN)/uv pip compile requirements-clients.in --python-version 3.11 --python-platform linux --quiet --no-header \
+	  --output-file requirements-clients.txt
 
 clean: ## Remove everything that setup and the local stack made
-	rm -rf $(VENV) $(MINISTACK) .ragstack node_modules build cdk.out
+	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) .ragstack node_modules build cdk.out

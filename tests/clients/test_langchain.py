@@ -1,0 +1,166 @@
+"""LangChain: the knowledge-base retriever, embeddings, chat model and reranker of langchain-aws."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.clients.conftest import ANIMALS, Zoo
+from tests.clients.support import Client, ClientError, client
+
+FASTEST = "the fastest animal on land"
+TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
+EMBEDDING_MODEL = "amazon.titan-embed-text-v2:0"
+RERANKING_MODEL = "arn:aws:bedrock:us-east-1::foundation-model/cohere.rerank-v3-5:0"
+
+
+@pytest.fixture(scope="module")
+def langchain(zoo: Zoo) -> Iterator[Client]:
+    with client("langchain_client", zoo.url) as process:
+        yield process
+
+
+def search(
+    langchain: Client, zoo: Zoo, question: str, *, minimum: float | None = None, **more: Any
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = langchain.ask(
+        "retrieve",
+        question=question,
+        knowledge_base_id=zoo.knowledge_base_id,
+        retrieval_config={"vectorSearchConfiguration": more},
+        min_score_confidence=minimum,
+    )
+    return found
+
+
+def names(found: list[dict[str, Any]]) -> list[str]:
+    return [document["location"]["customDocumentLocation"]["id"] for document in found]
+
+
+def test_the_best_document_comes_first_and_scores_fall(langchain: Client, zoo: Zoo) -> None:
+    found = search(langchain, zoo, FASTEST, numberOfResults=5)
+
+    scores = [document["score"] for document in found]
+    assert found[0]["text"] == ANIMALS["cheetah"][0]
+    assert names(found)[0] == "cheetah"
+    assert len(found) == 5
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert found[0]["source_metadata"]["class"] == "mammal"
+    assert found[0]["source_metadata"]["x-amz-bedrock-kb-data-source-id"] == zoo.animals.id
+
+
+@pytest.mark.parametrize("kind", ["HYBRID", "SEMANTIC"])
+def test_either_kind_of_search_finds_the_words(langchain: Client, zoo: Zoo, kind: str) -> None:
+    found = search(langchain, zoo, "three hearts and a cloud of ink", numberOfResults=1, overrideSearchType=kind)
+
+    assert names(found) == ["octopus"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"equals": {"key": "class", "value": "mollusc"}}, {"octopus", "snail"}),
+        ({"notEquals": {"key": "class", "value": "mammal"}}, {"ostrich", "octopus", "snail", "bamboo", "baobab"}),
+        ({"greaterThan": {"key": "legs", "value": 2}}, {"cheetah", "octopus"}),
+        ({"lessThanOrEquals": {"key": "legs", "value": 2}}, {"ostrich", "whale", "snail", "bamboo", "baobab"}),
+        ({"in": {"key": "class", "value": ["bird", "tree"]}}, {"ostrich", "baobab"}),
+        ({"notIn": {"key": "class", "value": ["mammal", "mollusc", "grass"]}}, {"ostrich", "baobab"}),
+        ({"startsWith": {"key": "class", "value": "m"}}, {"cheetah", "whale", "octopus", "snail"}),
+        ({"listContains": {"key": "habitats", "value": "savanna"}}, {"cheetah", "ostrich", "baobab"}),
+        ({"stringContains": {"key": "class", "value": "ras"}}, {"bamboo"}),
+        (
+            {
+                "andAll": [
+                    {"listContains": {"key": "habitats", "value": "savanna"}},
+                    {"orAll": [{"equals": {"key": "class", "value": "tree"}}, {"equals": {"key": "legs", "value": 2}}]},
+                ]
+            },
+            {"ostrich", "baobab"},
+        ),
+    ],
+)
+def test_a_filter_lets_through_what_it_says(
+    langchain: Client, zoo: Zoo, condition: dict[str, Any], expected: set[str]
+) -> None:
+    found = search(langchain, zoo, FASTEST, numberOfResults=10, filter=condition)
+
+    assert set(names(found)) == expected
+
+
+def test_a_filtered_search_keeps_the_order_of_the_rest(langchain: Client, zoo: Zoo) -> None:
+    everything = names(search(langchain, zoo, FASTEST, numberOfResults=10))
+
+    wild = names(search(langchain, zoo, FASTEST, numberOfResults=10, filter={"equals": {"key": "wild", "value": True}}))
+
+    assert wild == [name for name in everything if name in ANIMALS]
+
+
+def test_a_threshold_cuts_what_scores_less(langchain: Client, zoo: Zoo) -> None:
+    everything = search(langchain, zoo, FASTEST, numberOfResults=10)
+    threshold = everything[1]["score"]
+
+    above = search(langchain, zoo, FASTEST, numberOfResults=10, minimum=threshold)
+
+    assert above == [document for document in everything if document["score"] >= threshold]
+    assert 0 < len(above) < len(everything)
+
+
+def test_a_filter_that_aws_refuses_is_refused(langchain: Client, zoo: Zoo) -> None:
+    with pytest.raises(ClientError, match=r"ValidationException|ParamValidationError"):
+        search(langchain, zoo, FASTEST, filter={"andAll": [{"equals": {"key": "class", "value": "bird"}}]})
+
+
+def test_too_many_results_are_refused(langchain: Client, zoo: Zoo) -> None:
+    with pytest.raises(ClientError, match=r"ValidationException.*less than or equal to 100"):
+        search(langchain, zoo, FASTEST, numberOfResults=101)
+
+
+def test_an_unknown_knowledge_base_is_an_error_that_names_it(langchain: Client) -> None:
+    with pytest.raises(ClientError, match=r"ResourceNotFoundException.*UNKNOWN000"):
+        langchain.ask("retrieve", question=FASTEST, knowledge_base_id="UNKNOWN000", min_score_confidence=None)
+
+
+def test_embeddings_are_unit_vectors_that_put_the_right_text_nearest(langchain: Client) -> None:
+    texts = [text for text, _attributes in ANIMALS.values()]
+
+    vectors = langchain.ask("embed", model=EMBEDDING_MODEL, question=FASTEST, texts=texts)
+
+    question = vectors["question"]
+    products = [_product(question, vector) for vector in vectors["texts"]]
+    assert len(question) == 1024
+    assert math.isclose(_product(question, question), 1.0, abs_tol=1e-3)
+    assert texts[products.index(max(products))] == ANIMALS["cheetah"][0]
+
+
+def test_reranking_puts_the_answer_first(langchain: Client) -> None:
+    texts = [text for text, _attributes in ANIMALS.values()][::-1]
+
+    ranked = langchain.ask("rerank", model=RERANKING_MODEL, question=FASTEST, texts=texts, top=2)
+
+    assert len(ranked) == 2
+    assert texts[ranked[0]["index"]] == ANIMALS["cheetah"][0]
+    assert 1 >= ranked[0]["relevance_score"] >= ranked[1]["relevance_score"] >= 0
+
+
+def test_the_chat_model_answers_from_what_it_was_given(langchain: Client) -> None:
+    passages = "\n\n".join(text for text, _attributes in ANIMALS.values())
+
+    answer = langchain.ask("chat", model=TEXT_MODEL, system=passages, question="Which animal has three hearts?")
+
+    assert "octopus has three hearts" in answer["text"]
+    assert answer["usage"]["output_tokens"] > 0
+    assert answer["stop_reason"] == "end_turn"
+
+
+def test_the_streamed_pieces_are_the_answer(langchain: Client) -> None:
+    question = f"{ANIMALS['octopus'][0]}\n\n{ANIMALS['snail'][0]}\n\nWhich animal has three hearts?"
+
+    pieces = langchain.ask("stream", model=TEXT_MODEL, question=question)
+
+    assert "octopus has three hearts" in "".join(pieces)
+
+
+def _product(left: list[float], right: list[float]) -> float:
+    return sum(a * b for a, b in zip(left, right, strict=True))

@@ -1,0 +1,50 @@
+"""LlamaIndex: the knowledge-base retriever."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.clients.conftest import ANIMALS, PLANTS, Zoo
+from tests.clients.support import Client, ClientError, client
+
+FASTEST = "the fastest animal on land"
+
+
+@pytest.fixture(scope="module")
+def llama_index(zoo: Zoo) -> Iterator[Client]:
+    with client("llama_index_client", zoo.url) as process:
+        yield process
+
+
+def search(llama_index: Client, zoo: Zoo, question: str, **configuration: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = llama_index.ask(
+        "retrieve",
+        question=question,
+        knowledge_base_id=zoo.knowledge_base_id,
+        retrieval_config={"vectorSearchConfiguration": configuration},
+    )
+    return found
+
+
+def test_nodes_come_with_text_score_and_metadata(llama_index: Client, zoo: Zoo) -> None:
+    found = search(llama_index, zoo, FASTEST, numberOfResults=3)
+
+    assert found[0]["text"] == ANIMALS["cheetah"][0]
+    assert 1 >= found[0]["score"] >= found[1]["score"] >= found[2]["score"] >= 0
+    assert found[0]["location"] == {"type": "CUSTOM", "customDocumentLocation": {"id": "cheetah"}}
+    assert found[0]["sourceMetadata"]["legs"] == 4
+
+
+def test_filters_and_the_kind_of_search_are_followed(llama_index: Client, zoo: Zoo) -> None:
+    savanna = {"listContains": {"key": "habitats", "value": "savanna"}}
+
+    found = search(llama_index, zoo, "water in a trunk", numberOfResults=5, overrideSearchType="HYBRID", filter=savanna)
+
+    assert found[0]["text"] == PLANTS["baobab"][0]
+    assert {node["location"]["customDocumentLocation"]["id"] for node in found} == {"cheetah", "ostrich", "baobab"}
+
+
+def test_a_mistake_in_the_configuration_is_told(llama_index: Client, zoo: Zoo) -> None:
+    with pytest.raises(ClientError, match=r"ValidationException.*overrideSearchType.*enum value set"):
+        search(llama_index, zoo, FASTEST, overrideSearchType="LEXICAL")

@@ -1,0 +1,71 @@
+"""The MCP server for Bedrock knowledge bases of AWS Labs, started by an MCP client over standard input and output."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.clients.conftest import ANIMALS, PLANTS, Zoo
+from tests.clients.support import Client, client
+
+FASTEST = "the fastest animal on land"
+
+
+@pytest.fixture(scope="module")
+def assistant(zoo: Zoo) -> Iterator[Client]:
+    with client("mcp_client", zoo.url) as process:
+        yield process
+
+
+def call(assistant: Client, tool: str, **arguments: Any) -> str:
+    answer = assistant.ask("call", tool=tool, arguments=arguments)
+    assert not answer["failed"], answer["text"]
+    return str(answer["text"])
+
+
+def query(assistant: Client, zoo: Zoo, question: str, **more: Any) -> list[dict[str, Any]]:
+    text = call(assistant, "QueryKnowledgeBases", query=question, knowledge_base_id=zoo.knowledge_base_id, **more)
+    return [json.loads(part) for part in text.split("\n\n") if part]
+
+
+def test_it_lists_the_tagged_knowledge_bases_with_their_data_sources(assistant: Client, zoo: Zoo) -> None:
+    listed = json.loads(call(assistant, "ListKnowledgeBases"))
+
+    assert set(listed) == {zoo.knowledge_base_id}
+    assert listed[zoo.knowledge_base_id]["name"] == "zoo"
+    assert listed[zoo.knowledge_base_id]["type"] == "VECTOR"
+    assert {source["name"]: source["id"] for source in listed[zoo.knowledge_base_id]["data_sources"]} == {
+        "animals": zoo.animals.id,
+        "plants": zoo.plants.id,
+    }
+
+
+def test_it_finds_the_document_that_answers(assistant: Client, zoo: Zoo) -> None:
+    found = query(assistant, zoo, FASTEST, number_of_results=3)
+
+    assert found[0]["content"]["text"] == ANIMALS["cheetah"][0]
+    assert len(found) == 3
+    assert found[0]["score"] >= found[1]["score"] >= found[2]["score"]
+
+
+def test_it_searches_the_chosen_data_source_alone(assistant: Client, zoo: Zoo) -> None:
+    found = query(assistant, zoo, FASTEST, data_source_ids=[zoo.plants.id])
+
+    assert found[0]["content"]["text"] == PLANTS["bamboo"][0]
+    assert {document["location"]["customDocumentLocation"]["id"] for document in found} == set(PLANTS)
+
+
+def test_it_reranks_what_it_found(assistant: Client, zoo: Zoo) -> None:
+    found = query(assistant, zoo, FASTEST, number_of_results=5, reranking=True, reranking_model_name="COHERE")
+
+    assert found[0]["content"]["text"] == ANIMALS["cheetah"][0]
+    assert all(0 <= document["score"] <= 1 for document in found)
+
+
+def test_an_unknown_knowledge_base_is_an_error_that_the_assistant_sees(assistant: Client) -> None:
+    answer = assistant.ask(
+        "call", tool="QueryKnowledgeBases", arguments={"query": FASTEST, "knowledge_base_id": "UNKNOWN000"}
+    )
+
+    assert answer["failed"]

@@ -1,0 +1,161 @@
+"""For every operation requests that must succeed: what random ones alone would not prove.
+
+An operation that the local Bedrock gains fails the suite until it has a case here.
+"""
+
+import json
+from typing import Any
+
+from tests.conformance.world import (
+    EMBEDDING_MODEL,
+    RERANKING_MODEL,
+    TEXT_MODEL,
+    TEXTS,
+    Case,
+    World,
+    new_name,
+)
+from tests.local.support import (
+    OPENSEARCH,
+    S3_VECTORS,
+    custom_identifier,
+    knowledge_base_request,
+    s3_document,
+    s3_identifier,
+    text_document,
+)
+
+_QUESTION = "Which animal is the fastest on land?"
+
+
+def _updated_knowledge_base(world: World) -> dict[str, Any]:
+    request = knowledge_base_request(new_name())
+    return {**request, "knowledgeBaseId": world.expendable_knowledge_base(), "description": "Of animals"}
+
+
+def _updated_data_source(world: World) -> dict[str, Any]:
+    source = world.expendable_source()
+    return {
+        **source.ids,
+        "name": new_name(),
+        "dataSourceConfiguration": {"type": "CUSTOM"},
+        "description": "Of animals",
+    }
+
+
+def _question(world: World) -> dict[str, Any]:
+    return {
+        "input": {"text": _QUESTION},
+        "retrieveAndGenerateConfiguration": {
+            "type": "KNOWLEDGE_BASE",
+            "knowledgeBaseConfiguration": {"knowledgeBaseId": world.knowledge_base_id, "modelArn": TEXT_MODEL},
+        },
+    }
+
+
+def _conversation(_world: World) -> dict[str, Any]:
+    text = f"{TEXTS['cheetah']}\n\n{TEXTS['snail']}\n\n{_QUESTION}"
+    return {
+        "modelId": TEXT_MODEL,
+        "messages": [{"role": "user", "content": [{"text": text}]}],
+        "inferenceConfig": {"maxTokens": 200},
+    }
+
+
+def _rerank(_world: World) -> dict[str, Any]:
+    documents = [{"type": "TEXT", "textDocument": {"text": text}} for text in TEXTS.values()]
+    return {
+        "queries": [{"type": "TEXT", "textQuery": {"text": _QUESTION}}],
+        "sources": [{"type": "INLINE", "inlineDocumentSource": document} for document in documents],
+        "rerankingConfiguration": {
+            "type": "BEDROCK_RERANKING_MODEL",
+            "bedrockRerankingConfiguration": {"modelConfiguration": {"modelArn": RERANKING_MODEL}},
+        },
+    }
+
+
+def _filtered(world: World) -> dict[str, Any]:
+    return {
+        "knowledgeBaseId": world.knowledge_base_id,
+        "retrievalQuery": {"text": _QUESTION},
+        "retrievalConfiguration": {
+            "vectorSearchConfiguration": {
+                "numberOfResults": 2,
+                "overrideSearchType": "HYBRID",
+                "filter": {"notEquals": {"key": "animal", "value": "snail"}},
+            }
+        },
+    }
+
+
+CASES: dict[str, tuple[Case, ...]] = {
+    "CreateKnowledgeBase": (
+        lambda _world: {**knowledge_base_request(new_name(), OPENSEARCH), "description": "Of animals"},
+        lambda _world: knowledge_base_request(new_name(), S3_VECTORS),
+        lambda _world: {**knowledge_base_request(new_name()), "tags": {"team": "zoo"}},
+    ),
+    "GetKnowledgeBase": (lambda world: {"knowledgeBaseId": world.knowledge_base_id},),
+    "ListKnowledgeBases": (lambda _world: {}, lambda _world: {"maxResults": 1}),
+    "UpdateKnowledgeBase": (_updated_knowledge_base,),
+    "DeleteKnowledgeBase": (lambda world: {"knowledgeBaseId": world.expendable_knowledge_base()},),
+    "CreateDataSource": (
+        lambda world: {
+            "knowledgeBaseId": world.knowledge_base_id,
+            "name": new_name(),
+            "dataSourceConfiguration": {"type": "CUSTOM"},
+        },
+        lambda world: {
+            "knowledgeBaseId": world.knowledge_base_id,
+            "name": new_name(),
+            "description": "Of animals",
+            "dataDeletionPolicy": "RETAIN",
+            "dataSourceConfiguration": {
+                "type": "S3",
+                "s3Configuration": {"bucketArn": f"arn:aws:s3:::{world.bucket}", "inclusionPrefixes": ["animals/"]},
+            },
+            "vectorIngestionConfiguration": {"chunkingConfiguration": {"chunkingStrategy": "NONE"}},
+        },
+    ),
+    "GetDataSource": (lambda world: world.custom.ids, lambda world: world.s3.ids),
+    "ListDataSources": (lambda world: {"knowledgeBaseId": world.knowledge_base_id, "maxResults": 1},),
+    "UpdateDataSource": (_updated_data_source,),
+    "DeleteDataSource": (lambda world: world.expendable_source().ids,),
+    "IngestKnowledgeBaseDocuments": (
+        lambda world: {**world.expendable_source().ids, "documents": [text_document("owl", "Owls hunt at night.")]},
+        lambda world: {**world.s3.ids, "documents": [s3_document(world.bucket, "animals/ant.txt")]},
+    ),
+    "GetKnowledgeBaseDocuments": (
+        lambda world: {**world.custom.ids, "documentIdentifiers": [custom_identifier("snail")]},
+        lambda world: {**world.s3.ids, "documentIdentifiers": [s3_identifier(world.bucket, "not/there.txt")]},
+    ),
+    "ListKnowledgeBaseDocuments": (lambda world: world.custom.ids, lambda world: {**world.custom.ids, "maxResults": 1}),
+    "DeleteKnowledgeBaseDocuments": (
+        lambda world: {**world.expendable_source().ids, "documentIdentifiers": [custom_identifier("dodo")]},
+    ),
+    "StartIngestionJob": (lambda world: world.bedrock.s3_source(world.expendable_knowledge_base(), world.bucket).ids,),
+    "GetIngestionJob": (lambda world: {**world.s3.ids, "ingestionJobId": world.job_id},),
+    "ListIngestionJobs": (
+        lambda world: world.s3.ids,
+        lambda world: {
+            **world.s3.ids,
+            "filters": [{"attribute": "STATUS", "operator": "EQ", "values": ["COMPLETE"]}],
+            "sortBy": {"attribute": "STATUS", "order": "ASCENDING"},
+        },
+    ),
+    "StopIngestionJob": (lambda world: world.expendable_job(),),
+    "TagResource": (lambda world: {"resourceArn": world.knowledge_base_arn, "tags": {"team": "zoo"}},),
+    "UntagResource": (lambda world: {"resourceArn": world.knowledge_base_arn, "tagKeys": ["team", "owner"]},),
+    "ListTagsForResource": (lambda world: {"resourceArn": world.knowledge_base_arn},),
+    "Retrieve": (
+        lambda world: {"knowledgeBaseId": world.knowledge_base_id, "retrievalQuery": {"text": _QUESTION}},
+        _filtered,
+    ),
+    "RetrieveAndGenerate": (_question,),
+    "RetrieveAndGenerateStream": (_question,),
+    "Rerank": (_rerank,),
+    "Converse": (_conversation,),
+    "ConverseStream": (_conversation,),
+    "InvokeModel": (
+        lambda _world: {"modelId": EMBEDDING_MODEL, "body": json.dumps({"inputText": _QUESTION, "dimensions": 256})},
+    ),
+}

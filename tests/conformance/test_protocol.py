@@ -1,0 +1,202 @@
+"""What comes over the wire that no AWS client writes: never a 500, never silence."""
+
+import json
+
+import pytest
+
+from tests.conformance import raw
+from tests.conformance.world import UNKNOWN_ID, World
+
+REFUSED = ("ValidationException", "SerializationException")
+_DEEP = 10_000
+
+
+@pytest.fixture(scope="session")
+def retrieve(world: World) -> str:
+    return f"/knowledgebases/{world.knowledge_base_id}/retrieve"
+
+
+def test_a_path_of_no_operation_is_unknown(world: World) -> None:
+    answer = raw.send(world.bedrock.url, "GET", "/no/such/path")
+
+    assert (answer.status, answer.code) == (404, "UnknownOperationException")
+    assert "/no/such/path" in answer.message
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
+def test_a_method_that_no_operation_has_is_unknown(world: World, retrieve: str, method: str) -> None:
+    answer = raw.send(world.bedrock.url, method, retrieve, b"{}")
+
+    assert (answer.status, answer.code) == (404, "UnknownOperationException")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"no json", id="text"),
+        pytest.param(b'{"retrievalQuery": {"text": "x"}', id="cut off"),
+        pytest.param(b'[{"retrievalQuery": {"text": "x"}}]', id="an array"),
+        pytest.param(b'"text"', id="a string"),
+        pytest.param(b"7", id="a number"),
+        pytest.param(b"null", id="null"),
+        pytest.param(b"{'retrievalQuery': {'text': 'x'}}", id="single quotes"),
+        pytest.param(b'{"retrievalQuery": {"text": "\xff\xfe"}}', id="bytes that are not UTF-8"),
+        pytest.param(b'{"retrievalQuery": {"text": NaN}}', id="NaN"),
+        pytest.param(b'{"retrievalQuery": {"text": ' + b"[" * _DEEP + b"]" * _DEEP + b"}}", id="deep arrays"),
+        pytest.param(b'{"retrievalQuery":' * _DEEP + b"1" + b"}" * _DEEP, id="deep objects"),
+        pytest.param(b"[" * _DEEP, id="deep and cut off"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused(world: World, retrieve: str, body: bytes) -> None:
+    answer = raw.send(world.bedrock.url, "POST", retrieve, body)
+
+    assert answer.status == 400
+    assert answer.code in REFUSED
+    assert answer.message
+
+
+@pytest.mark.parametrize("body", [None, b"", b"{}", b'{"retrievalQuery": null}'])
+def test_a_body_without_members_is_told_which_is_missing(world: World, retrieve: str, body: bytes | None) -> None:
+    answer = raw.send(world.bedrock.url, "POST", retrieve, body)
+
+    assert (answer.status, answer.code) == (400, "ValidationException")
+    assert "Value null at 'retrievalQuery' failed to satisfy constraint: Member must not be null" in answer.message
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5_000, "-" + "9" * 400, "2147483648", "1.5", "1e2", '"7"']
+)
+def test_a_number_that_is_no_count_of_results_is_refused(world: World, retrieve: str, number: str) -> None:
+    body = (
+        '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration":'
+        ' {"vectorSearchConfiguration": {"numberOfResults": %s}}}'
+    )
+
+    answer = raw.send(world.bedrock.url, "POST", retrieve, (body % number).encode())
+
+    assert answer.status == 400
+    assert answer.code in REFUSED
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5_000, "9" * 400, "1e-400", "-0.0"])
+def test_a_number_of_any_size_in_a_filter_breaks_nothing(world: World, retrieve: str, number: str) -> None:
+    body = (
+        '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration": {"vectorSearchConfiguration":'
+        ' {"filter": {"greaterThan": {"key": "year", "value": %s}}}}}'
+    )
+
+    answer = raw.send(world.bedrock.url, "POST", retrieve, (body % number).encode())
+
+    assert answer.status in (200, 400)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(r"\ud800", id="half a surrogate pair"),
+        pytest.param(r"cheetah \udfff\ud800", id="surrogates the wrong way round"),
+        pytest.param(r"\u0000", id="NUL alone"),
+        pytest.param(r"cheetah\u0000snail", id="NUL within"),
+        pytest.param(r"\ufeff\u202e\u200b", id="marks that nobody sees"),
+        pytest.param(r"\ud83d\udc06 \uffff", id="a leopard and no character"),
+        pytest.param(r"\" OR 1=1; -- * NEAR(", id="the syntax of another language"),
+        pytest.param(r"^ : ( ) { } - + ~ AND OR NOT", id="the syntax of full-text search"),
+    ],
+)
+def test_any_text_is_searched_or_refused(world: World, retrieve: str, text: str) -> None:
+    for kind in ("SEMANTIC", "HYBRID"):
+        body = (
+            '{"retrievalQuery": {"text": "%s"}, "retrievalConfiguration":'
+            ' {"vectorSearchConfiguration": {"overrideSearchType": "%s"}}}'
+        )
+
+        answer = raw.send(world.bedrock.url, "POST", retrieve, (body % (text, kind)).encode())
+
+        assert answer.status == 200 or (answer.status == 400 and answer.code in REFUSED)
+
+
+@pytest.mark.parametrize("text", [r"\ud800", r"a\u0000b"])
+def test_a_document_of_any_text_is_indexed_or_refused(world: World, text: str) -> None:
+    source = world.expendable_source()
+    path = f"/knowledgebases/{source.knowledge_base_id}/datasources/{source.id}/documents"
+    document = (
+        '{"documents": [{"content": {"dataSourceType": "CUSTOM", "custom": {"customDocumentIdentifier": {"id": "x"},'
+        ' "sourceType": "IN_LINE", "inlineContent": {"type": "TEXT", "textContent": {"data": "%s"}}}}}]}'
+    )
+
+    answer = raw.send(world.bedrock.url, "PUT", path, (document % text).encode())
+
+    assert answer.status == 202 or (answer.status == 400 and answer.code in REFUSED)
+    if answer.status == 202:
+        identifier = {"dataSourceType": "CUSTOM", "custom": {"id": "x"}}
+        assert source.settled(identifier)[0]["status"] in ("INDEXED", "FAILED")
+
+
+@pytest.mark.parametrize(("length", "status"), [(20_000, 200), (20_001, 400)])
+def test_a_query_may_have_twenty_thousand_characters(world: World, retrieve: str, length: int, status: int) -> None:
+    text = ("cheetah " * length)[:length]
+
+    answer = raw.send(world.bedrock.url, "POST", retrieve, json.dumps({"retrievalQuery": {"text": text}}).encode())
+
+    assert answer.status == status
+
+
+def test_of_a_name_that_stands_twice_one_counts(world: World, retrieve: str) -> None:
+    body = b'{"retrievalQuery": {"text": "snail"}, "retrievalQuery": {"text": "whale"}}'
+
+    answer = raw.send(world.bedrock.url, "POST", retrieve, body)
+
+    assert answer.status == 200
+
+
+def test_members_and_parameters_that_the_model_lacks_are_ignored(world: World, retrieve: str) -> None:
+    body = b'{"retrievalQuery": {"text": "snail", "x": 1}, "unknown": {"a": [null]}}'
+
+    answer = raw.send(world.bedrock.url, "POST", f"{retrieve}?x=1&maxResults=a&x", body)
+
+    assert answer.status == 200
+    assert answer.document["retrievalResults"][0]["metadata"]["animal"] == "snail"
+
+
+def test_a_path_may_be_written_in_percent_codes(world: World) -> None:
+    encoded = "".join(f"%{ord(letter):02x}" for letter in world.knowledge_base_id)
+
+    answer = raw.send(world.bedrock.url, "GET", f"/knowledgebases/{encoded}")
+
+    assert answer.document["knowledgeBase"]["knowledgeBaseId"] == world.knowledge_base_id
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["%2e%2e%2f%2e%2e", "%00%00%00%00%00%00%00%00%00%00", "%ff%fe%ff%fe%ff", "%zz%zz%zz", "..", "a%20b", "%"],
+)
+def test_an_id_that_is_none_is_refused(world: World, identifier: str) -> None:
+    answer = raw.send(world.bedrock.url, "GET", f"/knowledgebases/{identifier}")
+
+    assert (answer.status, answer.code) in ((400, "ValidationException"), (404, "UnknownOperationException"))
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "//", "/?", "/%", "/knowledgebases//", "/" + "a" * 8_000, "/knowledgebases/a?%=%"]
+)
+def test_an_odd_path_gets_an_answer_in_json(world: World, path: str) -> None:
+    answer = raw.send(world.bedrock.url, "GET", path)
+
+    assert answer.status in (400, 404, 414)
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-amz-json-1.1", "", "application/json; charset=x"]
+)
+def test_a_body_is_read_as_json_whatever_it_calls_itself(world: World, retrieve: str, content_type: str) -> None:
+    body = json.dumps({"retrievalQuery": {"text": "snail"}}).encode()
+
+    answer = raw.send(world.bedrock.url, "POST", retrieve, body, Content_Type=content_type)
+
+    assert answer.status in (200, 400, 415)
+
+
+def test_after_all_of_that_an_unknown_knowledge_base_is_still_not_found(world: World) -> None:
+    answer = raw.send(world.bedrock.url, "GET", f"/knowledgebases/{UNKNOWN_ID}")
+
+    assert (answer.status, answer.code) == (404, "ResourceNotFoundException")
