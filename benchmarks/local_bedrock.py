@@ -1,0 +1,329 @@
+"""Measure the local Bedrock through HTTP: Retrieve by clients at once and by size, ingestion and where its time goes.
+
+Beside it, in the same run: Chroma's embedded client, asked in its own process without HTTP, with the same vectors. Its
+queries come as vectors, so it embeds nothing and finds no words; its index is approximate, so its recall is shown.
+
+Run: ``python benchmarks/local_bedrock.py [--chunks 1000 10000 100000] [--clients 1 8 32] [--embedding KIND]``. Reach:
+SEMANTIC over 10,000 chunks under 15 ms p50 through HTTP, a cost that grows no faster than the number of chunks, and
+more of the ingestion's time spent in embedding than in storing. Everything it starts ends with it.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from parts.corpus import Corpus
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from ragstack_local.bedrock import chunking
+
+DOCUMENTS_IN_CALL: Final = 10
+TOPICS: Final = 20
+RESULTS: Final = 10
+TOKENS_IN_CHUNK: Final = 235
+"""New ones in a chunk of 300 that begins with a fifth of the one before."""
+
+INGESTION_LIMIT_SECONDS: Final = 3_600
+PEER: Final = Path(__file__).parent / "parts" / "chroma_peer.py"
+ONE_TOPIC: Final = {"equals": {"key": "topic", "value": "topic-3"}}
+SEARCHES: Final[dict[str, dict[str, Any]]] = {
+    "SEMANTIC": {"overrideSearchType": "SEMANTIC"},
+    "HYBRID": {"overrideSearchType": "HYBRID"},
+    "SEMANTIC, filter keeps 5 %": {"overrideSearchType": "SEMANTIC", "filter": ONE_TOPIC},
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one size gave: milliseconds by (search, clients), ingestion, memory, and Chroma's own figures."""
+
+    chunks: int
+    milliseconds: dict[tuple[str, int], list[float]]
+    boto3_milliseconds: list[float]
+    documents: int
+    ingestion_seconds: float
+    stages: dict[str, float]
+    memory_mib: float
+    peer: dict[str, Any]
+
+
+class Bedrock:
+    """A running local Bedrock."""
+
+    def __init__(self, url: str, process_id: int) -> None:
+        self.url = url
+        self.process_id = process_id
+        self.agent = self._client("bedrock-agent")
+        self.runtime = self._client("bedrock-agent-runtime")
+
+    def ingest(self, corpus: Corpus, documents: int, knowledge_base_id: str, data_source_id: str) -> float:
+        """Submit documents; return the seconds until the last is indexed."""
+        ids = {"knowledgeBaseId": knowledge_base_id, "dataSourceId": data_source_id}
+        start = time.perf_counter()
+        for first in track(range(0, documents, DOCUMENTS_IN_CALL), description=f"submit {documents} documents"):
+            numbers = range(first, min(first + DOCUMENTS_IN_CALL, documents))
+            self.agent.ingest_knowledge_base_documents(**ids, documents=[document(n, corpus.text()) for n in numbers])
+        last = [{"dataSourceType": "CUSTOM", "custom": {"id": str(number)}} for number in numbers]
+        while time.perf_counter() - start < INGESTION_LIMIT_SECONDS:
+            details = self.agent.get_knowledge_base_documents(**ids, documentIdentifiers=last)["documentDetails"]
+            if all(detail["status"] == "INDEXED" for detail in details):
+                return time.perf_counter() - start
+            time.sleep(0.1)
+        raise SystemExit(f"the ingestion took longer than {INGESTION_LIMIT_SECONDS} seconds")
+
+    def create(self) -> tuple[str, str]:
+        """Create a knowledge base with a CUSTOM data source; return their ids."""
+        model = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
+        knowledge_base_id = self.agent.create_knowledge_base(
+            name="benchmark",
+            roleArn="arn:aws:iam::123456789012:role/benchmark",
+            knowledgeBaseConfiguration={
+                "type": "VECTOR",
+                "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": model},
+            },
+            storageConfiguration={
+                "type": "OPENSEARCH_SERVERLESS",
+                "opensearchServerlessConfiguration": {
+                    "collectionArn": "arn:aws:aoss:us-east-1:123456789012:collection/benchmark00",
+                    "vectorIndexName": "index",
+                    "fieldMapping": {"vectorField": "v", "textField": "t", "metadataField": "m"},
+                },
+            },
+        )["knowledgeBase"]["knowledgeBaseId"]
+        source = self.agent.create_data_source(
+            knowledgeBaseId=knowledge_base_id, name="documents", dataSourceConfiguration={"type": "CUSTOM"}
+        )
+        return knowledge_base_id, source["dataSource"]["dataSourceId"]
+
+    def ask(self, knowledge_base_id: str, configuration: dict[str, Any], query: str) -> None:
+        """Search over a connection of this thread, without an SDK, so that the server is what is measured."""
+        body = {"retrievalQuery": {"text": query}, "retrievalConfiguration": vector_search(configuration)}
+        connection = self._connection()
+        connection.request(
+            "POST",
+            f"/knowledgebases/{knowledge_base_id}/retrieve",
+            json.dumps(body),
+            {"Content-Type": "application/json"},
+        )
+        answer = json.load(connection.getresponse())
+        assert len(answer["retrievalResults"]) == RESULTS, answer
+
+    def ask_with_boto3(self, knowledge_base_id: str, configuration: dict[str, Any], query: str) -> None:
+        """Search as users do."""
+        self.runtime.retrieve(
+            knowledgeBaseId=knowledge_base_id,
+            retrievalQuery={"text": query},
+            retrievalConfiguration=vector_search(configuration),
+        )
+
+    def stages(self) -> dict[str, float]:
+        """Return the seconds that ingestion spent in each of its stages, over all threads."""
+        connection = self._connection()
+        connection.request("GET", "/_ragstack/metrics")
+        ingestion: dict[str, float] = json.load(connection.getresponse())["ingestion"]
+        return ingestion
+
+    def memory_mib(self) -> float:
+        """Return the resident memory of the server and of what it started."""
+        found = subprocess.run(["ps", "-eo", "pid=,ppid=,rss="], capture_output=True, text=True, check=True)
+        rows = [tuple(map(int, line.split())) for line in found.stdout.splitlines()]
+        return sum(rss for pid, parent, rss in rows if self.process_id in (pid, parent)) / 1024
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not hasattr(_LOCAL, "connection") or _LOCAL.url != self.url:
+            _LOCAL.url, _LOCAL.connection = self.url, http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        connection: http.client.HTTPConnection = _LOCAL.connection
+        return connection
+
+    def _client(self, service: str) -> Any:
+        session: Any = boto3.Session()
+        return session.client(
+            service,
+            endpoint_url=self.url,
+            region_name="us-east-1",
+            aws_access_key_id="local",
+            aws_secret_access_key="local",
+            config=Config(retries={"total_max_attempts": 1}, read_timeout=60),
+        )
+
+
+_LOCAL: Final = threading.local()
+
+
+def main() -> int:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--chunks", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="about as many")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32], help="at once")
+    parser.add_argument("--requests", type=int, default=200, help="of each kind (default: %(default)s)")
+    parser.add_argument("--embedding", default="hashed", help="as `ragstack bedrock` takes it (default: %(default)s)")
+    arguments = parser.parse_args()
+    measured = [measure(chunks, arguments) for chunks in arguments.chunks]
+    console = Console(width=140)
+    console.print(searches(measured, arguments.clients), ingestions(measured))
+    print_reach(console, measured, arguments.clients[0])
+    return 0
+
+
+def measure(chunks: int, arguments: argparse.Namespace) -> Measured:
+    corpus = Corpus()
+    sample = [corpus.text() for _ in range(10)]
+    per_document = sum(chunking.count_tokens(text) for text in sample) / len(sample) / TOKENS_IN_CHUNK
+    documents = max(DOCUMENTS_IN_CALL, round(chunks / per_document))
+    queries = [corpus.query() for _ in range(arguments.requests)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with serving(folder, arguments.embedding) as bedrock:
+            ids = bedrock.create()
+            seconds = bedrock.ingest(corpus, documents, *ids)
+            milliseconds = {
+                (search, clients): timed(lambda query: bedrock.ask(ids[0], configuration, query), queries, clients)  # noqa: B023
+                for search, configuration in SEARCHES.items()
+                for clients in arguments.clients
+            }
+            through_boto3 = timed(
+                lambda query: bedrock.ask_with_boto3(ids[0], SEARCHES["SEMANTIC"], query), queries[:100], 1
+            )
+            stages, memory = bedrock.stages(), bedrock.memory_mib()
+        peer = ask_peer(folder, arguments, queries)
+    return Measured(peer["chunks"], milliseconds, through_boto3, documents, seconds, stages, memory, peer)
+
+
+@contextmanager
+def serving(folder: Path, embedding: str) -> Iterator[Bedrock]:
+    command = [sys.executable, "-m", "ragstack_local.bedrock", "--port", "0", "--data-dir", str(folder)]
+    process = subprocess.Popen([*command, "--embedding", embedding, "--admin"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        yield Bedrock(next(word.rstrip(",") for word in line.split() if word.startswith("http")), process.pid)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def ask_peer(folder: Path, arguments: argparse.Namespace, queries: Sequence[str]) -> dict[str, Any]:
+    """Let Chroma index and search the vectors that the local Bedrock has left in its file."""
+    task = {"folder": str(folder), "embedding": arguments.embedding, "clients": arguments.clients}
+    ended = subprocess.run(
+        [sys.executable, str(PEER)],
+        input=json.dumps({**task, "queries": queries, "results": RESULTS}),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
+    )
+    if ended.returncode:
+        raise SystemExit(f"the peer failed: {ended.stderr}")
+    answer: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return answer
+
+
+def document(number: int, text: str) -> dict[str, Any]:
+    topic = {"key": "topic", "value": {"type": "STRING", "stringValue": f"topic-{number % TOPICS}"}}
+    return {
+        "content": {
+            "dataSourceType": "CUSTOM",
+            "custom": {
+                "customDocumentIdentifier": {"id": str(number)},
+                "sourceType": "IN_LINE",
+                "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
+            },
+        },
+        "metadata": {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": [topic]},
+    }
+
+
+def vector_search(configuration: dict[str, Any]) -> dict[str, Any]:
+    return {"vectorSearchConfiguration": {"numberOfResults": RESULTS, **configuration}}
+
+
+def timed(act: Callable[[str], None], queries: Sequence[str], clients: int) -> list[float]:
+    def once(query: str) -> float:
+        start = time.perf_counter()
+        act(query)
+        return (time.perf_counter() - start) * 1000
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(once, queries[: 2 * clients]))
+        return list(pool.map(once, queries))
+
+
+def searches(measured: Sequence[Measured], clients: Sequence[int]) -> Table:
+    shown = Table(title=f"Retrieve through HTTP, {RESULTS} results: milliseconds p50 / p99")
+    shown.add_column("search")
+    shown.add_column("chunks", justify="right")
+    for number in clients:
+        shown.add_column(f"{number} at once", justify="right")
+    for size in measured:
+        for search in SEARCHES:
+            shown.add_row(search, f"{size.chunks:,}", *(p50_p99(size.milliseconds[search, n]) for n in clients))
+        shown.add_row("SEMANTIC, boto3", f"{size.chunks:,}", p50_p99(size.boto3_milliseconds))
+        recall = f"Chroma, no HTTP (recall {size.peer['recall']:.2f})"
+        shown.add_row(recall, f"{size.chunks:,}", *(p50_p99(size.peer["milliseconds"][str(n)]) for n in clients))
+        shown.add_section()
+    return shown
+
+
+def ingestions(measured: Sequence[Measured]) -> Table:
+    shown = Table(title="Ingestion and memory")
+    for heading in ("chunks", "documents/s", "chunks/s", "share of the work", "MiB", "Chroma vectors/s", "Chroma MiB"):
+        shown.add_column(heading, justify="right")
+    for size in measured:
+        stages = {name.removesuffix("_seconds"): s for name, s in size.stages.items() if name.endswith("_seconds")}
+        total = sum(stages.values())
+        shown.add_row(
+            f"{size.chunks:,}",
+            f"{size.documents / size.ingestion_seconds:,.0f}",
+            f"{size.chunks / size.ingestion_seconds:,.0f}",
+            ", ".join(f"{name} {seconds / total:.0%}" for name, seconds in stages.items()),
+            f"{size.memory_mib:,.0f}",
+            f"{size.chunks / size.peer['add_seconds']:,.0f}",
+            f"{size.peer['memory_mib']:,.0f}",
+        )
+    return shown
+
+
+def print_reach(console: Console, measured: Sequence[Measured], clients: int) -> None:
+    for smaller, larger in pairwise(measured):
+        grown = quantile(larger.milliseconds["SEMANTIC", clients], 0.5) / quantile(
+            smaller.milliseconds["SEMANTIC", clients], 0.5
+        )
+        console.print(
+            f"{smaller.chunks:,} to {larger.chunks:,} chunks ({larger.chunks / smaller.chunks:.1f} times as many):"
+            f" SEMANTIC p50 {grown:.1f} times"
+        )
+
+
+def p50_p99(milliseconds: Sequence[float]) -> str:
+    return f"{quantile(milliseconds, 0.5):.1f} / {quantile(milliseconds, 0.99):.1f}"
+
+
+def quantile(milliseconds: Sequence[float], share: float) -> float:
+    ordered = sorted(milliseconds)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
