@@ -5,10 +5,10 @@ from typing import Annotated, Final
 
 import typer
 
-from ragstack_local.bedrock.fault_injection import FaultError, FaultRule
 from ragstack_local.bedrock.generation.types import GenerationError
+from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultRule
+from ragstack_local.bedrock.limits.quotas import QuotaError, Quotas
 from ragstack_local.bedrock.options import DEFAULT_EMBEDDING, DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
-from ragstack_local.bedrock.quotas import QuotaError, Quotas
 from ragstack_local.stack.errors import StackError
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")

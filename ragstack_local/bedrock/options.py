@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ragstack_local.bedrock.fault_injection import FaultRule
-from ragstack_local.bedrock.quotas import Quotas
+from ragstack_local.bedrock.limits.fault_injection import FaultRule
+from ragstack_local.bedrock.limits.quotas import Quotas
 
 LOCAL: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4567

@@ -12,11 +12,11 @@ from typing import Any, Final
 import uvicorn
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from ragstack_local.bedrock.administration import PREFIX
-from ragstack_local.bedrock.application import Application
-from ragstack_local.bedrock.connections import Protocol
 from ragstack_local.bedrock.options import LOCAL, Options
 from ragstack_local.bedrock.service import Service
+from ragstack_local.bedrock.serving.administration import PREFIX
+from ragstack_local.bedrock.serving.application import Application
+from ragstack_local.bedrock.serving.connections import Protocol
 
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5

@@ -9,11 +9,12 @@ from typing import Final
 from botocore.model import OperationModel
 
 from ragstack_local.bedrock import embedding, validation, wire
-from ragstack_local.bedrock.admission import Admission
 from ragstack_local.bedrock.embedding import EmbeddingError
 from ragstack_local.bedrock.faults import DependencyFailed, NotSupported, ServiceError
 from ragstack_local.bedrock.generation.answering import Answering
-from ragstack_local.bedrock.ingestion import Ingestion
+from ragstack_local.bedrock.ingestion.synchronisation import Synchronisation
+from ragstack_local.bedrock.ingestion.workers import Ingestion
+from ragstack_local.bedrock.limits.admission import Admission
 from ragstack_local.bedrock.operations import (
     converse,
     data_sources,
@@ -28,10 +29,9 @@ from ragstack_local.bedrock.operations import (
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
 from ragstack_local.bedrock.operations.retrieve import retrieve
 from ragstack_local.bedrock.options import Options
-from ragstack_local.bedrock.sources import ObjectStore
+from ragstack_local.bedrock.reading.sources import ObjectStore
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.database import Database
-from ragstack_local.bedrock.synchronisation import Synchronisation
 
 OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "CreateKnowledgeBase": knowledge_bases.create,

@@ -8,7 +8,7 @@ import pytest
 import urllib3
 from botocore.exceptions import ClientError
 
-from ragstack_local.bedrock.quotas import Quotas
+from ragstack_local.bedrock.limits.quotas import Quotas
 from ragstack_local.bedrock.server import running
 from tests.local.support import Bedrock, text_document
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ragstack_local.bedrock import chunking
 from ragstack_local.bedrock.chunking import FixedSize, Hierarchical, Pieces, Semantic, Strategy, Whole
 from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
-from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 SENTENCES = " ".join(f"Sentence number {number} stands here and says a few words." for number in range(200))
 TEXTS = st.one_of(

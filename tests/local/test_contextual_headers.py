@@ -10,9 +10,9 @@ import pytest
 from ragstack_common.chunk_transformation import ChunkTransformation, TransformationEvent
 from ragstack_common.contextual_headers import MARK, compose, split
 from ragstack_common.sections import outline
-from ragstack_local.bedrock import formats
 from ragstack_local.bedrock.chunking import Chunk, FixedSize, Strategy, Whole
-from ragstack_local.bedrock.parsing import Parser
+from ragstack_local.bedrock.reading import formats
+from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.bedrock.server import running
 from tests.local.support import Bedrock, Source, s3_document
 

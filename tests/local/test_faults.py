@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError
 
 from ragstack_local.bedrock import server
-from ragstack_local.bedrock.connections import telling
-from ragstack_local.bedrock.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
+from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from ragstack_local.bedrock.options import Pace
 from ragstack_local.bedrock.server import running
+from ragstack_local.bedrock.serving.connections import telling
 from tests.local.support import Bedrock, client, custom_identifier, text_document
 
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"

@@ -10,7 +10,7 @@ from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.generation.forwarding import ForwardingGenerator
 from ragstack_local.bedrock.generation.sessions import Sessions
 from ragstack_local.bedrock.generation.types import GenerationError
-from ragstack_local.bedrock.parsing import Parser
+from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.bedrock.server import running
 from tests.local.answers import checked_client
 from tests.local.handbook import ANSWER, QUESTION, fill, request, sources

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from botocore.response import StreamingBody
 
-from ragstack_local.bedrock import ingestion
 from ragstack_local.bedrock.chunking import FixedSize
-from ragstack_local.bedrock.conversion import ADDRESS_SPACE
-from ragstack_local.bedrock.parsing import Parser
+from ragstack_local.bedrock.ingestion import workers
+from ragstack_local.bedrock.reading.conversion import ADDRESS_SPACE
+from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.bedrock.server import running
 from tests.local.support import Bedrock, Source, s3_document, s3_identifier
 
@@ -209,7 +209,7 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
 def source(tmp_path: Path, s3_url: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     """A data source of a local Bedrock that has little patience and memory."""
     impatient = partial(Parser, time_limit_seconds=TIME_LIMIT_SECONDS, memory_limit=MEMORY_LIMIT)
-    monkeypatch.setattr(ingestion, "Parser", impatient)
+    monkeypatch.setattr(workers, "Parser", impatient)
     with running(tmp_path, s3_endpoint=s3_url) as url:
         bedrock = Bedrock.at(url)
         yield bedrock.s3_source(bedrock.knowledge_base("hostile"), bucket)
@@ -254,7 +254,7 @@ def test_no_reader_takes_more_memory_than_it_may(tmp_path: Path) -> None:
     # A process of its own: the peak of this one's children is that of every test before.
     program = (
         "import resource, sys\n"
-        "from ragstack_local.bedrock.parsing import Parser, UnreadableDocument\n"
+        "from ragstack_local.bedrock.reading.parsing import Parser, UnreadableDocument\n"
         f"parser = Parser(memory_limit={MEMORY_LIMIT})\n"
         "try: parser.parse(open(sys.argv[1], 'rb').read(), 'pdf')\n"
         "except UnreadableDocument as error: print(error)\n"

@@ -111,7 +111,7 @@ def test_the_options_are_those_that_the_project_gives(pytester: pytest.Pytester)
         """,
         """
         import pytest
-        from ragstack_local.bedrock.quotas import Quotas
+        from ragstack_local.bedrock.limits.quotas import Quotas
 
         @pytest.fixture(scope="session")
         def bedrock_options():

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.ingestion import ingest_documents_with_retry
-from ragstack_local.bedrock.admission import TokenBucket
+from ragstack_local.bedrock.limits.admission import TokenBucket
+from ragstack_local.bedrock.limits.quotas import QuotaError, Quotas
 from ragstack_local.bedrock.options import Pace
-from ragstack_local.bedrock.quotas import QuotaError, Quotas
 from ragstack_local.bedrock.server import running
 from ragstack_local.bedrock.wire import SERVICES
 from tests.local.support import (

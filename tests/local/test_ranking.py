@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ragstack_local.bedrock.retrieval import Hit, fuse
+from ragstack_local.bedrock.retrieval.ranking import Hit, fuse
 from ragstack_local.bedrock.store import vectors
 from ragstack_local.bedrock.store.vectors import VectorIndex, Vectors
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
-from ragstack_local.bedrock.reranking import score
+from ragstack_local.bedrock.retrieval.reranking import score
 from tests.local.answers import checked_client
 from tests.local.support import Bedrock
 

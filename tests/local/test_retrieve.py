@@ -5,7 +5,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.filters import evaluate, parse
-from ragstack_local.bedrock.search_configuration import DEFAULT_RESULTS
+from ragstack_local.bedrock.retrieval.search_configuration import DEFAULT_RESULTS
 from tests.local.support import S3_VECTORS, Bedrock, Source, text_document
 
 BIRDS: dict[str, dict[str, Any]] = {

@@ -16,9 +16,10 @@ import pytest
 import urllib3
 from threadpoolctl import threadpool_info
 
-from ragstack_local.bedrock import application, server
-from ragstack_local.bedrock.connections import telling
+from ragstack_local.bedrock import server
 from ragstack_local.bedrock.server import running
+from ragstack_local.bedrock.serving import application
+from ragstack_local.bedrock.serving.connections import telling
 from tests.local.support import Bedrock, client
 
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ragstack_common.filters import Filter, parse
-from ragstack_local.bedrock import retrieval
 from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
-from ragstack_local.bedrock.retrieval import Search
+from ragstack_local.bedrock.retrieval import ranking
+from ragstack_local.bedrock.retrieval.ranking import Search
 from ragstack_local.bedrock.store import content, documents, jobs, resources, schema, submissions
 from ragstack_local.bedrock.store.content import IndexedChunk, ParentChunk, Prepared
 from ragstack_local.bedrock.store.database import FILE_NAME, Database, DataFolderError
@@ -51,15 +51,15 @@ def search_for(text: str, condition: Filter | None = None) -> Search:
 def test_a_broad_filter_ranks_like_a_narrow_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(60):
         add(database, str(number), f"bird {number}", f"bird bird heron {number}", n=number)
-    monkeypatch.setattr(retrieval, "CANDIDATES", 20)
+    monkeypatch.setattr(ranking, "CANDIDATES", 20)
 
     for least in (0, 10, 30, 59, 60):
         search = search_for("heron bird", condition=parse({"n": {"$gte": least}}))
         ranked = []
         for share in (1e-9, 2.0):
-            monkeypatch.setattr(retrieval, "BROAD_SHARE", share)
+            monkeypatch.setattr(ranking, "BROAD_SHARE", share)
             with database.read(BASE) as view:
-                ranked.append(retrieval.rank(view, BASE, search, EMBEDDING.fusion_weight).hits())
+                ranked.append(ranking.rank(view, BASE, search, EMBEDDING.fusion_weight).hits())
 
         assert ranked[0] == ranked[1]
         assert bool(ranked[0]) == (least < 60)
@@ -85,9 +85,9 @@ def test_a_reader_keeps_what_it_saw_when_it_began(database: Database) -> None:
 
     with database.read(BASE) as view:
         add(database, "a", "osprey")
-        before = retrieval.rank(view, BASE, search_for("heron"), EMBEDDING.fusion_weight)
+        before = ranking.rank(view, BASE, search_for("heron"), EMBEDDING.fusion_weight)
     with database.read(BASE) as view:
-        after = retrieval.rank(view, BASE, search_for("osprey"), EMBEDDING.fusion_weight)
+        after = ranking.rank(view, BASE, search_for("osprey"), EMBEDDING.fusion_weight)
 
     assert before.chunks.tolist() == [1]
     assert after.chunks.tolist() == [2]
@@ -140,7 +140,7 @@ def test_a_folder_of_the_first_version_goes_on(tmp_path: Path) -> None:
         taken = submissions.take_up(change, 4.0)[0]
         job = jobs.find(change.connection, "DS12345678", "JOB1234567")
     with opened.read(BASE) as view:
-        hits = retrieval.rank(view, BASE, search_for("herons"), EMBEDDING.fusion_weight).hits()
+        hits = ranking.rank(view, BASE, search_for("herons"), EMBEDDING.fusion_weight).hits()
     add(opened, "new", "Ospreys dive.")
     opened.close()
     assert begun is not None

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.bedrock import conversion, formats
-from ragstack_local.bedrock.formats import UnreadableDocument
-from ragstack_local.bedrock.parsing import Parser
+from ragstack_local.bedrock.reading import conversion, formats
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.parsing import Parser
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_local.bedrock.ingestion.timings import Timings
 from ragstack_local.bedrock.operations import data_sources, documents, knowledge_bases
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.service import Service
-from ragstack_local.bedrock.timings import Timings
 from tests.local.support import knowledge_base_request, text_document, wait_for
 
 

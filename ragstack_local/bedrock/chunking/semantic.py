@@ -9,7 +9,7 @@ import numpy as np
 from ragstack_local.bedrock.chunking.fixed_size import packed
 from ragstack_local.bedrock.chunking.pieces import Embed, Pieces, trimmed
 from ragstack_local.bedrock.chunking.sentences import Unit, units
-from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 LARGEST_TEXT: Final = 1_000_000
 """Characters. Source: the failure reason "File body text exceeds size limit of 1000000 for semantic chunking"."""

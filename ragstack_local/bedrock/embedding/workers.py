@@ -9,8 +9,8 @@ from typing import Final
 
 from pebble import ProcessExpired, ProcessPool
 
-from ragstack_local.bedrock import conversion
 from ragstack_local.bedrock.embedding.protocol import Embedding, EmbeddingClosed, Vectors, cores
+from ragstack_local.bedrock.reading import conversion
 
 STARTED_AFTER_CHARACTERS: Final = 500_000
 """Embedded before the processes are started: a small data set is done sooner without them."""

@@ -10,7 +10,7 @@ from ragstack_local.bedrock.generation.extractive import ExtractiveGenerator
 from ragstack_local.bedrock.generation.sessions import Sessions
 from ragstack_local.bedrock.generation.types import Generator
 from ragstack_local.bedrock.options import Options
-from ragstack_local.bedrock.parsing import Parser
+from ragstack_local.bedrock.reading.parsing import Parser
 
 GENERATOR_HEADER: Final = "x-ragstack-generator"
 """Says who wrote an answer; no member of the models has a place for it."""

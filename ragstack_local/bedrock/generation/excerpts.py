@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ragstack_local.bedrock.embedding import Embedding
-from ragstack_local.bedrock.reranking import score
+from ragstack_local.bedrock.retrieval.reranking import score
 
 LONGEST_EXCERPT: Final = 1_500
 """Characters, about the 300 tokens of Bedrock's default chunks."""

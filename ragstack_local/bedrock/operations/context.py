@@ -11,13 +11,13 @@ import apsw
 from ragstack_local.bedrock.embedding import Embedding
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.generation.answering import Answering
-from ragstack_local.bedrock.ingestion import Ingestion
+from ragstack_local.bedrock.ingestion.synchronisation import Synchronisation
+from ragstack_local.bedrock.ingestion.workers import Ingestion
 from ragstack_local.bedrock.options import Options
-from ragstack_local.bedrock.sources import ObjectStore
+from ragstack_local.bedrock.reading.sources import ObjectStore
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.database import Database
 from ragstack_local.bedrock.store.resources import DataSource, KnowledgeBase
-from ragstack_local.bedrock.synchronisation import Synchronisation
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]

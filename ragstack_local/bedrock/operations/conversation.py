@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from ragstack_local.bedrock import formats
 from ragstack_local.bedrock.faults import InvalidRequest
-from ragstack_local.bedrock.formats import UnreadableDocument
 from ragstack_local.bedrock.generation import excerpts
 from ragstack_local.bedrock.generation.types import Task, Turn
 from ragstack_local.bedrock.operations.context import Context, Request
+from ragstack_local.bedrock.reading import formats
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 MOST_DOCUMENTS: Final = 5
 LARGEST_DOCUMENT: Final = 4_500_000

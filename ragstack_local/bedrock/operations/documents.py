@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import apsw
 
-from ragstack_local.bedrock import metadata
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request, available_data_source
 from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, Listing
+from ragstack_local.bedrock.reading import metadata
 from ragstack_local.bedrock.store import documents, jobs, resources, submissions
 from ragstack_local.bedrock.store.database import Change
 from ragstack_local.bedrock.store.documents import Document

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_local.bedrock import formats
 from ragstack_local.bedrock.faults import DependencyFailed, InvalidRequest
-from ragstack_local.bedrock.formats import UnreadableDocument
 from ragstack_local.bedrock.generation import excerpts, prompts
 from ragstack_local.bedrock.generation.extractive import NO_ANSWER
 from ragstack_local.bedrock.generation.models import require_text_model
@@ -15,6 +13,8 @@ from ragstack_local.bedrock.generation.parts import Part, with_parts
 from ragstack_local.bedrock.generation.types import End, GenerationError, Given, Settings, Task, Text, Turn
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
 from ragstack_local.bedrock.operations.retrieve import results
+from ragstack_local.bedrock.reading import formats
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 from ragstack_local.bedrock.wire import HeadedAnswer
 
 _CONFIGURATIONS: Final = {

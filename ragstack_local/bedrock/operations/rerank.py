@@ -8,7 +8,7 @@ from ragstack_local.bedrock.embedding import EmbeddingError
 from ragstack_local.bedrock.faults import DependencyFailed, InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
 from ragstack_local.bedrock.operations.paging import read_token, refuse_token, write_token
-from ragstack_local.bedrock.reranking import require_model, score
+from ragstack_local.bedrock.retrieval.reranking import require_model, score
 
 PAGE: Final = 100
 """Results in one answer. AWS publishes no figure; what Retrieve gives at most."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import apsw
 
-from ragstack_local.bedrock import retrieval, retrieval_results, search_configuration, search_reranking
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request, active_knowledge_base
 from ragstack_local.bedrock.operations.paging import read_token, refuse_token, write_token
-from ragstack_local.bedrock.retrieval import Search
+from ragstack_local.bedrock.retrieval import ranking, retrieval_results, search_configuration, search_reranking
+from ragstack_local.bedrock.retrieval.ranking import Search
 
 
 def retrieve(context: Context, request: Request) -> Answer:
@@ -67,14 +67,14 @@ def _page(
         active_knowledge_base(view.connection, knowledge_base_id)
         newest = position["newest"] if position else _newest_chunk(view.connection)
         search = Search(text, vector, asked.hybrid, asked.condition, newest)
-        ranking = retrieval.rank(view, base.id, search, context.embedding.fusion_weight)
+        ranked = ranking.rank(view, base.id, search, context.embedding.fusion_weight)
         offset = position["offset"] if position else 0
         end = offset + asked.number_of_results
-        found = retrieval_results.write(view.connection, ranking.hits(offset, end))
+        found = retrieval_results.write(view.connection, ranked.hits(offset, end))
     if asked.reranking is not None:
         # The best of those that were asked for, in a new order: there is no page after them.
         return search_reranking.rerank(found, text, asked.reranking, context.embedding), None
-    return found, {"offset": end, "newest": newest} if len(ranking) > end else None
+    return found, {"offset": end, "newest": newest} if len(ranked) > end else None
 
 
 def _query_text(request: Request) -> str:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ragstack_local.bedrock.fault_injection import FaultError, FaultInjection, FaultRule
-from ragstack_local.bedrock.metrics import Metrics
+from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule
 from ragstack_local.bedrock.options import Options
+from ragstack_local.bedrock.serving.metrics import Metrics
 
 PREFIX: Final = "/_ragstack/"
 SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one

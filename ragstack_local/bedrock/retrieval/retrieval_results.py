@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import apsw
 
-from ragstack_local.bedrock.metadata import RESERVED_PREFIX
-from ragstack_local.bedrock.retrieval import Hit
+from ragstack_local.bedrock.reading.metadata import RESERVED_PREFIX
+from ragstack_local.bedrock.retrieval.ranking import Hit
 
 CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"
 PAGE_NUMBER: Final = RESERVED_PREFIX + "document-page-number"

@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from typing import Final
 
-from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 MEMORY_LIMIT: Final = 1536 * 1024**2
 """Bytes of memory of the worker process, of which its libraries take a tenth."""

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from ragstack_local.bedrock.bell import Bell
+from ragstack_local.bedrock.ingestion.bell import Bell
 from ragstack_local.bedrock.store import content, documents, resources, submissions
 from ragstack_local.bedrock.store.database import Change, Database
 

@@ -11,15 +11,16 @@ from botocore.model import OperationModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from ragstack_local.bedrock import connections, wire
-from ragstack_local.bedrock.administration import PREFIX, Administration
-from ragstack_local.bedrock.admission import throttled
-from ragstack_local.bedrock.connections import ConnectionCut, Receive, Scope, Send, Truncation
-from ragstack_local.bedrock.fault_injection import FaultInjection, FaultRule, Kind, When
+from ragstack_local.bedrock import wire
 from ragstack_local.bedrock.faults import Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
-from ragstack_local.bedrock.metrics import Metrics
+from ragstack_local.bedrock.limits.admission import throttled
+from ragstack_local.bedrock.limits.fault_injection import FaultInjection, FaultRule, Kind, When
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.service import OPERATIONS, Call, Service
+from ragstack_local.bedrock.serving import connections
+from ragstack_local.bedrock.serving.administration import PREFIX, Administration
+from ragstack_local.bedrock.serving.connections import ConnectionCut, Receive, Scope, Send, Truncation
+from ragstack_local.bedrock.serving.metrics import Metrics
 from ragstack_local.bedrock.wire.eventstream import Messages
 
 LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 from ragstack_local.bedrock.store.content import AttributeValue
 
 SIDECAR_SUFFIX: Final = ".metadata.json"

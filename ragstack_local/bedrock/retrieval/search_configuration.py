@@ -7,8 +7,8 @@ from typing import Any, Final
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
-from ragstack_local.bedrock import search_reranking
 from ragstack_local.bedrock.faults import InvalidRequest
+from ragstack_local.bedrock.retrieval import search_reranking
 from ragstack_local.bedrock.store.resources import KnowledgeBase
 
 DEFAULT_RESULTS: Final = 5

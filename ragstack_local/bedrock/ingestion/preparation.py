@@ -10,19 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common import contextual_headers, sections
-from ragstack_local.bedrock import chunking, formats, metadata
+from ragstack_local.bedrock import chunking
 from ragstack_local.bedrock.chunking import Chunk, Pieces
 from ragstack_local.bedrock.embedding import Embedding
-from ragstack_local.bedrock.formats import UnreadableDocument
-from ragstack_local.bedrock.metadata import Metadata, UnusableMetadata
-from ragstack_local.bedrock.parsing import ParsedDocument, Parser
-from ragstack_local.bedrock.sources import Content, ObjectStore
+from ragstack_local.bedrock.ingestion.timings import Timings
+from ragstack_local.bedrock.reading import formats, metadata
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.metadata import Metadata, UnusableMetadata
+from ragstack_local.bedrock.reading.parsing import ParsedDocument, Parser
+from ragstack_local.bedrock.reading.sources import Content, ObjectStore
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.content import AttributeValue, IndexedChunk, ParentChunk, Prepared
 from ragstack_local.bedrock.store.database import Database
 from ragstack_local.bedrock.store.resources import DataSource, KnowledgeBase
 from ragstack_local.bedrock.store.submissions import Submission
-from ragstack_local.bedrock.timings import Timings
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ragstack_local.bedrock.bell import Bell
 from ragstack_local.bedrock.embedding import Embedding, EmbeddingError
 from ragstack_local.bedrock.faults import NotFound
-from ragstack_local.bedrock.formats import UnreadableDocument
-from ragstack_local.bedrock.life_cycle import LifeCycle
-from ragstack_local.bedrock.parsing import Parser
-from ragstack_local.bedrock.preparation import Draft, MetadataUpdateFailed, Preparation
-from ragstack_local.bedrock.sources import ObjectStore
+from ragstack_local.bedrock.ingestion.bell import Bell
+from ragstack_local.bedrock.ingestion.life_cycle import LifeCycle
+from ragstack_local.bedrock.ingestion.preparation import Draft, MetadataUpdateFailed, Preparation
+from ragstack_local.bedrock.ingestion.timings import Timings
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.parsing import Parser
+from ragstack_local.bedrock.reading.sources import ObjectStore
 from ragstack_local.bedrock.store import content, jobs, submissions
 from ragstack_local.bedrock.store.content import FAILED, METADATA_UPDATE_FAILED, Prepared
 from ragstack_local.bedrock.store.database import Change, Database
 from ragstack_local.bedrock.store.jobs import Failure
 from ragstack_local.bedrock.store.submissions import Submission
-from ragstack_local.bedrock.timings import Timings
 
 WORKERS: Final = 2
 TAKEN_AT_ONCE: Final = 16

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ragstack_local.bedrock import reranking
 from ragstack_local.bedrock.embedding import Embedding
 from ragstack_local.bedrock.faults import InvalidRequest
-from ragstack_local.bedrock.metadata import RESERVED_PREFIX
+from ragstack_local.bedrock.reading.metadata import RESERVED_PREFIX
+from ragstack_local.bedrock.retrieval import reranking
 
 Configuration = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from pebble import ProcessExpired, ProcessPool
 
-from ragstack_local.bedrock import conversion, formats
-from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.reading import conversion, formats
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 TIME_LIMIT_SECONDS: Final = 120.0
 CLOSING_CHECK_SECONDS: Final = 0.2

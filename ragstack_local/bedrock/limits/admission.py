@@ -10,7 +10,7 @@ import apsw
 from botocore.model import OperationModel
 
 from ragstack_local.bedrock.faults import InvalidRequest, QuotaExceeded, Throttled
-from ragstack_local.bedrock.quotas import Quotas
+from ragstack_local.bedrock.limits.quotas import Quotas
 from ragstack_local.bedrock.store import jobs, resources, submissions
 from ragstack_local.bedrock.store.database import Database
 

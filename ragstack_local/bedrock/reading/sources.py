@@ -10,7 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ragstack_local.bedrock.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -1,0 +1,1 @@
+"""Search: rankings, what a request asks for, results, and reranking."""
