@@ -60,8 +60,8 @@ demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this ma
 up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=)
 	@$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
 
-test: setup ## Run every test (ARGS= for pytest)
-	$(BIN)/python -m pytest $(ARGS)
+test: setup ## Run every test, on two cores (ARGS= for pytest)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 # Other people's clients with the versions that they ask for: half a gigabyte, which only tests/clients needs.
 $(STAMPS)/clients: requirements-clients.txt

@@ -133,7 +133,11 @@ def test_a_stack_that_ended_runs_no_more(tmp_path: Path) -> None:
         Connection.of_running_stack(tmp_path / "running.json")
 
 
-@pytest.mark.parametrize("content", [None, "", "{", "[]", json.dumps({"process_id": os.getpid()})])
+@pytest.mark.parametrize(
+    "content",
+    [None, "", "{", "[]", json.dumps({"process_id": os.getpid()})],
+    ids=["no file", "empty", "broken", "no object", "a living process"],
+)
 def test_a_file_that_nobody_holds_says_nothing(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "running.json"
     if content is not None:
