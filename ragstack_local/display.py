@@ -74,6 +74,9 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
         )
         # A source stands on one line, whatever the width: it is there to be copied.
         console.print(head, soft_wrap=True)
+        if result.get("context"):
+            context = " · ".join(result["context"].splitlines())
+            console.print(Padding(Text(context, "italic"), (0, 0, 0, RESULT_INDENT)))
         console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     console.print(f"[dim]{len(answer['results'])} results in {answer['milliseconds']:.0f} ms ({slices})[/]")

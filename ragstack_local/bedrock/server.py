@@ -20,6 +20,8 @@ from ragstack_local.bedrock.serving.connections import Protocol
 
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5
+KEEP_ALIVE_SECONDS: Final = 60
+"""A client's pooled connection outlasts its pauses: one that is closed just as it is used again is a failed call."""
 
 
 class PortInUseError(Exception):
@@ -101,6 +103,7 @@ def _serving(
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=SHUTDOWN_LIMIT_SECONDS,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
             )
             # Vectors are multiplied on every core by threads of our own; threads of BLAS beneath them get in their way.
             with threadpool_limits(limits=1, user_api="blas"):

@@ -71,6 +71,12 @@ def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str],
     assert f"FAILED s3://documents/{text}: {text}" in lines
 
 
+def test_what_a_result_belongs_to_stands_over_it(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_results(answer(result(context="leave policy\nAnnual leave > [2026]")), "leave")
+
+    assert "leave policy · Annual leave > [2026]" in capsys.readouterr().out
+
+
 def test_long_text_is_cut_and_a_result_without_a_source_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
     display.print_results(answer(result(content="word " * 200, source=None)), "leave")
 

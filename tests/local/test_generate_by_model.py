@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, EventStreamError
 from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.generation.forwarding import ForwardingGenerator
 from ragstack_local.bedrock.generation.sessions import Sessions
-from ragstack_local.bedrock.generation.types import GenerationError
+from ragstack_local.bedrock.generation.types import GenerationError, Settings, Task
 from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.bedrock.server import running
 from tests.local.answers import checked_client
@@ -226,3 +226,14 @@ def test_a_name_that_no_header_can_carry_is_written_with_what_it_can() -> None:
     answering = Answering(ForwardingGenerator("http://x/v1", "größe\nx: y"), Sessions(lambda: 0.0), Parser())
 
     assert answering.headers() == {"x-ragstack-generator": "gr??e x: y at x"}
+
+
+def test_a_password_in_the_url_is_shown_to_nobody() -> None:
+    generator = ForwardingGenerator("http://me:secret@127.0.0.1:1/v1", "a-model")
+
+    with pytest.raises(GenerationError) as caught:
+        list(generator.generate(Task("Who?", (), ()), Settings()))
+
+    for shown in (str(caught.value), generator.name, generator.description):
+        assert "127.0.0.1:1" in shown
+        assert "secret" not in shown

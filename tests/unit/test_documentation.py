@@ -13,12 +13,15 @@ from ragstack_common import settings
 from ragstack_common.errors import ConfigurationError, InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.settings import IngestionSettings, QuerySettings
+from ragstack_local.bedrock.limits.quotas import Quotas
+from ragstack_local.bedrock.service import OPERATIONS
 from ragstack_local.cli import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 CONFIGURATION = (DOCS / "CONFIGURATION.md").read_text(encoding="utf-8")
+LOCAL_BEDROCK = (DOCS / "LOCAL_BEDROCK.md").read_text(encoding="utf-8")
 FILTERING = (DOCS / "METADATA_FILTERING.md").read_text(encoding="utf-8")
 
 REQUIRED = "required"
@@ -157,3 +160,16 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         linked = page.parent / target if target else page
         assert linked.exists(), target
         assert not anchor or anchor in anchors(linked.read_text(encoding="utf-8")), anchor
+
+
+def test_every_operation_of_the_local_bedrock_is_documented() -> None:
+    rows = rows_after(LOCAL_BEDROCK, "| service | operations |")
+    documented = re.findall(r"`(\w+)`", " ".join(row[1] for row in rows))
+
+    assert sorted(documented) == sorted(OPERATIONS)
+
+
+def test_every_quota_of_the_local_bedrock_is_documented_with_its_value() -> None:
+    documented = table(LOCAL_BEDROCK, "quota | value | of | over it")
+
+    assert {name: float(value) for name, value in documented.items()} == vars(Quotas())

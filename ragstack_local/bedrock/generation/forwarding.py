@@ -66,13 +66,21 @@ class ForwardingGenerator:
     @property
     def name(self) -> str:
         """The model, once it is known, and the host."""
-        host = urlsplit(self._url).netloc.rpartition("@")[2]
-        return f"{self._model} at {host}" if self._model else host
+        return f"{self._model} at {self._host}" if self._model else self._host
 
     @property
     def description(self) -> str:
         """Where answers are written."""
-        return f"answers by {self._model or 'the first model'} of {self._url}"
+        return f"answers by {self._model or 'the first model'} of {self._shown}"
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self._url).netloc.rpartition("@")[2]
+
+    @property
+    def _shown(self) -> str:
+        """Without the name and password that may stand in it."""
+        return urlsplit(self._url)._replace(netloc=self._host).geturl()
 
     def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
         """Stream the model's answer.
@@ -93,7 +101,7 @@ class ForwardingGenerator:
                     yield Text(choice.delta.content)
                 reason = _reason(choice) or reason
         if reason is None:
-            raise GenerationError(f"The server at {self._url} stopped in the middle of an answer: look into its log")
+            raise GenerationError(f"The server at {self._shown} stopped in the middle of an answer: look into its log")
         sent = "".join(turn.text for turn in task.turns)
         given, taken = (usage.prompt_tokens, usage.completion_tokens) if usage is not None else (None, None)
         yield End(
@@ -121,7 +129,7 @@ class ForwardingGenerator:
         if self._model is None:
             listed = [model.id for model in self._server().models.list()]
             if not listed:
-                raise GenerationError(f"The server at {self._url} lists no model: load one there, or set --llm-model")
+                raise GenerationError(f"The server at {self._shown} lists no model: load one there, or set --llm-model")
             self._model = listed[0]
         return self._model
 
@@ -147,31 +155,31 @@ class ForwardingGenerator:
             yield
         except openai.APITimeoutError as error:
             raise GenerationError(
-                f"The server at {self._url} did not answer within {READ_TIMEOUT_SECONDS:g} seconds: look into its log"
+                f"The server at {self._shown} did not answer within {READ_TIMEOUT_SECONDS:g} seconds: look into its log"
             ) from error
         except openai.APIConnectionError as error:
             raise GenerationError(
-                f"The server at {self._url} cannot be reached: start it, or name another with --llm-url"
+                f"The server at {self._shown} cannot be reached: start it, or name another with --llm-url"
             ) from error
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise GenerationError(
-                f"The server at {self._url} refused the key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
+                f"The server at {self._shown} refused the key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
             ) from error
         except openai.NotFoundError as error:
             raise GenerationError(
-                f"The server at {self._url} has no model {self._model} or no such path ({_detail(error)}):"
+                f"The server at {self._shown} has no model {self._model} or no such path ({_detail(error)}):"
                 " check --llm-model, and that --llm-url ends in /v1"
             ) from error
         except openai.APIStatusError as error:
             raise GenerationError(
-                f"The server at {self._url} answered {error.status_code}: {_detail(error)}"
+                f"The server at {self._shown} answered {error.status_code}: {_detail(error)}"
             ) from error
         except openai.OpenAIError as error:
-            raise GenerationError(f"The server at {self._url} failed in its answer: {_detail(error)}") from error
+            raise GenerationError(f"The server at {self._shown} failed in its answer: {_detail(error)}") from error
         except (ValueError, AttributeError, TypeError) as error:
             # The package takes whatever comes for an answer, and trips over it later.
             raise GenerationError(
-                f"What answers at {self._url} is not OpenAI-compatible: check that --llm-url ends in /v1"
+                f"What answers at {self._shown} is not OpenAI-compatible: check that --llm-url ends in /v1"
             ) from error
 
 
