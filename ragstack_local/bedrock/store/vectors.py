@@ -18,6 +18,8 @@ BLOCK_ROWS: Final = 4096
 DEAD_SHARE: Final = 0.5
 """Share of deleted rows above which the blocks are packed anew."""
 
+ROWS_SCORED_AT_ONCE: Final = 64
+
 _ROUNDING: Final = 1e-5
 """Over the difference of two float32 products of vectors of unit length and up to 4,096 numbers."""
 
@@ -47,6 +49,18 @@ class VectorSnapshot:
     def _matrices(self) -> tuple[Vectors, ...]:
         return tuple(block.vectors[: block.rows] for block in self.blocks)
 
+    @cached_property
+    def _chunks(self) -> Ids:
+        return np.concatenate([block.chunks[: block.rows] for block in self.blocks])
+
+    @cached_property
+    def _alive_rows(self) -> Ids:
+        return np.flatnonzero(np.concatenate([block.alive[: block.rows] for block in self.blocks]))
+
+    @cached_property
+    def _newest_chunk(self) -> int:
+        return int(self._chunks.max())
+
     @property
     def size(self) -> int:
         """Number of chunks."""
@@ -74,30 +88,35 @@ class VectorSnapshot:
         if not self.blocks:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
         scores = _PRODUCTS.of(self._matrices, query)
-        chunks = np.concatenate([block.chunks[: block.rows] for block in self.blocks])
-        wanted = np.concatenate([block.alive[: block.rows] for block in self.blocks])
+        chunks, rows = self._chunks, self._alive_rows
         if allowed is not None:
-            wanted &= np.isin(chunks, allowed)
-        if newest_chunk is not None:
-            wanted &= chunks <= newest_chunk
-        rows = np.flatnonzero(wanted)
+            rows = rows[np.isin(chunks[rows], allowed)]
+        if newest_chunk is not None and newest_chunk < self._newest_chunk:
+            rows = rows[chunks[rows] <= newest_chunk]
         if len(rows) > limit:
             # Everything as good as the last one that fits stays, so that ties are decided by the id. The products
             # are exact to rounding only: what is left is scored again, each row in the same way.
-            floor = np.partition(scores[rows], -limit)[-limit]
-            rows = rows[scores[rows] >= floor - _ROUNDING]
-        exact = np.einsum("ij,j->i", self._rows(rows), query)
+            approximate = scores[rows]
+            floor = np.partition(approximate, -limit)[-limit]
+            rows = rows[approximate >= floor - _ROUNDING]
+        exact = self._exact(rows, query)
         order = np.lexsort((chunks[rows], -exact))[:limit]
         return chunks[rows][order], exact[order]
 
-    def _rows(self, rows: Ids) -> Vectors:
-        """Gather vectors by their position over all blocks, ascending."""
-        ends = np.cumsum([block.rows for block in self.blocks])
-        parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
-        starts = ends - [block.rows for block in self.blocks]
-        return np.concatenate(
-            [block.vectors[part - start] for block, part, start in zip(self.blocks, parts, starts, strict=True)]
-        )
+    def _exact(self, rows: Ids, query: Vectors) -> Scores:
+        """Score rows, given by their position over all blocks, ascending, each in the same way."""
+        sizes = [block.rows for block in self.blocks]
+        starts = np.cumsum([0, *sizes[:-1]])
+        scores = []
+        for block, start, part in zip(
+            self.blocks, starts, np.split(rows, np.searchsorted(rows, starts[1:])), strict=True
+        ):
+            # A few at once: the allocator gives large pieces back to the system, and getting them again takes longer
+            # than multiplying.
+            for first in range(0, len(part), ROWS_SCORED_AT_ONCE):
+                chosen = block.vectors[part[first : first + ROWS_SCORED_AT_ONCE] - start]
+                scores.append(np.einsum("ij,j->i", chosen, query))
+        return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
 
 
 class VectorIndex:
