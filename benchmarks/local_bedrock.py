@@ -34,6 +34,7 @@ from rich.progress import track
 from rich.table import Table
 
 from ragstack_local.bedrock import chunking
+from ragstack_local.creation import create_knowledge_base
 
 DOCUMENTS_IN_CALL: Final = 10
 TOPICS: Final = 20
@@ -89,23 +90,7 @@ class Bedrock:
 
     def create(self) -> tuple[str, str]:
         """Create a knowledge base with a CUSTOM data source; return their ids."""
-        model = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
-        knowledge_base_id = self.agent.create_knowledge_base(
-            name="benchmark",
-            roleArn="arn:aws:iam::123456789012:role/benchmark",
-            knowledgeBaseConfiguration={
-                "type": "VECTOR",
-                "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": model},
-            },
-            storageConfiguration={
-                "type": "OPENSEARCH_SERVERLESS",
-                "opensearchServerlessConfiguration": {
-                    "collectionArn": "arn:aws:aoss:us-east-1:123456789012:collection/benchmark00",
-                    "vectorIndexName": "index",
-                    "fieldMapping": {"vectorField": "v", "textField": "t", "metadataField": "m"},
-                },
-            },
-        )["knowledgeBase"]["knowledgeBaseId"]
+        knowledge_base_id = create_knowledge_base(self.agent, "benchmark")
         source = self.agent.create_data_source(
             knowledgeBaseId=knowledge_base_id, name="documents", dataSourceConfiguration={"type": "CUSTOM"}
         )

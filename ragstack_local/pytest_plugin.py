@@ -28,11 +28,12 @@ from typing import Any, Final
 
 import pytest
 
+from ragstack_local.creation import create_knowledge_base
+
 DOCUMENTS_PER_CALL: Final = 10
 WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
 WAIT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.02
-_ACCOUNT: Final = "000000000000"
 
 AttributeValue = str | float | bool | list[str]
 
@@ -135,7 +136,7 @@ def bedrock_endpoint(tmp_path_factory: pytest.TempPathFactory, bedrock_options: 
 def knowledge_base(bedrock_endpoint: str) -> Iterator[KnowledgeBase]:
     """Give the test a knowledge base of its own, empty, which is deleted after it."""
     agent = _session().client("bedrock-agent", endpoint_url=bedrock_endpoint)
-    identifier = _create_knowledge_base(agent)
+    identifier = create_knowledge_base(agent, f"test-{uuid.uuid4().hex}")
     source = agent.create_data_source(
         knowledgeBaseId=identifier, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
     )
@@ -143,33 +144,6 @@ def knowledge_base(bedrock_endpoint: str) -> Iterator[KnowledgeBase]:
     with suppress(agent.exceptions.ResourceNotFoundException, agent.exceptions.ValidationException):
         # The test may have deleted it.
         agent.delete_knowledge_base(knowledgeBaseId=identifier)
-
-
-def _create_knowledge_base(agent: Any) -> str:
-    created = agent.create_knowledge_base(
-        name=f"test-{uuid.uuid4().hex}",
-        roleArn=f"arn:aws:iam::{_ACCOUNT}:role/test",
-        knowledgeBaseConfiguration={
-            "type": "VECTOR",
-            "vectorKnowledgeBaseConfiguration": {
-                "embeddingModelArn": "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
-            },
-        },
-        # Declared as the vector store that offers hybrid search and every filter operator.
-        storageConfiguration={
-            "type": "OPENSEARCH_SERVERLESS",
-            "opensearchServerlessConfiguration": {
-                "collectionArn": f"arn:aws:aoss:us-east-1:{_ACCOUNT}:collection/test0000000000000000",
-                "vectorIndexName": "test",
-                "fieldMapping": {"vectorField": "vector", "textField": "text", "metadataField": "metadata"},
-            },
-        },
-    )["knowledgeBase"]
-    identifier = created["knowledgeBaseId"]
-    while created["status"] == "CREATING":
-        time.sleep(POLL_SECONDS)
-        created = agent.get_knowledge_base(knowledgeBaseId=identifier)["knowledgeBase"]
-    return str(identifier)
 
 
 @cache

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_environment
+from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.knowledge_base import ACCOUNT, LocalKnowledgeBase
+from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
 from ragstack_local.stack.processes import LOG_LINES, Child
 from ragstack_local.stack.project import Project
 

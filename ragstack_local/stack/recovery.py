@@ -17,8 +17,9 @@ from typing import Final
 from ragstack_common.documents import key_of, s3_uri
 from ragstack_common.ingestion import delete_documents_with_retry
 from ragstack_local.connection import Connection
+from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.knowledge_base import ACCOUNT, BUCKET
+from ragstack_local.stack.knowledge_base import BUCKET
 from ragstack_local.uploads import list_documents
 
 _DESCRIPTION_SUFFIX: Final = ".meta.json"
