@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 MINISTACK := .ministack
 CLIENTS := .clients
+LLAMA_INDEX := .llama-index
 STAMPS := $(VENV)/stamps
 # Resolved for the oldest Python; the newer ones take the same versions, and so does macOS.
 LOCK := uv pip compile pyproject.toml --python-version 3.11 --python-platform linux --quiet --no-header
@@ -63,14 +64,21 @@ up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROC
 test: setup ## Run every test, on two cores (ARGS= for pytest)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-# Other people's clients with the versions that they ask for: half a gigabyte, which only tests/clients needs.
+# Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
+# its own, because its asynchronous AWS client holds botocore at an older version than the others take.
 $(STAMPS)/clients: requirements-clients.txt
-	@echo "Installing LangChain, LlamaIndex, the AWS command line and an MCP server into $(CLIENTS) (a minute) ..."
+	@echo "Installing LangChain, the AWS command line and an MCP server into $(CLIENTS) (a minute) ..."
 	@$(PYTHON) -m venv $(CLIENTS)
 	@$(CLIENTS)/bin/python -m pip install --quiet --requirement requirements-clients.txt
 	@mkdir -p $(STAMPS) && touch $@
 
-clients: $(STAMPS)/python $(STAMPS)/clients ## Install the clients that `make test` then holds against the local Bedrock
+$(STAMPS)/llama-index: requirements-llama-index.txt
+	@echo "Installing LlamaIndex into $(LLAMA_INDEX) ..."
+	@$(PYTHON) -m venv $(LLAMA_INDEX)
+	@$(LLAMA_INDEX)/bin/python -m pip install --quiet --requirement requirements-llama-index.txt
+	@mkdir -p $(STAMPS) && touch $@
+
+clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
 
 check: lint types test ## What to run before a commit
 
@@ -91,8 +99,10 @@ bench: setup ## Measure, side by side with a peer (takes minutes)
 lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.toml
 	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
-	$(BIN)/uv pip compile requirements-clients.in --python-version 3.11 --python-platform linux --quiet --no-header \
-	  --output-file requirements-clients.txt
+	for name in clients llama-index; do \
+	  $(BIN)/uv pip compile requirements-$$name.in --python-version 3.11 --python-platform linux --quiet --no-header \
+	    --output-file requirements-$$name.txt || exit 1; \
+	done
 
 clean: ## Remove everything that setup and the local stack made
-	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) .ragstack node_modules build cdk.out
+	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) .ragstack node_modules build cdk.out

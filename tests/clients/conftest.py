@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.support import CLIENTS, HOW_TO_INSTALL, local_bedrock
+from tests.clients.support import CLIENTS, HOW_TO_INSTALL, LLAMA_INDEX, local_bedrock
 from tests.local.conftest import _credentials, s3, s3_url
 from tests.local.support import Bedrock, Source, knowledge_base_request, text_document
 
@@ -59,7 +59,7 @@ class Zoo:
 
 @pytest.fixture(scope="session", autouse=True)
 def _installed() -> None:
-    if not (CLIENTS / "python").exists():
+    if not all((programs / "python").exists() for programs in (CLIENTS, LLAMA_INDEX)):
         pytest.skip(HOW_TO_INSTALL)
 
 

@@ -15,6 +15,7 @@ from tests.local.support import REGION
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / ".clients" / "bin"
+LLAMA_INDEX = ROOT / ".llama-index" / "bin"
 SCRIPTS = Path(__file__).parent / "scripts"
 HOW_TO_INSTALL = "the clients are not installed: make clients"
 END_SECONDS = 20
@@ -65,10 +66,10 @@ def environment(url: str) -> dict[str, str]:
 
 
 @contextmanager
-def client(script: str, url: str, **variables: str) -> Iterator[Client]:
+def client(script: str, url: str, *, programs: Path = CLIENTS, **variables: str) -> Iterator[Client]:
     """Run a script of this folder with the clients' Python."""
     process = subprocess.Popen(
-        [CLIENTS / "python", SCRIPTS / f"{script}.py"],
+        [programs / "python", SCRIPTS / f"{script}.py"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from tests.clients.conftest import ANIMALS, PLANTS, Zoo
-from tests.clients.support import Client, ClientError, client
+from tests.clients.support import LLAMA_INDEX, Client, ClientError, client
 
 FASTEST = "the fastest animal on land"
 
 
 @pytest.fixture(scope="module")
 def llama_index(zoo: Zoo) -> Iterator[Client]:
-    with client("llama_index_client", zoo.url) as process:
+    with client("llama_index_client", zoo.url, programs=LLAMA_INDEX) as process:
         yield process
 
 
@@ -43,6 +43,17 @@ def test_filters_and_the_kind_of_search_are_followed(llama_index: Client, zoo: Z
 
     assert found[0]["text"] == PLANTS["baobab"][0]
     assert {node["location"]["customDocumentLocation"]["id"] for node in found} == {"cheetah", "ostrich", "baobab"}
+
+
+def test_its_asynchronous_client_finds_the_same(llama_index: Client, zoo: Zoo) -> None:
+    texts = llama_index.ask(
+        "retrieve_asynchronously",
+        question=FASTEST,
+        knowledge_base_id=zoo.knowledge_base_id,
+        retrieval_config={"vectorSearchConfiguration": {"numberOfResults": 3}},
+    )
+
+    assert texts == [node["text"] for node in search(llama_index, zoo, FASTEST, numberOfResults=3)]
 
 
 def test_a_mistake_in_the_configuration_is_told(llama_index: Client, zoo: Zoo) -> None:

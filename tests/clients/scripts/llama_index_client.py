@@ -1,5 +1,6 @@
 """LlamaIndex's retriever for knowledge bases, as an application uses it."""
 
+import asyncio
 from typing import Any
 
 from lines import serve
@@ -11,4 +12,9 @@ def retrieve(question: str, **settings: Any) -> list[dict[str, Any]]:
     return [{"text": node.text, "score": node.score, **node.metadata} for node in found]
 
 
-serve(retrieve=retrieve)
+def retrieve_asynchronously(question: str, **settings: Any) -> list[str]:
+    found = asyncio.run(AmazonKnowledgeBasesRetriever(**settings).aretrieve(question))
+    return [node.text for node in found]
+
+
+serve(retrieve=retrieve, retrieve_asynchronously=retrieve_asynchronously)
