@@ -3,13 +3,14 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_environment
 from ragstack_local.creation import ACCOUNT
+from ragstack_local.stack import interrupts
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
 from ragstack_local.stack.processes import LOG_LINES, Child
@@ -77,11 +78,11 @@ class _Cdk:
         """Start a command that ends with the context at the latest."""
         log = self.logs / f"cdk-{command}.log"
         line: list[str | Path] = [self.project.cdk, command, *arguments]
-        child = Child.start(f"cdk {command}", line, self.env, log, folder or self.project.root)
-        try:
+        with ExitStack() as cleanup:
+            with interrupts.held():
+                child = Child.start(f"cdk {command}", line, self.env, log, folder or self.project.root)
+                cleanup.callback(child.stop)
             yield child
-        finally:
-            child.stop()
 
     def finish(self, child: Child) -> None:
         if child.process.wait():

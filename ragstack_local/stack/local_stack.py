@@ -1,7 +1,6 @@
 """Starts the local stack and ends it."""
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ import urllib3
 
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.connection import LOCAL, Connection, local_environment
-from ragstack_local.stack import running
+from ragstack_local.stack import interrupts, running
 from ragstack_local.stack.deployment import deploy
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
@@ -88,7 +87,7 @@ def local_stack(
         StackError: A port is taken, something is not installed, or a part did not start.
     """
     with ExitStack() as cleanup:
-        _turn_signals_into_interrupts(cleanup)
+        cleanup.enter_context(interrupts.raised())
         announce = cleanup.enter_context(running.announcing(project.running))
         _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
@@ -96,10 +95,12 @@ def local_stack(
         folder = DataFolder(options.data)
         session = cleanup.enter_context(folder.opened())
         with step("Starting MiniStack and the local Bedrock"):
-            ministack = _start_ministack(project, options, folder)
-            cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
-            bedrock = _start_bedrock(options, aws_endpoint)
-            cleanup.callback(bedrock.stop)
+            with interrupts.held():
+                ministack = _start_ministack(project, options, folder)
+                cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
+            with interrupts.held():
+                bedrock = _start_bedrock(options, aws_endpoint)
+                cleanup.callback(bedrock.stop)
             bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
             ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
         with step("Creating the knowledge base"):
@@ -118,17 +119,6 @@ def local_stack(
                 folder.restore(connection)
         announce(asdict(connection))
         yield RunningStack(connection, (ministack, bedrock))
-
-
-def _turn_signals_into_interrupts(cleanup: ExitStack) -> None:
-    """End in order when asked to, and when the terminal is closed; not where the caller chose to ignore that."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            cleanup.callback(signal.signal, number, signal.signal(number, interrupt))
 
 
 def _require_free_ports(options: StackOptions) -> None:

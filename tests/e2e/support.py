@@ -83,7 +83,7 @@ class LocalStack:
         """Begin to start, from another folder than the checkout."""
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [RAGSTACK, "up", *self.options],
+                [RAGSTACK, "up", *self.options, "--", "--quotas"],
                 cwd=self.folder,
                 env=self.env,
                 stdin=subprocess.DEVNULL,

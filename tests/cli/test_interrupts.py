@@ -1,0 +1,53 @@
+"""Signals that end the local stack."""
+
+import os
+import signal
+
+import pytest
+
+from ragstack_local.stack import interrupts
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_interrupts(number: signal.Signals) -> None:
+    with interrupts.raised(), pytest.raises(KeyboardInterrupt):
+        send(number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_waits_while_a_process_is_started_and_noted(number: signal.Signals) -> None:
+    noted = []
+
+    def start() -> None:
+        with interrupts.held():
+            send(number)
+            noted.append("the process")
+
+    with interrupts.raised(), pytest.raises(KeyboardInterrupt):
+        start()
+
+    assert noted == ["the process"]
+
+
+def test_without_a_signal_nothing_is_raised_and_the_handlers_are_those_of_before() -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+
+    with interrupts.raised(), interrupts.held():
+        pass
+
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_a_signal_that_was_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupts.raised():
+            send(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
