@@ -183,12 +183,7 @@ def _template(generation: Request) -> str | None:
 
 def _found(context: Context, question: str, configuration: Request) -> list[Answer]:
     orchestration = configuration.get("orchestrationConfiguration", {})
-    for name in (
-        "queryTransformationConfiguration",
-        "promptTemplate",
-        "inferenceConfig",
-        "additionalModelRequestFields",
-    ):
+    for name in _ORCHESTRATION_NOT_HERE:
         if orchestration.get(name):
             raise InvalidRequest(_NOT_HERE.format(f"orchestrationConfiguration.{name}"))
     refuse_optimized(orchestration)
