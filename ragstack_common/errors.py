@@ -7,17 +7,24 @@ answers a request maps a class to a status.
 
     RagStackError
     ├── ConfigurationError               a setting is missing or unusable
+    │   ├── UnknownEngineError           there is no engine of that name
+    │   ├── MissingEngineError           the package that an engine needs is not installed
+    │   └── DimensionMismatchError       the embedding is not the one that the collection was made with
+    ├── EmbeddingError                   an embedding cannot be had, or failed
     ├── InvalidRequestError              the caller must change the request
     │   ├── InvalidQueryError            empty or over-long query, num_results out of range
     │   ├── InvalidFilterError           a metadata filter that is malformed or that the engine cannot express
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
     └── RetrievalError                   no slice of a search succeeded
         ├── KnowledgeBaseNotFoundError   no such knowledge base
+        ├── CollectionNotFoundError      no such collection, partition or index
         ├── AccessDeniedError            the caller's role lacks a permission
         ├── ThrottledError               the service's request rate is exceeded
         ├── RetrievalTimeoutError        nothing came back before the deadline
         └── ServiceUnavailableError      the service, or the way to it, failed
 """
+
+from collections.abc import Iterable
 
 
 class RagStackError(Exception):
@@ -26,6 +33,30 @@ class RagStackError(Exception):
 
 class ConfigurationError(RagStackError):
     """A setting is missing or unusable."""
+
+
+class UnknownEngineError(ConfigurationError, ValueError):
+    """There is no engine of that name; also a ValueError, as the interface's specification has it."""
+
+    def __init__(self, name: object, known: Iterable[str]) -> None:
+        super().__init__(f"Unknown backend type: {name}; choose one of {', '.join(sorted(known))}")
+
+
+class MissingEngineError(ConfigurationError):
+    """The package that an engine needs is not installed."""
+
+    def __init__(self, name: str, module: str | None) -> None:
+        super().__init__(
+            f"The engine {name} needs the package {module}: install it with  pip install 'ragstack[{name}]'"
+        )
+
+
+class DimensionMismatchError(ConfigurationError):
+    """The embedding's vectors are not as long as those of the collection: choose the one that it was made with."""
+
+
+class EmbeddingError(RagStackError):
+    """An embedding cannot be had, failed, or is not the one that the data was indexed with."""
 
 
 class InvalidRequestError(RagStackError):
@@ -50,6 +81,10 @@ class RetrievalError(RagStackError):
 
 class KnowledgeBaseNotFoundError(RetrievalError):
     """The knowledge base does not exist in this account and region."""
+
+
+class CollectionNotFoundError(RetrievalError):
+    """An engine has no collection, partition or index of that name."""
 
 
 class AccessDeniedError(RetrievalError):

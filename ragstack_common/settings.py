@@ -31,6 +31,9 @@ INGESTION_DOCUMENTS_PER_CALL: Final = "INGESTION_DOCUMENTS_PER_CALL"
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
 """Where the function for contextual headers writes in the intermediate bucket, before the key that it read."""
 
+DEFAULT_EMBEDDING: Final = "hashed"
+"""What texts are embedded with where nothing is chosen: it needs no model and no download."""
+
 SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 """Source: bedrock-agent-runtime, shape SearchType."""
 

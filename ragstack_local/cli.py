@@ -14,11 +14,11 @@ from rich.markup import escape
 
 from ragstack_common.documents import DocumentStatus, key_of
 from ragstack_common.errors import RagStackError
-from ragstack_common.settings import MAX_RESULTS
+from ragstack_common.settings import DEFAULT_EMBEDDING, MAX_RESULTS
 from ragstack_local import display
 from ragstack_local.bedrock import command
-from ragstack_local.bedrock.options import DEFAULT_EMBEDDING, EMBEDDING_HELP
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
+from ragstack_local.bedrock.options import EMBEDDING_HELP
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
 from ragstack_local.demo import run_demo
 from ragstack_local.ingest import ingest as upload_and_follow

@@ -13,7 +13,7 @@ import apsw
 import chromadb
 import numpy as np
 
-from ragstack_local.bedrock import embedding
+from ragstack_common import embedding
 from ragstack_local.bedrock.store.database import FILE_NAME
 
 ADDED_AT_ONCE: Final = 5_000

@@ -5,10 +5,11 @@ from typing import Annotated, Final
 
 import typer
 
+from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local.bedrock.generation.types import GenerationError
 from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultRule
 from ragstack_local.bedrock.limits.quotas import QuotaError, Quotas
-from ragstack_local.bedrock.options import DEFAULT_EMBEDDING, DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
+from ragstack_local.bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
 from ragstack_local.stack.errors import StackError
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
@@ -105,8 +106,8 @@ def serve(options: Options) -> None:
         typer.BadParameter: A fault fits no operation.
     """
     # The store and its engine are needed here alone; every other command of ragstack starts without them.
+    from ragstack_common.embedding import EmbeddingError  # noqa: PLC0415
     from ragstack_local.bedrock import server  # noqa: PLC0415
-    from ragstack_local.bedrock.embedding import EmbeddingError  # noqa: PLC0415
     from ragstack_local.bedrock.store.database import DataFolderError  # noqa: PLC0415
 
     try:

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local.bedrock.limits.fault_injection import FaultRule
 from ragstack_local.bedrock.limits.quotas import Quotas
 
 LOCAL: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4567
-DEFAULT_EMBEDDING: Final = "hashed"
 EMBEDDING_HELP: Final = (
     "What texts are embedded with: hashed (needs no model and no download), fastembed or fastembed:MODEL,"
     " onnx:FOLDER, openai:URL#MODEL, bedrock:MODEL. Stored with the knowledge base."

@@ -8,8 +8,9 @@ from typing import Final
 
 from botocore.model import OperationModel
 
-from ragstack_local.bedrock import embedding, validation, wire
-from ragstack_local.bedrock.embedding import EmbeddingError
+from ragstack_common import embedding
+from ragstack_common.embedding import EmbeddingError
+from ragstack_local.bedrock import embedding_processes, validation, wire
 from ragstack_local.bedrock.faults import DependencyFailed, NotSupported, ServiceError
 from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.ingestion.synchronisation import Synchronisation
@@ -103,7 +104,7 @@ class Service:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.embedding = embedding.load(options.embedding, options.data_dir)
+        self.embedding = embedding_processes.load(options.embedding, options.data_dir)
         self.answering = Answering.of(options, self.embedding, clock)
         self._router = wire.Router()
         self._database = Database(options.data_dir)

@@ -6,7 +6,7 @@ from typing import Final
 
 import apsw
 
-from ragstack_local.bedrock.stopwords import STOP_WORDS
+from ragstack_common.stopwords import STOP_WORDS
 
 TOKENIZER: Final = ("porter", ["unicode61", "remove_diacritics", "2"])
 """The one of the full-text index in store/schema.py."""

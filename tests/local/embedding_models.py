@@ -15,8 +15,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from ragstack_local.bedrock.embedding import Embedding
-from ragstack_local.bedrock.embedding.protocol import Vectors
+from ragstack_common.embedding import Embedding
+from ragstack_common.embedding.protocol import Vectors
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "heron", "bridge", "question")
 TABLE = np.eye(len(WORDS), dtype=np.float32)

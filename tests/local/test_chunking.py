@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_local.bedrock import chunking
 from ragstack_local.bedrock.chunking import FixedSize, Hierarchical, Pieces, Semantic, Strategy, Whole
-from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 SENTENCES = " ".join(f"Sentence number {number} stands here and says a few words." for number in range(200))

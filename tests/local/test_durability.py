@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.bedrock import embedding
-from ragstack_local.bedrock.embedding import EmbeddingError
+from ragstack_common import embedding
+from ragstack_common.embedding import EmbeddingError
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.server import PortInUseError, running
 from ragstack_local.bedrock.service import Service

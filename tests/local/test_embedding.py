@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_local.bedrock import embedding
-from ragstack_local.bedrock.embedding import Embedding, EmbeddingClosed, EmbeddingError, HashedEmbedding
-from ragstack_local.bedrock.embedding.protocol import Vectors, unit
-from ragstack_local.bedrock.embedding.workers import SENT_CHARACTERS, WorkerProcesses
-from ragstack_local.bedrock.stopwords import STOP_WORDS
+from ragstack_common import embedding
+from ragstack_common.embedding import Embedding, EmbeddingClosed, EmbeddingError, HashedEmbedding
+from ragstack_common.embedding.protocol import Vectors, unit
+from ragstack_common.stopwords import STOP_WORDS
+from ragstack_local.bedrock.embedding_processes import SENT_CHARACTERS, WorkerProcesses
 from tests.local.support import wait_for
 
 LONG = ["Herons stand in the shallow water. " * 20] * (SENT_CHARACTERS // 100)
@@ -98,7 +98,7 @@ def test_the_hashed_embedding_is_exactly_words_pairs_and_pieces(text: str) -> No
 
 def test_the_hashed_embedding_is_the_same_in_every_process() -> None:
     program = (
-        "from ragstack_local.bedrock.embedding.hashed import HashedEmbedding\n"
+        "from ragstack_common.embedding.hashed import HashedEmbedding\n"
         "print(HashedEmbedding().embed(['Herons stand, ähnlich wie Störche.']).tobytes().hex())"
     )
 
@@ -128,7 +128,7 @@ def test_related_words_are_closer_than_others() -> None:
 def test_the_default_embedding_imports_no_model_library() -> None:
     program = (
         "import sys\n"
-        "from ragstack_local.bedrock import embedding\n"
+        "from ragstack_common import embedding\n"
         "embedding.load('hashed').embed(['heron'])\n"
         "print(sorted({'onnxruntime', 'tokenizers', 'fastembed', 'openai', 'boto3'} & set(sys.modules)))"
     )

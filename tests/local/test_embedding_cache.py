@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_local.bedrock import embedding
-from ragstack_local.bedrock.embedding import HashedEmbedding
-from ragstack_local.bedrock.embedding.cache import CachedEmbedding
-from ragstack_local.bedrock.embedding.vector_file import VectorFile
+from ragstack_common import embedding
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.embedding.cache import CachedEmbedding
+from ragstack_common.embedding.vector_file import VectorFile
 from ragstack_local.bedrock.server import running
 from tests.local.embedding_models import CountingEmbedding, make_model_folder
 from tests.local.support import Bedrock, custom_identifier, text_document

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_local.bedrock import embedding
-from ragstack_local.bedrock.embedding import EmbeddingClosed, EmbeddingError
-from ragstack_local.bedrock.embedding.onnx import OnnxEmbedding
+from ragstack_common import embedding
+from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
+from ragstack_common.embedding.onnx import OnnxEmbedding
 from tests.local.embedding_models import WORDS, make_model_folder
 
 CLS, SEP, UNK, HERON, BRIDGE, QUESTION = range(len(WORDS))

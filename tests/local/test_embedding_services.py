@@ -13,10 +13,10 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from ragstack_local.bedrock import embedding
-from ragstack_local.bedrock.embedding import EmbeddingClosed, EmbeddingError
-from ragstack_local.bedrock.embedding import bedrock as bedrock_module
-from ragstack_local.bedrock.embedding.bedrock import BedrockEmbedding
+from ragstack_common import embedding
+from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
+from ragstack_common.embedding import bedrock as bedrock_module
+from ragstack_common.embedding.bedrock import BedrockEmbedding
 from ragstack_local.bedrock.server import running
 from tests.local.embedding_models import embedding_server, make_model_folder
 from tests.local.support import Bedrock, client, custom_identifier, text_document, wait_for
@@ -305,7 +305,7 @@ def test_a_model_of_bedrock_whose_requests_are_not_known_is_an_error() -> None:
 def test_a_model_that_cannot_be_downloaded_is_an_error_that_says_how_to_get_it(tmp_path: Path) -> None:
     pytest.importorskip("fastembed", reason="needs ragstack[semantic]")
     program = (
-        "from ragstack_local.bedrock import embedding\n"
+        "from ragstack_common import embedding\n"
         "try:\n    embedding.load('fastembed')\n"
         "except embedding.EmbeddingError as error:\n    print(error)"
     )
@@ -340,7 +340,7 @@ def test_a_model_of_fastembed_embeds(tmp_path: Path) -> None:
     fastembed = pytest.importorskip("fastembed", reason="needs ragstack[semantic]")
     from fastembed.common.model_description import ModelSource, PoolingType  # noqa: PLC0415 - an extra
 
-    from ragstack_local.bedrock.embedding.fastembed import FastEmbedding  # noqa: PLC0415 - as the test above it
+    from ragstack_common.embedding.fastembed import FastEmbedding  # noqa: PLC0415 - as the test above it
 
     configurations = {
         "config.json": {"pad_token_id": 2},

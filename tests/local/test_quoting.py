@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
+from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_local.bedrock.generation.excerpts import LONGEST_EXCERPT, cut
 from ragstack_local.bedrock.generation.extractive import MOST_QUOTES, NO_ANSWER, ExtractiveGenerator
 from ragstack_local.bedrock.generation.numbered import without_numbers

@@ -5,7 +5,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
+from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_local.bedrock.retrieval.reranking import score
 from tests.local.answers import checked_client
 from tests.local.support import Bedrock

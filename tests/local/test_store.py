@@ -7,8 +7,8 @@ import apsw
 import numpy as np
 import pytest
 
+from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
-from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
 from ragstack_local.bedrock.retrieval import ranking
 from ragstack_local.bedrock.retrieval.ranking import Search
 from ragstack_local.bedrock.store import content, documents, jobs, resources, schema, submissions

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ragstack_local.bedrock.embedding import Embedding
+from ragstack_common.embedding import Embedding
 from ragstack_local.bedrock.generation import forwarding
 from ragstack_local.bedrock.generation.extractive import ExtractiveGenerator
 from ragstack_local.bedrock.generation.sessions import Sessions

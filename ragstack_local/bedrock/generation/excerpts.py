@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ragstack_local.bedrock.embedding import Embedding
+from ragstack_common.embedding import Embedding
 from ragstack_local.bedrock.retrieval.reranking import score
 
 LONGEST_EXCERPT: Final = 1_500

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from ragstack_local.bedrock.embedding import Embedding, EmbeddingError
+from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_local.bedrock.generation.limits import limited
 from ragstack_local.bedrock.generation.quotable import Quote, quotes
 from ragstack_local.bedrock.generation.types import GenerationError, Given, Settings, Sources, Task, Text

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common import contextual_headers, sections
+from ragstack_common.embedding import Embedding
 from ragstack_local.bedrock import chunking
 from ragstack_local.bedrock.chunking import Chunk, Pieces
-from ragstack_local.bedrock.embedding import Embedding
 from ragstack_local.bedrock.ingestion.timings import Timings
 from ragstack_local.bedrock.reading import formats, metadata
 from ragstack_local.bedrock.reading.formats import UnreadableDocument

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ragstack_local.bedrock.embedding import Embedding, EmbeddingError
+from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_local.bedrock.faults import NotFound
 from ragstack_local.bedrock.ingestion.bell import Bell
 from ragstack_local.bedrock.ingestion.life_cycle import LifeCycle

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from ragstack_local.bedrock.embedding import Embedding
+from ragstack_common.embedding import Embedding
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.ingestion.synchronisation import Synchronisation

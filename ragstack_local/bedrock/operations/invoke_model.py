@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ragstack_local.bedrock.embedding import Embedding, EmbeddingError
-from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
+from ragstack_common.embedding import Embedding, EmbeddingError
+from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_local.bedrock.faults import InvalidRequest, ModelError
 from ragstack_local.bedrock.generation.models import of_arn
 from ragstack_local.bedrock.generation.types import estimated_tokens

@@ -4,7 +4,7 @@ import json
 from hashlib import sha256
 from typing import Any, Final
 
-from ragstack_local.bedrock.embedding import EmbeddingError
+from ragstack_common.embedding import EmbeddingError
 from ragstack_local.bedrock.faults import DependencyFailed, InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
 from ragstack_local.bedrock.operations.paging import read_token, refuse_token, write_token

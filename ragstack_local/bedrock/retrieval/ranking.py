@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.filters import Filter, to_sql
-from ragstack_local.bedrock.stopwords import STOP_WORDS
+from ragstack_common.stopwords import STOP_WORDS
 from ragstack_local.bedrock.store import schema
 from ragstack_local.bedrock.store.database import View
 

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ragstack_local.bedrock.embedding import Embedding
+from ragstack_common.embedding import Embedding
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.words import query_stems, stems
 

@@ -17,14 +17,8 @@ import numpy as np
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from ragstack_local.bedrock.embedding.protocol import (
-    MODEL_FUSION_WEIGHT,
-    Embedding,
-    EmbeddingClosed,
-    EmbeddingError,
-    Vectors,
-    unit,
-)
+from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, unit
+from ragstack_common.errors import EmbeddingError
 
 OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 ATTEMPTS: Final = 8

@@ -9,17 +9,10 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from tokenizers import Encoding, Tokenizer
 
-from ragstack_local.bedrock.embedding import model_folder
-from ragstack_local.bedrock.embedding.model_folder import ModelFolder, Pooling
-from ragstack_local.bedrock.embedding.protocol import (
-    MODEL_FUSION_WEIGHT,
-    Embedding,
-    EmbeddingClosed,
-    EmbeddingError,
-    Vectors,
-    cores,
-    unit,
-)
+from ragstack_common.embedding import model_folder
+from ragstack_common.embedding.model_folder import ModelFolder, Pooling
+from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, cores, unit
+from ragstack_common.errors import EmbeddingError
 
 CHARACTERS_PER_TOKEN: Final = 64
 """What is read of a text for each token that the model takes; hardly any token is as long, white space included."""

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ragstack_local.bedrock.embedding.protocol import Embedding, Vectors
-from ragstack_local.bedrock.embedding.vector_file import VectorFile
+from ragstack_common.embedding.protocol import Embedding, Vectors
+from ragstack_common.embedding.vector_file import VectorFile
 
 QUERIES_KEPT: Final = 1_000
 TEXTS_AT_ONCE: Final = 256

@@ -10,14 +10,8 @@ from typing import Final
 import numpy as np
 from openai import APIConnectionError, APIStatusError, AuthenticationError, OpenAI, OpenAIError
 
-from ragstack_local.bedrock.embedding.protocol import (
-    MODEL_FUSION_WEIGHT,
-    Embedding,
-    EmbeddingClosed,
-    EmbeddingError,
-    Vectors,
-    unit,
-)
+from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, unit
+from ragstack_common.errors import EmbeddingError
 
 TIMEOUT_SECONDS: Final = 120.0
 RETRIES: Final = 4

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ragstack_local.bedrock.embedding.protocol import (
-    MODEL_FUSION_WEIGHT,
-    Embedding,
-    EmbeddingClosed,
-    EmbeddingError,
-    Vectors,
-    unit,
-)
+from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, unit
+from ragstack_common.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ragstack_local.bedrock.embedding.cache import CachedEmbedding
-from ragstack_local.bedrock.embedding.hashed import HashedEmbedding
-from ragstack_local.bedrock.embedding.protocol import Embedding, EmbeddingError
-from ragstack_local.bedrock.embedding.workers import WorkerProcesses
-from ragstack_local.bedrock.options import DEFAULT_EMBEDDING
+from ragstack_common.embedding.cache import CachedEmbedding
+from ragstack_common.embedding.hashed import HashedEmbedding
+from ragstack_common.embedding.protocol import Embedding
+from ragstack_common.errors import EmbeddingError
+from ragstack_common.settings import DEFAULT_EMBEDDING
 
 API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"
@@ -22,15 +22,14 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
     Args:
         choice: One of :data:`FORMS`.
         cache_folder: Where models remember what they embedded; None remembers nothing. Not touched before the first
-            text. ``hashed`` does without: finding a passage takes .01 ms instead of .3, but keeping it costs the one
-            process that also stores it .06 ms, where embedding it is another's work.
+            text. ``hashed`` does without: embedding a passage takes .3 ms.
         environment: Holds the key of an ``openai`` server that asks for one, in :data:`API_KEY_VARIABLE`.
 
     Raises:
         EmbeddingError: There is no such kind, or its model cannot be had; the message says what to do.
     """
     if choice == DEFAULT_EMBEDDING:
-        return WorkerProcesses(HashedEmbedding())
+        return HashedEmbedding()
     model = _model(choice, environment)
     return model if cache_folder is None else CachedEmbedding(model, cache_folder / CACHE_FILE_NAME)
 
@@ -47,19 +46,19 @@ def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
     kind, _, argument = choice.partition(":")
     match kind, argument:
         case "fastembed", _:
-            from ragstack_local.bedrock.embedding import fastembed  # noqa: PLC0415 - an extra, and slow to import
+            from ragstack_common.embedding import fastembed  # noqa: PLC0415 - an extra, and slow to import
 
             return fastembed.load(argument or fastembed.DEFAULT_MODEL)
         case "onnx", folder if folder:
-            from ragstack_local.bedrock.embedding.onnx import OnnxEmbedding  # noqa: PLC0415 - slow to import
+            from ragstack_common.embedding.onnx import OnnxEmbedding  # noqa: PLC0415 - slow to import
 
             return OnnxEmbedding(Path(folder))
         case "openai", url if url:
-            from ragstack_local.bedrock.embedding import openai  # noqa: PLC0415 - slow to import
+            from ragstack_common.embedding import openai  # noqa: PLC0415 - slow to import
 
             return openai.load(url, environment.get(API_KEY_VARIABLE))
         case "bedrock", model if model:
-            from ragstack_local.bedrock.embedding.bedrock import BedrockEmbedding  # noqa: PLC0415 - makes a client
+            from ragstack_common.embedding.bedrock import BedrockEmbedding  # noqa: PLC0415 - makes a client
 
             return BedrockEmbedding(model)
     raise EmbeddingError(f"There is no embedding {choice!r}: choose {FORMS}")

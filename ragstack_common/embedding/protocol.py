@@ -1,7 +1,6 @@
 """What every embedding is, and how it fails.
 
-EmbeddingError
-└── EmbeddingClosed     embed() was called, or was under way, when the embedding was closed
+EmbeddingClosed is the EmbeddingError of a text that was not embedded because the embedding was closed.
 """
 
 import os
@@ -12,6 +11,8 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ragstack_common.errors import EmbeddingError
+
 Vectors = npt.NDArray[np.float32]
 
 MODEL_FUSION_WEIGHT: Final = 0.5
@@ -21,10 +22,6 @@ nDCG@10 of BM25, of the vectors, and of HYBRID. Chosen on SciFact (.696, .651, .
 (.657, .576, .661); the others: guides of AWS .876, .841, .899; CACM .436, .412, .495. Weights of .5 to 1 differ by .014
 at most.
 """
-
-
-class EmbeddingError(Exception):
-    """An embedding cannot be had, failed, or is not the one that the data was indexed with."""
 
 
 class EmbeddingClosed(EmbeddingError):  # noqa: N818 - not an error of the text
