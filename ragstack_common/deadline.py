@@ -1,8 +1,11 @@
 """Calls in parallel under one deadline that holds, whatever the calls do."""
 
+import asyncio
+import contextvars
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from queue import Empty, SimpleQueue
@@ -46,6 +49,35 @@ def call_together(calls: Sequence[Callable[[], T]], timeout_seconds: float) -> l
     except Empty:
         too_late.set()
     return [finished.get(number) or Finished(_milliseconds_since(start)) for number in range(len(calls))]
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Make a blocking call in one of the threads, and await it.
+
+    Unlike that of asyncio's own threads, the end of the loop does not wait for a call that was given up.
+    """
+    loop = asyncio.get_running_loop()
+    ending: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if not ending.done():
+            if error is None:
+                ending.set_result(value)  # type: ignore[arg-type]
+            else:
+                ending.set_exception(error)
+
+    def work() -> None:
+        value, problem = None, None
+        try:
+            value = context.run(call)
+        except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
+            problem = error
+        with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+            loop.call_soon_threadsafe(settle, value, problem)
+
+    context = contextvars.copy_context()
+    _threads().run(work)
+    return await ending
 
 
 class _Threads:

@@ -16,14 +16,11 @@ from ragstack_common.errors import ConfigurationError, InvalidQueryError, Invali
 from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, SliceReport
 from ragstack_common.ranking import SliceHits, deduplicate, merge
 from ragstack_common.retrieval_errors import describe, raise_total_failure
-from ragstack_common.settings import MAX_RESULTS, SEARCH_TYPES
+from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS, SEARCH_TYPES
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
-
-MAX_QUERY_CHARACTERS: Final = 20_000
-"""Source: bedrock-agent-runtime, KnowledgeBaseQueryTextString. Accounts may have a lower quota."""
 
 CANDIDATES_PER_RESULT: Final = 4
 """Slices ask for this many times the results wanted, so that merging chunks of one document leaves enough."""

@@ -6,9 +6,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.models import Result, RetrievalOutcome
-from ragstack_common.multislice_retriever import MAX_QUERY_CHARACTERS, MultiSliceRetriever
+from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.ranking import uri_of
-from ragstack_common.settings import MAX_RESULTS, QuerySettings
+from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS, QuerySettings
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 

@@ -4,13 +4,11 @@ The stacks set these variables and the functions read them, both by the constant
 line look into ``os.environ``; everything else is handed a settings object.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
-from ragstack_common.errors import ConfigurationError
-
-T = TypeVar("T")
+from ragstack_common.environment import boolean, not_negative, optional, positive, required
 
 KNOWLEDGE_BASE_ID: Final = "KNOWLEDGE_BASE_ID"
 DATA_SOURCE_ID: Final = "DATA_SOURCE_ID"
@@ -36,6 +34,9 @@ DEFAULT_EMBEDDING: Final = "hashed"
 
 SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 """Source: bedrock-agent-runtime, shape SearchType."""
+
+MAX_QUERY_CHARACTERS: Final = 20_000
+"""Source: bedrock-agent-runtime, KnowledgeBaseQueryTextString. Accounts may have a lower quota."""
 
 MAX_RESULTS: Final = 100
 """Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
@@ -71,13 +72,13 @@ class QuerySettings:
             ConfigurationError: A variable is missing or unusable; the message names it.
         """
         return cls(
-            knowledge_base_id=_required(env, KNOWLEDGE_BASE_ID),
+            knowledge_base_id=required(env, KNOWLEDGE_BASE_ID),
             data_source_id=env.get(DATA_SOURCE_ID, "").strip() or None,
-            timeout_seconds=_optional(env, RETRIEVAL_TIMEOUT_SECONDS, _positive(float), cls.timeout_seconds),
-            multislice_enabled=_optional(env, MULTISLICE_ENABLED, _boolean, cls.multislice_enabled),
-            max_slices=_optional(env, MULTISLICE_MAX_SLICES, _positive(int), cls.max_slices),
-            filtered_score_boost=_optional(env, FILTERED_SCORE_BOOST, _positive(float), cls.filtered_score_boost),
-            search_type=_optional(env, SEARCH_TYPE, _search_type, cls.search_type),
+            timeout_seconds=optional(env, RETRIEVAL_TIMEOUT_SECONDS, positive(float), cls.timeout_seconds),
+            multislice_enabled=optional(env, MULTISLICE_ENABLED, boolean, cls.multislice_enabled),
+            max_slices=optional(env, MULTISLICE_MAX_SLICES, positive(int), cls.max_slices),
+            filtered_score_boost=optional(env, FILTERED_SCORE_BOOST, positive(float), cls.filtered_score_boost),
+            search_type=optional(env, SEARCH_TYPE, _search_type, cls.search_type),
         )
 
 
@@ -114,61 +115,15 @@ class IngestionSettings:
             ConfigurationError: A variable is missing or unusable; the message names it.
         """
         return cls(
-            knowledge_base_id=_required(env, KNOWLEDGE_BASE_ID),
-            data_source_id=_required(env, DATA_SOURCE_ID),
-            dead_letter_queue_url=_required(env, DEAD_LETTER_QUEUE_URL),
+            knowledge_base_id=required(env, KNOWLEDGE_BASE_ID),
+            data_source_id=required(env, DATA_SOURCE_ID),
+            dead_letter_queue_url=required(env, DEAD_LETTER_QUEUE_URL),
             ingestion_queue_url=env.get(INGESTION_QUEUE_URL) or None,
-            max_receives=_optional(env, INGESTION_MAX_RECEIVES, _positive(int), cls.max_receives),
-            max_retries=_optional(env, INGESTION_MAX_RETRIES, _not_negative(int), cls.max_retries),
-            base_delay_seconds=_optional(
-                env, INGESTION_BASE_DELAY_SECONDS, _not_negative(float), cls.base_delay_seconds
-            ),
-            documents_per_call=_optional(env, INGESTION_DOCUMENTS_PER_CALL, _positive(int), cls.documents_per_call),
+            max_receives=optional(env, INGESTION_MAX_RECEIVES, positive(int), cls.max_receives),
+            max_retries=optional(env, INGESTION_MAX_RETRIES, not_negative(int), cls.max_retries),
+            base_delay_seconds=optional(env, INGESTION_BASE_DELAY_SECONDS, not_negative(float), cls.base_delay_seconds),
+            documents_per_call=optional(env, INGESTION_DOCUMENTS_PER_CALL, positive(int), cls.documents_per_call),
         )
-
-
-def _required(env: Mapping[str, str], name: str) -> str:
-    value = env.get(name, "").strip()
-    if not value:
-        raise ConfigurationError(f"{name} is not set: give the function this environment variable")
-    return value
-
-
-def _optional(env: Mapping[str, str], name: str, parse: Callable[[str], T], default: T) -> T:
-    text = env.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ConfigurationError(f"{name}={text!r} is unusable: {error}") from error
-
-
-def _positive(number: Callable[[str], T]) -> Callable[[str], T]:
-    def parse(text: str) -> T:
-        value = number(text)
-        if not value > 0 or value == float("inf"):  # type: ignore[operator]
-            raise ValueError("it must be greater than 0")
-        return value
-
-    return parse
-
-
-def _not_negative(number: Callable[[str], T]) -> Callable[[str], T]:
-    def parse(text: str) -> T:
-        value = number(text)
-        if not value >= 0 or value == float("inf"):  # type: ignore[operator]
-            raise ValueError("it must be 0 or more")
-        return value
-
-    return parse
-
-
-def _boolean(text: str) -> bool:
-    try:
-        return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
-    except KeyError:
-        raise ValueError("write true or false") from None
 
 
 def _search_type(text: str) -> str | None:

@@ -1,0 +1,106 @@
+"""Backends by configuration; only what is named is imported."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from ragstack_common.errors import ConfigurationError, MissingEngineError, UnknownEngineError
+from ragstack_common.retrieval.base import RetrievalBackend
+
+ENTRY_POINTS: Final = "ragstack.engines"
+"""The group under which other packages name their backends: ``elastic = "package.module:ElasticBackend"``."""
+
+TYPE_KEY: Final = "type"
+
+BackendMaker = Callable[..., RetrievalBackend]
+
+_BUILT_IN: Final = {
+    "bedrock": "ragstack_common.retrieval.bedrock:BedrockBackend",
+    "chroma": "ragstack_common.retrieval.chroma:ChromaBackend",
+    "milvus": "ragstack_common.retrieval.milvus:MilvusBackend",
+    "s3_vectors": "ragstack_common.retrieval.s3_vectors:S3VectorsBackend",
+    "cached": "ragstack_common.retrieval.cached:CachedRetrievalBackend",
+    "reranked": "ragstack_common.retrieval.reranked:RerankedBackend",
+    "balanced": "ragstack_common.retrieval.balanced:BalancedBackend",
+    "federated": "ragstack_common.retrieval.federated:FederatedBackend",
+    "multislice": "ragstack_common.retrieval.multislice:MultiSliceBackend",
+    "metered": "ragstack_common.retrieval.metered:MeteredBackend",
+}
+_registered: Final[dict[str, BackendMaker]] = {}
+
+
+def register_backend(name: str, maker: BackendMaker) -> None:
+    """Make a backend known by a name.
+
+    Args:
+        name: What a configuration gives as its type. A name that is known already is taken over.
+        maker: A class or a function that takes the rest of the configuration as keyword arguments.
+    """
+    _registered[name] = maker
+
+
+def known_backends() -> list[str]:
+    """Name everything that :func:`create_retrieval_backend` can make, installed or not."""
+    return sorted({*_BUILT_IN, *_third_parties(), *_registered})
+
+
+def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
+    """Make the backend that a configuration describes.
+
+    Args:
+        config: ``type`` and what its class takes, as JSON can hold it. A wrapper has the configuration of the backend
+            that it wraps under ``backend``, a federation a list or an object of them under ``backends``::
+
+                {"type": "cached", "ttl_seconds": 60, "backend": {"type": "chroma", "path": "chroma"}}
+
+    Raises:
+        UnknownEngineError: There is no such type; a ValueError.
+        MissingEngineError: Its package is not installed.
+        ConfigurationError: An argument is missing, unknown or unusable; the message names the type.
+    """
+    options = dict(config)
+    name = options.pop(TYPE_KEY, None)
+    maker = _maker(name)
+    if isinstance(options.get("backend"), Mapping):
+        options["backend"] = create_retrieval_backend(options["backend"])
+    options |= {"backends": _several(options["backends"])} if "backends" in options else {}
+    try:
+        return maker(**options)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(f"The backend {name} cannot be made from this configuration: {error}") from error
+
+
+def _several(configs: Any) -> Any:
+    if isinstance(configs, Mapping):
+        return {name: _made(config) for name, config in configs.items()}
+    return [_made(config) for config in configs]
+
+
+def _made(config: Any) -> Any:
+    return create_retrieval_backend(config) if isinstance(config, Mapping) else config
+
+
+def _maker(name: Any) -> BackendMaker:
+    if name in _registered:
+        return _registered[name]
+    place = _BUILT_IN.get(name)
+    try:
+        if place is not None:
+            module, _, attribute = place.partition(":")
+            maker: BackendMaker = getattr(importlib.import_module(module), attribute)
+            return maker
+        if name in _third_parties():
+            loaded: BackendMaker = _third_parties()[name].load()
+            return loaded
+    except ModuleNotFoundError as error:
+        raise MissingEngineError(name, error.name) from error
+    raise UnknownEngineError(name, known_backends())
+
+
+@cache
+def _third_parties() -> dict[str, Any]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}

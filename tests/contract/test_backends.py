@@ -1,0 +1,345 @@
+"""What holds for every retrieval backend, shown on each of them with a real store."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragstack_common import filters as filter_language
+from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest
+from tests.contract.case import Case
+from tests.contract.documents import DOCUMENTS
+
+Make = Callable[[], RetrievalBackend]
+
+LEAVE = "How many days of annual leave do employees have?"
+PUMP = "grease the bearings of the water pump"
+EVERYTHING = (
+    "the days of the water pump, the lease, expenses, annual leave, the canteen, a red lamp, trains and flights"
+)
+TEXTS = {document.text: document for document in DOCUMENTS}
+
+FILTERS: list[dict[str, Any]] = [
+    {"corpus": "legal"},
+    {"corpus": {"$ne": "legal"}},
+    {"corpus": {"$in": ["legal", "manual"]}},
+    {"corpus": {"$nin": ["legal", "manual"]}},
+    {"notIn": {"key": "corpus", "value": ["legal", "manual"]}},
+    {"year": {"$gte": 2020}},
+    {"year": {"$gt": 2019, "$lt": 2024}},
+    {"year": {"$lte": 2019}},
+    {"year": 2024},
+    {"score": {"$gte": 3.25}},
+    {"public": True},
+    {"public": {"$ne": True}},
+    {"version": "1"},
+    {"version": 1},
+    {"note": 'it\'s 50% "full" \\ ok'},
+    {"note": {"$contains": '50% "f'}},
+    {"corpus": {"$contains": "and"}},
+    {"corpus": {"$startsWith": "hand"}},
+    {"tags": {"$listContains": "lease"}},
+    {"tags": "lease"},
+    {"absent": "x"},
+    {"absent": {"$ne": "x"}},
+    {"$and": [{"corpus": "handbook"}, {"version": "2"}]},
+    {"$or": [{"corpus": "legal"}, {"year": {"$lt": 2019}}]},
+    {"$not": {"corpus": "legal"}},
+    {"$not": {"$or": [{"corpus": "legal"}, {"version": "1"}]}},
+    {"corpus": '" or 1 == 1 or corpus == "'},
+    {"corpus') or ('1'='1": "x"},
+]
+
+
+def run(make: Make, *steps: Callable[[RetrievalBackend], Any]) -> list[Any]:
+    """Open a backend and await the steps on it."""
+
+    async def all_steps() -> list[Any]:
+        async with make() as backend:
+            return [await step(backend) for step in steps]
+
+    return asyncio.run(all_steps())
+
+
+def retrieve(make: Make, *arguments: Any, **named: Any) -> list[RetrievedChunk]:
+    return run(make, lambda backend: backend.retrieve(*arguments, **named))[0]
+
+
+def texts(chunks: list[RetrievedChunk]) -> list[str]:
+    return [chunk.content for chunk in chunks]
+
+
+def matching(condition: dict[str, Any]) -> set[str]:
+    parsed = filter_language.parse(condition)
+    return {document.text for document in DOCUMENTS if filter_language.evaluate(parsed, document.metadata)}
+
+
+def test_the_chunk_that_answers_comes_first(make: Make) -> None:
+    chunks = retrieve(make, PUMP, top_k=3)
+
+    assert chunks[0].content == DOCUMENTS[8].text
+
+
+def test_chunks_come_best_first_with_scores_within_0_and_1(make: Make) -> None:
+    scores = [chunk.score for chunk in retrieve(make, EVERYTHING, top_k=12)]
+
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
+
+
+def test_five_chunks_come_where_no_number_is_given(make: Make) -> None:
+    assert len(retrieve(make, EVERYTHING)) == 5
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 7])
+def test_no_more_chunks_come_than_asked_for(make: Make, top_k: int) -> None:
+    assert len(retrieve(make, EVERYTHING, top_k=top_k)) == top_k
+
+
+def test_a_shorter_list_is_the_beginning_of_a_longer_one(make: Make) -> None:
+    short, long = run(make, lambda b: b.retrieve(LEAVE, top_k=2), lambda b: b.retrieve(LEAVE, top_k=4))
+
+    assert texts(short) == texts(long)[:2]
+
+
+def test_asking_for_more_than_there_is_returns_all_of_it(case: Case, make: Make) -> None:
+    if not case.whole_collection:
+        pytest.skip("this backend bounds its candidates")
+
+    assert set(texts(retrieve(make, EVERYTHING, top_k=50))) == set(TEXTS)
+
+
+def test_a_chunk_carries_its_text_source_and_metadata(case: Case, make: Make) -> None:
+    chunk = retrieve(make, PUMP, top_k=1)[0]
+
+    document = DOCUMENTS[8]
+    assert document.source in chunk.source
+    wanted = {name: value for name, value in document.metadata.items() if case.keeps_lists or name != "tags"}
+    assert {name: chunk.metadata.get(name) for name in wanted} == wanted
+    assert not case.keeps_ids or chunk.chunk_id == document.id
+
+
+def test_special_characters_come_back_as_they_were(make: Make) -> None:
+    chunk = retrieve(make, "red lamp double tone tank level", top_k=1)[0]
+
+    assert chunk.content == DOCUMENTS[10].text
+    assert chunk.metadata["note"] == DOCUMENTS[10].metadata["note"]
+
+
+def test_a_minimal_score_leaves_out_what_is_lower(make: Make) -> None:
+    everything = retrieve(make, LEAVE, top_k=12)
+    least = everything[2].score
+
+    chunks = retrieve(make, LEAVE, top_k=12, min_score=least)
+
+    assert texts(chunks) == [chunk.content for chunk in everything if chunk.score >= least]
+
+
+@pytest.mark.parametrize("condition", FILTERS, ids=str)
+def test_a_filter_lets_through_what_it_means_or_is_refused_by_name(
+    case: Case, make: Make, condition: dict[str, Any]
+) -> None:
+    if _operators(filter_language.parse(condition)) & case.refuses:
+        with pytest.raises(InvalidFilterError, match=r"\w+\(.+\)"):
+            retrieve(make, EVERYTHING, top_k=12, filters=condition)
+        return
+
+    try:
+        found = set(texts(retrieve(make, EVERYTHING, top_k=12, filters=condition)))
+    except InvalidFilterError:
+        pytest.skip("refused, which is always right; what must not be refused stands in the cases")
+
+    wanted = matching(condition)
+    assert found == wanted if case.whole_collection else found <= wanted
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_filter_is_answered_as_it_is_meant_or_refused(case: Case, make: Make, data: st.DataObject) -> None:
+    condition = data.draw(_conditions())
+
+    try:
+        found = set(texts(retrieve(make, EVERYTHING, top_k=12, filters=condition)))
+    except InvalidFilterError:
+        return
+
+    assert found == matching(condition) if case.whole_collection else found <= matching(condition)
+
+
+@pytest.mark.parametrize("condition", [{}, {"$where": "1"}, {"corpus": {"$regex": "x"}}, {"corpus": []}], ids=str)
+def test_a_malformed_filter_is_refused(make: Make, condition: dict[str, Any]) -> None:
+    with pytest.raises(InvalidFilterError):
+        retrieve(make, LEAVE, filters=condition)
+
+
+@pytest.mark.parametrize("query", ["", "  \n ", "x" * 20_001])
+def test_a_query_that_is_empty_or_too_long_is_refused(make: Make, query: str) -> None:
+    with pytest.raises(InvalidQueryError, match="query"):
+        retrieve(make, query)
+
+
+@pytest.mark.parametrize("top_k", [0, -1, True, 2.5, 10_001])
+def test_a_number_of_results_that_is_none_is_refused(make: Make, top_k: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="top_k"):
+        retrieve(make, LEAVE, top_k=top_k)
+
+
+@pytest.mark.parametrize("min_score", [-0.1, 1.1, float("nan"), "x"])
+def test_a_minimal_score_out_of_range_is_refused(make: Make, min_score: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="min_score"):
+        retrieve(make, LEAVE, min_score=min_score)
+
+
+@pytest.mark.parametrize("query", ["?", "'", '"', "a\x00b", "DROP TABLE chunk; --", "😀 straße", "é" * 50])
+def test_no_text_is_syntax(make: Make, query: str) -> None:
+    assert isinstance(retrieve(make, query), list)
+
+
+def test_a_chunk_is_found_again_by_its_id(case: Case, make: Make) -> None:
+    chunk = retrieve(make, PUMP, top_k=1)[0]
+    if not case.looks_up:
+        with pytest.raises(InvalidRequestError):
+            run(make, lambda backend: backend.get_by_id(str(chunk.chunk_id)))
+        return
+
+    found = run(make, lambda backend: backend.get_by_id(str(chunk.chunk_id)))[0]
+
+    assert (found.content, found.source, found.chunk_id) == (chunk.content, chunk.source, chunk.chunk_id)
+    assert found.metadata == chunk.metadata
+    assert found.score == 1.0
+
+
+@pytest.mark.parametrize("chunk_id", ["no-such-chunk", "", "' or 1==1 --", '"] or true'])
+def test_an_id_that_is_not_there_is_none(case: Case, make: Make, chunk_id: str) -> None:
+    if not case.looks_up:
+        pytest.skip("this backend cannot look up chunks")
+
+    assert run(make, lambda backend: backend.get_by_id(chunk_id)) == [None]
+
+
+def test_a_backend_that_can_answer_is_healthy(make: Make) -> None:
+    assert run(make, lambda backend: backend.health_check()) == [True]
+
+
+def test_a_backend_can_be_closed_twice(make: Make) -> None:
+    assert run(make, lambda backend: backend.close(), lambda backend: backend.close()) == [None, None]
+
+
+def test_a_batch_has_the_answers_of_its_queries_in_their_order(make: Make) -> None:
+    queries = [LEAVE, PUMP, "land registry lease", LEAVE]
+
+    batch, *single = run(
+        make,
+        lambda backend: backend.retrieve_batch(queries, top_k=3),
+        *(lambda backend, query=query: backend.retrieve(query, top_k=3) for query in queries),
+    )
+
+    assert [texts(chunks) for chunks in batch] == [texts(chunks) for chunks in single]
+
+
+def test_an_empty_batch_has_no_answers(make: Make) -> None:
+    assert run(make, lambda backend: backend.retrieve_batch([])) == [[]]
+
+
+def test_a_batch_with_an_empty_query_is_refused_by_the_error_of_that_query(make: Make) -> None:
+    with pytest.raises(InvalidQueryError, match="query"):
+        run(make, lambda backend: backend.retrieve_batch([LEAVE, " "]))
+
+
+def test_a_stream_yields_each_chunk_once_in_the_order_of_the_ranking(make: Make) -> None:
+    async def streamed(backend: RetrievalBackend) -> list[RetrievedChunk]:
+        return [chunk async for chunk in backend.stream(EVERYTHING, limit=9, page_size=2)]
+
+    stream, ranking = run(make, streamed, lambda backend: backend.retrieve(EVERYTHING, top_k=9))
+
+    assert texts(stream) == texts(ranking)
+
+
+def test_a_stream_can_be_left_early(make: Make) -> None:
+    async def first(backend: RetrievalBackend) -> str:
+        async for chunk in backend.stream(PUMP, page_size=2):
+            return chunk.content
+        return ""
+
+    assert run(make, first) == [DOCUMENTS[8].text]
+
+
+def test_many_searches_at_once_do_not_disturb_each_other(make: Make) -> None:
+    async def together(backend: RetrievalBackend) -> list[list[RetrievedChunk]]:
+        return await asyncio.gather(*(backend.retrieve(query, top_k=2) for query in [LEAVE, PUMP] * 6))
+
+    answers = run(make, together)[0]
+
+    assert {tuple(texts(chunks)) for chunks in answers[::2]} == {tuple(texts(answers[0]))}
+    assert {tuple(texts(chunks)) for chunks in answers[1::2]} == {tuple(texts(answers[1]))}
+
+
+def test_the_same_search_has_the_same_answer(make: Make) -> None:
+    first, second = run(make, *[lambda backend: backend.retrieve(EVERYTHING, top_k=12)] * 2)
+
+    assert [(c.content, c.score) for c in first] == [(c.content, c.score) for c in second]
+
+
+def test_one_chunk_for_each_document_leaves_the_best_of_each(make: Make) -> None:
+    request = SearchRequest(LEAVE, top_k=3, deduplicate_by="document")
+
+    outcome = run(make, lambda backend: backend.search(request))[0]
+
+    sources = [chunk.source for chunk in outcome.chunks]
+    assert len(set(sources)) == len(sources) > 1
+
+
+def test_a_search_tells_that_it_is_complete_and_what_its_parts_did(make: Make) -> None:
+    outcome = run(make, lambda backend: backend.search(SearchRequest(PUMP)))[0]
+
+    assert outcome.complete
+    assert outcome.milliseconds > 0
+    assert all(part.status == "ok" for part in outcome.parts)
+    assert sum(part.hits for part in outcome.parts) >= len(outcome.chunks)
+
+
+def test_what_the_query_is_about_ranks_higher_or_is_refused(case: Case, make: Make) -> None:
+    request = SearchRequest(LEAVE, top_k=6, metadata_filter={"version": "2"})
+    if not case.metadata_filter:
+        with pytest.raises(InvalidRequestError, match="metadata_filter"):
+            run(make, lambda backend: backend.search(request))
+        return
+
+    chunks = run(make, lambda backend: backend.search(request))[0].chunks
+
+    assert chunks[0].content == DOCUMENTS[2].text
+    assert {chunk.metadata.get("version") for chunk in chunks} > {"2"}
+
+
+def _operators(condition: filter_language.Filter) -> set[str]:
+    match condition:
+        case filter_language.Clause():
+            return {condition.operator.value}
+        case filter_language.Not(member):
+            return _operators(member)
+        case filter_language.And(members) | filter_language.Or(members):
+            return {name for member in members for name in _operators(member)}
+
+
+def _conditions() -> st.SearchStrategy[dict[str, Any]]:
+    texts_ = st.sampled_from(["legal", "handbook", "1", "2", "lease", "it's", 'a"b', "\\", "%", "_"])
+    numbers = st.sampled_from([2018, 2020, 2023.5, 4.5, 0, -1])
+    keys = st.sampled_from(["corpus", "version", "year", "public", "tags", "score", "note", "absent"])
+    values = texts_ | numbers | st.booleans()
+    clauses = (
+        st.tuples(keys, st.sampled_from(["$eq", "$ne"]), values)
+        | st.tuples(keys, st.sampled_from(["$in", "$nin"]), st.lists(values, min_size=1, max_size=3))
+        | st.tuples(keys, st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), numbers)
+        | st.tuples(keys, st.sampled_from(["$startsWith", "$contains", "$listContains"]), texts_)
+    ).map(lambda part: {part[0]: {part[1]: part[2]}})
+    return st.recursive(
+        clauses,
+        lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
+            lambda members: st.sampled_from([{"$and": members}, {"$or": members}, {"$not": members[0]}])
+        ),
+        max_leaves=4,
+    )
