@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3vectors import S3VectorsClient
     from mypy_boto3_sqs import SQSClient
 
 POOL_CONNECTIONS: Final = 64
@@ -49,6 +50,27 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
         parameter_validation=False,
     )
     client.meta.events.register("before-parse.bedrock-agent-runtime.Retrieve", _parse_without_the_model)
+    return client
+
+
+@cache
+def s3_vectors_client(
+    timeout_seconds: float, region: str | None = None, endpoint_url: str | None = None
+) -> "S3VectorsClient":
+    """Make the client of S3 Vectors, whose timeouts follow the deadline of a search, or of a batch of documents.
+
+    Args:
+        timeout_seconds: Of connecting and of reading, over 0.
+        region: By default the function's own, or that of the AWS settings.
+        endpoint_url: By default that of AWS, or of ``AWS_ENDPOINT_URL_S3VECTORS``.
+    """
+    client: S3VectorsClient = _client(
+        "s3vectors",
+        region=region,
+        endpoint_url=endpoint_url,
+        connect_timeout=timeout_seconds,
+        read_timeout=timeout_seconds,
+    )
     return client
 
 
@@ -91,11 +113,20 @@ def _parse_without_the_model(response_dict: dict[str, Any], customized_response_
         response_dict["body"] = b"{}"
 
 
-def _client(service: str, attempts: int = ATTEMPTS, **config: Any) -> Any:
+def _client(
+    service: str,
+    attempts: int = ATTEMPTS,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    **config: Any,
+) -> Any:
     with _MAKING:
         return _session().create_client(
             service,
-            region_name=os.environ.get("AWS_REGION"),  # Lambda sets it; botocore itself reads AWS_DEFAULT_REGION
+            endpoint_url=endpoint_url,
+            region_name=region
+            or os.environ.get("AWS_REGION"),  # Lambda sets it; botocore itself reads AWS_DEFAULT_REGION
             config=Config(
                 max_pool_connections=POOL_CONNECTIONS,
                 retries={"mode": "standard", "total_max_attempts": attempts},

@@ -4,18 +4,22 @@ import asyncio
 import contextvars
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Semaphore, Thread
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 
 THREADS: Final = 64
 """Calls at once in one process, those that were abandoned and have not ended yet included."""
+
+
+_cancelled: Final[set[asyncio.Future[Any]]] = set()
+"""What has been cancelled and not ended: the event loop itself holds it by a weak reference only."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,35 @@ def call_together(calls: Sequence[Callable[[], T]], timeout_seconds: float) -> l
     return [finished.get(number) or Finished(_milliseconds_since(start)) for number in range(len(calls))]
 
 
+async def await_together(calls: Sequence[Callable[[], Awaitable[T]]], timeout_seconds: float) -> list[Finished[T]]:
+    """Await several calls at once and come back when all have ended or the deadline has come.
+
+    A call that outlives the deadline is cancelled, and nobody waits for the end of that. Cancelling the caller cancels
+    them all.
+
+    Returns:
+        One entry for each call, in the order of the calls.
+    """
+    if not calls:
+        return []
+    start = time.perf_counter()
+    tasks = [asyncio.ensure_future(_awaited(call, start)) for call in calls]
+    try:
+        await asyncio.wait(tasks, timeout=max(0.0, timeout_seconds))
+        late = Finished[T](_milliseconds_since(start))
+        return [task.result() if task.done() and not task.cancelled() else late for task in tasks]
+    finally:
+        for task in tasks:
+            if task.cancel():
+                _cancelled.add(task)
+                task.add_done_callback(_cancelled.discard)
+
+
 async def in_thread(call: Callable[[], T]) -> T:
     """Make a blocking call in one of the threads, and await it.
 
-    Unlike that of asyncio's own threads, the end of the loop does not wait for a call that was given up.
+    Unlike that of asyncio's own threads, the end of the loop does not wait for a call that was given up. One that was
+    given up before a thread was free for it is not made at all.
     """
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[T] = loop.create_future()
@@ -67,6 +96,8 @@ async def in_thread(call: Callable[[], T]) -> T:
                 ending.set_exception(error)
 
     def work() -> None:
+        if ending.cancelled():
+            return
         value, problem = None, None
         try:
             value = context.run(call)
@@ -128,6 +159,14 @@ def _timed(
         endings.put((number, Finished(_milliseconds_since(start), error=error)))
     else:
         endings.put((number, Finished(_milliseconds_since(start), value=value)))
+
+
+async def _awaited(call: Callable[[], Awaitable[T]], start: float) -> Finished[T]:
+    try:
+        value = await call()
+    except Exception as error:  # noqa: BLE001 - it is reported to the caller, who knows which errors are whose
+        return Finished(_milliseconds_since(start), error=error)
+    return Finished(_milliseconds_since(start), value=value)
 
 
 def _milliseconds_since(start: float) -> float:

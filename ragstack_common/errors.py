@@ -13,11 +13,13 @@ answers a request maps a class to a status.
     ├── EmbeddingError                   an embedding cannot be had, or failed
     ├── InvalidRequestError              the caller must change the request
     │   ├── InvalidQueryError            empty or over-long query, num_results out of range
+    │   ├── UnknownCorpusError           there is no corpus of that name
     │   ├── InvalidFilterError           a metadata filter that is malformed or that the engine cannot express
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
     └── RetrievalError                   no slice of a search succeeded
         ├── KnowledgeBaseNotFoundError   no such knowledge base
         ├── CollectionNotFoundError      no such collection, partition or index
+        │   └── PartitionNotFoundError   the collection is there, and has no such partition
         ├── AccessDeniedError            the caller's role lacks a permission
         ├── ThrottledError               the service's request rate is exceeded
         ├── RetrievalTimeoutError        nothing came back before the deadline
@@ -67,6 +69,10 @@ class InvalidQueryError(InvalidRequestError):
     """The query text or the number of results is out of range."""
 
 
+class UnknownCorpusError(InvalidRequestError):
+    """There is no corpus of that name."""
+
+
 class InvalidFilterError(InvalidRequestError):
     """A metadata filter is malformed, or names something that the engine cannot express."""
 
@@ -85,6 +91,10 @@ class KnowledgeBaseNotFoundError(RetrievalError):
 
 class CollectionNotFoundError(RetrievalError):
     """An engine has no collection, partition or index of that name."""
+
+
+class PartitionNotFoundError(CollectionNotFoundError):
+    """The collection exists and has no partition of that name."""
 
 
 class AccessDeniedError(RetrievalError):

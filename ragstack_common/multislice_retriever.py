@@ -2,31 +2,42 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError
 
-from ragstack_common import filters
 from ragstack_common.clients import retrieval_client
-from ragstack_common.deadline import Finished, call_together
-from ragstack_common.errors import ConfigurationError, InvalidQueryError, InvalidRequestError
+from ragstack_common.deadline import Finished, await_together, call_together, in_thread
+from ragstack_common.errors import ConfigurationError
 from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, SliceReport
 from ragstack_common.ranking import SliceHits, deduplicate, merge
-from ragstack_common.retrieval_errors import describe, raise_total_failure
-from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS, SEARCH_TYPES
+from ragstack_common.retrieval_errors import raise_total_failure
+from ragstack_common.settings import MAX_RESULTS, SEARCH_TYPES
+from ragstack_common.slices import (
+    CANDIDATES_PER_RESULT,
+    MAX_PAGED_RESULTS,
+    Extent,
+    OutOfTime,
+    Reading,
+    Slice,
+    check,
+    extent_of,
+    read,
+    report_on,
+    request_of,
+    slices_of,
+)
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
-CANDIDATES_PER_RESULT: Final = 4
-"""Slices ask for this many times the results wanted, so that merging chunks of one document leaves enough."""
+T = TypeVar("T")
 
-FILTERED: Final = "filtered"
-UNFILTERED: Final = "unfiltered"
+__all__ = ["CANDIDATES_PER_RESULT", "MultiSliceRetriever", "Reranker", "deduplicate_results"]
 
 
 class Reranker(Protocol):
@@ -37,10 +48,16 @@ class Reranker(Protocol):
 
 
 @dataclass(frozen=True)
-class _Slice:
-    name: str
-    boost: float
-    filter: filters.Filter | None
+class _Plan:
+    """A search that can be begun: the slices, the calls that read them, and where these put what they read."""
+
+    query: str
+    num_results: int
+    deduplicate_by: DeduplicateBy
+    start: float
+    slices: Sequence[Slice]
+    readings: Sequence[Reading]
+    calls: Sequence[Callable[[], Reading]]
 
 
 class MultiSliceRetriever:
@@ -89,8 +106,7 @@ class MultiSliceRetriever:
             raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
         self._given_client = bedrock_agent_client
         self._timeout_seconds = timeout_seconds
-        self._parallel = enabled and max_slices > 1
-        self._boost = filtered_score_boost
+        self._slice_boost = filtered_score_boost if enabled and max_slices > 1 else None
         self._search_type = search_type
         self._metrics = metrics
 
@@ -153,61 +169,147 @@ class MultiSliceRetriever:
             ConfigurationError: The region, the endpoint or the credentials are missing or unusable.
             RetrievalError: Every slice failed; the class and ``__cause__`` tell why.
         """
-        _check(query, knowledge_base_id, num_results, deduplicate_by)
-        start = time.perf_counter()
-        slices = self._slices(data_source_id, metadata_filter, scope_filter)
-        count = min(MAX_RESULTS, num_results * CANDIDATES_PER_RESULT)
-        requests = [self._request(query, knowledge_base_id, part, count) for part in slices]
-        client = self._client()
-        finished = call_together(
-            [partial(_hits, client, request) for request in requests],
-            self._timeout_seconds - (time.perf_counter() - start),
+        check(query, knowledge_base_id, num_results, MAX_RESULTS, deduplicate_by)
+        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost)
+        plan = self._plan(
+            time.perf_counter(), query, knowledge_base_id, slices, num_results, deduplicate_by, pages=False
         )
-        reports = tuple(_report(part, end, query) for part, end in zip(slices, finished, strict=True))
-        self._record(reports)
-        if all(report.status != "ok" for report in reports):
-            raise_total_failure(reports, [end.error for end in finished], self._timeout_seconds)
+        finished = call_together(plan.calls, plan.start + self._timeout_seconds - time.perf_counter())
+        return self._outcome(plan, finished, reranker)
+
+    async def search_async(
+        self,
+        query: str,
+        knowledge_base_id: str,
+        data_source_id: str | None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        num_results: int = 5,
+        *,
+        scope_filter: Mapping[str, Any] | None = None,
+        deduplicate_by: DeduplicateBy = "document",
+    ) -> RetrievalOutcome:
+        """Search without holding up the event loop, and read further pages where one is not enough.
+
+        The arguments and errors are those of :meth:`search`, but *num_results* is 1 to 1,000. A slice asks for pages
+        of 100 hits at most, one after the other, until it has enough. One that fails or is out of time after its first
+        page gives what it has, and its report says that the rest is missing.
+        """
+        check(query, knowledge_base_id, num_results, MAX_PAGED_RESULTS, deduplicate_by)
+        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost)
+        start = time.perf_counter()
+        plan = await self._in_time(
+            partial(self._plan, start, query, knowledge_base_id, slices, num_results, deduplicate_by, pages=True)
+        )
+        finished = await await_together(
+            [partial(in_thread, call) for call in plan.calls], plan.start + self._timeout_seconds - time.perf_counter()
+        )
+        return self._outcome(plan, finished)
+
+    async def pages(
+        self,
+        query: str,
+        knowledge_base_id: str,
+        data_source_id: str | None,
+        *,
+        scope_filter: Mapping[str, Any] | None = None,
+        page_size: int = MAX_RESULTS,
+    ) -> AsyncGenerator[list[Result], None]:
+        """Yield the ranking of the unfiltered slice page by page, each chunk by itself, as far as the service goes.
+
+        Args:
+            query: As in :meth:`search`.
+            knowledge_base_id: As in :meth:`search`.
+            data_source_id: As in :meth:`search`.
+            scope_filter: As in :meth:`search`.
+            page_size: 1 to 100.
+
+        Raises:
+            RagStackError: As in :meth:`search`; each page has the deadline to itself.
+        """
+        check(query, knowledge_base_id, page_size, MAX_RESULTS, "chunk")
+        [part] = slices_of(data_source_id, None, scope_filter, None)
+        client = await self._in_time(self._client)
+        request = request_of(query, knowledge_base_id, part, page_size, self._search_type)
+        one_page = Extent(page_size, 1, page_size, "chunk", math.inf)
+        while True:
+            call = partial(in_thread, partial(read, client, request, one_page, Reading()))
+            finished = await await_together([call], self._timeout_seconds)
+            reading = finished[0].value or Reading()
+            self._reports([part], finished, [reading], query)
+            yield merge([SliceHits(part.name, part.boost, reading.hits)], "chunk")
+            if not reading.token:
+                return
+            request = {**request, "nextToken": reading.token}
+
+    async def _in_time(self, call: Callable[[], T]) -> T:
+        """Do what would hold up the loop in a thread; there may be none free in time."""
+        [end] = await await_together([partial(in_thread, call)], self._timeout_seconds)
+        if end.error is not None:
+            raise end.error
+        if end.value is None:
+            raise_total_failure((), (), self._timeout_seconds)
+        return end.value
+
+    def _plan(
+        self,
+        start: float,
+        query: str,
+        knowledge_base_id: str,
+        slices: Sequence[Slice],
+        num_results: int,
+        deduplicate_by: DeduplicateBy,
+        *,
+        pages: bool,
+    ) -> _Plan:
+        extent = extent_of(num_results, deduplicate_by, start + self._timeout_seconds, pages=pages)
+        requests = [request_of(query, knowledge_base_id, part, extent.page, self._search_type) for part in slices]
+        client = self._client()
+        readings = [Reading() for _ in slices]
+        calls = [
+            partial(read, client, request, extent, reading) for request, reading in zip(requests, readings, strict=True)
+        ]
+        return _Plan(query, num_results, deduplicate_by, start, slices, readings, calls)
+
+    def _outcome(
+        self, plan: _Plan, finished: Sequence[Finished[Reading]], reranker: Reranker | None = None
+    ) -> RetrievalOutcome:
+        # A slice that is out of time may still be read in its thread: what counts is what is there now.
+        readings = [Reading(list(reading.hits), reading.pages) for reading in plan.readings]
+        reports = self._reports(plan.slices, finished, readings, plan.query)
         results = merge(
-            (SliceHits(part.name, part.boost, end.value or ()) for part, end in zip(slices, finished, strict=True)),
-            deduplicate_by,
+            (
+                SliceHits(part.name, part.boost, reading.hits)
+                for part, reading in zip(plan.slices, readings, strict=True)
+            ),
+            plan.deduplicate_by,
         )
         if reranker is not None:
-            results = reranker.rerank(query, results)
-        return RetrievalOutcome(results[:num_results], reports, (time.perf_counter() - start) * 1000)
+            results = reranker.rerank(plan.query, results)
+        milliseconds = (time.perf_counter() - plan.start) * 1000
+        return RetrievalOutcome(results[: plan.num_results], reports, milliseconds)
+
+    def _reports(
+        self,
+        slices: Sequence[Slice],
+        finished: Sequence[Finished[Reading]],
+        readings: Sequence[Reading],
+        query: str,
+    ) -> tuple[SliceReport, ...]:
+        """Report, and raise what it means when nothing came at all."""
+        reports = tuple(
+            report_on(part, end, reading, query) for part, end, reading in zip(slices, finished, readings, strict=True)
+        )
+        self._record(reports)
+        if all(each.status != "ok" and not each.hits for each in reports):
+            errors = [None if isinstance(end.error, OutOfTime) else end.error for end in finished]
+            raise_total_failure(reports, errors, self._timeout_seconds)
+        return reports
 
     def _client(self) -> "AgentsforBedrockRuntimeClient":
         try:
             return self._given_client or retrieval_client(self._timeout_seconds)
         except (BotoCoreError, ValueError) as error:
             raise ConfigurationError(f"No client can be made: {error}; set the region and the endpoint") from error
-
-    def _slices(
-        self,
-        data_source_id: str | None,
-        metadata_filter: Mapping[str, Any] | None,
-        scope_filter: Mapping[str, Any] | None,
-    ) -> list[_Slice]:
-        scope = filters.all_of(
-            filters.in_data_source(data_source_id), None if scope_filter is None else filters.parse(scope_filter)
-        )
-        if not metadata_filter:
-            return [_Slice(UNFILTERED, 1.0, scope)]
-        narrow = filters.all_of(scope, filters.parse(metadata_filter))
-        if not self._parallel:
-            return [_Slice(FILTERED, 1.0, narrow)]
-        return [_Slice(FILTERED, self._boost, narrow), _Slice(UNFILTERED, 1.0, scope)]
-
-    def _request(self, query: str, knowledge_base_id: str, part: _Slice, count: int) -> dict[str, Any]:
-        search: dict[str, Any] = {"numberOfResults": count}
-        if part.filter is not None:
-            search["filter"] = filters.to_bedrock(part.filter)
-        if self._search_type is not None:
-            search["overrideSearchType"] = self._search_type
-        return {
-            "knowledgeBaseId": knowledge_base_id,
-            "retrievalQuery": {"text": query},
-            "retrievalConfiguration": {"vectorSearchConfiguration": search},
-        }
 
     def _record(self, reports: tuple[SliceReport, ...]) -> None:
         for report in reports:
@@ -224,31 +326,3 @@ def deduplicate_results(results: list[Result]) -> list[Result]:
     ranks below every number. Equal scores are ordered by URI. The results are returned as they were given.
     """
     return deduplicate(results)
-
-
-def _check(query: str, knowledge_base_id: str, num_results: int, deduplicate_by: str) -> None:
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidQueryError("The query is empty: ask something")
-    if len(query) > MAX_QUERY_CHARACTERS:
-        raise InvalidQueryError(f"The query has {len(query)} characters; at most {MAX_QUERY_CHARACTERS} are taken")
-    if not isinstance(knowledge_base_id, str) or not knowledge_base_id:
-        raise InvalidRequestError(f"A search needs the id of a knowledge base, not {knowledge_base_id!r}")
-    if isinstance(num_results, bool) or not isinstance(num_results, int) or not 1 <= num_results <= MAX_RESULTS:
-        raise InvalidQueryError(f"The number of results must be 1 to {MAX_RESULTS}, not {num_results!r}")
-    if deduplicate_by not in ("document", "chunk"):
-        raise InvalidQueryError(f"deduplicate_by must be document or chunk, not {deduplicate_by!r}")
-
-
-def _hits(client: Any, request: dict[str, Any]) -> list[dict[str, Any]]:
-    hits = client.retrieve(**request).get("retrievalResults")
-    if not isinstance(hits, list):
-        raise TypeError("the answer holds no list of retrievalResults")
-    return hits
-
-
-def _report(part: _Slice, end: "Finished[Any]", query: str) -> SliceReport:
-    if end.error is not None:
-        return SliceReport(part.name, "failed", end.milliseconds, error=describe(end.error, query))
-    if end.value is None:
-        return SliceReport(part.name, "timeout", end.milliseconds, error="no answer before the deadline")
-    return SliceReport(part.name, "ok", end.milliseconds, hits=len(end.value))

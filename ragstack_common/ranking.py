@@ -51,6 +51,11 @@ def deduplicate(results: Iterable[Result]) -> list[Result]:
     return list(best.values())
 
 
+def distinct(hits: Iterable[dict[str, Any]], deduplicate_by: DeduplicateBy) -> int:
+    """Count the documents or the chunks among the service's hits."""
+    return len({_identity(hit, uri_of(hit), deduplicate_by) for hit in hits})
+
+
 def uri_of(result: Result) -> str | None:
     """Tell where a result's document lies: its S3 URI, URL or identifier, or None."""
     location = result.get("location") or {}

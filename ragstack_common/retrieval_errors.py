@@ -1,7 +1,7 @@
 """What a failed Retrieve call means to the caller."""
 
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, ParamValidationError
 
@@ -18,7 +18,10 @@ from ragstack_common.errors import (
 )
 from ragstack_common.models import SliceReport
 
-_MEANING: Final[dict[str, tuple[type[RagStackError], str]]] = {
+Meaning: TypeAlias = tuple[type[RagStackError], str]
+"""A class, and what the caller can do."""
+
+_MEANING: Final[dict[str, Meaning]] = {
     "ResourceNotFoundException": (
         KnowledgeBaseNotFoundError,
         "check the knowledge base's id, the account and the region",
@@ -65,7 +68,18 @@ def raise_total_failure(
     )
 
 
-def _meaning(error: Exception) -> tuple[type[RagStackError], str]:
+def meaning(error: Exception, own: Mapping[str, Meaning]) -> Meaning:
+    """Return the class that an error of boto3 means, and what to do about it.
+
+    Args:
+        error: What was raised.
+        own: The codes of a service that has others than Bedrock, or another advice for them.
+    """
+    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
+    return own[code] if code in own else _meaning(error)
+
+
+def _meaning(error: Exception) -> Meaning:
     if isinstance(error, ClientError):
         code = error.response.get("Error", {}).get("Code", "")
         return _MEANING.get(code, (ServiceUnavailableError, "try again; if it lasts, look at the service's health"))

@@ -4,9 +4,10 @@ The stacks set these variables and the functions read them, both by the constant
 line look into ``os.environ``; everything else is handed a settings object.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ragstack_common.environment import boolean, not_negative, optional, positive, required
 
@@ -18,6 +19,20 @@ MULTISLICE_ENABLED: Final = "MULTISLICE_ENABLED"
 MULTISLICE_MAX_SLICES: Final = "MULTISLICE_MAX_SLICES"
 FILTERED_SCORE_BOOST: Final = "FILTERED_SCORE_BOOST"
 SEARCH_TYPE: Final = "SEARCH_TYPE"
+
+RETRIEVAL_ENGINE: Final = "RETRIEVAL_ENGINE"
+RETRIEVAL_ENGINE_CONFIG: Final = "RETRIEVAL_ENGINE_CONFIG"
+RERANK: Final = "RERANK"
+
+MULTI_CORPUS_METADATA: Final = "MULTI_CORPUS_METADATA"
+LARGE_RETRIEVAL_SIZE_ALL_CORPUS: Final = "LARGE_RETRIEVAL_SIZE_ALL_CORPUS"
+LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: Final = "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS"
+SEARCH_K: Final = "SEARCH_K"
+
+RETRIEVER_TOOL_ENGINE: Final = "RETRIEVER_TOOL_ENGINE"
+RETRIEVER_TOOL_ENGINE_CONFIG: Final = "RETRIEVER_TOOL_ENGINE_CONFIG"
+RETRIEVER_TOOL_COLLECTIONS: Final = "RETRIEVER_TOOL_COLLECTIONS"
+RETRIEVER_TOOL_EMBEDDING: Final = "RETRIEVER_TOOL_EMBEDDING"
 
 DEAD_LETTER_QUEUE_URL: Final = "DEAD_LETTER_QUEUE_URL"
 INGESTION_QUEUE_URL: Final = "INGESTION_QUEUE_URL"
@@ -35,6 +50,18 @@ DEFAULT_EMBEDDING: Final = "hashed"
 SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 """Source: bedrock-agent-runtime, shape SearchType."""
 
+BEDROCK_ENGINE: Final = "bedrock"
+
+LEXICAL: Final = "lexical"
+RERANKERS: Final = (LEXICAL, "none")
+"""What puts results in a better order. The other rerankers are configured with an engine, not with a request."""
+
+ALL_CORPORA: Final = "all"
+"""The corpus filter that asks for every corpus; no corpus can have this name."""
+
+MAX_CORPORA: Final = 20
+"""Each is a search of its own, and an account is allowed about 20 searches a second."""
+
 MAX_QUERY_CHARACTERS: Final = 20_000
 """Source: bedrock-agent-runtime, KnowledgeBaseQueryTextString. Accounts may have a lower quota."""
 
@@ -47,13 +74,20 @@ class QuerySettings:
     """How the query function searches.
 
     Attributes:
-        knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN.
+        knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN; may be empty for another engine.
         data_source_id: Restricts every search to one data source; None searches all of them.
         timeout_seconds: Deadline of one search, over 0.
         multislice_enabled: False makes one call, with the filter.
         max_slices: Parallel calls at most, 1 or more.
         filtered_score_boost: Multiplies the scores of filtered hits, over 0.
         search_type: HYBRID, SEMANTIC, or None for what the vector store does best.
+        retrieval_engine: The type of a backend, as the factory knows it.
+        retrieval_engine_config: What else the factory is told; None of nothing.
+        rerank: lexical or none for every search that does not say; None reranks where several corpora are balanced.
+        corpora: The corpora that a search is balanced over, 0 to 20.
+        per_corpus: Candidates of each corpus, 1 or more.
+        single_corpus: Candidates where one corpus is asked for, 1 or more.
+        search_k: Results of a search over corpora that does not say how many, 1 to 100.
     """
 
     knowledge_base_id: str
@@ -63,6 +97,13 @@ class QuerySettings:
     max_slices: int = 3
     filtered_score_boost: float = 1.25
     search_type: str | None = None
+    retrieval_engine: str = BEDROCK_ENGINE
+    retrieval_engine_config: Mapping[str, Any] | None = None
+    rerank: str | None = None
+    corpora: tuple[str, ...] = ()
+    per_corpus: int = 200
+    single_corpus: int = 500
+    search_k: int = 10
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "QuerySettings":
@@ -71,14 +112,23 @@ class QuerySettings:
         Raises:
             ConfigurationError: A variable is missing or unusable; the message names it.
         """
+        engine = optional(env, RETRIEVAL_ENGINE, str, cls.retrieval_engine)
+        bedrock = engine == BEDROCK_ENGINE
         return cls(
-            knowledge_base_id=required(env, KNOWLEDGE_BASE_ID),
+            knowledge_base_id=required(env, KNOWLEDGE_BASE_ID) if bedrock else env.get(KNOWLEDGE_BASE_ID, "").strip(),
             data_source_id=env.get(DATA_SOURCE_ID, "").strip() or None,
             timeout_seconds=optional(env, RETRIEVAL_TIMEOUT_SECONDS, positive(float), cls.timeout_seconds),
             multislice_enabled=optional(env, MULTISLICE_ENABLED, boolean, cls.multislice_enabled),
             max_slices=optional(env, MULTISLICE_MAX_SLICES, positive(int), cls.max_slices),
             filtered_score_boost=optional(env, FILTERED_SCORE_BOOST, positive(float), cls.filtered_score_boost),
             search_type=optional(env, SEARCH_TYPE, _search_type, cls.search_type),
+            retrieval_engine=engine,
+            retrieval_engine_config=optional(env, RETRIEVAL_ENGINE_CONFIG, json_object, None),
+            rerank=optional(env, RERANK, _reranker, cls.rerank),
+            corpora=optional(env, MULTI_CORPUS_METADATA, corpus_names, cls.corpora),
+            per_corpus=optional(env, LARGE_RETRIEVAL_SIZE_ALL_CORPUS, positive(int), cls.per_corpus),
+            single_corpus=optional(env, LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS, positive(int), cls.single_corpus),
+            search_k=optional(env, SEARCH_K, _number_of_results, cls.search_k),
         )
 
 
@@ -130,3 +180,49 @@ def _search_type(text: str) -> str | None:
     if text.upper() not in SEARCH_TYPES:
         raise ValueError(f"choose one of {', '.join(SEARCH_TYPES)}, or leave it empty")
     return text.upper()
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        ValueError: The text is none.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"write a JSON object: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError("write a JSON object")  # noqa: TRY004 - the text is unusable, whatever type it spells
+    return value
+
+
+def corpus_names(text: str) -> tuple[str, ...]:
+    """Read the names of corpora, divided by commas.
+
+    Raises:
+        ValueError: A name is empty, there twice, or means every corpus; or there are too many.
+    """
+    names = tuple(part.strip() for part in text.split(","))
+    if "" in names:
+        raise ValueError("write names with one comma between them")
+    if len(set(names)) < len(names):
+        raise ValueError("a name is there twice")
+    if ALL_CORPORA in names:
+        raise ValueError(f"no corpus can be called {ALL_CORPORA}, which asks for every corpus")
+    if len(names) > MAX_CORPORA:
+        raise ValueError(f"{len(names)} corpora are too many: {MAX_CORPORA} can be searched at once")
+    return names
+
+
+def _reranker(text: str) -> str | None:
+    if text.lower() not in RERANKERS:
+        raise ValueError(f"choose one of {', '.join(RERANKERS)}, or leave it empty")
+    return text.lower()
+
+
+def _number_of_results(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= MAX_RESULTS:
+        raise ValueError(f"write a whole number from 1 to {MAX_RESULTS}")
+    return number

@@ -1,6 +1,7 @@
 """The interface that every engine and every wrapper around one has."""
 
 import asyncio
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -16,8 +17,9 @@ from ragstack_common.retrieval.models import (
     RetrievedChunk,
     SearchOutcome,
     SearchRequest,
+    check_top_k,
 )
-from ragstack_common.retrieval.ordering import one_for_each_document
+from ragstack_common.retrieval.ordering import identity_of, one_for_each_document
 from ragstack_common.retrieval.tracing import traced
 
 PAGE_SIZE: Final = 50
@@ -117,16 +119,25 @@ class RetrievalBackend(ABC):
             limit: Chunks at most; None yields as many as the engine can return.
             min_score: As in :meth:`retrieve`.
             filters: As in :meth:`retrieve`.
-            page_size: Chunks that the first request asks for.
+            page_size: Chunks that the first request asks for, 1 or more.
+
+        Raises:
+            InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
         """
+        check_top_k(page_size, math.inf, "page_size")
+        if limit is not None:
+            check_top_k(limit, math.inf, "limit")
         last = min(self.max_top_k, limit or self.max_top_k)
-        seen, wanted = 0, min(page_size, last)
+        seen: set[tuple[str, ...]] = set()
+        wanted = min(page_size, last)
         while True:
             chunks = await self.retrieve(query, wanted, min_score, filters)
-            for chunk in chunks[seen:]:
-                yield chunk
-            seen = max(seen, len(chunks))
-            if len(chunks) < wanted or wanted >= last:
+            # By identity, not by place: a larger search may rank anew, or the documents may have changed since.
+            for chunk in chunks:
+                if identity_of(chunk) not in seen and len(seen) < last:
+                    seen.add(identity_of(chunk))
+                    yield chunk
+            if len(chunks) < wanted or len(seen) >= last or wanted >= last:
                 return
             wanted = min(last, wanted * 2)
 

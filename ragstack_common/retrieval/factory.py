@@ -85,6 +85,8 @@ def _made(config: Any) -> Any:
 
 
 def _maker(name: Any) -> BackendMaker:
+    if not isinstance(name, str):
+        raise UnknownEngineError(name, known_backends())
     if name in _registered:
         return _registered[name]
     place = _BUILT_IN.get(name)
@@ -98,6 +100,8 @@ def _maker(name: Any) -> BackendMaker:
             return loaded
     except ModuleNotFoundError as error:
         raise MissingEngineError(name, error.name) from error
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"The backend {name} cannot be imported: {error}") from error
     raise UnknownEngineError(name, known_backends())
 
 

@@ -21,6 +21,10 @@ RAW_SCORE_KEY: Final = "ragstack_raw_score"
 """Metadata of a chunk whose score was over 1 and has been clamped: the score that it was ranked by."""
 
 
+UNNAMED_SOURCE: Final = "unnamed:"
+"""Begins the source of a chunk that lies nowhere, such as a row of a query; what follows tells such chunks apart."""
+
+
 class Ranking(BaseModel):
     """How a chunk came to its place.
 
@@ -158,6 +162,7 @@ class SearchOutcome:
         milliseconds: Time of the whole search.
         corpora: Counts of each corpus, where the search was balanced over several.
         notes: What else a caller should know, such as a reranker that failed and was left out.
+        age_seconds: How long ago the backend was asked, of an answer that a cache has kept; None of a new one.
     """
 
     chunks: list[RetrievedChunk]
@@ -165,6 +170,7 @@ class SearchOutcome:
     milliseconds: float
     corpora: tuple[CorpusCount, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    age_seconds: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -172,11 +178,12 @@ class SearchOutcome:
         return all(part.status == "ok" for part in self.parts)
 
 
-def check_top_k(top_k: object, maximum: int) -> None:
+def check_top_k(top_k: object, maximum: float, name: str = "top_k") -> None:
     """Refuse a number of results that is none.
 
     Raises:
-        InvalidQueryError: It is not a whole number from 1 to *maximum*.
+        InvalidQueryError: It is not a whole number from 1 to *maximum*; the message calls it *name*.
     """
     if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= maximum:
-        raise InvalidQueryError(f"top_k must be 1 to {maximum}, not {top_k!r}")
+        allowed = "1 or more" if maximum == math.inf else f"1 to {maximum}"
+        raise InvalidQueryError(f"{name} must be {allowed}, not {top_k!r}")

@@ -20,7 +20,10 @@ def best_first(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
 
 def one_for_each_document(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
     """Keep the first chunk of each source, in the order given."""
-    return list({chunk.source: chunk for chunk in reversed(list(chunks))}.values())[::-1]
+    first: dict[str, RetrievedChunk] = {}
+    for chunk in chunks:
+        first.setdefault(chunk.source, chunk)
+    return list(first.values())
 
 
 def identity_of(chunk: RetrievedChunk) -> tuple[str, ...]:

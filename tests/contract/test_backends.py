@@ -291,6 +291,7 @@ def test_one_chunk_for_each_document_leaves_the_best_of_each(make: Make) -> None
 
     sources = [chunk.source for chunk in outcome.chunks]
     assert len(set(sources)) == len(sources) > 1
+    assert [chunk.score for chunk in outcome.chunks] == sorted((c.score for c in outcome.chunks), reverse=True)
 
 
 def test_a_search_tells_that_it_is_complete_and_what_its_parts_did(make: Make) -> None:

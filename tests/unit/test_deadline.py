@@ -1,5 +1,6 @@
 """Calls in parallel under one deadline."""
 
+import asyncio
 import os
 import time
 from threading import Barrier, Event, current_thread
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstack_common import deadline
-from ragstack_common.deadline import call_together
+from ragstack_common.deadline import await_together, call_together, in_thread
 
 NEVER_MIND_SECONDS = 30.0
 
@@ -109,3 +110,94 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         os._exit(0 if ended.value == 2 else 1)
 
     assert os.waitpid(child, 0)[1] == 0
+
+
+async def _value(value: Any) -> Any:
+    await asyncio.sleep(0)
+    return value
+
+
+async def _failure(error: Exception) -> Any:
+    raise error
+
+
+@pytest.mark.asyncio
+async def test_awaited_calls_end_in_the_order_of_the_calls_with_their_values_and_errors() -> None:
+    error = ValueError("no")
+    second_has_ended = asyncio.Event()
+
+    async def first() -> str:
+        await second_has_ended.wait()
+        return "first"
+
+    async def second() -> str:
+        second_has_ended.set()
+        return "second"
+
+    ends = await await_together([first, second, lambda: _failure(error)], NEVER_MIND_SECONDS)
+
+    assert [(end.value, end.error) for end in ends] == [("first", None), ("second", None), (None, error)]
+
+
+@pytest.mark.asyncio
+async def test_nothing_awaited_has_no_endings() -> None:
+    assert await await_together([], NEVER_MIND_SECONDS) == []
+
+
+@pytest.mark.asyncio
+async def test_an_awaited_call_that_outlives_the_deadline_is_cancelled_and_not_waited_for() -> None:
+    cancelled = asyncio.Event()
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(NEVER_MIND_SECONDS)
+        except asyncio.CancelledError:
+            cancelled.set()
+            await asyncio.sleep(0.05)  # it takes its time even then
+
+    start = time.monotonic()
+    late, done = await await_together([stubborn, lambda: _value(7)], 0.02)
+
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 10
+    assert (late.value, late.error, done.value) == (None, None, 7)
+    assert late.milliseconds >= 20
+    await asyncio.wait_for(cancelled.wait(), NEVER_MIND_SECONDS)
+
+
+@pytest.mark.asyncio
+async def test_cancelling_the_caller_cancels_what_it_awaits() -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def call() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(NEVER_MIND_SECONDS)
+        finally:
+            cancelled.set()
+
+    caller = asyncio.ensure_future(await_together([call], NEVER_MIND_SECONDS))
+    await begun.wait()
+    caller.cancel()
+
+    await asyncio.wait_for(cancelled.wait(), NEVER_MIND_SECONDS)
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+
+
+@pytest.mark.asyncio
+async def test_a_call_that_was_given_up_before_a_thread_was_free_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "THREADS", 1)
+    deadline._threads.cache_clear()
+    release, made = Event(), Event()
+    blocking = asyncio.ensure_future(in_thread(lambda: release.wait(NEVER_MIND_SECONDS)))
+    queued = asyncio.ensure_future(in_thread(made.set))
+    await asyncio.sleep(0)
+
+    queued.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    await blocking
+    await in_thread(lambda: None)
+
+    assert not made.is_set()
+    deadline._threads.cache_clear()

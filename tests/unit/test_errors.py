@@ -5,8 +5,8 @@ from http import HTTPStatus
 
 import pytest
 
-from lambdas.query.handler import STATUS_OF
 from ragstack_common import errors
+from ragstack_common.http import STATUS_OF
 
 
 def subclasses(kind: type[Exception]) -> list[type[Exception]]:

@@ -1,0 +1,64 @@
+"""A knowledge base of a local Bedrock, whose chunks are those of the documents."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
+from ragstack_local.bedrock.server import running
+from ragstack_local.creation import create_knowledge_base
+from ragstack_local.pytest_plugin import KnowledgeBase
+from tests.contract.case import Case
+from tests.contract.documents import Document
+
+ONE_SENTENCE = {
+    "chunkingStrategy": "FIXED_SIZE",
+    "fixedSizeChunkingConfiguration": {"maxTokens": 27, "overlapPercentage": 1},
+}
+"""Each text of the documents fits in this, and no two of them do: two texts of one source become its two chunks."""
+
+
+@contextmanager
+def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
+    with running(folder) as url:
+        base = _knowledge_base(url)
+        for source, parts in groupby(documents, key=lambda document: document.source):
+            chunks = list(parts)
+            base.add({source: "\n\n".join(chunk.text for chunk in chunks)}, chunks[0].metadata)
+        yield lambda: create_retrieval_backend(
+            {
+                "type": "bedrock",
+                "knowledge_base_id": base.id,
+                "data_source_id": base.data_source_id,
+                "client": _client(url, "bedrock-agent-runtime"),
+            }
+        )
+
+
+def _knowledge_base(url: str) -> KnowledgeBase:
+    agent = _client(url, "bedrock-agent")
+    identifier = create_knowledge_base(agent, "contract")
+    source = agent.create_data_source(
+        knowledgeBaseId=identifier,
+        name="texts",
+        dataSourceConfiguration={"type": "CUSTOM"},
+        vectorIngestionConfiguration={"chunkingConfiguration": ONE_SENTENCE},
+    )
+    return KnowledgeBase(url, identifier, source["dataSource"]["dataSourceId"])
+
+
+def _client(url: str, service: str) -> Any:
+    return boto3.client(
+        service,
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+
+
+CASES = [Case("bedrock", _open, keeps_ids=False, metadata_filter=True)]

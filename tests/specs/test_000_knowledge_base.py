@@ -1,0 +1,283 @@
+"""The examples of the specification of the knowledge base, with this project's import paths."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Dict, List, Optional  # noqa: UP035 - as the examples write them
+
+import pytest
+
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.knowledge_base import KnowledgeBase, format_knowledge_context, retrieve_knowledge
+from ragstack_local.uploads import select
+
+chromadb = pytest.importorskip("chromadb")
+
+from ragstack_local.collections.build import build  # noqa: E402 - after the extra is known to be there
+from ragstack_local.collections.documents import Plan  # noqa: E402 - the same
+
+QUESTION = "What is the trimodal methodology?"
+
+FILES = {
+    "prev/v1/core/OVERVIEW.md": "# Overview\n\nAtlas began as a notebook. The trimodal methodology had no name.\n",
+    "prev/v2/graph/KNOWLEDGE_GRAPH.md": "# Knowledge Graph\n\nAtlas handles knowledge graphs as nodes and edges.\n",
+    "prev/v3/core/TRIMODAL_PRINCIPLES.md": "# Trimodal Methodology\n\nThe Atlas Trimodal Methodology is a framework of "
+    "three modes: bottom up, top down and holistic.\n\n## Bottom up\n\nStart with the parts.\n",
+    "v5/README.md": "# Atlas\n\nThe trimodal methodology is applied to knowledge graphs and agents.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("atlas")
+    for name, text in FILES.items():
+        file = root / "src-markdown" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    plan = Plan("atlas", "hashed")
+    for collection in ("atlas_knowledge_base", "custom_collection"):
+        build(select([root / "src-markdown"]).files, root / "store", collection, plan, HashedEmbedding())
+    return root / "store"
+
+
+@pytest.fixture(autouse=True)
+def environment(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ATLAS_COLLECTION_NAME", "CHROMA_COLLECTION_NAME", "CHROMA_PERSIST_DIRECTORY", "EMBEDDING_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ATLAS_DB_PATH", str(store))
+
+
+@pytest.fixture
+def kb() -> Iterator[KnowledgeBase]:
+    with KnowledgeBase() as made:
+        yield made
+
+
+def test_the_class_is_made_and_asked_as_its_section_shows() -> None:
+    kb = KnowledgeBase(
+        collection_name="atlas_knowledge_base",  # Optional, default value shown
+        db_path=None,  # Optional, defaults to ~/atlas_chroma_db or environment variable
+    )
+
+    documents = kb.retrieve("What is the trimodal methodology?", n_results=5)
+    of_version = kb.retrieve("What is the trimodal methodology?", n_results=5, version_filter="3")
+
+    assert documents[0]["metadata"]["section_title"] == "Trimodal Methodology"
+    assert {document["metadata"]["version"] for document in of_version} == {"3"}
+
+
+def test_the_defaults_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ATLAS_DB_PATH")
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    by_default = KnowledgeBase()
+    monkeypatch.setenv("ATLAS_DB_PATH", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("ATLAS_COLLECTION_NAME", "named")
+    by_variables = KnowledgeBase()
+
+    assert (by_default.collection_name, by_default.db_path) == (
+        "atlas_knowledge_base",
+        str(tmp_path / "atlas_chroma_db"),
+    )
+    assert (by_variables.collection_name, by_variables.db_path) == ("named", str(tmp_path / "elsewhere"))
+
+
+def test_client_and_collection_are_attributes_and_made_where_they_are_absent(tmp_path: Path) -> None:
+    self = KnowledgeBase("new_collection", str(tmp_path / "new"))
+
+    assert [collection.name for collection in self.chroma_client.list_collections()] == ["new_collection"]
+    assert self.collection.count() == 0
+
+
+def test_the_state_is_updated_with_what_was_retrieved() -> None:
+    current_state: dict[str, Any] = {"messages": [], "context": {"other": 1}}
+
+    updated_state = retrieve_knowledge(
+        state=current_state,
+        query="What is the trimodal methodology?",
+        collection_name="atlas_knowledge_base",
+        db_path=None,
+    )
+
+    assert updated_state["context"]["documents"][0]["metadata"]["version"] == "3"
+    assert updated_state["context"]["other"] == 1
+
+
+def test_the_collection_answers_the_query_of_the_retrieval_flow_in_the_same_order(kb: KnowledgeBase) -> None:
+    self, query, n_results, version_filter = kb, QUESTION, 5, "3"
+
+    def retrieve() -> list[dict[str, Any]]:
+        where_clause = {}
+        if version_filter:
+            where_clause["version"] = version_filter
+        results = self.collection.query(
+            query_texts=[query],
+            n_results=n_results,
+            where=where_clause or None,
+        )
+        documents = []
+        for _i, (doc, metadata, distance) in enumerate(
+            zip(results["documents"][0], results["metadatas"][0], results["distances"][0], strict=True)
+        ):
+            documents.append({"content": doc, "metadata": metadata, "relevance_score": 1.0 - distance})
+        return documents
+
+    ours, shown = kb.retrieve(query, n_results, version_filter), retrieve()
+
+    assert [document["content"] for document in ours] == [document["content"] for document in shown]
+    for document, other in zip(ours, shown, strict=True):
+        assert document["relevance_score"] == pytest.approx(max(0.0, other["relevance_score"]), abs=1e-6)
+
+
+def test_a_document_has_the_attributes_of_the_format(kb: KnowledgeBase) -> None:
+    document = kb.retrieve("trimodal framework of three modes", n_results=1)[0]
+
+    assert document["content"].startswith("# Trimodal Methodology\n\nThe Atlas Trimodal Methodology is a framework")
+    wanted = {
+        "path": "src-markdown/prev/v3/core/TRIMODAL_PRINCIPLES.md",
+        "source": "src-markdown/prev/v3/core/TRIMODAL_PRINCIPLES.md",
+        "file_name": "TRIMODAL_PRINCIPLES.md",
+        "section_title": "Trimodal Methodology",
+        "version": "3",
+        "chunk_size": len(document["content"]),
+    }
+    assert {name: document["metadata"][name] for name in wanted} == wanted
+    assert 0.0 <= document["relevance_score"] <= 1.0
+
+
+def test_other_attributes_filter_too(kb: KnowledgeBase) -> None:
+    query = QUESTION
+    where_clause = {"section_title": "Trimodal Methodology"}
+
+    docs = kb.retrieve(query, version_filter="3")
+    by_title = kb.retrieve(query, where=where_clause)
+
+    assert docs
+    assert {document["metadata"]["section_title"] for document in by_title} == {"Trimodal Methodology"}
+
+
+def test_the_versions_can_be_had_and_searched(kb: KnowledgeBase) -> None:
+    versions = kb.get_versions()
+    v3_docs = kb.retrieve(QUESTION, version_filter="3")
+
+    assert versions == ["1", "2", "3", "5"]
+    assert v3_docs[0]["metadata"]["version"] == "3"
+
+
+def test_an_agent_puts_the_context_into_its_prompt(kb: KnowledgeBase) -> None:
+    def format_as_specified(documents: List[Dict[str, Any]]) -> str:  # noqa: UP006 - as the example writes it
+        if not documents:
+            return ""
+        context_text = "\n\n## Relevant Knowledge\n\n"
+        for i, doc in enumerate(documents[:3]):
+            source = doc["metadata"].get("source", "Unknown")
+            content = doc["content"]
+            context_text += f"### Document {i + 1}: {source}\n{content}\n\n"
+        return context_text
+
+    documents = kb.retrieve(QUESTION)
+    system_msg = "You are Atlas."
+    if documents:
+        system_msg = system_msg + format_knowledge_context(documents)
+
+    assert system_msg == "You are Atlas." + format_as_specified(documents)
+    assert len(documents) > 3
+    assert "### Document 3: " in system_msg
+    assert "### Document 4: " not in system_msg
+
+
+def test_basic_retrieval_prints_titles_and_previews(capsys: pytest.CaptureFixture[str]) -> None:
+    kb = KnowledgeBase()
+    documents = kb.retrieve("How does Atlas handle knowledge graphs?")
+
+    print(f"Found {len(documents)} relevant documents:")  # noqa: T201 - the example
+    for i, doc in enumerate(documents):
+        score = doc["relevance_score"]
+        source = doc["metadata"]["source"]
+        title = doc["metadata"]["section_title"]
+        print(f"Document {i + 1}: {title} (from {source}) - Relevance: {score:.4f}")  # noqa: T201
+        print(f"  Preview: {doc['content'][:100]}...\n")  # noqa: T201
+
+    assert "Document 1: Knowledge Graph (from src-markdown/prev/v2/graph/KNOWLEDGE_GRAPH.md)" in capsys.readouterr().out
+
+
+def test_each_version_answers_for_itself(kb: KnowledgeBase) -> None:
+    query = "Explain the trimodal methodology"
+
+    found: dict[str, Optional[str]] = {}  # noqa: UP045 - as the example writes it
+    for version in kb.get_versions():
+        docs = kb.retrieve(query, n_results=1, version_filter=version)
+        found[version] = docs[0]["metadata"]["source"] if docs else None
+
+    assert found == {
+        "1": "src-markdown/prev/v1/core/OVERVIEW.md",
+        "2": "src-markdown/prev/v2/graph/KNOWLEDGE_GRAPH.md",
+        "3": "src-markdown/prev/v3/core/TRIMODAL_PRINCIPLES.md",
+        "5": "src-markdown/v5/README.md",
+    }
+
+
+def test_a_topic_is_searched(kb: KnowledgeBase) -> None:
+    topic_docs = kb.search_by_topic("Knowledge Graph", n_results=3)
+
+    shown = [f"- {doc['metadata']['section_title']} (version {doc['metadata']['version']})" for doc in topic_docs]
+    assert shown[0] == "- Knowledge Graph (version 2)"
+    assert len(shown) == 3
+
+
+def _workflow(new: Callable[..., Any]) -> Any:
+    from langgraph.graph import StateGraph  # noqa: PLC0415 - an extra
+
+    State = Dict[str, Any]  # noqa: N806, UP006 - the example
+
+    def process_query_node(state: Any) -> Any:
+        return {**state, "processed": True}
+
+    def generate_response_node(state: Any) -> Any:
+        return {**state, "response": format_knowledge_context(state["context"]["documents"])}
+
+    workflow = new(StateGraph, State)
+    workflow.add_node("retrieve_context", retrieve_knowledge)
+    workflow.add_node("process_query", process_query_node)
+    workflow.add_node("generate_response", generate_response_node)
+    workflow.add_edge("retrieve_context", "process_query")
+    workflow.add_edge("process_query", "generate_response")
+    return workflow
+
+
+def test_a_graph_answers_with_the_two_things_that_langgraph_asks_for_today() -> None:
+    pytest.importorskip("langgraph")
+    workflow = _workflow(lambda graph, state: graph(state))
+    workflow.set_entry_point("retrieve_context")
+    runnable = workflow.compile()
+
+    initial_state = {"messages": [{"role": "user", "content": "What is the trimodal methodology?"}]}
+    result = runnable.invoke(initial_state)
+
+    assert result["messages"] == initial_state["messages"]
+    assert result["processed"]
+    assert "### Document 1: src-markdown/prev/v3/core/TRIMODAL_PRINCIPLES.md" in result["response"]
+
+
+def test_langgraph_refuses_the_graph_as_the_example_has_it() -> None:
+    pytest.importorskip("langgraph")
+
+    with pytest.raises(TypeError, match="state_schema"):
+        _workflow(lambda graph, _state: graph())
+    with pytest.raises(ValueError, match="entrypoint"):
+        _workflow(lambda graph, state: graph(state)).compile()
+
+
+def test_a_database_that_cannot_be_opened_is_replaced_by_one_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+
+    kb = KnowledgeBase(db_path=str(tmp_path / "file"))
+
+    assert kb.in_memory
+    assert kb.retrieve("anything") == []
+    assert kb.last_error is kb.fallback is not None
+
+
+def test_a_query_that_fails_returns_an_empty_list(kb: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
+    assert kb.retrieve("") == []
+    assert "empty" in caplog.text
+    assert kb.last_error is not None

@@ -1,0 +1,223 @@
+"""The specification of the search pipeline, section by section: its example, its variables, its figures."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import pytest
+
+from ragstack_common import embedding
+from ragstack_common.errors import UnknownCorpusError
+from ragstack_common.reranking import LexicalReranker, Passage, RerankingWeights, configure_reranker, weights_in_force
+from ragstack_common.retrieval import (
+    RetrievalBackend,
+    RetrievedChunk,
+    SearchRequest,
+    create_retrieval_backend,
+    register_backend,
+)
+from ragstack_common.retrieval.balanced import BalancedBackend, BalancedSettings
+from ragstack_common.retrieval.models import SearchOutcome
+from tests.contract.cases.chroma import COLLECTION, fill, quiet
+from tests.contract.documents import Document
+from tests.contract.in_memory import LookingUpBackend, holding
+from tests.local.embedding_models import WORDS, make_model_folder
+
+QUERY = "appeal to the land tribunal"
+SIZES = {"legal_us": 400, "legal_uk": 6, "legislation_nz": 4}
+VARIABLES = (
+    "MULTI_CORPUS_METADATA",
+    "LARGE_RETRIEVAL_SIZE_ALL_CORPUS",
+    "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS",
+    "SEARCH_K",
+)
+
+
+def _documents() -> list[Document]:
+    """One corpus is much larger than the others, and the answer is in the smallest."""
+    cases = [
+        Document(f"{corpus}-{n}", f"{corpus}-{n}.txt", f"An appeal to the {corpus} court, case {n}", {"corpus": corpus})
+        for corpus, size in SIZES.items()
+        for n in range(size)
+    ]
+    answer = "The appeal to the Land Tribunal is free."
+    return [*cases, Document("answer", "answer.txt", answer, {"corpus": "legislation_nz"})]
+
+
+@pytest.fixture(scope="module")
+def store() -> dict[str, Any]:
+    """The configuration of a backend that searches exactly, unlike an HNSW index, so that figures can be told."""
+    register_backend("in_memory_by_id", LookingUpBackend)
+    return holding(_documents())
+
+
+@pytest.fixture(scope="module")
+def chroma(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same in Chroma's HNSW index."""
+    folder = tmp_path_factory.mktemp("chroma_db")
+    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+        fill(client, _documents())
+    return {"type": "chroma", "path": str(folder), "collection_name": COLLECTION}
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in (*VARIABLES, "POOLING"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    configure_reranker()
+
+
+def search(
+    store: dict[str, Any], query: str = QUERY, corpus_filter: str | None = None, **options: Any
+) -> SearchOutcome:
+    async def searched() -> SearchOutcome:
+        settings = BalancedSettings.from_env(os.environ)
+        async with settings.over(create_retrieval_backend(store), timeout_seconds=60, **options) as balanced:
+            return await balanced.search(SearchRequest(query, settings.search_k), corpus_filter=corpus_filter)
+
+    return asyncio.run(searched())
+
+
+class VectorStore:
+    """What the example calls."""
+
+    def __init__(self, backend: RetrievalBackend) -> None:
+        self._backend = backend
+
+    def similarity_search(self, query: str, k: int, filter: dict[str, Any]) -> list[RetrievedChunk]:  # noqa: A002
+        return asyncio.run(self._backend.retrieve(query, top_k=k, filters=filter))
+
+
+def test_section_3_the_example_pools_what_a_balanced_search_pools(store: dict[str, Any]) -> None:
+    vector_store, query, pool = VectorStore(create_retrieval_backend(store)), QUERY, []
+    for corpus in os.getenv("MULTI_CORPUS_METADATA", "legal_us,legal_uk,legislation_nz").split(","):
+        docs = vector_store.similarity_search(
+            query,
+            k=int(os.getenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", 200)),  # noqa: PLW1508 - as the example has it
+            filter={"corpus": corpus},
+        )
+        pool.extend(docs)
+
+    outcome = search(store)
+
+    assert [(count.name, count.candidates) for count in outcome.corpora] == [
+        (name, sum(chunk.metadata["corpus"] == name for chunk in pool)) for name in SIZES
+    ]
+    assert {chunk.chunk_id for chunk in outcome.chunks} <= {chunk.chunk_id for chunk in pool}
+    assert [count.candidates for count in outcome.corpora] == [200, 6, 5]
+
+
+def test_section_3_the_variables_have_their_defaults() -> None:
+    settings = BalancedSettings.from_env({})
+
+    assert (settings.per_corpus, settings.single_corpus, settings.search_k) == (200, 500, 10)
+    assert settings.corpora == ("legal_us", "legal_uk", "legislation_nz")
+
+
+def test_section_3_the_variables_trade_recall_for_speed(store: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "3")
+    monkeypatch.setenv("MULTI_CORPUS_METADATA", "legal_us,legislation_nz")
+    monkeypatch.setenv("SEARCH_K", "2")
+
+    outcome = search(store)
+
+    assert [(count.name, count.candidates) for count in outcome.corpora] == [("legal_us", 3), ("legislation_nz", 3)]
+    assert len(outcome.chunks) == 2
+
+
+@pytest.mark.parametrize("everything", [None, "all"])
+def test_section_4_no_corpus_or_all_is_every_corpus(store: dict[str, Any], everything: str | None) -> None:
+    assert len(search(store, corpus_filter=everything).corpora) == 3
+
+
+def test_section_4_a_corpus_is_searched_alone_and_for_more_candidates(store: dict[str, Any]) -> None:
+    outcome = search(store, corpus_filter="legal_us")
+
+    assert {chunk.metadata["corpus"] for chunk in outcome.chunks} == {"legal_us"}
+    assert [count.candidates for count in outcome.corpora] == [400]
+
+
+def test_section_4_retrieve_takes_the_corpus_by_name(store: dict[str, Any]) -> None:
+    retriever = BalancedBackend(create_retrieval_backend(store), list(SIZES))
+
+    chunks = asyncio.run(retriever.retrieve(QUERY, corpus_filter="legal_uk"))
+
+    assert {chunk.metadata["corpus"] for chunk in chunks} == {"legal_uk"}
+    with pytest.raises(UnknownCorpusError, match="legal_uk"):
+        asyncio.run(retriever.retrieve(QUERY, corpus_filter="legal_fr"))
+
+
+def test_section_5_earlier_turns_change_nothing(store: dict[str, Any]) -> None:
+    first = search(store)
+    search(store, "Who spoke about gold?", corpus_filter="legal_us")
+
+    assert search(store).chunks == first.chunks
+
+
+def test_section_6_the_weights_are_the_defaults_and_are_tuned_at_run_time() -> None:
+    weights = weights_in_force()
+
+    assert (weights.phrase, weights.frequency, weights.proximity, weights.metadata) == (0.5, 0.3, 0.2, 0.5)
+    assert configure_reranker(phrase=0.7).phrase == weights_in_force().phrase == 0.7
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (Passage("an appeal to the land tribunal"), Passage("an appeal to the highest tribunal of the land")),
+        (Passage("land tribunal appeal, land tribunal"), Passage("land tribunal appeal, other matters")),
+        (Passage("appeal, land, tribunal and more words here"), Passage("appeal, and more words here, land, tribunal")),
+        (Passage("an appeal", {"speaker": "Tribunal"}), Passage("an appeal", {"speaker": "Seddon"})),
+    ],
+    ids=["exact phrase", "keyword frequency", "keyword proximity", "metadata"],
+)
+def test_section_6_each_signal_ranks_a_passage_higher(better: Passage, worse: Passage) -> None:
+    order = LexicalReranker().order(QUERY, [worse, better])
+
+    assert order[0][0] == 1
+
+
+def test_section_6_every_matching_attribute_has_the_bonus() -> None:
+    passages = [Passage("x", {"speaker": "Seddon", "date": "1893-07-04", "tag": "gold"}), Passage("x")]
+
+    three, none = LexicalReranker(RerankingWeights()).score("Seddon on gold in 1893", passages)
+
+    assert three.total - none.total == pytest.approx(3 * 0.5)
+
+
+def test_section_6_the_reranker_restores_precision_and_trims_the_candidates(store: dict[str, Any]) -> None:
+    outcome = search(store)
+
+    assert outcome.chunks[0].chunk_id == "answer"
+    assert len(outcome.chunks) == 10 < sum(count.candidates for count in outcome.corpora)
+
+
+def test_section_7_no_corpus_dominates_however_large_it_is(
+    store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "4")
+    monkeypatch.setenv("SEARCH_K", "4")
+
+    assert {count.candidates for count in search(store, reranker=None).corpora} == {4}
+
+
+def test_section_8_the_pooling_of_the_cheatsheet_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_model_folder(tmp_path / "model")
+    monkeypatch.setenv("POOLING", "mean+max")
+
+    model = embedding.load(f"onnx:{folder}")
+
+    assert model.dimension == 2 * len(WORDS)
+    assert BalancedSettings.from_env(os.environ).pooling == "mean+max"
+
+
+def test_section_8_the_examples_of_the_cheatsheet_are_read() -> None:
+    env = {"LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "300", "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "600", "SEARCH_K": "15"}
+
+    settings = BalancedSettings.from_env(env)
+
+    assert (settings.per_corpus, settings.single_corpus, settings.search_k) == (300, 600, 15)

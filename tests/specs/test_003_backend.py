@@ -1,0 +1,264 @@
+"""The examples of the retrieval interface's specification, with our import paths."""
+
+import inspect
+import os
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from ragstack_common import filters as filter_language
+from ragstack_common.embedding import Embedding, HashedEmbedding
+from ragstack_common.embedding.onnx import OnnxEmbedding
+from ragstack_common.errors import UnknownEngineError
+from ragstack_common.retrieval import (
+    RetrievalBackend,
+    RetrievedChunk,
+    create_retrieval_backend,
+    factory,
+    register_backend,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    text: str
+    similarity: float
+    document_id: str
+    metadata: dict[str, Any]
+
+
+class VectorStore:
+    """A small store on SQLite: what ``connect`` of the example opens."""
+
+    def __init__(self, path: str) -> None:
+        self._database = apsw.Connection(path)
+        self._database.execute("CREATE TABLE IF NOT EXISTS row (id TEXT PRIMARY KEY, text TEXT, vector BLOB)")
+        self.closed = False
+
+    async def add(self, identifier: str, text: str, vector: np.ndarray) -> None:
+        self._database.execute("INSERT OR REPLACE INTO row VALUES (?, ?, ?)", (identifier, text, vector.tobytes()))
+
+    async def search(self, vector: np.ndarray, limit: int, filters: dict[str, Any] | None) -> list[Row]:
+        condition = None if filters is None else filter_language.parse(filters)
+        rows = []
+        for identifier, text, stored in self._database.execute("SELECT id, text, vector FROM row ORDER BY id"):
+            metadata = {"id": identifier}
+            if condition is None or filter_language.evaluate(condition, metadata):
+                cosine = float(np.frombuffer(stored, dtype=np.float32) @ vector)
+                rows.append(Row(text, min(1.0, max(0.0, cosine)), f"{identifier}.txt", metadata))
+        return sorted(rows, key=lambda row: -row.similarity)[:limit]
+
+    async def close(self) -> None:
+        self._database.close()
+        self.closed = True
+
+
+def connect(connection_string: str) -> VectorStore:
+    return VectorStore(connection_string)
+
+
+class VectorStoreBackend(RetrievalBackend):
+    """As the document has it, with an embedding and the ``index`` that its integration test calls."""
+
+    def __init__(self, connection_string: str, embedding: Embedding | None = None) -> None:
+        self.connection = connect(connection_string)
+        self.embedding = embedding or HashedEmbedding()
+
+    async def embed(self, text: str) -> np.ndarray:
+        return self.embedding.embed_query(text)
+
+    async def index(self, documents: Sequence[dict[str, str]]) -> None:
+        for document in documents:
+            await self.connection.add(document["id"], document["content"], await self.embed(document["content"]))
+
+    async def retrieve(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> list[RetrievedChunk]:
+        # Embed query
+        query_embedding = await self.embed(query)
+
+        # Search vector store
+        results = await self.connection.search(query_embedding, limit=top_k, filters=filters)
+
+        # Convert to RetrievedChunk objects
+        chunks = [
+            RetrievedChunk(content=r.text, score=r.similarity, source=r.document_id, metadata=r.metadata)
+            for r in results
+        ]
+
+        # Apply min_score filter
+        if min_score is not None:
+            chunks = [c for c in chunks if c.score >= min_score]
+
+        return chunks
+
+    async def close(self) -> None:
+        await self.connection.close()
+
+
+@pytest.fixture
+def connection_string(tmp_path: Path) -> str:
+    return str(tmp_path / "vectors.sqlite3")
+
+
+@pytest_asyncio.fixture
+async def backend(connection_string: str) -> AsyncIterator[VectorStoreBackend]:
+    async with VectorStoreBackend(connection_string) as backend:
+        await backend.index(
+            [
+                {"content": "Paris is the capital of France.", "id": "1"},
+                {"content": "Berlin is the capital of Germany.", "id": "2"},
+            ]
+        )
+        yield backend
+
+
+@pytest.fixture
+def _types(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factory, "_registered", {})
+    register_backend("vector_store", VectorStoreBackend)
+
+
+@pytest.fixture(scope="module")
+def sentence_model() -> OnnxEmbedding:
+    data = Path(os.environ.get("RAGSTACK_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    folder = data.parent / "models" / "all-minilm-l6-v2-int8"
+    if not folder.is_dir():
+        pytest.skip("the sentence-embedding model is not on this machine (RAGSTACK_SHARED_DATA)")
+    return OnnxEmbedding(folder)
+
+
+def test_the_chunk_of_the_example_is_made() -> None:
+    chunk = RetrievedChunk(
+        content="The capital of France is Paris.",
+        score=0.95,
+        source="geography/europe.txt",
+        metadata={"section": "capitals", "page": 42},
+        chunk_id="geo_001",
+    )
+
+    assert chunk.model_dump(include={"content", "score", "source", "metadata", "chunk_id", "embedding"}) == {
+        "content": "The capital of France is Paris.",
+        "score": 0.95,
+        "source": "geography/europe.txt",
+        "metadata": {"section": "capitals", "page": 42},
+        "chunk_id": "geo_001",
+        "embedding": None,
+    }
+
+
+def test_retrieved_chunk_validation() -> None:
+    chunk = RetrievedChunk(content="test", score=0.5, source="test.txt")
+
+    assert chunk.content == "test"
+    assert (chunk.metadata, chunk.chunk_id, chunk.embedding) == ({}, None, None)
+
+
+def test_the_interface_has_the_methods_and_defaults_of_the_document() -> None:
+    parameters = inspect.signature(RetrievalBackend.retrieve).parameters
+
+    assert [(p.name, p.default) for p in list(parameters.values())[1:]] == [
+        ("query", inspect.Parameter.empty),
+        ("top_k", 5),
+        ("min_score", None),
+        ("filters", None),
+    ]
+    assert list(inspect.signature(RetrievalBackend.get_by_id).parameters) == ["self", "chunk_id"]
+    assert all(
+        inspect.iscoroutinefunction(getattr(RetrievalBackend, n)) for n in ("health_check", "get_by_id", "close")
+    )
+    assert RetrievalBackend.__abstractmethods__ == {"retrieve"}
+
+
+@pytest.mark.asyncio
+async def test_vector_store_integration(backend: VectorStoreBackend) -> None:
+    results = await backend.retrieve("capital of France")
+
+    assert len(results) > 0
+    assert "Paris" in results[0].content
+    assert results[0].source == "1.txt"
+
+
+@pytest.mark.asyncio
+async def test_the_score_of_the_document_is_reached_with_a_sentence_embedding(
+    connection_string: str, sentence_model: OnnxEmbedding
+) -> None:
+    backend = VectorStoreBackend(connection_string, sentence_model)
+
+    try:
+        # Index test data
+        await backend.index(
+            [
+                {"content": "Paris is the capital of France.", "id": "1"},
+                {"content": "Berlin is the capital of Germany.", "id": "2"},
+            ]
+        )
+
+        # Query
+        results = await backend.retrieve("capital of France")
+
+        # Verify
+        assert len(results) > 0
+        assert "Paris" in results[0].content
+        assert results[0].score > 0.8
+    finally:
+        await backend.close()
+
+
+@pytest.mark.asyncio
+async def test_the_parameters_of_the_example_do_what_they_say(backend: VectorStoreBackend) -> None:
+    best, other = await backend.retrieve("capital of France", top_k=5)
+
+    assert await backend.retrieve("capital of France", top_k=1) == [best]
+    assert await backend.retrieve("capital of France", min_score=best.score) == [best]
+    assert await backend.retrieve("capital of France", filters={"id": "2"}) == [other]
+
+
+@pytest.mark.asyncio
+async def test_what_the_example_does_not_write_comes_with_the_interface(backend: VectorStoreBackend) -> None:
+    batch = await backend.retrieve_batch(["Paris", "Berlin"], top_k=1)
+
+    assert [chunks[0].source for chunks in batch] == ["1.txt", "2.txt"]
+    assert [chunk.source async for chunk in backend.stream("capital of France")] == ["1.txt", "2.txt"]
+    assert await backend.health_check()
+
+
+@pytest.mark.asyncio
+async def test_the_context_manager_closes_the_connection(
+    connection_string: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with VectorStoreBackend(connection_string) as backend:
+        await backend.index([{"content": "RAG is retrieval-augmented generation.", "id": "rag"}])
+        results = await backend.retrieve("What is RAG?", top_k=3)
+        for chunk in results:
+            print(f"{chunk.source}: {chunk.content}")  # noqa: T201 - the example's
+    # Backend automatically closed
+
+    assert capsys.readouterr().out == "rag.txt: RAG is retrieval-augmented generation.\n"
+    assert backend.connection.closed
+    assert not await backend.health_check()
+
+
+@pytest.mark.usefixtures("_types")
+def test_the_factory_makes_backends_by_their_configuration(connection_string: str) -> None:
+    backend = create_retrieval_backend({"type": "vector_store", "connection_string": connection_string})
+
+    assert isinstance(backend, VectorStoreBackend)
+
+
+@pytest.mark.usefixtures("_types")
+def test_the_factory_refuses_a_type_that_it_does_not_know_in_the_words_of_the_document() -> None:
+    with pytest.raises(ValueError, match=r"^Unknown backend type: elastic") as caught:
+        create_retrieval_backend({"type": "elastic"})
+
+    assert isinstance(caught.value, UnknownEngineError)

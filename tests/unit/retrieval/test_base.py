@@ -1,0 +1,113 @@
+"""The defaults that a backend with ``retrieve`` alone has."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ragstack_common.errors import InvalidRequestError
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest, Wrapper
+
+
+class Numbers(RetrievalBackend):
+    """Finds as many chunks as there are, three to a document."""
+
+    name = "numbers"
+
+    def __init__(self, total: int = 9, error: Exception | None = None) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.closed = 0
+        self._total = total
+        self._error = error
+
+    async def retrieve(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> list[RetrievedChunk]:
+        self.asked.append((query, top_k, min_score, filters))
+        if self._error:
+            raise self._error
+        numbers = range(min(top_k, self._total))
+        return [RetrievedChunk(content=f"{n}", score=1 - n / 100, source=f"{n // 3}", chunk_id=f"{n}") for n in numbers]
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class Around(Wrapper):
+    name = "around"
+
+    async def _search(self, request: SearchRequest) -> Any:
+        return await self.backend.search(request)
+
+
+def test_a_backend_cannot_be_made_without_retrieve() -> None:
+    class Empty(RetrievalBackend):
+        pass
+
+    with pytest.raises(TypeError, match="retrieve"):
+        Empty()  # type: ignore[abstract]
+
+
+def test_a_search_gives_all_of_the_request_to_retrieve_and_reports() -> None:
+    backend = Numbers()
+
+    outcome = asyncio.run(backend.search(SearchRequest("q", 4, 0.2, {"a": 1}, deduplicate_by="document")))
+
+    assert backend.asked == [("q", 4, 0.2, {"a": 1})]
+    assert [chunk.content for chunk in outcome.chunks] == ["0", "3"]
+    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [("numbers", "ok", 2)]
+
+
+def test_a_backend_without_slices_refuses_a_metadata_filter() -> None:
+    with pytest.raises(InvalidRequestError, match=r"numbers.*metadata_filter.*MultiSliceBackend"):
+        asyncio.run(Numbers().search(SearchRequest("q", metadata_filter={"a": 1})))
+
+
+def test_a_backend_that_cannot_look_up_chunks_says_so() -> None:
+    with pytest.raises(InvalidRequestError, match="numbers"):
+        asyncio.run(Numbers().get_by_id("7"))
+
+
+def test_health_is_that_of_a_search_whatever_its_error() -> None:
+    assert asyncio.run(Numbers().health_check())
+    assert not asyncio.run(Numbers(error=ZeroDivisionError()).health_check())
+
+
+def test_the_context_closes_the_backend_even_after_an_error() -> None:
+    backend = Numbers()
+
+    async def use() -> None:
+        async with backend as opened:
+            assert opened is backend
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        asyncio.run(use())
+
+    assert backend.closed == 1
+
+
+def test_a_wrapper_is_as_healthy_as_what_it_wraps_and_closes_it() -> None:
+    inner = Numbers()
+
+    async def use() -> bool:
+        async with Around(inner) as backend:
+            return await backend.health_check()
+
+    assert asyncio.run(use())
+    assert inner.closed == 1
+    assert Around(inner).max_top_k == inner.max_top_k
+    assert not asyncio.run(Around(Numbers(error=OSError())).health_check())
+
+
+def test_retrieve_of_a_wrapper_is_its_search() -> None:
+    inner = Numbers()
+
+    chunks = asyncio.run(Around(inner).retrieve("q", 2, 0.1, {"a": 1}))
+
+    assert [chunk.content for chunk in chunks] == ["0", "1"]
+    assert inner.asked == [("q", 2, 0.1, {"a": 1})]

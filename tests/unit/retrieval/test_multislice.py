@@ -1,0 +1,257 @@
+"""The filtered and the unfiltered search on any backend."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragstack_common.errors import (
+    ConfigurationError,
+    InvalidFilterError,
+    RagStackError,
+    RetrievalError,
+    RetrievalTimeoutError,
+    ThrottledError,
+)
+from ragstack_common.models import SliceReport
+from ragstack_common.retrieval import (
+    CorpusCount,
+    Ranking,
+    RetrievalBackend,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    create_retrieval_backend,
+    register_backend,
+)
+from ragstack_common.retrieval.models import RAW_SCORE_KEY
+from ragstack_common.retrieval.multislice import MultiSliceBackend
+
+TOPIC = {"topic": "genealogy"}
+NEVER_MIND_SECONDS = 30.0
+
+Answer = Callable[[SearchRequest], Any]
+
+
+class Programmed(RetrievalBackend):
+    """Answers the two slices as a test says: with chunks, a whole outcome, an error, or by awaiting something."""
+
+    name = "programmed"
+
+    def __init__(self, filtered: Any, unfiltered: Any) -> None:
+        self.requests: list[SearchRequest] = []
+        self.closed = 0
+        self._answers = {True: filtered, False: unfiltered}
+
+    async def retrieve(self, query: str, *_: Any, **__: Any) -> list[RetrievedChunk]:
+        return (await self.search(SearchRequest(query))).chunks
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        self.requests.append(request)
+        answer = self._answers["topic" in str(request.filters)]
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, SearchOutcome):
+            return answer
+        return SearchOutcome(answer, (SliceReport(self.name, "ok", 1.0, len(answer)),), 1.0)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def chunk(name: str, score: float, source: str | None = None) -> RetrievedChunk:
+    return RetrievedChunk(content=name, score=score, source=source or name, chunk_id=name)
+
+
+def search(filtered: Any, unfiltered: Any, request: SearchRequest | None = None, **options: Any) -> SearchOutcome:
+    wanted = request or SearchRequest("Judy", metadata_filter=TOPIC)
+    return asyncio.run(MultiSliceBackend(Programmed(filtered, unfiltered), **options).search(wanted))
+
+
+def named(outcome: SearchOutcome) -> list[tuple[str, float]]:
+    return [(each.content, round(each.ranking.score if each.ranking else each.score, 6)) for each in outcome.chunks]
+
+
+def test_a_boosted_hit_outranks_a_closer_unfiltered_one_and_says_why() -> None:
+    outcome = search([chunk("f", 0.75)], [chunk("u", 0.80), chunk("f", 0.75)])
+
+    assert named(outcome) == [("f", 0.9375), ("u", 0.80)]
+    assert outcome.chunks[0].ranking == Ranking(
+        base_score=0.75, boost=1.25, score=0.9375, found_by=("filtered", "unfiltered")
+    )
+    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [
+        ("filtered", "ok", 1),
+        ("unfiltered", "ok", 2),
+    ]
+    assert outcome.complete
+
+
+def test_scores_over_1_decide_the_order_and_are_shown_within_0_and_1() -> None:
+    outcome = search([chunk("a", 0.9), chunk("b", 0.95)], [chunk("u", 1.0)])
+
+    assert named(outcome) == [("b", 1.1875), ("a", 1.125), ("u", 1.0)]
+    assert [each.score for each in outcome.chunks] == [1.0, 1.0, 1.0]
+    assert outcome.chunks[0].metadata[RAW_SCORE_KEY] == pytest.approx(1.1875)
+
+
+def test_one_chunk_of_each_document_is_its_best_of_both_slices() -> None:
+    request = SearchRequest("Judy", metadata_filter=TOPIC, deduplicate_by="document")
+
+    outcome = search(
+        [chunk("x1", 0.4, "x"), chunk("x2", 0.6, "x")], [chunk("x3", 0.7, "x"), chunk("y1", 0.1, "y")], request
+    )
+
+    assert named(outcome) == [("x2", 0.75), ("y1", 0.1)]
+    assert outcome.chunks[0].ranking is not None
+    assert outcome.chunks[0].ranking.found_by == ("filtered", "unfiltered")
+
+
+def test_the_signals_and_finders_of_the_backend_within_are_kept() -> None:
+    inner = chunk("f", 0.5).ranked(Ranking(base_score=0.3, boost=2.0, score=0.6, found_by=("legal",), signals={"w": 1}))
+
+    [found] = search([inner], []).chunks
+
+    assert found.ranking == Ranking(
+        base_score=0.3, boost=2.5, score=0.75, found_by=("filtered", "legal"), signals={"w": 1}
+    )
+
+
+def test_the_filter_narrows_one_slice_and_the_hard_filters_both() -> None:
+    backend = Programmed([], [])
+    request = SearchRequest("Judy", 7, 0.5, {"tenant": "t1"}, TOPIC, "document")
+
+    asyncio.run(MultiSliceBackend(backend).search(request))
+
+    shared = replace(request, metadata_filter=None, min_score=None)
+    assert backend.requests == [replace(shared, filters={"$and": [{"tenant": "t1"}, TOPIC]}), shared]
+
+
+def test_the_minimal_score_is_compared_with_the_boosted_one() -> None:
+    request = SearchRequest("Judy", min_score=0.5, metadata_filter=TOPIC)
+
+    assert named(search([chunk("f", 0.42)], [chunk("u", 0.49)], request)) == [("f", 0.525)]
+
+
+def test_without_a_filter_the_backend_answers_as_it_does_by_itself() -> None:
+    own = SearchOutcome([chunk("u", 0.5)], (SliceReport("own", "failed", 1.0),), 1.0, notes=("as it is",))
+
+    assert search([], own, SearchRequest("Judy", min_score=0.2)) is own
+
+
+def test_switched_off_it_makes_one_search_with_the_filter_and_no_boost() -> None:
+    outcome = search([chunk("f", 0.75)], ValueError("not asked"), enabled=False)
+
+    assert named(outcome) == [("f", 0.75)]
+    assert [part.name for part in outcome.parts] == ["filtered"]
+
+
+@pytest.mark.parametrize("error", [ThrottledError("Slow down."), KeyError("a bug")])
+@pytest.mark.parametrize("failing", ["filtered", "unfiltered"])
+def test_a_slice_that_fails_is_reported_and_leaves_the_other(
+    failing: str, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = {"filtered": [chunk("f", 0.5)], "unfiltered": [chunk("u", 0.5)], failing: error}
+
+    with caplog.at_level(logging.INFO, "ragstack"):
+        outcome = search(answers["filtered"], answers["unfiltered"])
+
+    [bad] = [part for part in outcome.parts if part.name == failing]
+    assert [each.content for each in outcome.chunks] == ["u" if failing == "filtered" else "f"]
+    assert not outcome.complete
+    assert bad.status == "failed"
+    assert str(error.args[0]) in str(bad.error)
+    assert f"slice {failing} failed" in caplog.text
+
+
+@pytest.mark.parametrize("late", ["filtered", "unfiltered"])
+def test_the_deadline_holds_with_what_came_by_then(late: str) -> None:
+    answers = {"filtered": [chunk("f", 0.5)], "unfiltered": [chunk("u", 0.5)], late: NEVER_MIND_SECONDS}
+    start = time.monotonic()
+
+    outcome = search(answers["filtered"], answers["unfiltered"], timeout_seconds=0.03)
+
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 10
+    assert [each.content for each in outcome.chunks] == ["u" if late == "filtered" else "f"]
+    assert {part.name: part.status for part in outcome.parts}[late] == "timeout"
+
+
+def test_when_nothing_came_by_the_deadline_that_is_the_error() -> None:
+    with pytest.raises(RetrievalTimeoutError):
+        search(NEVER_MIND_SECONDS, NEVER_MIND_SECONDS, timeout_seconds=0.02)
+
+
+def test_when_every_slice_fails_the_error_is_of_the_class_they_share_and_names_both() -> None:
+    with pytest.raises(ThrottledError, match="filtered: one; unfiltered: two"):
+        search(ThrottledError("one"), ThrottledError("two"))
+    with pytest.raises(RetrievalError, match="filtered: KeyError: 'a bug'; unfiltered: two"):
+        search(KeyError("a bug"), ThrottledError("two"))
+
+
+def test_an_error_of_the_only_search_is_raised_as_it_is() -> None:
+    error = ThrottledError("Slow down.")
+
+    with pytest.raises(RagStackError) as caught:
+        search([], error, SearchRequest("Judy"))
+
+    assert caught.value is error
+
+
+def test_a_filter_that_the_backend_cannot_express_is_refused_whatever_the_other_slice_found() -> None:
+    with pytest.raises(InvalidFilterError, match=r"startsWith\(topic"):
+        search(InvalidFilterError("startsWith(topic, 'x') is not known here"), [chunk("u", 0.5)])
+
+
+def test_what_is_missing_within_a_slice_is_missing_from_the_whole() -> None:
+    parts = (SliceReport("chroma", "ok", 1.0, 1), SliceReport("milvus", "failed", 1.0, error="down"))
+    half = SearchOutcome([chunk("f", 0.5)], parts, 1.0, notes=("the reranker is down",))
+
+    outcome = search(half, [chunk("u", 0.4)])
+
+    assert not outcome.complete
+    assert [(part.name, part.status, part.error) for part in outcome.parts] == [
+        ("filtered", "ok", None),
+        ("filtered/milvus", "failed", "down"),
+        ("unfiltered", "ok", None),
+    ]
+    assert outcome.notes == ("the reranker is down",)
+
+
+def test_corpora_are_counted_among_the_merged_results() -> None:
+    def found(name: str, corpus: str, score: float) -> RetrievedChunk:
+        return chunk(name, score).ranked(Ranking(base_score=score, score=score, found_by=(corpus,)))
+
+    counts = (CorpusCount("legal", 3, 1), CorpusCount("handbook", 2, 1))
+    filtered = SearchOutcome([found("a", "legal", 0.5)], (), 1.0, corpora=counts)
+    unfiltered = SearchOutcome(
+        [found("a", "legal", 0.5), found("b", "legal", 0.4), found("c", "handbook", 0.3)], (), 1.0, corpora=counts
+    )
+
+    outcome = search(filtered, unfiltered, SearchRequest("Judy", 2, metadata_filter=TOPIC))
+
+    assert outcome.corpora == (CorpusCount("legal", 3, 2), CorpusCount("handbook", 2, 0))
+
+
+@pytest.mark.parametrize("options", [{"filtered_score_boost": 0}, {"timeout_seconds": 0}, {"timeout_seconds": "x"}])
+def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> None:
+    register_backend("programmed", lambda: Programmed([], []))
+
+    with pytest.raises(ConfigurationError, match="multislice"):
+        create_retrieval_backend({"type": "multislice", "backend": {"type": "programmed"}, **options})
+
+
+def test_closing_closes_what_is_within() -> None:
+    backend = Programmed([], [])
+
+    async def use() -> None:
+        async with MultiSliceBackend(backend):
+            pass
+
+    asyncio.run(use())
+
+    assert backend.closed == 1

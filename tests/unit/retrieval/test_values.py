@@ -1,0 +1,193 @@
+"""Distinct values, held against what the documents really have."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstack_common import filters as filter_language
+from ragstack_common.errors import InvalidFilterError, InvalidQueryError
+from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or
+from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.models import SliceReport
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.retrieval.models import MAX_TOP_K
+from ragstack_common.retrieval.values import DistinctValues, distinct_values, natural_order
+
+
+class Attributes(RetrievalBackend):
+    """Chunks of which nothing but the metadata matters: every query finds them in one order."""
+
+    name = "attributes"
+
+    def __init__(self, *metadata: Mapping[str, Any], max_top_k: int = MAX_TOP_K, lists: bool = True) -> None:
+        self.max_top_k = max_top_k
+        self.requests: list[SearchRequest] = []
+        self._lists = lists
+        self._chunks = [
+            RetrievedChunk(content=str(number), score=0.5, source=str(number), metadata=dict(each))
+            for number, each in enumerate(metadata)
+        ]
+
+    async def retrieve(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> list[RetrievedChunk]:
+        request = SearchRequest(query, top_k, min_score, filters)
+        self.requests.append(request)
+        condition = request.condition
+        if not self._lists and Operator.LIST_CONTAINS in _operators(condition):
+            raise InvalidFilterError("listContains(key) is not known here")
+        return [c for c in self._chunks if condition is None or filter_language.evaluate(condition, c.metadata)][:top_k]
+
+
+def collected(backend: RetrievalBackend, key: str = "version", **options: Any) -> DistinctValues:
+    return asyncio.run(distinct_values(backend, key, **options))
+
+
+def versions(*values: Any, **options: Any) -> Attributes:
+    return Attributes(*({"version": value} for value in values), **options)
+
+
+def members(values: Iterable[Any]) -> set[tuple[str, Any]]:
+    flat = (member for value in values for member in (value if isinstance(value, list) else [value]))
+    return {(kind_of(member), member) for member in flat}
+
+
+def test_each_value_comes_once_in_the_order_of_people() -> None:
+    found = collected(versions(*["v10", "v9", "v9", "V1.10", "v1.9", 10, 9, 9.5, True]))
+
+    assert found == DistinctValues((True, 9, 9.5, 10, "v1.9", "V1.10", "v9", "v10"), complete=True)
+
+
+def test_chunks_without_the_attribute_have_no_value() -> None:
+    backend = Attributes({"corpus": "a"}, {}, {"corpus": "b", "version": "1"}, {"version": []})
+
+    assert collected(backend) == DistinctValues(("1",), complete=True)
+    assert collected(backend, "absent") == DistinctValues((), complete=True)
+    assert collected(Attributes()) == DistinctValues((), complete=True)
+
+
+def test_filters_restrict_what_counts() -> None:
+    backend = Attributes(
+        {"corpus": "a", "version": "1"}, {"corpus": "b", "version": "2"}, {"corpus": "a", "version": ["3", "1"]}
+    )
+
+    assert collected(backend, filters={"corpus": "a"}) == DistinctValues(("1", "3"), complete=True)
+
+
+def test_a_string_a_number_and_a_boolean_are_three_values() -> None:
+    assert collected(versions(*["1", 1, True])) == DistinctValues((True, 1, "1"), complete=True)
+
+
+def test_a_value_is_found_that_stands_only_beside_known_ones_in_lists() -> None:
+    backend = versions("a", ["a", "b"], ["b", "c"], ["c", "d"], "e")
+
+    assert collected(backend, page_size=1) == DistinctValues(("a", "b", "c", "d", "e"), complete=True)
+
+
+def test_more_values_than_the_limit_are_said_to_be_missing() -> None:
+    backend = versions(*map(str, range(7)))
+
+    assert not collected(backend, limit=6).complete
+    assert len(collected(backend, limit=6).values) == 6
+    assert collected(backend, limit=7) == DistinctValues(tuple("0123456"), complete=True)
+
+
+def test_more_lists_than_one_search_returns_are_said_to_be_missing() -> None:
+    many_lists = [["a"]] * 3 + [["a", "hidden"]]
+
+    assert collected(versions(*many_lists, max_top_k=3), page_size=1) == DistinctValues(("a",), complete=False)
+    assert collected(versions(*many_lists, max_top_k=5), page_size=1) == DistinctValues(("a", "hidden"), complete=True)
+
+
+def test_a_backend_that_cannot_tell_lists_has_all_chunks_with_the_value_read() -> None:
+    values = ["a", ["a", "b"], ["b", "c"], "d"]
+
+    assert collected(versions(*values, lists=False), page_size=1).values == ("a", "b", "c", "d")
+    assert collected(versions(*values, lists=False), page_size=1).complete
+
+
+def test_a_value_that_no_filter_can_name_is_said_to_be_missing_and_ends_the_search() -> None:
+    assert collected(versions(float("nan"), "1")) == DistinctValues(("1",), complete=False)
+    assert collected(versions({"a": 1}, None)) == DistinctValues((), complete=False)
+
+
+def test_a_part_of_a_search_that_failed_makes_the_values_incomplete() -> None:
+    class HalfDown(Attributes):
+        async def search(self, request: SearchRequest) -> SearchOutcome:
+            outcome = await super().search(request)
+            return replace(outcome, parts=(*outcome.parts, SliceReport("other", "failed", 1.0, error="down")))
+
+    assert collected(HalfDown({"version": "1"})) == DistinctValues(("1",), complete=False)
+
+
+def test_a_backend_that_cannot_leave_out_values_says_so() -> None:
+    class NoNotIn(Attributes):
+        async def search(self, request: SearchRequest) -> SearchOutcome:
+            self.requests.append(request)
+            raise InvalidFilterError("notIn(version, ['1']): this store has no notIn")
+
+    with pytest.raises(InvalidFilterError, match="notIn"):
+        collected(NoNotIn({"version": "1"}))
+
+
+@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": True}, {"page_size": 0}, {"query": " "}, {"filters": {}}])
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises((InvalidQueryError, InvalidFilterError)):
+        collected(versions("1"), **options)
+
+
+def test_few_values_cost_few_searches() -> None:
+    backend = versions(*["1", "2", "3"] * 100)
+
+    collected(backend)
+
+    # all of them at once, nothing left, no lists
+    assert len(backend.requests) == 3
+
+
+def test_digits_of_any_length_are_compared_as_numbers() -> None:
+    assert sorted(["9" * 5000, "10" + "0" * 5000, "007", "7", ""], key=natural_order) == [
+        "",
+        "007",
+        "7",
+        "9" * 5000,
+        "10" + "0" * 5000,
+    ]
+
+
+SCALARS = st.sampled_from(["1", "2", "10", "v1", "ä", "a'b", ""]) | st.integers(-3, 3) | st.booleans() | st.just(1.5)
+LISTS = st.lists(st.sampled_from(["1", "2", "x", "y", "z", "10"]), max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.none() | SCALARS | LISTS, max_size=14), st.integers(1, 4), st.booleans())
+def test_exactly_the_values_come_that_the_documents_have(values: list[Any], page: int, lists: bool) -> None:
+    backend = Attributes(*({} if value is None else {"version": value} for value in values), lists=lists)
+
+    found = collected(backend, page_size=page)
+
+    wanted = members(value for value in values if value is not None)
+    assert members(found.values) == wanted
+    assert len(found.values) == len(wanted)
+    assert found.complete
+    assert list(found.values) == sorted(found.values, key=natural_order)
+
+
+def _operators(condition: Filter | None) -> set[Operator]:
+    match condition:
+        case And(members) | Or(members):
+            return {operator for member in members for operator in _operators(member)}
+        case Not(member):
+            return _operators(member)
+        case Clause():
+            return {condition.operator}
+    return set()
