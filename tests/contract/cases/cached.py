@@ -1,0 +1,24 @@
+"""A cache around a backend, around a cache, and around a reranker."""
+
+from tests.contract.case import Case
+from tests.contract.in_memory import holding, opened_by
+
+CASES = [
+    Case("cached", opened_by(lambda documents: {"type": "cached", "backend": holding(documents)})),
+    Case(
+        "cached_twice",
+        opened_by(
+            lambda documents: {
+                "type": "cached",
+                "max_entries": 2,
+                "backend": {"type": "cached", "ttl_seconds": 60, "backend": holding(documents)},
+            }
+        ),
+    ),
+    Case(
+        "cached_reranked",
+        opened_by(
+            lambda documents: {"type": "cached", "backend": {"type": "reranked", "backend": holding(documents)}},
+        ),
+    ),
+]

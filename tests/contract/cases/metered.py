@@ -1,0 +1,24 @@
+"""A meter around a backend, and around a cache around a federation."""
+
+from tests.contract.case import Case
+from tests.contract.in_memory import holding, opened_by
+
+CASES = [
+    Case("metered", opened_by(lambda documents: {"type": "metered", "backend": holding(documents)})),
+    Case(
+        "metered_cached_federated",
+        opened_by(
+            lambda documents: {
+                "type": "metered",
+                "name": "docs",
+                "backend": {
+                    "type": "cached",
+                    "backend": {
+                        "type": "federated",
+                        "backends": {"first": holding(documents[:6]), "second": holding(documents[6:])},
+                    },
+                },
+            }
+        ),
+    ),
+]

@@ -1,0 +1,593 @@
+"""A search that was answered before is answered from memory, and only then."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstack_common.errors import ConfigurationError, InvalidQueryError, ServiceUnavailableError
+from ragstack_common.models import SliceReport
+from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.retrieval.answer_cache import request_key
+from ragstack_common.retrieval.cached import CachedRetrievalBackend
+from ragstack_common.retrieval.copies import OwnCopies
+from tests.support.backends import Shelf, chunk, names
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def settled() -> None:
+    """Let every task run until it waits for something."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.asyncio
+async def test_a_repeated_search_does_not_ask_the_backend_again() -> None:
+    shelf = Shelf(chunk("a"), chunk("b"))
+    backend = CachedRetrievalBackend(shelf)
+
+    first = await backend.retrieve("q", top_k=1)
+    second = await backend.retrieve("q", top_k=1)
+
+    assert names(first) == names(second) == "a"
+    assert len(shelf.requests) == 1
+    assert (backend.statistics.hits, backend.statistics.misses, backend.statistics.entries) == (1, 1, 1)
+
+
+@pytest.mark.asyncio
+async def test_an_answer_from_memory_is_the_same_and_tells_its_age() -> None:
+    clock = Clock()
+    rich = chunk(
+        "a",
+        metadata={"tags": ["x", {"deep": [1]}], "year": 1, "set": {1}},
+        embedding=[0.5, 1.0],
+        location={"type": "S3", "s3Location": {"uri": "s3://b/a"}},
+        ranking=Ranking(base_score=0.5, score=0.5, found_by=("s",), signals={"s": 0.5}),
+        context="A > B",
+    )
+    backend = CachedRetrievalBackend(Shelf(rich), clock=clock)
+
+    fresh = await backend.search(SearchRequest("q"))
+    clock.now += 42
+    kept = await backend.search(SearchRequest("q"))
+
+    assert (fresh.age_seconds, kept.age_seconds) == (None, 42)
+    assert fresh.chunks == kept.chunks == [rich]
+    assert kept.parts == fresh.parts
+    assert kept.complete
+
+
+@pytest.mark.asyncio
+async def test_what_a_caller_does_to_its_chunks_is_not_seen_by_the_next() -> None:
+    rich = chunk(
+        "a",
+        metadata={"tags": ["x", {"deep": [1]}], "year": 1, "nested": {"n": [1]}},
+        embedding=[0.5],
+        location={"s3Location": {"uri": "s3://b/a"}},
+        ranking=Ranking(base_score=0.5, score=0.5, signals={"s": 0.5}),
+    )
+    pristine = rich.model_copy(deep=True)
+    backend = CachedRetrievalBackend(Shelf(rich))
+
+    for _ in range(3):
+        answer = await backend.retrieve("q")
+        assert answer == [pristine]
+        (mine,) = answer
+        mine.metadata["tags"].append("y")
+        mine.metadata["tags"][1]["deep"].append(2)
+        mine.metadata["nested"]["n"].clear()
+        mine.metadata["new"] = True
+        assert mine.embedding is not None
+        mine.embedding.append(1.0)
+        assert mine.location is not None
+        mine.location["s3Location"]["uri"] = "elsewhere"
+        assert mine.ranking is not None
+        mine.ranking.signals.clear()
+        answer.clear()
+
+    kept = backend.cache[next(iter(backend.cache))]
+    kept[0].metadata.clear()
+    assert await backend.retrieve("q") == [pristine]
+
+
+@pytest.mark.asyncio
+async def test_what_the_backend_does_to_its_chunks_later_does_not_change_the_answer() -> None:
+    own = chunk("a", metadata={"tags": ["x"]})
+    backend = CachedRetrievalBackend(Shelf(own))
+    await backend.retrieve("q")
+
+    own.metadata["tags"].append("y")
+
+    assert (await backend.retrieve("q"))[0].metadata == {"tags": ["x"]}
+
+
+@pytest.mark.asyncio
+async def test_an_answer_is_forgotten_when_it_is_as_old_as_it_may_be() -> None:
+    clock, shelf = Clock(), Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
+    await backend.retrieve("q")
+
+    clock.now += 9.99
+    await backend.retrieve("q")
+    assert len(shelf.requests) == 1
+    clock.now += 0.01
+    await backend.retrieve("q")
+
+    assert len(shelf.requests) == 2
+    assert backend.statistics.expired == 1
+
+
+@pytest.mark.asyncio
+async def test_the_age_of_an_answer_counts_from_the_first_cache_that_kept_it() -> None:
+    clock, shelf = Clock(), Shelf(chunk("a"))
+    inner = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
+    outer = CachedRetrievalBackend(inner, ttl_seconds=10, clock=clock)
+    await inner.retrieve("q")
+
+    clock.now += 6
+    await outer.retrieve("q")
+    clock.now += 3
+    kept = await outer.search(SearchRequest("q"))
+    clock.now += 1
+    await outer.retrieve("q")
+
+    assert kept.age_seconds == 9
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_the_least_recently_used_answer_makes_room() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf, max_entries=2)
+
+    for query in ["one", "two", "one", "three", "one", "two"]:
+        await backend.retrieve(query)
+
+    assert [request.query for request in shelf.requests] == ["one", "two", "three", "two"]
+    assert len(backend.cache) == 2
+    assert backend.statistics.evictions == 2
+
+
+@pytest.mark.asyncio
+async def test_equal_searches_at_once_are_one_search() -> None:
+    shelf = Shelf(chunk("a", metadata={"tags": []}))
+    backend = CachedRetrievalBackend(shelf)
+
+    answers = await asyncio.gather(*(backend.retrieve("q", filters={"tags": {"$ne": "x"}}) for _ in range(20)))
+
+    assert len(shelf.requests) == 1
+    assert (backend.statistics.misses, backend.statistics.coalesced) == (1, 19)
+    answers[0][0].metadata["tags"].append("mine")
+    assert all(answer[0].metadata == {"tags": []} for answer in answers[1:])
+
+
+@pytest.mark.asyncio
+async def test_an_error_is_everybodys_who_waited_and_is_not_kept() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.error = ServiceUnavailableError("down")
+    backend = CachedRetrievalBackend(shelf)
+
+    failed = await asyncio.gather(*(backend.retrieve("q") for _ in range(3)), return_exceptions=True)
+    shelf.error = None
+    answer = await backend.retrieve("q")
+
+    assert [type(error) for error in failed] == [ServiceUnavailableError] * 3
+    assert names(answer) == "a"
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_one_who_stops_waiting_leaves_the_others_undisturbed() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    first, second, third = (asyncio.create_task(backend.retrieve("q")) for _ in range(3))
+    await settled()
+
+    first.cancel()
+    third.cancel()
+    await settled()
+    shelf.gate.set()
+
+    assert names(await second) == "a"
+    assert first.cancelled()
+    assert third.cancelled()
+    assert (len(shelf.requests), shelf.cancelled) == (1, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_search_that_nobody_waits_for_any_more_is_given_up() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    tasks = [asyncio.create_task(backend.retrieve("q")) for _ in range(2)]
+    await settled()
+
+    for task in tasks:
+        task.cancel()
+    late = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+    shelf.gate.set()
+
+    assert names(await late) == "a"
+    assert shelf.cancelled == 1
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_deadline_of_one_caller_is_not_that_of_another() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    patient = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await backend.retrieve("q")
+    shelf.gate.set()
+
+    assert names(await patient) == "a"
+
+
+@pytest.mark.asyncio
+async def test_an_incomplete_answer_is_given_as_such_and_not_kept() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.parts = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "timeout", 1.0))
+    backend = CachedRetrievalBackend(shelf)
+
+    outcomes = await asyncio.gather(*(backend.search(SearchRequest("q")) for _ in range(2)))
+    shelf.parts = ()
+    whole = await backend.search(SearchRequest("q"))
+
+    assert [outcome.complete for outcome in outcomes] == [False, False]
+    assert whole.complete
+    assert len(shelf.requests) == 2
+    assert backend.statistics.not_kept == 1
+
+
+@pytest.mark.asyncio
+async def test_an_answer_with_a_note_is_not_kept() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.notes = ("the reranker failed and was left out",)
+    backend = CachedRetrievalBackend(shelf)
+
+    outcome = await backend.search(SearchRequest("q"))
+
+    assert outcome.notes == shelf.notes
+    assert len(backend.cache) == 0
+
+
+@pytest.mark.asyncio
+async def test_the_answers_to_one_query_can_be_forgotten() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf)
+    for query, top_k in [("q", 1), ("q", 2), ("other", 1)]:
+        await backend.retrieve(query, top_k)
+
+    forgotten = backend.invalidate("q")
+    await backend.retrieve("q", 1)
+    await backend.retrieve("other", 1)
+
+    assert forgotten == 2
+    assert len(shelf.requests) == 4
+    assert backend.invalidate("never asked") == 0
+
+
+@pytest.mark.parametrize("forget", [lambda backend: backend.clear(), lambda backend: backend.invalidate("q")])
+@pytest.mark.asyncio
+async def test_an_answer_that_was_under_way_when_the_documents_changed_is_not_kept(forget: Any) -> None:
+    shelf = Shelf(chunk("old"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    before = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+
+    forget(backend)
+    shelf.gate.set()
+
+    assert names(await before) == "old"
+    assert len(backend.cache) == 0
+    assert backend.statistics.not_kept == 1
+
+
+@pytest.mark.asyncio
+async def test_a_search_after_the_documents_changed_does_not_join_one_from_before() -> None:
+    shelf = Shelf(chunk("old"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    before = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+
+    backend.clear()
+    after = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+    shelf.gate.set()
+    await asyncio.gather(before, after)
+
+    assert len(shelf.requests) == 2
+    assert len(backend.cache) == 1
+
+
+@pytest.mark.asyncio
+async def test_filters_that_the_caller_changes_while_it_waits_do_not_change_what_is_kept() -> None:
+    shelf = Shelf(chunk("a", metadata={"v": 1}), chunk("b", metadata={"v": 2}))
+    backend = CachedRetrievalBackend(shelf)
+    condition = {"$or": [{"v": 1}, {"v": {"$in": [1]}}]}
+
+    searching = asyncio.create_task(backend.retrieve("q", filters=condition))
+    await asyncio.sleep(0)
+    condition["$or"] = [{"v": 2}]
+
+    assert names(await searching) == "a"
+    assert names(await backend.retrieve("q", filters={"$or": [{"v": 1}, {"v": {"$in": [1]}}]})) == "a"
+
+
+@pytest.mark.asyncio
+async def test_caches_of_two_backends_share_nothing() -> None:
+    one, two = CachedRetrievalBackend(Shelf(chunk("a"))), CachedRetrievalBackend(Shelf(chunk("b")))
+
+    assert names(await one.retrieve("q")) == "a"
+    assert names(await two.retrieve("q")) == "b"
+
+
+@pytest.mark.asyncio
+async def test_an_invalid_request_is_refused_before_the_cache_is_asked() -> None:
+    backend = CachedRetrievalBackend(Shelf())
+
+    for _ in range(2):
+        with pytest.raises(InvalidQueryError):
+            await backend.retrieve(" ")
+
+    assert backend.statistics.misses == 0
+
+
+@pytest.mark.asyncio
+async def test_a_batch_is_kept_query_by_query_and_its_doubles_are_asked_once() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf)
+
+    await backend.retrieve_batch(["one", "two", "one"])
+    await backend.retrieve_batch(["two", "one"])
+
+    assert sorted(request.query for request in shelf.requests) == ["one", "two"]
+
+
+@pytest.mark.asyncio
+async def test_a_stream_goes_past_the_cache() -> None:
+    shelf = Shelf(*(chunk(str(number)) for number in range(7)))
+    backend = CachedRetrievalBackend(shelf)
+
+    streamed = [found async for found in backend.stream("q", page_size=2)]
+
+    assert names(streamed) == "0 1 2 3 4 5 6"
+    assert len(backend.cache) == 0
+
+
+@pytest.mark.asyncio
+async def test_a_look_up_by_id_is_of_now() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf)
+    assert await backend.get_by_id("a") is not None
+
+    shelf.chunks.clear()
+
+    assert await backend.get_by_id("a") is None
+
+
+@pytest.mark.asyncio
+async def test_closing_forgets_and_closes_the_backend() -> None:
+    shelf = Shelf(chunk("a"))
+    async with CachedRetrievalBackend(shelf) as backend:
+        await backend.retrieve("q")
+
+    assert len(backend.cache) == 0
+    assert shelf.closed == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_entries": 0},
+        {"max_entries": 1.5},
+        {"max_entries": True},
+        {"ttl_seconds": 0},
+        {"ttl_seconds": -1},
+        {"ttl_seconds": float("nan")},
+        {"ttl_seconds": "60"},
+    ],
+    ids=str,
+)
+@pytest.mark.asyncio
+async def test_a_bound_that_is_none_is_refused_by_name(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        create_retrieval_backend({"type": "cached", "backend": Shelf(), **options})
+
+
+@pytest.mark.asyncio
+async def test_a_mapping_that_is_no_dictionary_is_a_filter_too() -> None:
+    shelf = Shelf(chunk("a", metadata={"v": 1}))
+    backend = CachedRetrievalBackend(shelf)
+
+    outcome = await backend.search(SearchRequest("q", filters=MappingProxyType({"v": MappingProxyType({"$eq": 1})})))
+
+    assert names(outcome.chunks) == "a"
+    assert names(await backend.retrieve("q", filters={"v": {"$eq": 1}})) == "a"
+    assert len(shelf.requests) == 1
+
+
+SCALARS = st.sampled_from([0, 1, 2, 0.0, 1.0, 2.5, True, False, "1", "1.0", "True", "None", "a'b", '"', "a:5", "]"])
+CONDITIONS = st.dictionaries(
+    st.sampled_from(["a", "b", "1", "a:1", "'a'"]),
+    SCALARS
+    | st.lists(SCALARS, min_size=1, max_size=3).map(lambda values: {"$in": values})
+    | SCALARS.map(lambda value: {"$ne": value}),
+    min_size=1,
+    max_size=3,
+)
+FILTERS = st.none() | CONDITIONS | st.lists(CONDITIONS, min_size=1, max_size=2).map(lambda parts: {"$or": parts})
+REQUESTS = st.builds(
+    SearchRequest,
+    st.sampled_from(["q", "q:5", "'q'", "q:None", "Q", "q "]),
+    st.sampled_from([1, 5]),
+    st.sampled_from([None, 0, 0.0, 1, 1.0]),
+    FILTERS,
+    FILTERS,
+    st.sampled_from(["chunk", "document"]),
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON, with the types of numbers told apart."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and one == other
+
+
+def shuffled(value: Any) -> Any:
+    """Return an equal value whose keys stand in the other order."""
+    if isinstance(value, dict):
+        return {name: shuffled(value[name]) for name in reversed(value)}
+    return [shuffled(part) for part in value] if isinstance(value, list) else value
+
+
+def fields(request: SearchRequest) -> list[Any]:
+    return [
+        request.query,
+        request.top_k,
+        request.min_score,
+        request.deduplicate_by,
+        request.filters,
+        request.metadata_filter,
+    ]
+
+
+@settings(deadline=None)
+@given(REQUESTS, REQUESTS)
+def test_two_requests_have_one_key_if_and_only_if_they_are_the_same(one: SearchRequest, other: SearchRequest) -> None:
+    assert (request_key(one) == request_key(other)) is same(fields(one), fields(other))
+
+
+@settings(deadline=None)
+@given(FILTERS)
+def test_the_order_of_keys_does_not_make_another_request(condition: dict[str, Any] | None) -> None:
+    assert request_key(SearchRequest("q", filters=condition)) == request_key(
+        SearchRequest("q", filters=shuffled(condition))
+    )
+
+
+def test_numbers_and_texts_that_look_alike_are_different_requests() -> None:
+    values: list[Any] = [1, 1.0, True, "1", "True", "1.0", {"$in": [1]}, {"$in": [1, 1]}, {"$in": [True]}]
+    requests = [SearchRequest("q", filters={"a": value}) for value in values]
+    requests += [SearchRequest("q"), SearchRequest("q", metadata_filter={"a": 1}), SearchRequest("q", min_score=0.0)]
+
+    assert len({request_key(request) for request in requests}) == len(requests)
+
+
+def test_the_order_of_a_list_makes_another_request() -> None:
+    one, other = (SearchRequest("q", filters={"a": {"$in": values}}) for values in ([1, 2], [2, 1]))
+
+    assert request_key(one) != request_key(other)
+
+
+def test_one_event_loop_after_another_is_answered_by_the_same_cache() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf)
+
+    answers = [asyncio.run(backend.retrieve("q")) for _ in range(3)]
+
+    assert [names(answer) for answer in answers] == ["a"] * 3
+    assert len(shelf.requests) == 1
+
+
+def test_a_search_that_ended_with_its_event_loop_holds_nobody_up_in_the_next() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf)
+
+    async def left_behind() -> None:
+        shelf.gate = asyncio.Event()
+        waiting = asyncio.create_task(backend.retrieve("q"))
+        await settled()
+        assert not waiting.done()
+
+    asyncio.run(left_behind())
+    shelf.gate = asyncio.Event()
+    shelf.gate.set()
+
+    assert names(asyncio.run(backend.retrieve("q"))) == "a"
+
+
+def test_event_loops_in_several_threads_share_the_answers() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf, max_entries=3)
+    found: list[str] = []
+
+    async def many() -> None:
+        found.extend([names(await backend.retrieve(f"query {number % 5}")) for number in range(60)])
+
+    threads = [threading.Thread(target=lambda: asyncio.run(many())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    statistics = backend.statistics
+    assert found == ["a"] * 240
+    assert statistics.hits + statistics.misses == 240
+    assert statistics.misses == len(shelf.requests)
+    assert statistics.entries == 3
+
+
+VALUES = st.recursive(
+    SCALARS | st.none(), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xyz"), inner)
+)
+
+
+def changeable(value: Any) -> list[int]:
+    """Return the identities of all that could be changed within a value."""
+    if isinstance(value, dict):
+        return [id(value), *(own for part in value.values() for own in changeable(part))]
+    return [id(value), *(own for part in value for own in changeable(part))] if isinstance(value, list) else []
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from("abc"), VALUES))
+def test_copies_are_equal_and_share_nothing_that_can_be_changed(metadata: dict[str, Any]) -> None:
+    original = chunk("a", metadata=metadata, location={"deep": metadata})
+    copies = OwnCopies([original])
+
+    made = [copies.made()[0] for _ in range(2)]
+
+    assert made == [original, original]
+    assert [one.model_dump() for one in made] == [original.model_dump()] * 2
+    parts = [part for one in (original, *made) for part in (one.metadata, one.location)]
+    identities = [{*changeable(part)} for part in parts[2:]]
+    assert not identities[0] & identities[2]
+    assert not identities[1] & identities[3]
+    assert not {*changeable(parts[0]), *changeable(parts[1])} & set().union(*identities)
+
+
+def test_a_chunk_of_a_class_of_ones_own_stays_one() -> None:
+    class Page(RetrievedChunk):
+        number: int
+
+    page = Page(content="a", score=0.5, source="a", number=7)
+
+    (own,) = OwnCopies([page]).made()
+
+    assert type(own) is Page
+    assert own == page
+    assert own is not page

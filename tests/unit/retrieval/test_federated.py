@@ -1,0 +1,542 @@
+"""Several backends answer as one, and none can fail, hold up or loosen the search."""
+
+import asyncio
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstack_common.errors import (
+    ConfigurationError,
+    InvalidFilterError,
+    InvalidQueryError,
+    InvalidRequestError,
+    RetrievalError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+    ThrottledError,
+    UnknownEngineError,
+)
+from ragstack_common.models import SliceReport
+from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend, register_backend
+from ragstack_common.retrieval.federated import FederatedBackend
+from ragstack_common.retrieval.fusion import fuse
+from ragstack_common.retrieval.models import RAW_SCORE_KEY
+from ragstack_common.retrieval.parts import failure_of
+from tests.support.backends import Shelf, chunk, names
+
+
+def shelf(text: str, **options: Any) -> Shelf:
+    """Make a shelf of the chunks that a text names, best first."""
+    found = text.split()
+    return Shelf(*(chunk(name, 1 - place / 100) for place, name in enumerate(found)), **options)
+
+
+def failing(error: Exception, text: str = "x") -> Shelf:
+    broken = shelf(text)
+    broken.error = error
+    return broken
+
+
+@pytest.mark.asyncio
+async def test_what_several_found_comes_before_what_one_found() -> None:
+    backend = FederatedBackend({"a": shelf("one two three"), "b": shelf("four two five")})
+
+    chunks = await backend.retrieve("q")
+
+    assert names(chunks).split()[0] == "two"
+    assert {found.content for found in chunks} == {"one", "two", "three", "four", "five"}
+
+
+@pytest.mark.asyncio
+async def test_scores_are_weighted_means_of_reciprocal_ranks_and_say_who_contributed_what() -> None:
+    backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")}, weights={"a": 3, "b": 1}, rank_constant=60)
+
+    two, one = sorted(await backend.retrieve("q"), key=lambda found: found.content, reverse=True)
+
+    assert one.score == pytest.approx(3 * (61 / 61) / 4)
+    assert two.score == pytest.approx((3 * (61 / 62) + 1 * (61 / 61)) / 4)
+    assert two.ranking is not None
+    assert two.ranking.found_by == ("a", "b")
+    assert two.ranking.signals == pytest.approx({"a": 3 * (61 / 62) / 4, "b": 1 / 4})
+    assert two.ranking.base_score == 1.0
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=12), st.floats(0.5, 200))
+def test_what_is_first_everywhere_has_a_score_of_exactly_1_and_unchanged_metadata(
+    weights: list[float], rank_constant: float
+) -> None:
+    shelves = {str(number): [chunk("one"), chunk("two")] for number in range(len(weights))}
+
+    best = fuse(shelves, dict(zip(shelves, weights, strict=True)), rank_constant=rank_constant)[0]
+
+    assert best.score == 1.0
+    assert RAW_SCORE_KEY not in best.metadata
+
+
+def test_what_one_backend_has_twice_counts_once_at_its_better_place() -> None:
+    footer = [chunk("footer", source="s", chunk_id=name) for name in ("1", "2")]
+
+    fused = fuse({"a": [footer[0], chunk("x"), footer[1]], "b": [chunk("x")]}, {"a": 1, "b": 1})
+
+    assert names(fused) == "x footer"
+    assert fused[1].score == 0.5
+    assert fused[1].chunk_id == "1"
+
+
+@pytest.mark.asyncio
+async def test_a_heavier_backend_decides_where_they_disagree() -> None:
+    shelves = {"a": shelf("one two"), "b": shelf("two one")}
+
+    left = await FederatedBackend(shelves, weights=[2, 1]).retrieve("q")
+    right = await FederatedBackend(shelves, weights={"b": 2}).retrieve("q")
+
+    assert names(left) == "one two"
+    assert names(right) == "two one"
+
+
+@pytest.mark.asyncio
+async def test_one_document_under_two_ids_is_one_chunk_that_of_the_first_backend() -> None:
+    left = Shelf(chunk("text", 0.4, source="s.md", chunk_id="17", content="The  same\ntext"))
+    right = Shelf(chunk("text", 0.9, source="s.md", chunk_id="uuid", content="The same text"))
+    third = Shelf(chunk("text", 0.6, source="s.md", content=" The same text "))
+
+    chunks = await FederatedBackend({"left": left, "right": right, "third": third}).retrieve("q")
+
+    assert [(found.chunk_id, found.content) for found in chunks] == [("17", "The  same\ntext")]
+    assert chunks[0].ranking is not None
+    assert chunks[0].ranking.found_by == ("left", "right", "third")
+    assert chunks[0].ranking.base_score == 0.9
+
+
+@pytest.mark.asyncio
+async def test_two_documents_under_one_id_are_two_chunks() -> None:
+    left, right = Shelf(chunk("here", chunk_id="1")), Shelf(chunk("there", chunk_id="1"))
+
+    assert len(await FederatedBackend([left, right]).retrieve("q")) == 2
+    assert len(await FederatedBackend([left, right], merge_by="chunk_id").retrieve("q")) == 1
+
+
+@pytest.mark.asyncio
+async def test_the_same_text_in_two_places_is_one_chunk_where_only_the_text_counts() -> None:
+    left, right = Shelf(chunk("text", source="a.md")), Shelf(chunk("text", source="b.md"))
+
+    assert len(await FederatedBackend([left, right]).retrieve("q")) == 2
+    assert len(await FederatedBackend([left, right], merge_by="text").retrieve("q")) == 1
+
+
+@pytest.mark.asyncio
+async def test_backends_of_a_list_are_told_apart_by_number() -> None:
+    backend = FederatedBackend([shelf("a"), shelf("b", name="shelf-2"), shelf("c"), shelf("d")])
+
+    assert list(backend.backends) == ["shelf", "shelf-2", "shelf-3", "shelf-4"]
+    assert [part.name for part in (await backend.search(SearchRequest("q"))).parts] == list(backend.backends)
+
+
+@pytest.mark.asyncio
+async def test_one_that_fails_is_reported_and_the_others_answer() -> None:
+    backend = FederatedBackend({"up": shelf("one two"), "down": failing(ServiceUnavailableError("no way\nto it"))})
+
+    outcome = await backend.search(SearchRequest("q"))
+
+    assert names(outcome.chunks) == "one two"
+    assert not outcome.complete
+    up, down = outcome.parts
+    assert (up.name, up.status, up.hits, up.error) == ("up", "ok", 2, None)
+    assert (down.name, down.status, down.hits, down.error) == ("down", "failed", 0, "no way to it")
+
+
+@pytest.mark.asyncio
+async def test_the_failure_of_one_makes_no_score_higher() -> None:
+    whole = await FederatedBackend({"a": shelf("one two"), "b": shelf("one")}).retrieve("q")
+    half = await FederatedBackend({"a": shelf("one two"), "b": failing(ThrottledError("slow down"))}).retrieve("q")
+
+    assert {found.content: found.score for found in half} == {"one": 0.5, "two": pytest.approx(61 / 62 / 2)}
+    assert all(found.score <= before.score for found, before in zip(half, whole, strict=True))
+
+
+@pytest.mark.asyncio
+async def test_one_that_is_late_is_reported_and_not_waited_for() -> None:
+    late = shelf("late")
+    late.gate.clear()
+    backend = FederatedBackend({"late": late, "up": shelf("one")}, timeout_seconds=0.02)
+
+    outcome = await backend.search(SearchRequest("q"))
+    await asyncio.sleep(0)
+
+    assert names(outcome.chunks) == "one"
+    assert [(part.name, part.status) for part in outcome.parts] == [("late", "timeout"), ("up", "ok")]
+    assert "0.02 seconds" in str(outcome.parts[0].error)
+    assert late.cancelled == 1
+
+
+@pytest.mark.asyncio
+async def test_one_that_will_not_be_cancelled_is_not_waited_for_either() -> None:
+    release = asyncio.Event()
+
+    class Stubborn(Shelf):
+        async def _search(self, request: SearchRequest) -> Any:
+            while not release.is_set():
+                try:
+                    await release.wait()
+                except asyncio.CancelledError:
+                    self.cancelled += 1
+            return await super()._search(request)
+
+    stubborn = Stubborn(chunk("late"))
+    backend = FederatedBackend({"stubborn": stubborn, "up": shelf("one")}, timeout_seconds=0.02)
+
+    outcome = await backend.search(SearchRequest("q"))
+    await asyncio.sleep(0)
+    release.set()
+
+    assert names(outcome.chunks) == "one"
+    assert stubborn.cancelled == 1
+
+
+@pytest.mark.asyncio
+async def test_one_that_fails_before_it_can_be_awaited_fails_no_other() -> None:
+    class Eager(Shelf):
+        def search(self, _: SearchRequest) -> Any:
+            raise ValueError("not even a coroutine")
+
+    outcome = await FederatedBackend({"eager": Eager(), "up": shelf("one")}).search(SearchRequest("q"))
+
+    assert names(outcome.chunks) == "one"
+    assert outcome.parts[0].error == "ValueError: not even a coroutine"
+
+
+@pytest.mark.asyncio
+async def test_an_engine_that_says_itself_that_it_was_late_is_a_timeout() -> None:
+    backend = FederatedBackend({"late": failing(RetrievalTimeoutError("too late")), "up": shelf("one")})
+
+    assert [part.status for part in (await backend.search(SearchRequest("q"))).parts] == ["timeout", "ok"]
+
+
+@pytest.mark.asyncio
+async def test_when_all_fail_the_error_names_every_cause() -> None:
+    down, slow = ServiceUnavailableError("no way to it"), ThrottledError("too many requests")
+    backend = FederatedBackend({"a": failing(down), "b": failing(slow), "c": failing(OSError("disk"))})
+
+    with pytest.raises(RetrievalError) as raised:
+        await backend.retrieve("q")
+
+    message = str(raised.value)
+    assert type(raised.value) is RetrievalError
+    assert all(part in message for part in ["a: no way to it", "b: too many requests", "c: OSError: disk"])
+    assert isinstance(raised.value.__cause__, ExceptionGroup)
+    assert raised.value.__cause__.exceptions[:2] == (down, slow)
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        ([ThrottledError("x"), ThrottledError("y")], ThrottledError),
+        ([ThrottledError("x"), ServiceUnavailableError("y")], RetrievalError),
+        ([InvalidFilterError("x"), InvalidFilterError("y")], InvalidFilterError),
+        ([InvalidFilterError("x"), InvalidQueryError("y")], InvalidRequestError),
+        ([InvalidFilterError("x"), ThrottledError("y")], RetrievalError),
+        ([KeyError("x"), KeyError("y")], RetrievalError),
+        ([UnknownEngineError("x", []), UnknownEngineError("y", [])], ConfigurationError),
+    ],
+)
+def test_an_error_of_all_has_the_nearest_class_that_they_share(errors: list[Exception], kind: type) -> None:
+    assert type(failure_of(dict(zip("ab", errors, strict=True)), "All failed")) is kind
+
+
+@pytest.mark.asyncio
+async def test_a_filter_that_one_cannot_express_fails_that_one_alone_and_is_not_loosened() -> None:
+    able = Shelf(chunk("right", metadata={"v": 1}), chunk("wrong", metadata={"v": 2}))
+    unable = failing(InvalidFilterError("equals(v) cannot be expressed"), "anything")
+    backend = FederatedBackend({"able": able, "unable": unable})
+
+    outcome = await backend.search(SearchRequest("q", filters={"v": 1}))
+
+    assert names(outcome.chunks) == "right"
+    assert [part.status for part in outcome.parts] == ["ok", "failed"]
+    assert able.requests[0].filters == unable.requests[0].filters == {"v": 1}
+
+
+@pytest.mark.asyncio
+async def test_a_filter_that_none_can_express_is_the_callers_error() -> None:
+    unable = failing(InvalidFilterError("equals(v) cannot be expressed"))
+
+    with pytest.raises(InvalidFilterError, match=r"equals\(v\)"):
+        await FederatedBackend([unable, unable]).retrieve("q", filters={"v": 1})
+
+
+@pytest.mark.asyncio
+async def test_an_incomplete_answer_of_a_part_makes_the_whole_incomplete() -> None:
+    partial = shelf("one")
+    partial.parts = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "failed", 1.0, 0, "throttled"))
+    partial.notes = ("without the reranker",)
+
+    outcome = await FederatedBackend({"kb": partial, "b": shelf("two")}).search(SearchRequest("q"))
+
+    assert [(part.name, part.status) for part in outcome.parts] == [
+        ("kb", "ok"),
+        ("kb/filtered", "failed"),
+        ("b", "ok"),
+    ]
+    assert not outcome.complete
+    assert outcome.notes == ("kb: without the reranker",)
+
+
+@pytest.mark.asyncio
+async def test_a_minimal_score_is_one_of_the_fusion() -> None:
+    backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")})
+
+    chunks = await backend.retrieve("q", min_score=0.6)
+
+    assert names(chunks) == "two"
+    assert all(part.requests[0].min_score is None for part in backend.backends.values() if isinstance(part, Shelf))
+
+
+@pytest.mark.asyncio
+async def test_a_backend_is_not_asked_for_more_than_it_can_return() -> None:
+    small, large = shelf("a b c d", max_top_k=3), shelf("e f g h")
+    backend = FederatedBackend({"small": small, "large": large}, candidates=2)
+
+    chunks = await backend.retrieve("q", top_k=10)
+
+    assert [part.requests[0].top_k for part in (small, large)] == [3, 10]
+    assert len(chunks) == 7
+    with pytest.raises(InvalidQueryError, match="top_k must be 1 to 6"):
+        await FederatedBackend([shelf("a", max_top_k=3)] * 2).retrieve("q", top_k=7)
+
+
+@pytest.mark.asyncio
+async def test_one_chunk_for_each_document_leaves_the_best_of_each() -> None:
+    left = Shelf(chunk("a1", source="a"), chunk("a2", source="a"), chunk("b1", source="b"))
+    right = Shelf(chunk("a2", source="a"), chunk("c1", source="c"))
+
+    outcome = await FederatedBackend([left, right]).search(SearchRequest("q", deduplicate_by="document"))
+
+    assert [found.source for found in outcome.chunks] == ["a", "c", "b"]
+    assert outcome.chunks[0].content == "a2"
+    assert left.requests[0].deduplicate_by == "chunk"
+
+
+@pytest.mark.asyncio
+async def test_a_batch_is_given_to_each_backend_as_one_and_fused_query_by_query() -> None:
+    batches: list[tuple[list[str], int]] = []
+
+    class Batching(Shelf):
+        async def retrieve_batch(self, queries: Any, top_k: int = 5, *_: Any) -> list[list[RetrievedChunk]]:
+            batches.append((list(queries), top_k))
+            return [[chunk(query), chunk("common")] for query in queries]
+
+    backend = FederatedBackend({"a": Batching(max_top_k=20), "b": Batching(), "down": failing(ThrottledError("x"))})
+
+    answers = await backend.retrieve_batch(["one", "two"], top_k=2)
+
+    assert [names(answer) for answer in answers] == ["one common", "two common"]
+    assert batches == [(["one", "two"], 20), (["one", "two"], 50)]
+    assert answers[0][0].ranking is not None
+    assert answers[0][0].ranking.found_by == ("a", "b")
+
+
+@pytest.mark.asyncio
+async def test_a_batch_that_no_backend_answers_is_an_error() -> None:
+    with pytest.raises(ThrottledError, match="a: slow"):
+        await FederatedBackend({"a": failing(ThrottledError("slow"))}).retrieve_batch(["one"])
+
+
+@pytest.mark.asyncio
+async def test_a_stream_has_the_order_of_the_ranking_and_ends_with_all_there_is() -> None:
+    left, right = shelf(" ".join(f"l{n}" for n in range(30))), shelf(" ".join(f"r{n}" for n in range(30)))
+    backend = FederatedBackend([left, right], candidates=8)
+
+    streamed = [found.content async for found in backend.stream("q", page_size=1)]
+    limited = [found async for found in backend.stream("q", limit=8, page_size=1)]
+
+    assert len(streamed) == len(set(streamed)) == 60
+    assert names(limited) == names(await backend.retrieve("q", top_k=8))
+    with pytest.raises(InvalidQueryError, match="page_size"):
+        [found async for found in backend.stream("q", page_size=0)]
+
+
+@pytest.mark.asyncio
+async def test_an_id_is_looked_up_in_the_order_of_the_backends_or_where_its_prefix_says() -> None:
+    left, right = Shelf(chunk("left", chunk_id="1")), Shelf(chunk("right", chunk_id="1"), chunk("a/b"))
+    backend = FederatedBackend({"left": left, "right": right})
+
+    found = [await backend.get_by_id(wanted) for wanted in ("1", "right/1", "a/b", "left/1", "left/a/b", "none")]
+
+    assert [None if one is None else one.content for one in found] == ["left", "right", "a/b", "left", None, None]
+
+
+@pytest.mark.asyncio
+async def test_a_look_up_skips_who_cannot_and_does_not_take_a_failure_for_an_absence() -> None:
+    unable, down = failing(InvalidRequestError("cannot look up")), failing(ServiceUnavailableError("no way to it"))
+
+    assert await FederatedBackend({"unable": unable, "a": shelf("one")}).get_by_id("none") is None
+    assert await FederatedBackend({"down": down, "a": shelf("one")}).get_by_id("one") is not None
+    with pytest.raises(ServiceUnavailableError, match="down: no way to it"):
+        await FederatedBackend({"down": down, "a": shelf("one"), "unable": unable}).get_by_id("none")
+    with pytest.raises(InvalidRequestError, match="unable: cannot look up"):
+        await FederatedBackend({"unable": unable}).get_by_id("one")
+
+
+@pytest.mark.asyncio
+async def test_it_is_healthy_as_long_as_one_would_answer_and_says_which() -> None:
+    late = shelf("x")
+    late.gate.clear()
+    down = failing(ServiceUnavailableError("down"))
+    backend = FederatedBackend({"up": shelf("x"), "down": down, "late": late}, timeout_seconds=0.02)
+
+    assert await backend.health() == {"up": True, "down": False, "late": False}
+    assert await backend.health_check()
+    assert not await FederatedBackend({"down": down}).health_check()
+
+
+@pytest.mark.asyncio
+async def test_closing_closes_all_even_after_one_that_cannot_be_closed() -> None:
+    broken, fine = failing(OSError("disk")), shelf("x")
+
+    with pytest.raises(OSError, match="disk"):
+        await FederatedBackend([broken, fine]).close()
+
+    assert (broken.closed, fine.closed) == (1, 1)
+
+
+@pytest.mark.asyncio
+async def test_a_search_that_is_given_up_gives_up_its_parts() -> None:
+    waiting = [shelf("a"), shelf("b")]
+    for part in waiting:
+        part.gate.clear()
+    search = asyncio.create_task(FederatedBackend(waiting).retrieve("q"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    search.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await search
+    await asyncio.sleep(0)
+
+    assert [part.cancelled for part in waiting] == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.asyncio
+async def test_the_order_does_not_depend_on_who_answers_first(seed: int) -> None:
+    shelves = {name: shelf(text) for name, text in {"a": "x one two", "b": "y two one", "c": "z one"}.items()}
+    expected = await FederatedBackend(shelves).retrieve("q")
+    for part in shelves.values():
+        part.gate.clear()
+    search = asyncio.create_task(FederatedBackend(shelves).search(SearchRequest("q")))
+
+    for name in random.Random(seed).sample(sorted(shelves), 3):
+        await asyncio.sleep(0)
+        shelves[name].gate.set()
+        await asyncio.sleep(0.001)
+    outcome = await search
+
+    assert outcome.chunks == expected
+    assert [part.name for part in outcome.parts] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backends": []}, "one backend at least"),
+        ({"backends": {}}, "one backend at least"),
+        ({"backends": {"a/b": shelf("x")}}, "slash"),
+        ({"backends": {"": shelf("x")}}, "slash"),
+        ({"backends": {"a": 1}}, "a is a int"),
+        ({"backends": ["chroma"]}, "not a backend"),
+        ({"weights": {"c": 1}}, "weights names c"),
+        ({"weights": [1]}, "one for each of the 2"),
+        ({"weights": {"a": 0}}, "weight of a"),
+        ({"weights": {"a": True}}, "weight of a"),
+        ({"weights": {"a": math.nan}}, "weight of a"),
+        ({"rank_constant": 0}, "rank_constant"),
+        ({"timeout_seconds": math.inf}, "timeout_seconds"),
+        ({"candidates": 0}, "candidates"),
+        ({"candidates": True}, "candidates"),
+        ({"merge_by": "id"}, "merge_by"),
+    ],
+    ids=str,
+)
+def test_an_unusable_configuration_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+    config = {"type": "federated", "backends": {"a": shelf("x"), "b": shelf("y")}, **options}
+
+    with pytest.raises(ConfigurationError, match=message):
+        create_retrieval_backend(config)
+
+
+@pytest.mark.asyncio
+async def test_wrappers_around_a_federation_are_made_from_json() -> None:
+    register_backend("shelf", lambda text, name="shelf": shelf(text, name=name))
+    config = json.loads("""{
+        "type": "metered", "name": "all", "backend": {
+            "type": "cached", "ttl_seconds": 60, "backend": {
+                "type": "federated", "weights": {"left": 2}, "candidates": 10, "merge_by": "text", "backends": {
+                    "left": {"type": "shelf", "text": "one two"},
+                    "right": {"type": "cached", "backend": {"type": "shelf", "text": "two three"}}
+                }
+            }
+        }
+    }""")
+
+    async with create_retrieval_backend(config) as backend:
+        outcome = await backend.search(SearchRequest("q"))
+
+    assert names(outcome.chunks) == "two one three"
+    assert [part.name for part in outcome.parts] == ["left", "right"]
+
+
+RANKINGS = st.dictionaries(
+    st.sampled_from("abcd"), st.lists(st.sampled_from("stuvwxyz"), unique=True, max_size=8), min_size=1
+).map(lambda lists: {name: [chunk(text, 1 - n / 10) for n, text in enumerate(texts)] for name, texts in lists.items()})
+WEIGHTS = st.fixed_dictionaries({name: st.floats(0.01, 100) for name in "abcd"})
+
+
+@settings(deadline=None)
+@given(RANKINGS, WEIGHTS, st.integers(1, 200))
+def test_any_fusion_has_each_chunk_once_in_order_with_scores_that_its_parts_sum_to(
+    rankings: dict[str, list[RetrievedChunk]], weights: dict[str, float], rank_constant: int
+) -> None:
+    fused = fuse(rankings, weights, rank_constant=rank_constant)
+
+    scores = [found.score for found in fused]
+    assert sorted(found.content for found in fused) == sorted(
+        {c.content for chunks in rankings.values() for c in chunks}
+    )
+    assert scores == sorted(scores, reverse=True)
+    for found in fused:
+        assert found.ranking is not None
+        assert 0 < found.score <= 1
+        assert math.fsum(found.ranking.signals.values()) == pytest.approx(found.score)
+        assert set(found.ranking.signals) == {n for n, c in rankings.items() if found.content in names(c).split()}
+
+
+@settings(deadline=None)
+@given(RANKINGS, WEIGHTS, st.randoms(use_true_random=False))
+def test_the_order_of_the_backends_does_not_change_the_ranking(
+    rankings: dict[str, list[RetrievedChunk]], weights: dict[str, float], chance: random.Random
+) -> None:
+    shuffled = dict(chance.sample(list(rankings.items()), len(rankings)))
+
+    assert names(fuse(shuffled, weights)) == names(fuse(rankings, weights))
+
+
+@pytest.mark.asyncio
+async def test_the_documented_configuration_makes_a_backend_that_answers() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "RETRIEVAL.md").read_text()
+    section = text.split("### Cached, federated, metered\n")[1]
+    config = json.loads(section.split("```json\n")[1].split("```")[0])
+    federation = config["backend"]["backend"]
+    for name in federation["backends"]:
+        federation["backends"][name] = shelf(name)
+
+    async with create_retrieval_backend(config) as backend:
+        answer = await backend.retrieve("q")
+
+    assert names(answer) == "handbook manuals"

@@ -1,0 +1,315 @@
+"""What a backend does is measured, and nothing of it changed."""
+
+import asyncio
+import json
+import math
+from typing import Any
+
+import pytest
+from aws_lambda_powertools import Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstack_common.errors import ConfigurationError, InvalidFilterError, InvalidQueryError, ThrottledError
+from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.retrieval.cached import CachedRetrievalBackend
+from ragstack_common.retrieval.federated import FederatedBackend
+from ragstack_common.retrieval.histogram import RELATIVE_ERROR, LatencyHistogram
+from ragstack_common.retrieval.metered import MeteredBackend
+from tests.support.backends import Shelf, chunk, names
+
+
+class Ledger:
+    """Takes what a sink takes, and refuses a unit that CloudWatch does not know."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, float]] = []
+
+    def add_metric(self, name: str, unit: str, value: float) -> None:
+        MetricUnit(unit)
+        self.lines.append((name, unit, value))
+
+    def __getitem__(self, name: str) -> list[float]:
+        return [value for line, _, value in self.lines if line == name]
+
+
+class Ticks:
+    """A clock that goes on by as many seconds at each look as it is told."""
+
+    def __init__(self, *seconds: float) -> None:
+        self._seconds = list(seconds)
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        self._now += self._seconds.pop(0) if self._seconds else 0.0
+        return self._now
+
+
+@pytest.mark.asyncio
+async def test_a_search_is_measured_and_its_answer_left_as_it_is() -> None:
+    ledger = Ledger()
+    shelf = Shelf(chunk("a", 0.95), chunk("b", 0.4), chunk("c", 0.15))
+    backend = MeteredBackend(shelf, ledger, "docs", clock=Ticks(0, 0.25))
+
+    outcome = await backend.search(SearchRequest("q"))
+
+    assert outcome == await shelf.search(SearchRequest("q"))
+    assert ledger.lines == [
+        ("docs.Latency", "Milliseconds", pytest.approx(250)),
+        ("docs.Hits", "Count", 3),
+        ("docs.CacheHits", "Count", 0),
+        ("docs.Incomplete", "Count", 0),
+        ("docs.TopScore", "None", 0.95),
+        ("docs.ScoreSpread", "None", pytest.approx(0.8)),
+    ]
+    snapshot = backend.snapshot()
+    assert (snapshot.searches, snapshot.chunks, snapshot.empty, snapshot.incomplete) == (1, 3, 0, 0)
+    assert snapshot.score_tenths == (0, 1, 0, 0, 1, 0, 0, 0, 0, 1)
+    assert snapshot.p50_milliseconds == pytest.approx(250, rel=RELATIVE_ERROR)
+
+
+@pytest.mark.asyncio
+async def test_an_answer_without_chunks_has_no_scores() -> None:
+    ledger = Ledger()
+    backend = MeteredBackend(Shelf(), ledger)
+
+    assert await backend.retrieve("q") == []
+
+    assert ledger["shelf.Hits"] == [0]
+    assert ledger["shelf.TopScore"] == []
+    assert backend.snapshot().empty == 1
+
+
+@pytest.mark.asyncio
+async def test_hits_of_a_cache_within_are_counted() -> None:
+    ledger = Ledger()
+    backend = MeteredBackend(CachedRetrievalBackend(Shelf(chunk("a"))), ledger)
+
+    for _ in range(3):
+        await backend.retrieve("q")
+
+    assert ledger["cached.CacheHits"] == [0, 1, 1]
+    assert backend.snapshot().cache_hits == 2
+
+
+@pytest.mark.asyncio
+async def test_a_part_that_failed_is_counted_by_its_name() -> None:
+    ledger = Ledger()
+    down = Shelf(name="down")
+    down.error = ThrottledError("slow down")
+    backend = MeteredBackend(FederatedBackend({"up": Shelf(chunk("a")), "down": down}), ledger, "all")
+
+    await backend.retrieve("q")
+
+    assert ledger["all.Incomplete"] == [1]
+    assert ledger["all.down.Failures"] == [1]
+    assert ledger["all.Failures"] == []
+    assert backend.snapshot().part_failures == {"down": 1}
+
+
+@pytest.mark.asyncio
+async def test_an_error_is_counted_by_its_class_and_goes_on_to_the_caller() -> None:
+    ledger, shelf = Ledger(), Shelf(chunk("a"))
+    backend = MeteredBackend(shelf, ledger)
+
+    for error in (ThrottledError("slow"), InvalidFilterError("no"), ThrottledError("slow")):
+        shelf.error = error
+        with pytest.raises(type(error)):
+            await backend.retrieve("q")
+        with pytest.raises(type(error)):
+            await backend.retrieve_batch(["q"])
+
+    assert backend.snapshot().failures == {"ThrottledError": 4, "InvalidFilterError": 2}
+    assert backend.snapshot().searches == 0
+    assert (len(ledger["shelf.Failures"]), len(ledger["shelf.Refusals"])) == (4, 2)
+    assert ledger["shelf.Latency"] == []
+
+
+@pytest.mark.asyncio
+async def test_a_search_that_nobody_waits_for_is_abandoned_not_failed() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = MeteredBackend(shelf)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await backend.retrieve("q")
+
+    assert backend.snapshot().abandoned == 1
+    assert backend.snapshot().failures == {}
+
+
+@pytest.mark.asyncio
+async def test_a_batch_is_measured_as_one() -> None:
+    ledger = Ledger()
+    backend = MeteredBackend(Shelf(chunk("a"), chunk("b")), ledger, clock=Ticks(0, 2))
+
+    answers = await backend.retrieve_batch(["one", "two"])
+
+    assert [names(answer) for answer in answers] == ["a b", "a b"]
+    assert ledger.lines == [("shelf.BatchLatency", "Milliseconds", 2000), ("shelf.BatchQueries", "Count", 2)]
+    assert (backend.snapshot().batches, backend.snapshot().chunks) == (1, 4)
+
+
+@pytest.mark.asyncio
+async def test_a_stream_is_passed_on_and_measured_to_its_first_chunk_and_at_its_end() -> None:
+    ledger = Ledger()
+    backend = MeteredBackend(Shelf(*map(chunk, "abcde")), ledger, clock=Ticks(0, 0.5))
+
+    streamed = [found async for found in backend.stream("q", limit=4, page_size=2)]
+
+    assert names(streamed) == "a b c d"
+    assert ledger.lines == [("shelf.FirstChunkLatency", "Milliseconds", 500), ("shelf.StreamedChunks", "Count", 4)]
+    assert (backend.snapshot().streams, backend.snapshot().chunks) == (1, 4)
+
+
+@pytest.mark.asyncio
+async def test_a_stream_that_is_left_early_is_counted_and_closes_the_one_within() -> None:
+    closed: list[str] = []
+
+    class Open(Shelf):
+        async def stream(self, *_: Any, **__: Any) -> Any:
+            try:
+                for found in self.chunks:
+                    yield found
+            finally:
+                closed.append("inner")
+
+    backend = MeteredBackend(Open(*map(chunk, "abc")))
+    stream = backend.stream("q")
+    await anext(stream)
+    await stream.aclose()  # type: ignore[attr-defined]
+
+    assert closed == ["inner"]
+    assert (backend.snapshot().streams, backend.snapshot().chunks) == (1, 1)
+
+
+@pytest.mark.asyncio
+async def test_a_stream_that_fails_is_counted_as_a_failure() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.error = ThrottledError("slow")
+    backend = MeteredBackend(shelf)
+
+    with pytest.raises(ThrottledError):
+        [found async for found in backend.stream("q")]
+
+    assert backend.snapshot().failures == {"ThrottledError": 1}
+
+
+@pytest.mark.asyncio
+async def test_a_stream_of_something_else_than_a_generator_is_measured_too() -> None:
+    class Cursor:
+        def __init__(self, chunks: list[RetrievedChunk]) -> None:
+            self._chunks = chunks
+
+        def __aiter__(self) -> "Cursor":
+            return self
+
+        async def __anext__(self) -> RetrievedChunk:
+            if not self._chunks:
+                raise StopAsyncIteration
+            return self._chunks.pop(0)
+
+    class Paged(Shelf):
+        def stream(self, *_: Any, **__: Any) -> Any:
+            return Cursor(list(self.chunks))
+
+    backend = MeteredBackend(Paged(chunk("a"), chunk("b")))
+
+    assert names([found async for found in backend.stream("q")]) == "a b"
+    assert backend.snapshot().chunks == 2
+
+
+@pytest.mark.asyncio
+async def test_a_sink_that_fails_costs_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def add_metric(self, **_: Any) -> None:
+            raise OSError("no room")
+
+    backend = MeteredBackend(Shelf(chunk("a")), Broken())
+
+    assert names(await backend.retrieve("secret question")) == "a"
+    assert "OSError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.asyncio
+async def test_powertools_is_a_sink(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = Metrics(namespace="RAGStack", service="query")
+    backend = MeteredBackend(Shelf(chunk("a", 0.5)), metrics, "docs")
+
+    await backend.retrieve("q")
+    metrics.flush_metrics()
+
+    written = json.loads(capsys.readouterr().out)
+    (described,) = written["_aws"]["CloudWatchMetrics"]
+    assert written["docs.TopScore"] == [0.5]
+    assert {"Name": "docs.Latency", "Unit": "Milliseconds"} in described["Metrics"]
+
+
+@pytest.mark.asyncio
+async def test_measuring_from_many_tasks_loses_nothing() -> None:
+    backend = MeteredBackend(Shelf(chunk("a")))
+
+    await asyncio.gather(*(backend.retrieve(f"q{number}") for number in range(100)))
+
+    assert backend.snapshot().searches == backend.snapshot().chunks == 100
+
+
+@pytest.mark.asyncio
+async def test_a_snapshot_does_not_change_afterwards() -> None:
+    backend = MeteredBackend(Shelf(chunk("a")))
+    before = backend.snapshot()
+
+    await backend.retrieve("q")
+
+    assert (before.searches, before.p50_milliseconds, before.score_tenths) == (0, None, (0,) * 10)
+    with pytest.raises(TypeError):
+        before.failures["x"] = 1  # type: ignore[index]
+
+
+@pytest.mark.asyncio
+async def test_an_invalid_request_is_refused_before_the_meter() -> None:
+    backend = MeteredBackend(Shelf())
+
+    with pytest.raises(InvalidQueryError):
+        await backend.retrieve("")
+
+    assert backend.snapshot().failures == {}
+
+
+@pytest.mark.parametrize("name", ["", "x" * 101, 5])
+def test_an_unusable_name_is_refused(name: Any) -> None:
+    with pytest.raises(ConfigurationError, match="name must be"):
+        create_retrieval_backend({"type": "metered", "backend": Shelf(), "name": name})
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.001, 3_600_000), min_size=1, max_size=200), st.floats(0, 1))
+def test_a_quantile_is_within_its_stated_error_of_a_duration_that_was_measured(
+    durations: list[float], part: float
+) -> None:
+    histogram = LatencyHistogram()
+    for milliseconds in durations:
+        histogram.add(milliseconds)
+
+    quantile = histogram.quantile(part)
+
+    ordered = sorted(durations)
+    exact = ordered[max(1, math.ceil(part * len(ordered))) - 1]
+    assert quantile == pytest.approx(exact, rel=RELATIVE_ERROR * 1.001)
+
+
+def test_a_histogram_stays_small_whatever_it_is_given() -> None:
+    histogram = LatencyHistogram()
+
+    for exponent in range(-3000, 3000):
+        histogram.add(10 ** (exponent / 100))
+    for odd in (0.0, -1.0, float("inf")):
+        histogram.add(odd)
+
+    assert histogram.count == 6003
+    assert len(histogram._buckets) <= 1102
+    assert histogram.quantile(0.0) == pytest.approx(0.001, rel=RELATIVE_ERROR)
+    assert LatencyHistogram().quantile(0.5) is None
