@@ -13,7 +13,8 @@ from ragstack_common.settings import DEFAULT_EMBEDDING
 
 API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"
-FORMS: Final = "hashed, fastembed[:MODEL], onnx:FOLDER, openai:URL#MODEL or bedrock:MODEL"
+POOLING_VARIABLE: Final = "POOLING"
+FORMS: Final = "hashed, fastembed[:MODEL], onnx:FOLDER[#POOLING], openai:URL#MODEL or bedrock:MODEL"
 
 
 def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str, str] = os.environ) -> Embedding:
@@ -23,7 +24,8 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
         choice: One of :data:`FORMS`.
         cache_folder: Where models remember what they embedded; None remembers nothing. Not touched before the first
             text. ``hashed`` does without: embedding a passage takes .3 ms.
-        environment: Holds the key of an ``openai`` server that asks for one, in :data:`API_KEY_VARIABLE`.
+        environment: Holds the key of an ``openai`` server that asks for one, in :data:`API_KEY_VARIABLE`, and how an
+            ``onnx`` model pools that is not told it by the choice, in :data:`POOLING_VARIABLE`.
 
     Raises:
         EmbeddingError: There is no such kind, or its model cannot be had; the message says what to do.
@@ -38,7 +40,9 @@ def flag(name: str) -> str:
     """Say with which option an embedding of this name, stored with a knowledge base, is had again."""
     kind, _, model = name.partition(":")
     if kind == "onnx":
-        return f"--embedding onnx:FOLDER with the unchanged folder {model.partition('@')[0]}"
+        folder, _, rest = model.partition("@")
+        _, mark, pooling = rest.partition("#")
+        return f"--embedding onnx:FOLDER{mark}{pooling} with the unchanged folder {folder}"
     return f"--embedding openai:URL#{model}" if kind == "openai" else f"--embedding {name}"
 
 
@@ -50,9 +54,7 @@ def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
 
             return fastembed.load(argument or fastembed.DEFAULT_MODEL)
         case "onnx", folder if folder:
-            from ragstack_common.embedding.onnx import OnnxEmbedding  # noqa: PLC0415 - slow to import
-
-            return OnnxEmbedding(Path(folder))
+            return _onnx(folder, environment.get(POOLING_VARIABLE, "").strip())
         case "openai", url if url:
             from ragstack_common.embedding import openai  # noqa: PLC0415 - slow to import
 
@@ -62,3 +64,15 @@ def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
 
             return BedrockEmbedding(model)
     raise EmbeddingError(f"There is no embedding {choice!r}: choose {FORMS}")
+
+
+def _onnx(choice: str, pooling: str) -> Embedding:
+    from ragstack_common.embedding.model_folder import POOLINGS  # noqa: PLC0415 - few need it
+    from ragstack_common.embedding.onnx import OnnxEmbedding  # noqa: PLC0415 - slow to import
+
+    folder, _, stated = choice.rpartition("#") if not Path(choice).is_dir() and "#" in choice else (choice, "", "")
+    wanted = stated or pooling
+    chosen = next((known for known in POOLINGS if known == wanted), None)
+    if wanted and chosen is None:
+        raise EmbeddingError(f"There is no pooling {wanted!r}: choose {', '.join(POOLINGS)}")
+    return OnnxEmbedding(Path(folder), chosen)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from ragstack_common.errors import EmbeddingError
 
@@ -17,10 +17,16 @@ DEFAULT_MAX_TOKENS: Final = 256
 LARGEST_STATED_TOKENS: Final = 1_000_000
 """Tokenizers without a limit state 10**30."""
 
-Pooling = Literal["cls", "mean", "lasttoken"]
+Pooling = Literal["mean", "max", "cls", "lasttoken", "mean+max"]
+"""How the vectors of the tokens become one: their mean, the highest of each component, the first, the last, or mean and
+highest one behind the other, which is twice as long.
+"""
+
+POOLINGS: Final[tuple[Pooling, ...]] = get_args(Pooling)
 
 _POOLINGS: Final[Mapping[str, Pooling]] = {
     "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
     "pooling_mode_cls_token": "cls",
     "pooling_mode_lasttoken": "lasttoken",
 }
@@ -40,7 +46,8 @@ class ModelFolder:
     """What has to be known to use a model.
 
     Attributes:
-        name: Of the folder, and the hash of everything in it that decides about a vector.
+        name: Of the folder, the hash of everything in it that decides about a vector, and the pooling where it is not
+            the model's own.
         model: The ONNX file.
         tokenizer: The file of the tokenizer.
         max_tokens: Longer texts are cut.
@@ -58,8 +65,12 @@ class ModelFolder:
     passage_prefix: str
 
 
-def read(folder: Path) -> ModelFolder:
+def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
     """Read what the folder says about its model.
+
+    Args:
+        folder: Of the model.
+        pooling: Instead of the model's own.
 
     Raises:
         EmbeddingError: The model or its tokenizer is not there, or a file is damaged.
@@ -76,12 +87,14 @@ def read(folder: Path) -> ModelFolder:
     # Weights over 2 GB lie in files of their own beside the model.
     external = sorted(path for path in model.parent.glob("*.onnx?data*") if path.is_file())
     decisive = [model, *external, tokenizer, *(folder / name for name in _CONFIGURATIONS if configurations[name])]
+    stated = configurations["1_Pooling/config.json"]
+    suffix = "" if pooling is None or _poolings(stated) == {pooling} else f"#{pooling}"
     return ModelFolder(
-        name=f"{folder.resolve().name}@{_hash(decisive)}",
+        name=f"{folder.resolve().name}@{_hash(decisive)}{suffix}",
         model=model,
         tokenizer=tokenizer,
         max_tokens=_max_tokens(configurations),
-        pooling=_pooling(configurations["1_Pooling/config.json"], folder),
+        pooling=pooling or _stated_pooling(stated, folder),
         query_prefix=prompts.get("query", ""),
         passage_prefix=prompts.get("document", prompts.get("passage", "")),
     )
@@ -107,15 +120,21 @@ def _max_tokens(configurations: Mapping[str, Mapping[str, Any]]) -> int:
     return min(limit, int(positions))
 
 
-def _pooling(config: Mapping[str, Any], folder: Path) -> Pooling:
-    chosen = [mode for mode, on in config.items() if mode.startswith("pooling_mode_") and on]
-    if not chosen:
-        return "mean"
-    if len(chosen) == 1 and chosen[0] in _POOLINGS:
-        return _POOLINGS[chosen[0]]
+def _poolings(config: Mapping[str, Any]) -> set[Pooling | str]:
+    """Tell how a model pools; what is not known has the name that the configuration gives it."""
+    modes = {mode for mode, on in config.items() if mode.startswith("pooling_mode_") and on}
+    found: set[Pooling | str] = {_POOLINGS.get(mode, mode) for mode in modes} or {"mean"}
+    return {"mean+max"} if found == {"mean", "max"} else found
+
+
+def _stated_pooling(config: Mapping[str, Any], folder: Path) -> Pooling:
+    found = _poolings(config)
+    for pooling in POOLINGS:
+        if found == {pooling}:
+            return pooling
     raise EmbeddingError(
-        f"The model in {folder} pools by {' and '.join(chosen)}, which is not supported: choose a model that pools by"
-        " mean, first or last token, or whose ONNX file does it itself"
+        f"The model in {folder} pools by {' and '.join(sorted(found))}, which is not supported: choose a model that"
+        f" pools by {', '.join(POOLINGS)} or within itself, or say how, as in onnx:FOLDER#mean"
     )
 
 

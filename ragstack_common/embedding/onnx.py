@@ -40,21 +40,28 @@ class OnnxEmbedding(Embedding):
 
     Args:
         folder: Holds ``model.onnx`` and ``tokenizer.json``, and the model's configuration where it has one.
+        pooling: How the vectors of the tokens become one, where that shall differ from what the model was made for;
+            it is part of the name then.
 
     Raises:
-        EmbeddingError: The folder has no usable model.
+        EmbeddingError: The folder has no usable model, or the model pools within itself and *pooling* is given.
     """
 
     fusion_weight = MODEL_FUSION_WEIGHT
 
-    def __init__(self, folder: Path) -> None:
-        self._model = model_folder.read(folder)
+    def __init__(self, folder: Path, pooling: Pooling | None = None) -> None:
+        self._model = model_folder.read(folder, pooling)
         self.name = f"onnx:{self._model.name}"
         self.description = self.name
-        self._tokenizer = _tokenizer(self._model)
-        self._session = _session(self._model.model)
-        self._inputs = _inputs(self._session)
+        self._tokenizer = open_tokenizer(self._model)
+        self._session = open_session(self._model.model)
+        self._inputs = model_inputs(self._session)
         self._output, self._is_pooled = _output(self._session)
+        if self._is_pooled and pooling is not None:
+            raise EmbeddingError(
+                f"The model {self._model.name} pools its tokens within itself and cannot pool by {pooling}: leave that"
+                " out, or choose a model that returns last_hidden_state"
+            )
         self._closed = False
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="embedding")
         self.dimension = len(self._run(self._encoded([PROBE])[0]))
@@ -101,12 +108,25 @@ class OnnxEmbedding(Embedding):
 
 
 def _pooled(tokens: Vectors, pooling: Pooling) -> Vectors:
-    if pooling == "mean":
-        return np.asarray(tokens.mean(axis=0))
-    return np.asarray(tokens[0 if pooling == "cls" else -1])
+    match pooling:
+        case "mean":
+            return np.asarray(tokens.mean(axis=0))
+        case "max":
+            return np.asarray(tokens.max(axis=0))
+        case "mean+max":
+            return np.concatenate([tokens.mean(axis=0), tokens.max(axis=0)])
+        case "cls":
+            return np.asarray(tokens[0])
+        case "lasttoken":
+            return np.asarray(tokens[-1])
 
 
-def _tokenizer(model: ModelFolder) -> Tokenizer:
+def open_tokenizer(model: ModelFolder) -> Tokenizer:
+    """Read the tokenizer of a model, which cuts at the model's number of tokens.
+
+    Raises:
+        EmbeddingError: The file is damaged.
+    """
     try:
         tokenizer = Tokenizer.from_file(str(model.tokenizer))
     except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
@@ -118,7 +138,12 @@ def _tokenizer(model: ModelFolder) -> Tokenizer:
     return tokenizer
 
 
-def _session(model: Path) -> Any:
+def open_session(model: Path) -> Any:
+    """Load a model that uses one core for each call.
+
+    Raises:
+        EmbeddingError: It cannot be loaded.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
@@ -128,12 +153,17 @@ def _session(model: Path) -> Any:
         raise EmbeddingError(f"The model {model} cannot be loaded ({_first_line(error)}): download it again") from None
 
 
-def _inputs(session: Any) -> list[str]:
+def model_inputs(session: Any) -> list[str]:
+    """Name what a model of texts asks for.
+
+    Raises:
+        EmbeddingError: It asks for something else than :data:`INPUTS`.
+    """
     names = [str(node.name) for node in session.get_inputs()]
     unknown = sorted(set(names) - INPUTS)
     if unknown:
         raise EmbeddingError(
-            f"The ONNX model asks for {', '.join(unknown)}, which no text-embedding model needs: choose one that takes"
+            f"The ONNX model asks for {', '.join(unknown)}, which no model of texts needs: choose one that takes"
             f" {', '.join(sorted(INPUTS))}"
         )
     return names

@@ -18,9 +18,8 @@ Vectors = npt.NDArray[np.float32]
 MODEL_FUSION_WEIGHT: Final = 0.5
 """Of a sentence-embedding model; all-MiniLM-L6-v2 in eight bits stands for those that were not measured.
 
-nDCG@10 of BM25, of the vectors, and of HYBRID. Chosen on SciFact (.696, .651, .716) and passages of 400 characters
-(.657, .576, .661); the others: guides of AWS .876, .841, .899; CACM .436, .412, .495. Weights of .5 to 1 differ by .014
-at most.
+nDCG@10 of BM25, of the vectors, and of HYBRID: SciFact .688, .642, .707; passages of 400 characters .659, .569, .660;
+CACM .500, .415, .530. Chosen on the first two; docs/EVALUATION.md has what other weights make of them.
 """
 
 

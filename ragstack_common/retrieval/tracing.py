@@ -1,22 +1,194 @@
-"""Spans of searches, for whoever has OpenTelemetry installed."""
+"""Spans of searches and rerankings, for whoever has OpenTelemetry's SDK running in the process.
 
-from collections.abc import Iterator
+They follow OpenInference's conventions, so that Phoenix and others show a retrieval as one, and carry the attributes
+that the specification names beside them. Without a tracer provider nothing is imported, made or measured.
+
+What was asked and found is private: queries, texts and attributes are in spans only where the settings say so.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ragstack_common.environment import boolean, optional
+from ragstack_common.errors import RagStackError
 
 if TYPE_CHECKING:
     from ragstack_common.retrieval.base import ReportingBackend
-    from ragstack_common.retrieval.models import SearchOutcome, SearchRequest
+    from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest
+
+TRACE_CONTENT: Final = "RAGSTACK_TRACE_CONTENT"
+HIDE_INPUTS: Final = "OPENINFERENCE_HIDE_INPUTS"
+HIDE_OUTPUTS: Final = "OPENINFERENCE_HIDE_OUTPUTS"
+"""Source: OpenInference, specification of the configuration."""
+
+REDACTED: Final = "__REDACTED__"
+"""What stands for a hidden text. Source: the same."""
+
+MAX_DOCUMENTS: Final = 15
+"""Documents that a span tells of; a reranking's has as many in two lists of half the length.
+
+The SDK keeps 128 attributes of a span and drops the oldest of more (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT).
+"""
+
+TRACER_NAME: Final = "ragstack"
+
+Value = str | int | float | bool | Sequence[str]
+
+
+@dataclass(frozen=True)
+class TracingSettings:
+    """What spans may tell.
+
+    Attributes:
+        inputs: The query.
+        outputs: Texts and attributes of chunks.
+    """
+
+    inputs: bool = False
+    outputs: bool = False
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "TracingSettings":
+        """Read the settings: nothing is told unless RAGSTACK_TRACE_CONTENT is true, nor what OpenInference's hide.
+
+        Raises:
+            ConfigurationError: A variable is neither true nor false; the message names it.
+        """
+        content = optional(env, TRACE_CONTENT, boolean, default=False)
+        return cls(
+            inputs=content and not optional(env, HIDE_INPUTS, boolean, default=False),
+            outputs=content and not optional(env, HIDE_OUTPUTS, boolean, default=False),
+        )
+
+
+_settings = TracingSettings()
+_known: tuple[Any, Any] | None = None
+
+
+def configure_tracing(settings: TracingSettings) -> None:
+    """Set what the spans of this process may tell from now on."""
+    global _settings  # noqa: PLW0603 - one frozen value is swapped for another
+    _settings = settings
 
 
 class Span:
-    """Takes what a search brought."""
+    """Takes what a search or a reranking brought; this one drops it."""
+
+    def describe(self, attributes: Mapping[str, Value]) -> None:
+        """Add attributes that are known only later."""
 
     def record(self, outcome: "SearchOutcome") -> None:
-        """Write the outcome down."""
+        """Write the outcome of a search down."""
+
+    def record_order(self, chunks: "Sequence[RetrievedChunk]") -> None:
+        """Write the order of a reranking down."""
+
+    def fail(self, error: BaseException) -> None:
+        """Write down why there is no outcome."""
+
+
+class _OpenSpan(Span):
+    def __init__(self, span: Any, settings: TracingSettings) -> None:
+        self._span = span
+        self._settings = settings
+
+    def describe(self, attributes: Mapping[str, Value]) -> None:
+        self._span.set_attributes(dict(attributes))
+
+    def query(self, name: str, query: str) -> None:
+        self._span.set_attribute(name, query if self._settings.inputs else REDACTED)
+
+    def documents(self, prefix: str, chunks: "Sequence[RetrievedChunk]", most: int) -> None:
+        for number, chunk in enumerate(chunks[:most]):
+            name = f"{prefix}.{number}.document"
+            self._span.set_attributes({f"{name}.id": chunk.chunk_id or chunk.source, f"{name}.score": chunk.score})
+            if self._settings.outputs:
+                metadata = json.dumps({**chunk.metadata, "source": chunk.source}, default=str)
+                self._span.set_attributes({f"{name}.content": chunk.content, f"{name}.metadata": metadata})
+
+    def record(self, outcome: "SearchOutcome") -> None:
+        self.documents("retrieval.documents", outcome.chunks, MAX_DOCUMENTS)
+        self.describe({"results": len(outcome.chunks), "complete": outcome.complete})
+        for corpus in outcome.corpora:
+            prefix = f"corpus.{corpus.name}"
+            self.describe({f"{prefix}.candidates": corpus.candidates, f"{prefix}.results": corpus.results})
+        if outcome.notes:
+            self.describe({"notes": outcome.notes})
+        for part in outcome.parts:
+            if part.status != "ok":
+                self._span.add_event("part missing", {"part": part.name, "status": part.status})
+
+    def record_order(self, chunks: "Sequence[RetrievedChunk]") -> None:
+        self.documents("reranker.output_documents", chunks, MAX_DOCUMENTS // 2)
+
+    def fail(self, error: BaseException) -> None:
+        """Record an error without its trace, whose messages may quote the query; RAGStack's own do not."""
+        kind = type(error).__name__
+        told = isinstance(error, RagStackError) or self._settings.inputs
+        self._span.add_event(
+            "exception", {"exception.type": kind, **({"exception.message": str(error)} if told else {})}
+        )
+        status = sys.modules["opentelemetry.trace"]
+        self._span.set_status(status.Status(status.StatusCode.ERROR, f"{kind}: {error}" if told else kind))
 
 
 @contextmanager
 def traced(backend: "ReportingBackend", request: "SearchRequest") -> Iterator[Span]:
     """Open a span for one search; its error is recorded too."""
-    yield Span()
+    with _opened(f"retrieve {backend.name}") as span:
+        if isinstance(span, _OpenSpan):
+            span.describe({"openinference.span.kind": "RETRIEVER", "search_k": request.top_k})
+            span.describe(backend.span_attributes())
+            span.query("input.value", request.query)
+        yield span
+
+
+@contextmanager
+def traced_reranking(name: str, query: str, chunks: "Sequence[RetrievedChunk]") -> Iterator[Span]:
+    """Open a span for one reranking; its error is recorded too."""
+    with _opened(f"rerank {name}") as span:
+        if isinstance(span, _OpenSpan):
+            span.documents("reranker.input_documents", chunks, MAX_DOCUMENTS // 2)
+            span.describe(
+                {
+                    "openinference.span.kind": "RERANKER",
+                    "reranker.model_name": name,
+                    "candidates": len(chunks),
+                }
+            )
+            span.query("reranker.query", query)
+        yield span
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[Span]:
+    tracer = _tracer()
+    if tracer is None:
+        yield Span()
+        return
+    with tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+        opened = _OpenSpan(span, _settings) if span.is_recording() else Span()
+        try:
+            yield opened
+        except BaseException as error:
+            opened.fail(error)
+            raise
+
+
+def _tracer() -> Any:
+    """Return the tracer of the process's provider; None where there is none, which needs no import to be known."""
+    global _known  # noqa: PLW0603 - one pair is swapped for another
+    api = sys.modules.get("opentelemetry.trace")
+    provider_of = getattr(api, "get_tracer_provider", None)
+    if provider_of is None:
+        return None
+    provider = provider_of()
+    if type(provider).__name__ == "ProxyTracerProvider":
+        return None
+    if _known is None or _known[0] is not provider:
+        _known = (provider, provider.get_tracer(TRACER_NAME))
+    return _known[1]

@@ -144,8 +144,8 @@ def test_an_unknown_embedding_is_an_error_that_lists_the_known_ones(choice: str,
         embedding.load(choice, tmp_path)
 
     assert str(caught.value) == (
-        f"There is no embedding {choice!r}: choose hashed, fastembed[:MODEL], onnx:FOLDER, openai:URL#MODEL or"
-        " bedrock:MODEL"
+        f"There is no embedding {choice!r}: choose hashed, fastembed[:MODEL], onnx:FOLDER[#POOLING],"
+        " openai:URL#MODEL or bedrock:MODEL"
     )
 
 
@@ -155,6 +155,10 @@ def test_an_unknown_embedding_is_an_error_that_lists_the_known_ones(choice: str,
         ("hashed", "--embedding hashed"),
         ("fastembed:BAAI/bge-small-en-v1.5", "--embedding fastembed:BAAI/bge-small-en-v1.5"),
         ("onnx:mini@0123456789ab", "--embedding onnx:FOLDER with the unchanged folder mini"),
+        (
+            "onnx:mini@0123456789ab#mean+max",
+            "--embedding onnx:FOLDER#mean+max with the unchanged folder mini",
+        ),
         ("openai:nomic", "--embedding openai:URL#nomic"),
         ("bedrock:amazon.titan-embed-text-v2:0", "--embedding bedrock:amazon.titan-embed-text-v2:0"),
     ],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
 from ragstack_common.embedding.onnx import OnnxEmbedding
+from tests.local.cross_encoder_models import make_pooled_model_folder
 from tests.local.embedding_models import WORDS, make_model_folder
 
 CLS, SEP, UNK, HERON, BRIDGE, QUESTION = range(len(WORDS))
@@ -117,7 +118,7 @@ def test_a_folder_without_a_usable_model_is_an_error_that_says_what_to_do(tmp_pa
     (garbled / "config.json").write_text("{")
     garbled_tokens = make_model_folder(tmp_path / "tokens")
     (garbled_tokens / "tokenizer.json").write_text("{}")
-    pooling = {"1_Pooling/config.json": {"pooling_mode_max_tokens": True}}
+    pooling = {"1_Pooling/config.json": {"pooling_mode_weightedmean_tokens": True}}
     folders = {
         tmp_path / "nowhere": "There is no folder .*nowhere: name one with model.onnx and tokenizer.json",
         tmp_path / "empty": "The folder .*empty has no model.onnx: download it",
@@ -125,7 +126,9 @@ def test_a_folder_without_a_usable_model_is_an_error_that_says_what_to_do(tmp_pa
         damaged: "The model .*model.onnx cannot be loaded .*: download it again",
         garbled: "The file .*config.json cannot be read .*: download it again",
         garbled_tokens: "The tokenizer .*tokenizer.json cannot be read .*: download it again",
-        make_model_folder(tmp_path / "max", configurations=pooling): "pools by pooling_mode_max_tokens, which is not",
+        make_model_folder(
+            tmp_path / "max", configurations=pooling
+        ): "pools by pooling_mode_weightedmean_tokens, which is not",
         make_model_folder(tmp_path / "in", inputs=("input_ids", "pixel_values")): "asks for pixel_values, which no",
         make_model_folder(tmp_path / "out", output="logits", inputs=("input_ids",)): "",
     }
@@ -173,3 +176,78 @@ def test_the_model_knows_synonyms(sentence_model: OnnxEmbedding) -> None:
     near, far = sentence_model.embed(["Staff may take 30 days of vacation a year.", "The bridge is made of steel."])
 
     assert query @ near > query @ far + 0.2
+
+
+def pooled(folder: Path, choice: str = "", **environment: str) -> tuple[list[float], embedding.Embedding]:
+    model = embedding.load(f"onnx:{folder}{choice}", environment=environment)
+    return parts(model.embed(["heron heron bridge"])[0]), model
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ("mean", [1, 1, 0, 2, 1, 0]),
+        ("max", [1, 1, 0, 1, 1, 0]),
+        ("cls", [1, 0, 0, 0, 0, 0]),
+        ("lasttoken", [0, 1, 0, 0, 0, 0]),
+        ("mean+max", [1, 1, 0, 2, 1, 0, 5, 5, 0, 5, 5, 0]),
+    ],
+)
+def test_the_pooling_that_is_chosen_is_done_and_is_part_of_the_name(
+    tmp_path: Path, pooling: str, expected: list[float]
+) -> None:
+    folder = make_model_folder(
+        tmp_path / "model", configurations={"1_Pooling/config.json": {"pooling_mode_cls_token": 1}}
+    )
+
+    found, model = pooled(folder, f"#{pooling}")
+
+    own = embedding.load(f"onnx:{folder}").name
+    assert found == expected
+    assert model.dimension == len(expected)
+    assert model.name == (own if pooling == "cls" else f"{own}#{pooling}")
+
+
+def test_the_pooling_of_the_environment_counts_where_the_choice_does_not_say(tmp_path: Path) -> None:
+    folder = make_model_folder(tmp_path / "model")
+
+    by_environment, model = pooled(folder, POOLING="mean+max")
+    by_choice, _ = pooled(folder, "#cls", POOLING="mean+max")
+
+    assert (len(by_environment), len(by_choice)) == (2 * len(WORDS), len(WORDS))
+    assert model.name.endswith("#mean+max")
+
+
+def test_a_model_may_state_that_it_pools_by_mean_and_maximum(tmp_path: Path) -> None:
+    modes = {"pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": True}
+    folder = make_model_folder(tmp_path / "model", configurations={"1_Pooling/config.json": modes})
+
+    found, model = pooled(folder)
+
+    assert found == [1, 1, 0, 2, 1, 0, 5, 5, 0, 5, 5, 0]
+    assert "#" not in model.name
+
+
+def test_the_vectors_of_mean_and_maximum_have_unit_length(tmp_path: Path) -> None:
+    model = OnnxEmbedding(make_model_folder(tmp_path / "model"), "mean+max")
+
+    assert np.isclose(np.linalg.norm(model.embed(["heron bridge"])[0]), 1)
+
+
+@pytest.mark.parametrize(("choice", "environment"), [("#median", {}), ("", {"POOLING": "median"})])
+def test_a_pooling_that_is_none_is_refused(tmp_path: Path, choice: str, environment: dict[str, str]) -> None:
+    with pytest.raises(EmbeddingError, match="no pooling 'median': choose mean, max, cls, lasttoken, mean"):
+        pooled(make_model_folder(tmp_path / "model"), choice, **environment)
+
+
+def test_a_model_that_pools_within_itself_refuses_another_way(tmp_path: Path) -> None:
+    folder = make_pooled_model_folder(tmp_path / "model")
+
+    with pytest.raises(EmbeddingError, match="pools its tokens within itself and cannot pool by max"):
+        pooled(folder, "#max")
+
+
+def test_a_folder_may_have_a_hash_in_its_name(tmp_path: Path) -> None:
+    found, _ = pooled(make_model_folder(tmp_path / "model#max"))
+
+    assert found == [1, 1, 0, 2, 1, 0]

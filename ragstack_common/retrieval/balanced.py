@@ -1,0 +1,379 @@
+"""As many candidates of each corpus, however large it is, and a reranker that decides among them."""
+
+import math
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from ragstack_common.environment import optional, positive
+from ragstack_common.errors import UnknownCorpusError
+from ragstack_common.filters import And, Clause, Filter, Operator
+from ragstack_common.models import SliceReport
+from ragstack_common.reranking.chunks import RerankerChoice, load_reranker
+from ragstack_common.retrieval.base import PAGE_SIZE, ReportingBackend, RetrievalBackend, narrowed
+from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
+from ragstack_common.retrieval.models import (
+    MAX_TOP_K,
+    CorpusCount,
+    Ranking,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    check_top_k,
+)
+from ragstack_common.retrieval.ordering import best_first, identity_of
+from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, one_line
+from ragstack_common.retrieval.reranked import LEXICAL, Reranking, best_of
+from ragstack_common.retrieval.tracing import traced
+from ragstack_common.settings import (
+    ALL_CORPORA,
+    LARGE_RETRIEVAL_SIZE_ALL_CORPUS,
+    LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS,
+    MULTI_CORPUS_METADATA,
+    SEARCH_K,
+    corpus_names,
+)
+from ragstack_common.telemetry import LOGGER
+
+DEFAULT_CORPORA: Final = ("legal_us", "legal_uk", "legislation_nz")
+DEFAULT_CORPUS_KEY: Final = "corpus"
+PER_CORPUS: Final = 200
+SINGLE_CORPUS: Final = 500
+RESULTS: Final = 10
+POOLING: Final = "POOLING"
+
+
+@dataclass(frozen=True)
+class BalancedSettings:
+    """How a search is balanced over corpora, with the specification's defaults.
+
+    Attributes:
+        corpora: Values of the chunks' attribute ``corpus``.
+        per_corpus: Candidates of each corpus where all are searched, 1 or more.
+        single_corpus: Candidates where one corpus is asked for, 1 or more.
+        search_k: Results of a search that does not say how many, 1 or more.
+        pooling: How the embedding makes one vector of a text's tokens; shown in spans. None is the model's own way.
+    """
+
+    corpora: tuple[str, ...] = DEFAULT_CORPORA
+    per_corpus: int = PER_CORPUS
+    single_corpus: int = SINGLE_CORPUS
+    search_k: int = RESULTS
+    pooling: str | None = None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "BalancedSettings":
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: A variable is unusable; the message names it.
+        """
+        return cls(
+            corpora=optional(env, MULTI_CORPUS_METADATA, corpus_names, cls.corpora),
+            per_corpus=optional(env, LARGE_RETRIEVAL_SIZE_ALL_CORPUS, positive(int), cls.per_corpus),
+            single_corpus=optional(env, LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS, positive(int), cls.single_corpus),
+            search_k=optional(env, SEARCH_K, positive(int), cls.search_k),
+            pooling=env.get(POOLING, "").strip() or None,
+        )
+
+    def over(self, backend: RetrievalBackend, **options: Any) -> "BalancedBackend":
+        """Balance the searches of a backend with these settings; *options* are those of the class."""
+        return BalancedBackend(
+            backend,
+            self.corpora,
+            per_corpus=self.per_corpus,
+            single_corpus=self.single_corpus,
+            search_k=self.search_k,
+            pooling=self.pooling,
+            **options,
+        )
+
+
+class BalancedBackend(ReportingBackend):
+    """Searches each corpus by itself, all at once, and lets a reranker choose among equal numbers of candidates.
+
+    Only the query decides: nothing is kept from one search to the next, so earlier turns of a conversation bias neither
+    the corpora nor the order.
+
+    A corpus that fails or is late is a failed part of the outcome, and missing from it; where all fail, the error names
+    every cause. ``min_score`` is held against the scores that chunks are returned with. Chunks without one of the
+    corpora are not found.
+
+    Args:
+        backend: Searches every corpus, by a filter on *corpus_key*. None with *backends*.
+        corpora: Names of the corpora, each once; those of *backends* by default.
+        corpus_key: The attribute that names a chunk's corpus.
+        per_corpus: Candidates of each corpus, 1 or more; as many as the results wanted where those are more, and fewer
+            where the backend cannot return so many, or the reranker cannot take them of every corpus.
+        single_corpus: The same where one corpus is asked for.
+        search_k: Results of :meth:`retrieve` where it is not told how many.
+        reranker: As in :class:`~ragstack_common.retrieval.reranked.RerankedBackend`; None orders the candidates by
+            the scores of the search, which must be comparable then.
+        timeout_seconds: Deadline of the searches, over 0 and finite; the reranker has what is left of it, and at
+            least a quarter of it.
+        backends: A backend for each corpus, which holds nothing else and is not filtered.
+        pooling: Shown in spans.
+
+    Raises:
+        ConfigurationError: There is no such reranker, or it cannot be made.
+        ValueError: An argument is out of range or missing; the message names it.
+    """
+
+    name = "balanced"
+
+    def __init__(
+        self,
+        backend: RetrievalBackend | None = None,
+        corpora: Sequence[str] | None = None,
+        *,
+        corpus_key: str = DEFAULT_CORPUS_KEY,
+        per_corpus: int = PER_CORPUS,
+        single_corpus: int = SINGLE_CORPUS,
+        search_k: int = RESULTS,
+        reranker: RerankerChoice | None = LEXICAL,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        backends: Mapping[str, RetrievalBackend] | None = None,
+        pooling: str | None = None,
+    ) -> None:
+        if not 0 < timeout_seconds < math.inf:
+            raise ValueError(f"timeout_seconds must be over 0 and finite, not {timeout_seconds}")
+        self._own = MappingProxyType(dict(backends or {}))
+        self._shared = backend
+        self.corpora = _checked(corpora, backend, self._own)
+        self._corpus_key = corpus_key
+        self._per_corpus = _count("per_corpus", per_corpus)
+        self._single_corpus = _count("single_corpus", single_corpus)
+        self._search_k = _count("search_k", search_k)
+        self._timeout_seconds = timeout_seconds
+        self._pooling = pooling
+        self._reranker = None if reranker is None else load_reranker(reranker)
+        most = [each.max_top_k for each in self._backends()]
+        self.max_top_k = min([MAX_TOP_K, *most, *([self._reranker.max_chunks] if self._reranker else [])])
+
+    async def retrieve(
+        self,
+        query: str,
+        top_k: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        corpus_filter: str | None = None,
+    ) -> list[RetrievedChunk]:
+        """Return the chunks that answer a query best.
+
+        Args:
+            query: 1 to 20,000 characters.
+            top_k: Chunks at most; None is ``search_k``.
+            min_score: Drops chunks with a lower score, 0 to 1.
+            filters: What a chunk must match.
+            corpus_filter: The corpus to search; None or "all" balances all of them.
+
+        Raises:
+            UnknownCorpusError: There is no such corpus.
+            InvalidRequestError: The query or a filter cannot be used.
+            RetrievalError: No corpus could be searched.
+        """
+        request = SearchRequest(query, self._search_k if top_k is None else top_k, min_score, filters)
+        return (await self.search(request, corpus_filter=corpus_filter)).chunks
+
+    async def search(self, request: SearchRequest, *, corpus_filter: str | None = None) -> SearchOutcome:
+        """Search under a span of its own, and report on every corpus. Errors are those of :meth:`retrieve`.
+
+        A request whose filters demand one of the corpora is a search of that corpus.
+        """
+        with traced(self, request) as span:
+            chosen = self._chosen(corpus_filter, request.condition)
+            size = self._per_corpus if len(chosen) > 1 else self._single_corpus
+            span.describe(
+                {
+                    "corpus_filter": chosen[0] if len(chosen) == 1 else ALL_CORPORA,
+                    "large_retrieval_size": self._candidates(request, chosen, size),
+                }
+            )
+            outcome = await self._balanced(request, chosen, size)
+            span.record(outcome)
+        return outcome
+
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        return await self._balanced(request, self.corpora, self._per_corpus)
+
+    async def _balanced(self, request: SearchRequest, corpora: Sequence[str], size: int) -> SearchOutcome:
+        check_top_k(request.top_k, self.max_top_k)
+        start = time.perf_counter()
+        count = self._candidates(request, corpora, size)
+        ended = await ask_together({name: self._ask(name, request, count) for name in corpora}, self._timeout_seconds)
+        found = {name: end.value for name, end in ended.items() if end.value is not None}
+        if not found:
+            errors = {name: end.error for name, end in ended.items() if end.error is not None}
+            raise failure_of(errors, "No corpus could be searched")
+        pool, corpora_of = _pooled({name: outcome.chunks for name, outcome in found.items()})
+        left = self._timeout_seconds - (time.perf_counter() - start)
+        chunks, notes = await self._ordered(request.query, pool, max(left, self._timeout_seconds / 4))
+        chunks = [_found_by(chunk, corpora_of[identity_of(chunk)]) for chunk in best_of(chunks, request)]
+        outcome = SearchOutcome(
+            chunks,
+            tuple(report for name, end in ended.items() for report in _reports(name, end)),
+            (time.perf_counter() - start) * 1000,
+            corpora=_counts(corpora, found, chunks, corpora_of),
+            notes=(*(f"{name}: {note}" for name, part in found.items() for note in part.notes), *notes),
+        )
+        _log(outcome)
+        return outcome
+
+    def _candidates(self, request: SearchRequest, corpora: Sequence[str], size: int) -> int:
+        """Return how many each corpus is asked for: equal numbers, even where the reranker cannot take so many."""
+        taken = MAX_TOP_K if self._reranker is None else self._reranker.max_chunks // len(corpora)
+        return max(1, min(max(size, request.top_k), taken))
+
+    async def _ask(self, corpus: str, request: SearchRequest, count: int) -> SearchOutcome:
+        backend, condition = self._own.get(corpus), None
+        if backend is None:
+            assert self._shared is not None
+            backend, condition = self._shared, {self._corpus_key: {"$eq": corpus}}
+        return await backend.search(narrowed(request, condition, top_k=min(count, backend.max_top_k), min_score=None))
+
+    async def _ordered(
+        self, query: str, pool: Sequence[RetrievedChunk], seconds: float
+    ) -> tuple[list[RetrievedChunk], tuple[str, ...]]:
+        if self._reranker is None:
+            return list(pool), ()
+        return await Reranking(self._reranker, seconds).order(query, pool)
+
+    def _chosen(self, corpus_filter: str | None, condition: Filter | None) -> tuple[str, ...]:
+        if corpus_filter is None or corpus_filter == ALL_CORPORA:
+            demanded = _demanded(condition, self._corpus_key)
+            return (demanded,) if demanded in self.corpora else self.corpora
+        if corpus_filter not in self.corpora:
+            known = ", ".join(self.corpora)
+            raise UnknownCorpusError(f"There is no corpus {corpus_filter!r}: choose one of {known}, or {ALL_CORPORA}")
+        return (corpus_filter,)
+
+    def stream(
+        self,
+        query: str,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[RetrievedChunk]:
+        """Stream what one search returns: a larger one, reranked anew, might have another beginning."""
+        valid = isinstance(page_size, int) and page_size > 0
+        return super().stream(query, limit, min_score, filters, page_size=self.max_top_k if valid else page_size)
+
+    async def health_check(self) -> bool:
+        """Tell whether every corpus could be searched."""
+        checks = {str(number): backend.health_check() for number, backend in enumerate(self._backends())}
+        return all(end.value is True for end in (await ask_together(checks, self._timeout_seconds)).values())
+
+    async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
+        """Return the chunk as the first backend that has it."""
+        for backend in self._backends():
+            chunk = await backend.get_by_id(chunk_id)
+            if chunk is not None:
+                return chunk
+        return None
+
+    async def close(self) -> None:
+        """Close the reranker and every backend."""
+        if self._reranker is not None:
+            await self._reranker.close()
+        for backend in self._backends():
+            await backend.close()
+
+    def span_attributes(self) -> dict[str, str | int | float | bool]:
+        """Show how the search is balanced."""
+        shown: dict[str, str | int | float | bool] = {
+            "search_type": self.name,
+            "large_retrieval_size": self._per_corpus,
+            "corpora": ",".join(self.corpora),
+            "reranker_name": "none" if self._reranker is None else self._reranker.name,
+        }
+        return shown if self._pooling is None else {**shown, "pooling": self._pooling}
+
+    def _backends(self) -> list[RetrievalBackend]:
+        return [*([self._shared] if self._shared else []), *self._own.values()]
+
+
+def _checked(
+    corpora: Sequence[str] | None, backend: RetrievalBackend | None, own: Mapping[str, RetrievalBackend]
+) -> tuple[str, ...]:
+    names = tuple(own) if corpora is None else tuple(corpora)
+    if isinstance(corpora, str) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"corpora must be a list of names, at least one, not {corpora!r}")
+    if len(set(names)) < len(names) or ALL_CORPORA in names:
+        raise ValueError(f"corpora must hold each name once, and not {ALL_CORPORA!r}, which asks for all of them")
+    without = [name for name in names if name not in own]
+    if without and backend is None:
+        raise ValueError(f"there is no backend for {', '.join(without)}: give backend, or one each in backends")
+    if set(own) - set(names):
+        raise ValueError(f"backends has {', '.join(sorted(set(own) - set(names)))}, which corpora does not name")
+    return names
+
+
+def _count(what: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOP_K:
+        raise ValueError(f"{what} must be 1 to {MAX_TOP_K}, not {value!r}")
+    return value
+
+
+def _demanded(condition: Filter | None, key: str) -> Any:
+    """Return the corpus that a condition demands of every chunk, or None."""
+    match condition:
+        case Clause(key=name, operator=Operator.EQUALS, value=value) if name == key:
+            return value
+        case And(members):
+            return next((found for found in (_demanded(member, key) for member in members) if found is not None), None)
+    return None
+
+
+def _pooled(
+    found: Mapping[str, Sequence[RetrievedChunk]],
+) -> tuple[list[RetrievedChunk], dict[tuple[str, ...], list[str]]]:
+    """Put the candidates of all corpora together, best first; a chunk of several corpora is one candidate."""
+    corpora_of: dict[tuple[str, ...], list[str]] = {}
+    best: dict[tuple[str, ...], RetrievedChunk] = {}
+    for corpus, chunks in found.items():
+        for chunk in chunks:
+            identity = identity_of(chunk)
+            corpora_of.setdefault(identity, []).append(corpus)
+            best.setdefault(identity, chunk)
+    return best_first(best.values()), corpora_of
+
+
+def _found_by(chunk: RetrievedChunk, corpora: Sequence[str]) -> RetrievedChunk:
+    before = chunk.ranking
+    ranking = before or Ranking(base_score=chunk.score, score=chunk.score)
+    names = [*corpora, *(name for name in ranking.found_by if name not in corpora)]
+    return chunk.model_copy(update={"ranking": ranking.model_copy(update={"found_by": tuple(names)})})
+
+
+def _counts(
+    corpora: Sequence[str],
+    found: Mapping[str, SearchOutcome],
+    chunks: Iterable[RetrievedChunk],
+    corpora_of: Mapping[tuple[str, ...], Sequence[str]],
+) -> tuple[CorpusCount, ...]:
+    among = [name for chunk in chunks for name in corpora_of[identity_of(chunk)]]
+    return tuple(
+        CorpusCount(name, len(found[name].chunks) if name in found else 0, among.count(name)) for name in corpora
+    )
+
+
+def _reports(corpus: str, end: Ended[SearchOutcome]) -> Iterable[SliceReport]:
+    if end.value is None:
+        yield SliceReport(corpus, end.status, end.milliseconds, 0, None if end.error is None else one_line(end.error))
+    elif len(end.value.parts) == 1:
+        yield replace(end.value.parts[0], name=corpus)
+    else:
+        yield from (replace(part, name=f"{corpus}: {part.name}") for part in end.value.parts)
+
+
+def _log(outcome: SearchOutcome) -> None:
+    for part in outcome.parts:
+        if part.status != "ok":
+            LOGGER.warning("corpus %s: %s", part.name, part.status)
+    counts = {count.name: {"candidates": count.candidates, "results": count.results} for count in outcome.corpora}
+    LOGGER.info("balanced search", extra={"corpora": counts})

@@ -1,0 +1,148 @@
+"""A second look at what a backend found."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ragstack_common.reranking.chunks import ChunkReranker, RerankerChoice, load_reranker
+from ragstack_common.retrieval.base import PAGE_SIZE, RetrievalBackend, Wrapper
+from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
+from ragstack_common.retrieval.ordering import one_for_each_document
+from ragstack_common.retrieval.tracing import traced_reranking
+from ragstack_common.retrieval_errors import describe
+from ragstack_common.telemetry import LOGGER
+
+DEFAULT_CANDIDATES: Final = 50
+DEFAULT_TIMEOUT_SECONDS: Final = 2.0
+LEXICAL: Final = "lexical"
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """A reranker that cannot take an answer away.
+
+    Attributes:
+        reranker: The reranker.
+        timeout_seconds: It is given up after this time.
+    """
+
+    reranker: ChunkReranker
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+
+    def __post_init__(self) -> None:
+        """Refuse a time that is none."""
+        if not 0 < self.timeout_seconds < math.inf:
+            raise ValueError(f"the reranker's timeout_seconds must be over 0 and finite, not {self.timeout_seconds}")
+
+    async def order(self, query: str, chunks: Sequence[RetrievedChunk]) -> tuple[list[RetrievedChunk], tuple[str, ...]]:
+        """Order chunks anew.
+
+        Chunks after those that the reranker can take are not among the results.
+
+        Returns:
+            The chunks; where the reranker failed or was late, as they were, with a note that says so.
+        """
+        if not chunks:
+            return [], ()
+        taken = chunks[: self.reranker.max_chunks]
+        try:
+            with traced_reranking(self.reranker.name, query, taken) as span:
+                async with asyncio.timeout(self.timeout_seconds):
+                    reranked = await self.reranker.rerank(query, taken)
+                span.record_order(reranked)
+        except TimeoutError:
+            reason = f"did not answer within {self.timeout_seconds:g} seconds"
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the search has an answer
+            reason = f"failed ({describe(error, query)})"
+        else:
+            return reranked, ()
+        note = f"The reranker {self.reranker.name} {reason}: the results are in the order of the search"
+        LOGGER.warning("%s", note)
+        return list(chunks), (note,)
+
+
+class RerankedBackend(Wrapper):
+    """Asks for more candidates than wanted, and keeps those that a reranker puts first.
+
+    ``min_score`` is held against the scores that the chunks are returned with: the reranker's. They are on its scale,
+    which is not the engine's. Where the reranker fails, the chunks keep the engine's order and scores, and
+    ``min_score`` is held against those; a note of the outcome says so.
+
+    A search for one chunk of each document reranks the best chunk of each, as the wrapped backend sees it.
+
+    Args:
+        backend: What searches.
+        reranker: ``lexical``, ``bedrock[:MODEL_ARN]``, ``cross_encoder:FOLDER``, a name of another package's,
+            a configuration ``{"type": NAME, ...}``, or a reranker.
+        candidates: Chunks that are asked for; more where a search asks for more.
+        timeout_seconds: Deadline of the reranker, over 0 and finite; the wrapped backend has its own.
+
+    Raises:
+        ConfigurationError: There is no such reranker, it cannot be made, or it takes fewer chunks at once.
+        ValueError: A number is out of range.
+    """
+
+    name = "reranked"
+
+    def __init__(
+        self,
+        backend: RetrievalBackend,
+        reranker: RerankerChoice = LEXICAL,
+        candidates: int = DEFAULT_CANDIDATES,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> None:
+        super().__init__(backend)
+        self._reranking = Reranking(load_reranker(reranker), timeout_seconds)
+        most = self._reranking.reranker.max_chunks
+        if isinstance(candidates, bool) or not isinstance(candidates, int) or not 1 <= candidates <= most:
+            raise ValueError(f"candidates must be 1 to {most}, which is what the reranker takes, not {candidates!r}")
+        self._candidates = candidates
+        self.max_top_k = min(backend.max_top_k, most)
+
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        check_top_k(request.top_k, self.max_top_k)
+        start = time.perf_counter()
+        count = min(self.max_top_k, max(self._candidates, request.top_k))
+        found = await self.backend.search(replace(request, top_k=count, min_score=None))
+        chunks, notes = await self._reranking.order(request.query, found.chunks)
+        return replace(
+            found,
+            chunks=best_of(chunks, request),
+            notes=(*found.notes, *notes),
+            milliseconds=(time.perf_counter() - start) * 1000,
+        )
+
+    def stream(
+        self,
+        query: str,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[RetrievedChunk]:
+        """Stream what one search returns: a larger one, reranked anew, might have another beginning."""
+        valid = isinstance(page_size, int) and page_size > 0
+        return super().stream(query, limit, min_score, filters, page_size=self.max_top_k if valid else page_size)
+
+    async def close(self) -> None:
+        """Close the reranker and the wrapped backend."""
+        await self._reranking.reranker.close()
+        await super().close()
+
+    def span_attributes(self) -> dict[str, str | int | float | bool]:
+        """Show the reranker and how many chunks it sees."""
+        reranker = self._reranking.reranker.name
+        return {"search_type": self.name, "reranker_name": reranker, "large_retrieval_size": self._candidates}
+
+
+def best_of(chunks: Sequence[RetrievedChunk], request: SearchRequest) -> list[RetrievedChunk]:
+    """Keep what a request wants of chunks that are in their final order."""
+    kept = [chunk for chunk in chunks if chunk.score >= request.least_score]
+    if request.deduplicate_by == "document":
+        kept = one_for_each_document(kept)
+    return kept[: request.top_k]
