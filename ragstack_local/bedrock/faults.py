@@ -6,11 +6,13 @@
     ├── InvalidRequest        ValidationException, 400
     ├── InvalidBody           SerializationException, 400
     ├── NotFound              ResourceNotFoundException, 404
+    │   └── NoVectorResource  NotFoundException, as S3 Vectors calls it
     ├── Conflict              ConflictException, 409
     ├── DependencyFailed      DependencyFailedException, 424
     ├── ModelError            ModelErrorException, 424
     │   └── ModelStreamError  ModelStreamErrorException, within a stream
     ├── Throttled             ThrottlingException, 429
+    │   └── TooManyRequests   TooManyRequestsException, as S3 Vectors calls it
     ├── QuotaExceeded         ServiceQuotaExceededException, 402
     ├── Unavailable           ServiceUnavailableException, 503
     ├── TooLarge              RequestEntityTooLargeException, 413
@@ -55,6 +57,12 @@ class NotFound(ServiceError):  # noqa: N818
     status = 404
 
 
+class NoVectorResource(NotFound):
+    """No such vector bucket, vector index or policy."""
+
+    code = "NotFoundException"
+
+
 class Conflict(ServiceError):  # noqa: N818
     """Another resource or a running job stands in the way."""
 
@@ -87,6 +95,12 @@ class Throttled(ServiceError):  # noqa: N818
 
     code = "ThrottlingException"
     status = 429
+
+
+class TooManyRequests(Throttled):
+    """One call of S3 Vectors too many."""
+
+    code = "TooManyRequestsException"
 
 
 class QuotaExceeded(ServiceError):  # noqa: N818

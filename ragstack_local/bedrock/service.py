@@ -11,7 +11,7 @@ from botocore.model import OperationModel
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
 from ragstack_local.bedrock import embedding_processes, validation, wire
-from ragstack_local.bedrock.faults import DependencyFailed, NotSupported, ServiceError
+from ragstack_local.bedrock.faults import DependencyFailed, InvalidRequest, NotSupported, ServiceError
 from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.ingestion.synchronisation import Synchronisation
 from ragstack_local.bedrock.ingestion.workers import Ingestion
@@ -25,6 +25,9 @@ from ragstack_local.bedrock.operations import (
     invoke_model,
     knowledge_bases,
     rerank,
+    s3_vectors,
+    s3_vectors_buckets,
+    s3_vectors_indexes,
     tags,
 )
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
@@ -64,6 +67,33 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "ConverseStream": converse.converse_stream,
     "InvokeModel": invoke_model.invoke_model,
 }
+"""Of the services of Bedrock."""
+
+S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
+    "CreateVectorBucket": s3_vectors_buckets.create,
+    "GetVectorBucket": s3_vectors_buckets.get,
+    "ListVectorBuckets": s3_vectors_buckets.list_,
+    "DeleteVectorBucket": s3_vectors_buckets.delete,
+    "PutVectorBucketDefaultIndexMode": s3_vectors_buckets.put_default_mode,
+    "PutVectorBucketPolicy": s3_vectors_buckets.put_policy,
+    "GetVectorBucketPolicy": s3_vectors_buckets.get_policy,
+    "DeleteVectorBucketPolicy": s3_vectors_buckets.delete_policy,
+    "CreateIndex": s3_vectors_indexes.create,
+    "GetIndex": s3_vectors_indexes.get,
+    "ListIndexes": s3_vectors_indexes.list_,
+    "DeleteIndex": s3_vectors_indexes.delete,
+    "UpdateIndexMode": s3_vectors_indexes.update_mode,
+    "UpdateMetadataConfiguration": s3_vectors_indexes.update_metadata,
+    "PutVectors": s3_vectors.put,
+    "GetVectors": s3_vectors.get,
+    "ListVectors": s3_vectors.list_,
+    "DeleteVectors": s3_vectors.delete,
+    "QueryVectors": s3_vectors.query,
+    "TagResource": s3_vectors_buckets.tag,
+    "UntagResource": s3_vectors_buckets.untag,
+    "ListTagsForResource": s3_vectors_buckets.list_tags,
+}
+"""Of S3 Vectors, which has operations on tags of the same names."""
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +188,8 @@ class Service:
         """Answer a request; whatever goes wrong becomes an answer too."""
         operation, request = call.operation, call.request
         try:
-            act = _operation(operation.name)
+            act = _operation(operation)
+            _check_size(operation, request)
             self._admission.count(operation)
             members = wire.read_input(operation, call.labels, request)
             validation.check(operation.input_shape, members)
@@ -187,7 +218,19 @@ class Service:
                     )
 
 
-def _operation(name: str) -> Callable[[Context, Request], Answer]:
-    if name not in OPERATIONS:
-        raise NotSupported(f"The local Bedrock does not have the operation {name}")
-    return OPERATIONS[name]
+def operations_of(service: str) -> dict[str, Callable[[Context, Request], Answer]]:
+    """Return the operations that there are of a service, by name."""
+    return S3_VECTORS if service == "s3vectors" else OPERATIONS
+
+
+def _operation(operation: OperationModel) -> Callable[[Context, Request], Answer]:
+    known = operations_of(operation.service_model.service_name)
+    if operation.name not in known:
+        raise NotSupported(f"The local Bedrock does not have the operation {operation.name}")
+    return known[operation.name]
+
+
+def _check_size(operation: OperationModel, request: wire.Request) -> None:
+    largest = s3_vectors.LARGEST_REQUEST_BYTES
+    if operation.service_model.service_name == "s3vectors" and len(request.body) > largest:
+        raise InvalidRequest(f"The request has {len(request.body)} bytes; at most {largest} (20 MiB) are possible")

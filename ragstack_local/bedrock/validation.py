@@ -31,6 +31,8 @@ _PYTHON_TYPES: Final[dict[str, tuple[type, ...]]] = {
 _CONTROLS: Final = r"[^\x00-\x1f\x7f-\x9f]"
 # What only Java knows, and a slip of the model that no ARN would pass: "/d" for a digit.
 _REWRITTEN: Final = {
+    # In a set of characters, and in any alphabet, although the patterns are matched as ASCII otherwise.
+    r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)": "(?u:[\\w \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000.:/=+@-]*)",
     r"[^\p{C}]": _CONTROLS,
     r"\P{C}": _CONTROLS,
     r"\p{L}": r"[^\W\d_]",
@@ -64,6 +66,8 @@ def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
         yield from _structure(shape, value, path)
     elif isinstance(shape, ListShape):
         yield from _size(shape, value, path)
+        if _is_vector(shape, value):
+            return
         for position, member in enumerate(value, start=1):
             yield from violations(shape.member, member, f"{path}.{position}.member")
     elif isinstance(shape, MapShape):
@@ -86,6 +90,19 @@ def _structure(shape: StructureShape, value: dict[str, Any], path: str) -> Itera
     for name, member in value.items():
         if name in shape.members and member is not None:
             yield from violations(shape.members[name], member, prefix + name)
+
+
+def _is_vector(shape: ListShape, value: list[Any]) -> bool:
+    """Tell whether a list is one of finite numbers and no others are asked for: there may be millions of them."""
+    member = shape.member
+    if member.type_name not in ("float", "double") or member.metadata.keys() & {"min", "max"}:
+        return False
+    if not {float, int}.issuperset(map(type, value)):
+        return False
+    try:
+        return all(map(math.isfinite, value))
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def _scalar(shape: Shape, value: Any, path: str) -> Iterator[str]:

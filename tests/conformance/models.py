@@ -1,4 +1,4 @@
-"""The operations of the three services as botocore models them, and which of them the local Bedrock has."""
+"""The operations of the services as botocore models them, and which of them the local Bedrock has."""
 
 import re
 from functools import cache
@@ -6,9 +6,9 @@ from functools import cache
 import botocore.session
 from botocore.model import OperationModel, StructureShape
 
-from ragstack_local.bedrock.service import OPERATIONS
+from ragstack_local.bedrock.service import operations_of
 
-SERVICES = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime")
+SERVICES = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 
 
 @cache
@@ -24,11 +24,16 @@ def operations() -> dict[str, OperationModel]:
 
 
 def implemented() -> dict[str, OperationModel]:
-    """Those that the local Bedrock has, by name; where two services share a name, the first one's."""
+    """Those that the local Bedrock has, by name; where HTTP cannot tell two of a name apart, the first one.
+
+    The later of two that a signature tells apart is called ``service.Name``.
+    """
     found: dict[str, OperationModel] = {}
-    for operation in operations().values():
-        if operation.name in OPERATIONS:
-            found.setdefault(operation.name, operation)
+    for full_name, operation in operations().items():
+        if operation.name in operations_of(operation.service_model.service_name):
+            first = found.setdefault(operation.name, operation)
+            if _route(first) != _route(operation):
+                found[full_name] = operation
     return found
 
 
@@ -45,10 +50,10 @@ def input_of(operation: OperationModel) -> StructureShape:
 
 
 def sharing_a_route(operation: OperationModel) -> list[str]:
-    """The names of all operations of the three services that HTTP cannot tell from this one."""
+    """The names of all operations of the services that HTTP and the signature cannot tell from this one."""
     return [other.name for other in operations().values() if _route(other) == _route(operation)]
 
 
-def _route(operation: OperationModel) -> tuple[str, str]:
+def _route(operation: OperationModel) -> tuple[str, str, str]:
     path = operation.http["requestUri"].split("?")[0].rstrip("/")
-    return operation.http["method"], re.sub(r"\{\w+\+?\}", "{}", path)
+    return operation.service_model.signing_name, operation.http["method"], re.sub(r"\{\w+\+?\}", "{}", path)

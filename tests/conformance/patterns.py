@@ -14,6 +14,7 @@ _JAVA_ONLY = {
     "/d": r"\d",
     r"[^\p{C}]": r"[^\x00-\x1f\x7f-\x9f]",
     r"\P{C}": r"[^\x00-\x1f\x7f-\x9f]",
+    r"\p{L}\p{Z}\p{N}": "A-Za-z 0-9",
     r"\p{L}": "[A-Za-z]",
     r"\p{N}": "[0-9]",
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.conformance.vectors import Vectors
 from tests.local.support import MODEL, Bedrock, Source, text_document
 
 TEXTS = {
@@ -35,6 +36,7 @@ class World:
         s3: The S3 data source of the same knowledge base.
         bucket: The bucket of that one.
         job_id: The later of its ended ingestion jobs.
+        vectors: A vector bucket with two vector indexes.
     """
 
     bedrock: Bedrock
@@ -42,6 +44,7 @@ class World:
     s3: Source
     bucket: str
     job_id: str
+    vectors: Vectors
 
     @classmethod
     def made(cls, bedrock: Bedrock, s3_client: Any, bucket: str) -> "World":
@@ -53,7 +56,8 @@ class World:
         source = bedrock.s3_source(knowledge_base_id, bucket)
         source.synchronised()
         job = source.synchronised()
-        return cls(bedrock, custom, source, bucket, job["ingestionJobId"])
+        bedrock.knowledge_base(new_name())  # so that a list of them has two pages
+        return cls(bedrock, custom, source, bucket, job["ingestionJobId"], Vectors.made(bedrock.url))
 
     @property
     def knowledge_base_id(self) -> str:
@@ -73,6 +77,7 @@ class World:
             "ingestionJobId": self.job_id,
             "embeddingModelArn": MODEL,
             "clientToken": st.uuids().map(str),
+            **self.vectors.known,
             "key": st.sampled_from(
                 ["animal", "legs", "habitats", "wild", "x-amz-bedrock-kb-data-source-id", "nothing"]
             ),

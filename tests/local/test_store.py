@@ -1,6 +1,7 @@
 """The store and the rankings, without a server."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -63,6 +64,34 @@ def test_a_broad_filter_ranks_like_a_narrow_one(database: Database, monkeypatch:
 
         assert ranked[0] == ranked[1]
         assert bool(ranked[0]) == (least < 60)
+
+
+def test_a_chunk_has_the_same_score_with_a_filter_and_without(database: Database) -> None:
+    for number in range(12):
+        add(database, f"heron {number}", f"the heron waits {'heron ' * number}", kind="bird")
+        add(database, f"boat {number}", f"a boat of {number} planks and no heron at all", kind="boat")
+    search = search_for("waiting heron")
+
+    with database.read(BASE) as view:
+        everything = ranking.rank(view, BASE, search, EMBEDDING.fusion_weight).hits()
+        boats = ranking.rank(view, BASE, replace(search, condition=parse({"kind": "boat"})), EMBEDDING.fusion_weight)
+
+    scores = {hit.chunk: hit.score for hit in everything}
+    assert len(boats) == 12
+    assert [hit.score for hit in boats.hits()] == [scores[hit.chunk] for hit in boats.hits()]
+    assert boats.scores[0] < everything[0].score
+
+
+def test_a_word_asked_for_twice_decides_between_two_documents(database: Database) -> None:
+    add(database, "a", "osprey")
+    add(database, "b", "heron")
+    add(database, "c", "gull")
+
+    for text, first in (("heron osprey heron", 2), ("heron osprey osprey", 1)):
+        with database.read(BASE) as view:
+            by_words, _ = ranking.rankings(view, BASE, search_for(text))
+
+        assert by_words.tolist()[0] == first
 
 
 def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> None:

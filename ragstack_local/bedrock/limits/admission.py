@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 from botocore.model import OperationModel
 
-from ragstack_local.bedrock.faults import InvalidRequest, QuotaExceeded, Throttled
+from ragstack_local.bedrock.faults import InvalidRequest, QuotaExceeded, Throttled, TooManyRequests
 from ragstack_local.bedrock.limits.quotas import Quotas
 from ragstack_local.bedrock.store import jobs, resources, submissions
 from ragstack_local.bedrock.store.database import Database
@@ -18,8 +18,9 @@ THROTTLED: Final = {
     "bedrock-agent": "Rate exceeded",
     "bedrock-agent-runtime": "Your request rate is too high. Reduce the frequency of requests.",
     "bedrock-runtime": "Too many requests, please wait before trying again.",
+    "s3vectors": "Please reduce your request rate.",
 }
-"""By service. Reported by users of InvokeAgent and InvokeModel; of bedrock-agent, AWS's general wording is assumed."""
+"""By service. Reported by users of InvokeAgent and InvokeModel; of the others, AWS's general wording is assumed."""
 
 _DOCUMENT_REQUESTS: Final = (
     "The sum of concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests"
@@ -33,7 +34,8 @@ QUERIES: Final = ("Retrieve", "RetrieveAndGenerate", "RetrieveAndGenerateStream"
 
 def throttled(operation: OperationModel) -> Throttled:
     """Return the error for a call too many."""
-    return Throttled(THROTTLED[operation.service_model.service_name])
+    service = operation.service_model.service_name
+    return (TooManyRequests if service == "s3vectors" else Throttled)(THROTTLED[service])
 
 
 class TokenBucket:

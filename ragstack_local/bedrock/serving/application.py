@@ -16,7 +16,7 @@ from ragstack_local.bedrock.faults import Conflict, InvalidRequest, ServiceError
 from ragstack_local.bedrock.limits.admission import throttled
 from ragstack_local.bedrock.limits.fault_injection import FaultInjection, FaultRule, Kind, When
 from ragstack_local.bedrock.options import Options
-from ragstack_local.bedrock.service import OPERATIONS, Call, Service
+from ragstack_local.bedrock.service import OPERATIONS, S3_VECTORS, Call, Service
 from ragstack_local.bedrock.serving import connections
 from ragstack_local.bedrock.serving.administration import PREFIX, Administration
 from ragstack_local.bedrock.serving.connections import ConnectionCut, Receive, Scope, Send, Truncation
@@ -43,7 +43,7 @@ class Application:
 
     def __init__(self, service: Service, options: Options) -> None:
         self._service = service
-        self._faults = FaultInjection(options.faults, sorted(OPERATIONS))
+        self._faults = FaultInjection(options.faults, sorted({*OPERATIONS, *S3_VECTORS}))
         self._metrics = Metrics()
         self._administration = (
             Administration(options, self._faults, self._metrics, service.ingestion_timings) if options.admin else None

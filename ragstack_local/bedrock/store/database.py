@@ -16,7 +16,7 @@ from typing import IO, Final
 import apsw
 import numpy as np
 
-from ragstack_local.bedrock.store import schema
+from ragstack_local.bedrock.store import schema, searched_vectors
 from ragstack_local.bedrock.store.vectors import VectorIndex, VectorSnapshot
 
 FILE_NAME: Final = "bedrock.sqlite3"
@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True)
 class View:
-    """A consistent state to read: the tables, and the vectors of one knowledge base."""
+    """A consistent state to read: the tables, and the vectors of one knowledge base or vector index."""
 
     connection: apsw.Connection
     vectors: VectorSnapshot
@@ -90,15 +90,19 @@ class Database:
             self._checkpoint()
 
     @contextmanager
-    def read(self, knowledge_base_id: str = "") -> Iterator[View]:
-        """Hold a state that later commits do not change."""
+    def read(self, vectors_of: str = "") -> Iterator[View]:
+        """Hold a state that later commits do not change.
+
+        Args:
+            vectors_of: The knowledge base, or the name of the vector index, whose vectors are searched.
+        """
         connection = self._readers.get()
         try:
             with self._publishing:
                 connection.execute("BEGIN")
                 # The first read fixes what the transaction sees.
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-                view = View(connection, self._vectors.snapshot(knowledge_base_id))
+                view = View(connection, self._vectors.snapshot(vectors_of))
             try:
                 yield view
             finally:
@@ -149,6 +153,8 @@ class Database:
                 batch.clear()
         for knowledge_base_id, batch in batches.items():
             self._extend(knowledge_base_id, batch)
+        for name, ids, vectors in searched_vectors.stored(self._writer, ROWS_LOADED_AT_ONCE):
+            self._vectors.extend(name, ids, ids, vectors)
 
     def _extend(self, knowledge_base_id: str, batch: list[tuple[int, int, bytes]]) -> None:
         if batch:

@@ -142,7 +142,57 @@ CREATE INDEX submission_by_turn ON submission (action, due_at, sequence) WHERE t
 CREATE INDEX submission_by_change ON submission (next_at) WHERE next_at IS NOT NULL;
 """
 
-MIGRATIONS: Final = (_VERSION_1, _VERSION_2)
+_VERSION_3: Final = """
+-- S3 Vectors.
+CREATE TABLE vector_bucket (
+    name TEXT PRIMARY KEY,
+    default_mode TEXT NOT NULL,          -- of indexes that are made in it
+    encryption TEXT NOT NULL,            -- JSON
+    policy TEXT,
+    created_at REAL NOT NULL
+);
+
+CREATE TABLE vector_index (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    bucket TEXT NOT NULL REFERENCES vector_bucket(name),
+    name TEXT NOT NULL,
+    dimension INTEGER NOT NULL,
+    metric TEXT NOT NULL,                -- cosine or euclidean
+    mode TEXT NOT NULL,                  -- CLASSIC or ENHANCED
+    non_filterable TEXT NOT NULL,        -- JSON list of metadata keys
+    encryption TEXT NOT NULL,            -- JSON
+    created_at REAL NOT NULL,
+    UNIQUE (bucket, name)
+);
+
+-- Each has a full-text table of its own.
+CREATE TABLE vector_text_search (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    index_id INTEGER NOT NULL REFERENCES vector_index(id) ON DELETE CASCADE,
+    metadata_key TEXT NOT NULL,
+    language TEXT,
+    UNIQUE (index_id, metadata_key)
+);
+
+CREATE TABLE stored_vector (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    index_id INTEGER NOT NULL REFERENCES vector_index(id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    value BLOB NOT NULL,                 -- float32, little endian
+    metadata TEXT NOT NULL,              -- JSON
+    filterable TEXT NOT NULL,            -- JSON, the part of it that filters see
+    UNIQUE (index_id, key)
+);
+
+CREATE TABLE vector_tag (
+    arn TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (arn, key)
+);
+"""
+
+MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3)
 """Each leads from the version before it (PRAGMA user_version) to its own; what was released is never edited."""
 
 VERSION: Final = len(MIGRATIONS)
@@ -159,4 +209,18 @@ def create_text_index(knowledge_base_id: str) -> str:
     return (
         f"CREATE VIRTUAL TABLE {text_index(knowledge_base_id)} USING fts5("
         "header, body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')"
+    )
+
+
+def vector_text_index(text_search_id: int) -> str:
+    """Name the full-text table of one searchable key of one vector index."""
+    return f"vector_text_{text_search_id:d}"
+
+
+def create_vector_text_index(text_search_id: int, language: str | None) -> str:
+    """Return the statement that creates it. English words are stemmed; other languages have the standard analyzer."""
+    stemmer = "porter " if language == "en" else ""
+    return (
+        f"CREATE VIRTUAL TABLE {vector_text_index(text_search_id)} USING fts5("
+        f"body, content='', contentless_delete=1, tokenize='{stemmer}unicode61 remove_diacritics 2')"
     )

@@ -86,6 +86,8 @@ def _read(shape: Shape, value: Any) -> Any:
             if value.get(member.serialization.get("name", name)) is not None
         }
     if isinstance(shape, ListShape) and isinstance(value, list):
+        if shape.member.type_name in ("float", "double"):
+            return value
         return [_read(shape.member, member) for member in value]
     if isinstance(shape, MapShape) and isinstance(value, dict):
         return {key: _read(shape.value, member) for key, member in value.items()}

@@ -12,8 +12,12 @@ from botocore.model import OperationModel, ServiceModel
 from ragstack_local.bedrock.faults import UnknownRoute
 from ragstack_local.bedrock.wire.messages import Request
 
-# One endpoint serves all of them. Where two have a route in common (/tags/{resourceArn}), the first one wins.
-SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime")
+# One endpoint serves all of them. Where several have a route in common (/tags/{resourceArn}), the name under which the
+# request is signed tells them apart; of the services that have one name, and without a signature, the first wins.
+SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
+
+_SIGNED_FOR: Final = re.compile(r"Credential=[^,]*/([\w-]+)/aws4_request")
+"""Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html, credential scope."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,17 @@ class Router:
             UnknownRoute: No operation has this method and path.
         """
         path = request.path.rstrip("/") or "/"
-        for route in self._routes:
-            match = route.pattern.fullmatch(path) if route.method == request.method else None
-            if match:
-                return route.operation, {name: unquote(value) for name, value in match.groupdict().items()}
+        matches = [
+            (route.operation, match)
+            for route in self._routes
+            if route.method == request.method and (match := route.pattern.fullmatch(path))
+        ]
+        if len(matches) > 1:
+            signed_for = _SIGNED_FOR.search(request.headers.get("authorization", ""))
+            name = signed_for[1] if signed_for else None
+            matches.sort(key=lambda found: found[0].service_model.signing_name != name)
+        for operation, match in matches[:1]:
+            return operation, {label: unquote(value) for label, value in match.groupdict().items()}
         raise UnknownRoute(f"{request.method} {request.path} is no operation of {' or '.join(SERVICES)}")
 
 

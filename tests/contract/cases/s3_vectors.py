@@ -1,0 +1,55 @@
+"""Vector indexes of a local S3 Vectors: searched by vector in either metric, and by vector and words."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
+from ragstack_common.retrieval.s3_vectors import S3VectorsBackend
+from ragstack_local.bedrock.server import running
+from tests.contract.case import Case
+from tests.contract.documents import Document
+
+REFUSES = frozenset({"startsWith", "stringContains", "listContains"})
+
+
+@contextmanager
+def _open(
+    documents: Sequence[Document], folder: Path, *, metric: str = "cosine", **configuration: Any
+) -> Iterator[Callable[[], RetrievalBackend]]:
+    with running(folder) as url:
+        client = boto3.client(
+            "s3vectors",
+            endpoint_url=url,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+        client.create_vector_bucket(vectorBucketName="contract")
+        client.create_index(
+            vectorBucketName="contract",
+            indexName="documents",
+            dataType="float32",
+            dimension=1024,
+            distanceMetric=metric,
+            metadataConfiguration={"nonFilterableMetadataKeys": ["content"], **configuration},
+        )
+        config = {"type": "s3_vectors", "vector_bucket_name": "contract", "index_name": "documents", "client": client}
+        filler = create_retrieval_backend(config)
+        assert isinstance(filler, S3VectorsBackend)
+        asyncio.run(filler.add([(d.id, d.text, d.source, d.metadata) for d in documents]))
+        yield lambda: create_retrieval_backend(config)
+
+
+_WITH_WORDS = partial(_open, textSearchConfigurations=[{"metadataKey": "content", "language": "en"}])
+
+CASES = [
+    Case("s3_vectors", _open, refuses=REFUSES),
+    Case("s3_vectors_euclidean", partial(_open, metric="euclidean"), refuses=REFUSES),
+    Case("s3_vectors_with_words", _WITH_WORDS, refuses=REFUSES),
+]
