@@ -1,0 +1,57 @@
+"""The retriever tool on the real store of every engine: one collection, with corpora for its partitions."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ragstack_common.retrieval import RetrievalBackend, factory, register_backend
+from ragstack_common.tools import Registry, RetrieverSettings, RetrieverTool, SearchedCollection, run_tool
+from tests.contract.case import Case
+from tests.contract.cases import all_cases
+from tests.contract.documents import DOCUMENTS
+
+ENGINES = ("bedrock", "chroma", "milvus", "s3_vectors")
+CASES = [case for case in all_cases() if case.name in ENGINES]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+@pytest.fixture
+def registry(make: Callable[[], RetrievalBackend], monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    monkeypatch.setattr(factory, "_registered", dict(factory._registered))
+    register_backend("store", make)
+    registry = Registry()
+    registry.register(RetrieverTool(RetrieverSettings({"docs": SearchedCollection({"type": "store"}, "corpus")})))
+    return registry
+
+
+def test_several_texts_find_their_documents_in_one_list(registry: Registry) -> None:
+    texts = ["grease the bearings of the water pump", "the landlord returns the deposit"]
+
+    status, answer = run_tool(registry, "retriever", {"input": {"collection_name": "docs", "texts": texts, "top_k": 2}})
+
+    assert status == 200
+    assert {result["text"] for result in answer["output"]["results"]} == {DOCUMENTS[7].text, DOCUMENTS[8].text}
+    assert all(result["metadata"]["source"] for result in answer["output"]["results"])
+    assert all(isinstance(result["id"], str) for result in answer["output"]["results"])
+
+
+def test_a_partition_is_what_has_its_name_for_a_corpus(registry: Registry) -> None:
+    data = {"collection_name": "docs", "partition_name": "legal", "texts": ["water pump", "lease"]}
+
+    status, answer = run_tool(registry, "retriever", {"input": data})
+
+    assert status == 200
+    wanted = {document.text for document in DOCUMENTS if document.metadata.get("corpus") == "legal"}
+    assert {result["text"] for result in answer["output"]["results"]} == wanted
+
+
+def test_a_partition_of_another_name_is_empty(registry: Registry) -> None:
+    data = {"collection_name": "docs", "partition_name": "nowhere", "texts": ["water pump"]}
+
+    status, answer = run_tool(registry, "retriever", {"input": data})
+
+    assert (status, answer["output"]) == (200, {"results": [], "count": 0})

@@ -1,0 +1,490 @@
+"""The Milvus engine on a real Milvus Lite, by file and by TCP: what it makes, finds, refuses, and lets go of."""
+
+import asyncio
+import itertools
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from milvus_lite.adapter.grpc.server import start_server_in_thread
+from milvus_lite.server_manager import server_manager_instance
+from pymilvus import DataType, MilvusClient
+from pymilvus.exceptions import MilvusException
+
+from ragstack_common import errors
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.retrieval import SearchRequest, create_retrieval_backend, milvus
+from ragstack_common.retrieval.milvus import MilvusBackend, MilvusDocument
+from ragstack_common.retrieval.milvus_client import Address, connections, explained
+
+_numbers = itertools.count()
+
+PUMP = MilvusDocument(1, "Grease the bearings of the water pump.", "pump.md", {"corpus": "manual", "hours": 500})
+LEASE = MilvusDocument(2, "A lease over seven years must be registered.", "lease.md", {"corpus": "legal"})
+VALVE = MilvusDocument(3, "Close the inlet valve of the water pump.", "valve.md", {"corpus": "manual", "public": True})
+
+
+@pytest.fixture
+def name() -> str:
+    return f"c{next(_numbers)}"
+
+
+@pytest.fixture
+def make(file: Path, client: MilvusClient, name: str) -> Callable[..., MilvusBackend]:
+    return lambda **options: MilvusBackend(str(file), name, **options)
+
+
+Make = Callable[..., MilvusBackend]
+
+
+def run(backend: MilvusBackend, *steps: Callable[[MilvusBackend], Awaitable[Any]]) -> list[Any]:
+    async def all_steps() -> list[Any]:
+        async with backend:
+            return [await step(backend) for step in steps]
+
+    return asyncio.run(all_steps())
+
+
+def filled(make: Make, *documents: MilvusDocument, **created: Any) -> None:
+    run(make(), lambda b: b.create(integer_ids=True, **created), lambda b: b.add(documents))
+
+
+def ids(chunks: list[Any]) -> list[str | None]:
+    return [chunk.chunk_id for chunk in chunks]
+
+
+def test_what_was_added_is_found_with_its_id_source_and_metadata(make: Make, name: str) -> None:
+    filled(make, PUMP, LEASE)
+
+    (chunk,) = run(make(), lambda b: b.retrieve("water pump bearings", top_k=1))[0]
+
+    assert (chunk.content, chunk.source, chunk.chunk_id) == (PUMP.text, "pump.md", "1")
+    assert chunk.metadata == {"corpus": "manual", "hours": 500, "source": "pump.md"}
+    assert chunk.location == {"type": "MILVUS", "collection": name, "id": 1}
+
+
+def test_an_id_that_is_added_again_replaces_what_it_had(make: Make) -> None:
+    filled(make, PUMP, MilvusDocument(1, "Nothing about pumps."))
+
+    found = run(make(), lambda b: b.retrieve("water pump", top_k=5))[0]
+
+    assert [chunk.content for chunk in found] == ["Nothing about pumps."]
+
+
+@pytest.mark.parametrize("metric", ["COSINE", "IP", "L2"])
+def test_every_metric_has_scores_within_0_and_1_best_first(make: Make, metric: str) -> None:
+    filled(make, PUMP, LEASE, VALVE, metric=metric)
+
+    found = run(make(), lambda b: b.retrieve(PUMP.text, top_k=3))[0]
+
+    assert ids(found)[0] == "1"
+    assert found[0].score == pytest.approx(1.0, abs=1e-5)
+    assert 1.0 > found[1].score > found[2].score >= 0.0
+
+
+def test_several_queries_are_one_search(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(make, PUMP, LEASE, VALVE)
+    searched: list[int] = []
+    search = MilvusClient.search
+    monkeypatch.setattr(
+        MilvusClient, "search", lambda self, *a, **k: (searched.append(len(k["data"])), search(self, *a, **k))[1]
+    )
+
+    answers = run(make(), lambda b: b.retrieve_batch(["water pump", "lease", "inlet valve"], top_k=1))[0]
+
+    assert [ids(answer) for answer in answers] == [["1"], ["2"], ["3"]]
+    assert searched == [3]
+
+
+def test_only_the_partitions_that_are_named_are_searched(make: Make) -> None:
+    run(
+        make(),
+        lambda b: b.create(partition_names=["manuals", "contracts"], integer_ids=True),
+        lambda b: b.add([PUMP], "manuals"),
+        lambda b: b.add([LEASE], "contracts"),
+        lambda b: b.add([VALVE]),
+    )
+
+    found = [
+        run(make(partition_names=chosen), lambda b: b.retrieve("water pump lease", top_k=5), lambda b: b.get_by_id("1"))
+        for chosen in (None, ["manuals"], ["manuals", "contracts"], ["contracts"])
+    ]
+
+    assert [sorted(ids(chunks)) for chunks, _ in found] == [["1", "2", "3"], ["1"], ["1", "2"], ["2"]]
+    assert [chunk is not None for _, chunk in found] == [True, True, True, False]
+
+
+def test_a_filter_that_the_expression_says_too_coarsely_is_kept_all_the_same(make: Make) -> None:
+    many = [MilvusDocument(n, f"water pump number {n}", metadata={"n": 1}) for n in range(10, 30)]
+    filled(make, *many, MilvusDocument(1, "lease", metadata={"n": True}), MilvusDocument(2, "a", metadata={'q"': "y"}))
+
+    true, number, odd = run(
+        make(),
+        lambda b: b.retrieve("water pump", top_k=2, filters={"n": True}),
+        lambda b: b.retrieve("water pump", top_k=50, filters={"n": 1}),
+        lambda b: b.retrieve("water pump", top_k=2, filters={'q"': "y"}),
+    )
+
+    assert ids(true) == ["1"]  # Lite takes true for 1
+    assert sorted(map(int, map(str, ids(number)))) == list(range(10, 30))
+    assert ids(odd) == ["2"]  # the key does not stand in the expression
+
+
+def test_a_filter_of_which_too_little_can_be_expressed_is_refused_by_name(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(make, PUMP, LEASE, VALVE)
+    monkeypatch.setattr(milvus, "MAX_CANDIDATES", 2)
+
+    with pytest.raises(errors.InvalidFilterError, match=r"equals\(q\", 'y'\)"):
+        run(make(), lambda b: b.retrieve("water pump", top_k=1, filters={'q"': "y"}))
+
+
+def test_a_text_that_says_nothing_finds_nothing(make: Make) -> None:
+    filled(make, PUMP)
+
+    assert run(make(), lambda b: b.retrieve("?"))[0] == []
+
+
+@pytest.mark.parametrize("chunk_id", ["1.0", "01x", "--1", "1 or 1 == 1", "9" * 400, str(2**63), "", "\u0661"])
+def test_an_id_that_no_integer_is_is_none(make: Make, chunk_id: str) -> None:
+    filled(make, PUMP)
+
+    assert run(make(), lambda b: b.get_by_id(chunk_id)) == [None]
+
+
+def test_a_collection_that_is_not_there_is_said_to_be_missing(make: Make, name: str) -> None:
+    with pytest.raises(errors.CollectionNotFoundError, match=name):
+        run(make(), lambda b: b.retrieve("water"))
+    assert run(make(), lambda b: b.health_check()) == [False]
+
+
+def test_a_partition_that_is_not_there_is_said_to_be_missing(make: Make) -> None:
+    filled(make, PUMP)
+
+    with pytest.raises(errors.PartitionNotFoundError, match="nowhere"):
+        run(make(partition_names=["nowhere"]), lambda b: b.retrieve("water"))
+
+
+def test_a_database_that_is_not_there_is_said_to_be_missing(make: Make) -> None:
+    with pytest.raises(errors.RetrievalError, match="nowhere"):
+        run(make(database="nowhere"), lambda b: b.retrieve("water"))
+
+
+def test_an_embedding_of_another_length_is_refused_by_both_lengths(make: Make) -> None:
+    filled(make, PUMP)
+
+    other = HashedEmbedding()
+    other.dimension = 8
+
+    with pytest.raises(errors.DimensionMismatchError, match=r"have 1024 dimensions.* 8:"):
+        run(make(embedding=other), lambda b: b.retrieve("water"))
+
+
+def test_an_embedding_of_another_name_is_refused_by_both_names(make: Make) -> None:
+    filled(make, PUMP)
+    other = HashedEmbedding()
+    other.name = "other"
+
+    with pytest.raises(errors.EmbeddingError, match=r"hashed.*other"):
+        run(make(embedding=other), lambda b: b.retrieve("water"))
+
+
+def test_a_collection_that_is_made_anew_under_a_backend_is_read_anew(
+    make: Make, client: MilvusClient, name: str
+) -> None:
+    filled(make, PUMP)
+
+    async def steps(backend: MilvusBackend) -> list[Any]:
+        before = await backend.retrieve("water pump")
+        client.drop_collection(name)
+        with pytest.raises(errors.CollectionNotFoundError):
+            await backend.retrieve("water pump")
+        await backend.create()
+        await backend.add([MilvusDocument("x", "water pump")])
+        return [ids(before), ids(await backend.retrieve("water pump"))]
+
+    assert run(make(), steps) == [[["1"], ["x"]]]
+
+
+def test_a_collection_that_is_not_in_memory_is_loaded(make: Make, client: MilvusClient, name: str) -> None:
+    filled(make, PUMP)
+    client.release_collection(name)
+
+    assert ids(run(make(), lambda b: b.retrieve("water pump"))[0]) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (MilvusDocument("1", "a"), "'1' is not a 64-bit integer"),
+        (MilvusDocument(2**63, "a"), "is not a 64-bit integer"),
+        (MilvusDocument(1, "x" * 65_536), "text must be a string of at most 65535 bytes"),
+        (MilvusDocument(1, "\ud800"), "not valid Unicode"),
+        (MilvusDocument(1, "a", metadata={"n": float("nan")}), "metadata 'n'"),
+        (MilvusDocument(1, "a", metadata={"n": {"m": 1}}), "metadata 'n'"),
+        (MilvusDocument(1, "a", metadata={"": 1}), "metadata ''"),
+        (MilvusDocument(1, "a", "b.md", {"source": "c.md"}), "give its source as source"),
+    ],
+)
+def test_a_document_that_cannot_be_stored_is_refused_by_name(
+    make: Make, document: MilvusDocument, message: str
+) -> None:
+    run(make(), lambda b: b.create(integer_ids=True))
+
+    with pytest.raises(errors.InvalidDocumentError, match=message):
+        run(make(), lambda b: b.add([PUMP, document]))
+    assert run(make(), lambda b: b.retrieve("water")) == [[]]
+
+
+COLUMNS = {"corpus": "string", "hours": "integer", "weight": "number", "public": "boolean"}
+
+
+def test_an_attribute_can_have_a_column_of_its_own_and_looks_as_it_does_without(make: Make) -> None:
+    filled(make, PUMP, LEASE, VALVE, columns=COLUMNS)
+
+    chunk, legal, public = run(
+        make(),
+        lambda b: b.get_by_id("1"),
+        lambda b: b.retrieve("water", filters={"$and": [{"corpus": "legal"}, {"hours": {"$ne": 500}}]}),
+        lambda b: b.retrieve("water", filters={"public": True}),
+    )
+
+    assert chunk.metadata == {"corpus": "manual", "hours": 500, "source": "pump.md"}
+    assert (ids(legal), ids(public)) == (["2"], ["3"])
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"corpus": 1}, {"corpus": ["a"]}, {"hours": 1.5}, {"hours": 2**63}, {"hours": True}, {"public": 1}]
+)
+def test_a_value_that_does_not_fit_its_column_is_refused_by_name(make: Make, metadata: dict[str, Any]) -> None:
+    run(make(), lambda b: b.create(integer_ids=True, columns=COLUMNS))
+
+    with pytest.raises(errors.InvalidDocumentError, match=next(iter(metadata))):
+        run(make(), lambda b: b.add([MilvusDocument(1, "pump", metadata=metadata)]))
+
+
+@pytest.mark.parametrize("columns", [{"id": "string"}, {"a b": "string"}, {"": "string"}, {"a": "list"}])
+def test_a_column_that_cannot_be_made_is_refused_by_name(make: Make, columns: dict[str, str]) -> None:
+    with pytest.raises(errors.ConfigurationError, match="cannot be made"):
+        run(make(), lambda b: b.create(columns=columns))
+
+
+def test_a_metric_that_is_none_is_refused(make: Make) -> None:
+    with pytest.raises(errors.ConfigurationError, match="COSINE, IP, L2"):
+        run(make(), lambda b: b.create(metric="HAMMING"))
+
+
+def test_creating_what_there_is_is_an_error(make: Make) -> None:
+    with pytest.raises(errors.RetrievalError, match="exist"):
+        run(make(), lambda b: b.create(), lambda b: b.create())
+
+
+def foreign(
+    client: MilvusClient, name: str, *fields: tuple[str, DataType, dict[str, Any]], dynamic: bool = False
+) -> None:
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=dynamic)
+    schema.add_field("pk", DataType.INT64, is_primary=True)
+    for field, kind, options in fields:
+        schema.add_field(field, kind, **options)
+    index = client.prepare_index_params("v", index_type="AUTOINDEX", metric_type="COSINE")
+    client.create_collection(name, schema=schema, index_params=index)
+
+
+VECTOR = ("v", DataType.FLOAT_VECTOR, {"dim": HashedEmbedding().dimension})
+STRING = {"max_length": 99}
+
+
+def test_two_fields_that_could_be_the_text_are_named_and_one_can_be_chosen(
+    make: Make, client: MilvusClient, name: str
+) -> None:
+    foreign(client, name, VECTOR, ("left", DataType.VARCHAR, STRING), ("right", DataType.VARCHAR, STRING))
+    row = {"pk": 7, "v": HashedEmbedding().embed_query("pump").tolist(), "left": "pump", "right": "r.md"}
+    client.insert(name, [row])
+
+    with pytest.raises(errors.ConfigurationError, match=r"text_field.*left, right"):
+        run(make(), lambda b: b.retrieve("pump"))
+    (chunk,) = run(make(text_field="left", source_field="right"), lambda b: b.retrieve("pump"))[0]
+
+    assert (chunk.content, chunk.source, chunk.metadata, chunk.chunk_id) == ("pump", "r.md", {"right": "r.md"}, "7")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vector_field": "w"}, "no field 'w' for vector_field"),
+        ({"text_field": "w"}, "no field 'w' for text_field"),
+        ({"metadata_field": "w"}, "no field 'w' for metadata_field"),
+        ({"id_field": "text"}, "primary key 'pk'"),
+    ],
+)
+def test_a_field_that_is_not_there_is_named(
+    make: Make, client: MilvusClient, name: str, options: dict[str, str], message: str
+) -> None:
+    foreign(client, name, VECTOR, ("text", DataType.VARCHAR, STRING))
+
+    with pytest.raises(errors.ConfigurationError, match=message):
+        run(make(**options), lambda b: b.retrieve("pump"))
+
+
+def test_a_collection_made_elsewhere_is_not_filled(make: Make, client: MilvusClient, name: str) -> None:
+    foreign(client, name, VECTOR, ("text", DataType.VARCHAR, STRING))
+
+    with pytest.raises(errors.ConfigurationError, match="fill it with pymilvus"):
+        run(make(), lambda b: b.add([PUMP]))
+
+
+def test_a_document_without_a_source_is_a_document_of_its_own(make: Make, client: MilvusClient, name: str) -> None:
+    foreign(client, name, VECTOR, dynamic=True)
+    vector = HashedEmbedding().embed_query("pump").tolist()
+    client.insert(name, [{"pk": n, "v": vector, "text": f"pump {n}", "corpus": "manual"} for n in (1, 2)])
+
+    outcome = run(make(), lambda b: b.search(SearchRequest("pump", deduplicate_by="document")))[0]
+
+    assert [chunk.source for chunk in outcome.chunks] == [f"{name}/1", f"{name}/2"]
+    assert outcome.chunks[0].metadata["corpus"] == "manual"
+
+
+@pytest.mark.parametrize("uri", ["lite", "ftp://x", "/etc/passwd", ""])
+def test_what_is_no_address_is_refused(uri: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match="no address of Milvus"):
+        MilvusBackend(uri, "c")
+
+
+def test_a_folder_that_is_not_there_is_said_to_be(tmp_path: Path) -> None:
+    with pytest.raises(errors.RetrievalError, match="not exists"):
+        run(MilvusBackend(str(tmp_path / "no" / "lite.db"), "c"), lambda b: b.create())
+
+
+def test_a_search_makes_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "lite.db"
+
+    with pytest.raises(errors.CollectionNotFoundError, match="no Milvus Lite file"):
+        run(MilvusBackend(str(path), "c"), lambda b: b.retrieve("water"))
+    assert not path.exists()
+
+
+def test_a_source_can_be_filtered_by(make: Make) -> None:
+    filled(make, PUMP, LEASE, VALVE)
+
+    found = run(make(), lambda b: b.retrieve("water", top_k=5, filters={"source": {"$startsWith": "v"}}))[0]
+
+    assert ids(found) == ["3"]
+
+
+def test_the_factory_makes_it(file: Path) -> None:
+    backend = create_retrieval_backend({"type": "milvus", "uri": str(file), "collection_name": "c"})
+
+    assert isinstance(backend, MilvusBackend)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (8, "rate limit exceeded", errors.ThrottledError),
+        (1400, "auth check failure, please check username and password", errors.AccessDeniedError),
+        (65535, "permission deny: Search", errors.AccessDeniedError),
+        (800, "database not found[database=shop]", errors.CollectionNotFoundError),
+        (6, "field author does not exist", errors.RetrievalError),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded", errors.RetrievalTimeoutError),
+        (grpc.StatusCode.UNAUTHENTICATED, "no token", errors.AccessDeniedError),
+    ],
+)
+def test_what_a_server_says_has_the_class_that_it_means(code: Any, message: str, kind: type[Exception]) -> None:
+    with pytest.raises(errors.RetrievalError, match=message.partition("[")[0]) as raised, explained("Collection c"):
+        raise MilvusException(code, f"{message}\n  price == 'secret'")
+
+    assert type(raised.value) is kind
+    assert "secret" not in str(raised.value)
+
+
+def test_a_token_is_not_shown() -> None:
+    assert "secret" not in repr(Address("http://localhost", "root:secret"))
+
+
+def test_backends_of_one_address_share_a_connection_that_ends_with_the_last(make: Make, file: Path) -> None:
+    filled(make, PUMP)
+    address = Address(str(file))
+
+    async def steps() -> list[int]:
+        first, second = make(), make()
+        counts = [connections.users_of(address)]
+        await asyncio.gather(first.retrieve("water"), second.retrieve("water"))
+        counts.append(connections.users_of(address))
+        assert first._client is second._client
+        await first.close()
+        assert await second.retrieve("water")
+        counts.append(connections.users_of(address))
+        await second.close()
+        return [*counts, connections.users_of(address)]
+
+    assert asyncio.run(steps()) == [0, 2, 1, 0]
+
+
+def test_a_file_that_nobody_else_opened_is_let_go_of_with_the_last(tmp_path: Path) -> None:
+    path = str(tmp_path / "own.db")
+
+    run(MilvusBackend(path, "c"), lambda b: b.create(), lambda b: b.add([MilvusDocument("1", "pump")]))
+    again = run(MilvusBackend(path, "c"), lambda b: b.retrieve("pump"))[0]
+
+    assert ids(again) == ["1"]
+    assert path not in server_manager_instance._servers
+
+
+@contextmanager
+def lite_server(folder: Path) -> Iterator[str]:
+    """A server on TCP, as somebody else would run it."""
+    server, db, port = start_server_in_thread(data_dir=str(folder), host="127.0.0.1", port=0)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.stop(grace=0).wait()
+        db.close()
+
+
+def test_a_server_is_searched_as_a_file_is(tmp_path: Path) -> None:
+    with lite_server(tmp_path / "data") as url:
+        run(MilvusBackend(url, "c"), lambda b: b.create(integer_ids=True), lambda b: b.add([PUMP, LEASE]))
+        backend = MilvusBackend(url, "c", token="root:Milvus")
+
+        found = run(backend, lambda b: b.retrieve("water pump", filters={"corpus": "manual"}))[0]
+
+    assert ids(found) == ["1"]
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+        with pytest.raises(errors.ServiceUnavailableError, match="check that Milvus runs"):
+            run(MilvusBackend(url, "c", timeout_seconds=2), lambda b: b.retrieve("water"))
+    assert connections.users_of(Address(url)) == 0
+
+
+def test_a_server_that_goes_down_is_unavailable_or_too_late(tmp_path: Path) -> None:
+    async def steps(url: str, stop: Callable[[], Any]) -> None:
+        async with MilvusBackend(url, "c", timeout_seconds=0.5) as backend:
+            await backend.create()
+            stop()
+            with pytest.raises((errors.ServiceUnavailableError, errors.RetrievalTimeoutError)):
+                await backend.retrieve("water")
+
+    server, db, port = start_server_in_thread(data_dir=str(tmp_path / "data"), host="127.0.0.1", port=0)
+    asyncio.run(steps(f"http://127.0.0.1:{port}", lambda: server.stop(grace=0).wait()))
+    db.close()
+
+
+def test_a_server_that_says_nothing_is_too_late_within_its_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        start = time.perf_counter()
+
+        with pytest.raises((errors.RetrievalTimeoutError, errors.ServiceUnavailableError)):
+            run(MilvusBackend(url, "c", timeout_seconds=0.3), lambda b: b.retrieve("water"))
+    assert time.perf_counter() - start < 2

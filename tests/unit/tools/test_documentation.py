@@ -1,0 +1,54 @@
+"""What docs/TOOLS.md says is so."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstack_common.tools import RetrieverSettings, Tool, settings
+from ragstack_common.tools.schemas import INPUT_SCHEMA, RetrieverRequest
+
+PAGE = (Path(__file__).parents[3] / "docs" / "TOOLS.md").read_text(encoding="utf-8")
+
+
+def first_column(header: str) -> set[str]:
+    lines = PAGE[PAGE.index(f"| {header} |") :].splitlines()[2:]
+    rows = lines[: next((n for n, line in enumerate(lines) if not line.startswith("|")), len(lines))]
+    return {re.findall(r"`([^`]+)`", row)[0] for row in rows}
+
+
+def test_every_variable_is_documented_and_none_that_does_not_exist() -> None:
+    assert first_column("variable") == {value for name, value in vars(settings).items() if value == name} - {
+        "DATA_SOURCE_ID",
+        "KNOWLEDGE_BASE_ID",
+        "RETRIEVAL_TIMEOUT_SECONDS",
+        "SEARCH_TYPE",
+    }
+
+
+def test_every_member_of_the_input_is_documented() -> None:
+    assert first_column("member | type") == set(INPUT_SCHEMA["properties"])
+
+
+@pytest.mark.parametrize("body", re.findall(r"-d '(.*?)'", PAGE, flags=re.DOTALL))
+def test_an_example_of_a_request_is_one(body: str) -> None:
+    assert RetrieverRequest.parse(json.loads(body)["input"]).texts
+
+
+def test_the_example_of_collections_configures_them() -> None:
+    (example,) = (block for block in re.findall(r"```json\n(.*?)```", PAGE, flags=re.DOTALL) if '"type"' in block)
+
+    chosen = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": example}).collections
+
+    keys = {name: collection.partition_key for name, collection in chosen.items()}
+    assert keys == {"handbook": "corpus", "notes": "folder", "papers": None}
+
+
+@pytest.mark.parametrize("name", ["name", "description", "input_schema", "output_schema", "run", "close"])
+def test_what_a_tool_has_is_documented(name: str) -> None:
+    members: Any = {*Tool.__annotations__, *vars(Tool)}
+
+    assert name in members
+    assert f"`{name}`" in PAGE or f"`async {name}(" in PAGE

@@ -1,0 +1,427 @@
+"""The retriever on any engine by configuration: what it takes, what it gives, and what nobody can reach through it."""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common import errors
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, factory, register_backend
+from ragstack_common.retrieval.models import SearchRequest
+from ragstack_common.tools import (
+    Registry,
+    RetrieverSettings,
+    RetrieverTool,
+    SearchedCollection,
+    ToolError,
+    ToolInput,
+    registry_from_env,
+    run_tool,
+)
+from ragstack_common.tools.http import execution_time
+from ragstack_common.tools.schemas import RetrieverRequest, clean
+from ragstack_common.tools.settings import MilvusConfig
+
+
+class Shelf(RetrievalBackend):
+    """A real, small engine: finds the lines that hold the query, the shorter the better."""
+
+    made: ClassVar[list["Shelf"]] = []
+
+    def __init__(self, lines: Sequence[str], error: str | None = None, **options: Any) -> None:
+        self.lines, self.error, self.options = lines, error, options
+        self.asked: list[Any] = []
+        self.closed = 0
+        Shelf.made.append(self)
+
+    async def retrieve(
+        self, query: str, top_k: int = 5, min_score: float | None = None, filters: dict[str, Any] | None = None
+    ) -> list[RetrievedChunk]:
+        SearchRequest(query, top_k, min_score, filters)
+        self.asked.append((query, top_k, filters))
+        if self.error is not None:
+            raise getattr(errors, self.error)("the shelf is no good")
+        found = [line for line in self.lines if query in line and (not filters or filters["corpus"] in line)]
+        chunks = [
+            RetrievedChunk(content=line, score=len(query) / len(line), source="shelf.md", chunk_id=f"line-{line[:4]}")
+            for line in found
+        ]
+        return sorted(chunks, key=lambda chunk: -chunk.score)[:top_k]
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def shelf(monkeypatch: pytest.MonkeyPatch) -> list[Shelf]:
+    monkeypatch.setattr(factory, "_registered", dict(factory._registered))
+    monkeypatch.setattr(Shelf, "made", [])
+    register_backend("shelf", Shelf)
+    return Shelf.made
+
+
+LINES = ["pump water", "pump water slowly", "lease of water", "a lease"]
+
+
+def tool(**options: Any) -> RetrieverTool:
+    backend = {"type": "shelf", "lines": LINES, **options}
+    return RetrieverTool(RetrieverSettings({"lines": SearchedCollection(backend, "corpus")}))
+
+
+def execute(made: RetrieverTool, data: Any) -> Any:
+    registry = Registry()
+    registry.register(made)
+    return registry.execute_now(ToolInput("retriever", data))
+
+
+def ask(*texts: str, **more: Any) -> dict[str, Any]:
+    return {"collection_name": "lines", "texts": list(texts), **more}
+
+
+def test_results_have_the_string_id_source_and_score_of_an_engine_without_integers() -> None:
+    answer = execute(tool(), ask("pump", top_k=1)).data
+
+    assert answer == {
+        "results": [{"id": "line-pump", "text": "pump water", "score": 0.4, "metadata": {"source": "shelf.md"}}],
+        "count": 1,
+    }
+
+
+def test_top_k_counts_the_results_of_all_texts_together() -> None:
+    answer = execute(tool(), ask("pump", "lease", top_k=2)).data
+
+    assert [result["text"] for result in answer["results"]] == ["a lease", "pump water"]
+
+
+def test_ten_results_come_where_no_number_is_given(shelf: list[Shelf]) -> None:
+    execute(tool(), ask("water"))
+
+    assert shelf[0].asked == [("water", 10, None)]
+
+
+def test_equal_texts_are_asked_once(shelf: list[Shelf]) -> None:
+    execute(tool(), ask("water", " water ", "wa\u0000ter", "water"))
+
+    assert [query for query, *_ in shelf[0].asked] == ["water", "wa ter"]
+
+
+def test_a_partition_is_a_hard_filter_where_the_engine_has_none(shelf: list[Shelf]) -> None:
+    answer = execute(tool(), ask("water", partition_name="lease")).data
+
+    assert shelf[0].asked == [("water", 10, {"corpus": "lease"})]
+    assert [result["text"] for result in answer["results"]] == ["lease of water"]
+
+
+def test_a_partition_goes_to_an_engine_that_has_its_own(shelf: list[Shelf]) -> None:
+    settings = RetrieverSettings({"lines": SearchedCollection({"type": "shelf", "lines": LINES})})
+
+    made = RetrieverTool(settings)
+    for partition in ("p", "q", "p"):
+        execute(made, ask("water", partition_name=partition))
+
+    assert [one.options["partition_names"] for one in shelf] == [["p"], ["q"]]
+    assert [query for query, *_ in shelf[0].asked] == ["water", "water"]
+
+
+def test_a_backend_is_made_once_and_closed_with_the_tool(shelf: list[Shelf]) -> None:
+    made = tool()
+    for _ in range(3):
+        execute(made, ask("water"))
+
+    asyncio.run(made.close())
+
+    assert [one.closed for one in shelf] == [1]
+
+
+def test_many_runs_at_once_make_one_backend(shelf: list[Shelf]) -> None:
+    made = tool()
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(made.run(ask("water", top_k=1)) for _ in range(50)))
+
+    answers = asyncio.run(together())
+
+    assert len(shelf) == 1
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_a_collection_that_turns_out_missing_is_not_kept(shelf: list[Shelf]) -> None:
+    made = tool(error="CollectionNotFoundError")
+    for _ in range(2):
+        assert execute(made, ask("water")).error == "query failed: collection not found"
+
+    assert [one.closed for one in shelf] == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["other", "LINES", "lines2", "tmp.db", "1"])
+def test_only_what_is_configured_can_be_reached(shelf: list[Shelf], name: str) -> None:
+    result = execute(tool(), {"collection_name": name, "texts": ["water"]})
+
+    assert result.as_json() == {"success": False, "error": "query failed: collection not found"}
+    assert shelf == []
+
+
+BAD_NAME = "must be 1 to 255 letters, digits, '_', '-' or '.', not starting with '-' or '.'"
+
+BAD_INPUTS: list[tuple[Any, str]] = [
+    ({}, "collection_name field is required and must be a string"),
+    ({"collection_name": None, "texts": ["a"]}, "collection_name field is required and must be a string"),
+    ({"collection_name": "", "texts": ["a"]}, "collection_name field is required and must be a string"),
+    ({"collection_name": 5, "texts": ["a"]}, "collection_name field is required and must be a string"),
+    ({"collection_name": "../x.db", "texts": ["a"]}, f"collection_name field {BAD_NAME}"),
+    ({"collection_name": "a\n", "texts": ["a"]}, f"collection_name field {BAD_NAME}"),
+    ({"collection_name": "http://x", "texts": ["a"]}, f"collection_name field {BAD_NAME}"),
+    ({"collection_name": "x" * 256, "texts": ["a"]}, f"collection_name field {BAD_NAME}"),
+    (ask("a", partition_name=5), "partition_name field must be a string"),
+    (ask("a", partition_name=None), "partition_name field must be a string"),
+    (ask("a", partition_name='" or 1 == 1'), f"partition_name field {BAD_NAME}"),
+    ({"collection_name": "lines"}, "texts field must be an array of strings"),
+    ({"collection_name": "lines", "texts": None}, "texts field must be an array of strings"),
+    ({"collection_name": "lines", "texts": {"0": "a"}}, "texts field must be an array of strings"),
+    (ask(), "texts field must contain at least one string"),
+    (ask(*"a" * 101), "texts field must contain at most 100 strings"),
+    ({"collection_name": "lines", "texts": ["a", None]}, "texts[1] must be a string"),
+    ({"collection_name": "lines", "texts": ["a", "b", ["c"]]}, "texts[2] must be a string"),
+    (ask("a", " \n\t"), "texts[1] must not be empty"),
+    (ask("\u0000"), "texts[0] must not be empty"),
+    (ask("x" * 20_001), "texts[0] must have at most 20000 characters"),
+    (ask("a", top_k="5"), "top_k field must be an integer"),
+    (ask("a", top_k=None), "top_k field must be an integer"),
+    (ask("a", top_k=True), "top_k field must be an integer"),
+    (ask("a", top_k=2.5), "top_k field must be an integer"),
+    (ask("a", top_k=float("nan")), "top_k field must be an integer"),
+    (ask("a", top_k=0), "top_k field must be between 1 and 100"),
+    (ask("a", top_k=101), "top_k field must be between 1 and 100"),
+    (ask("a", top_k=10**400), "top_k field must be between 1 and 100"),
+    (ask("a", filters={}), "unknown field: filters"),
+    (ask("a", topK=5), "unknown field: topK"),
+]
+
+
+@pytest.mark.parametrize(("data", "error"), BAD_INPUTS, ids=lambda value: str(value)[:50])
+def test_a_bad_input_is_refused_in_both_forms(shelf: list[Shelf], data: Any, error: str) -> None:
+    made = tool()
+    registry = Registry()
+    registry.register(made)
+
+    result = registry.execute_now(ToolInput("retriever", data))
+
+    assert result.as_json() == {"success": False, "error": error}
+    assert run_tool(registry, "retriever", {"input": data}) == (400, {"success": False, "error": error})
+    assert shelf == []
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (None, "the request body must be a JSON object"),
+        ([], "the request body must be a JSON object"),
+        ("x", "the request body must be a JSON object"),
+        ({}, "input field is required and must be an object"),
+        ({"input": None}, "input field is required and must be an object"),
+        ({"input": []}, "input field is required and must be an object"),
+        ({"input": {}, "name": "x"}, "unknown field: name"),
+    ],
+)
+def test_a_bad_body_is_refused(body: Any, error: str) -> None:
+    registry = Registry()
+    registry.register(tool())
+
+    assert run_tool(registry, "retriever", body) == (400, {"success": False, "error": error})
+
+
+def test_a_tool_that_there_is_not_is_a_404() -> None:
+    status, body = run_tool(Registry(), "shovel", {"input": {}})
+
+    assert (status, body) == (404, {"success": False, "error": "unknown tool: shovel; registered: none"})
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        ("CollectionNotFoundError", 404, "query failed: collection not found"),
+        ("PartitionNotFoundError", 404, "query failed: partition not found"),
+        ("KnowledgeBaseNotFoundError", 404, "query failed: collection not found"),
+        ("AccessDeniedError", 403, "query failed: the shelf is no good"),
+        ("ThrottledError", 429, "query failed: the shelf is no good"),
+        ("RetrievalTimeoutError", 504, "query failed: the shelf is no good"),
+        ("ServiceUnavailableError", 502, "query failed: the shelf is no good"),
+        ("InvalidFilterError", 400, "query failed: the shelf is no good"),
+        ("EmbeddingError", 502, "query failed: the shelf is no good"),
+        ("DimensionMismatchError", 500, "query failed: the shelf is no good"),
+    ],
+)
+def test_an_error_of_the_search_has_the_status_that_it_has_elsewhere(error: str, status: int, text: str) -> None:
+    registry = Registry()
+    registry.register(tool(error=error))
+
+    assert run_tool(registry, "retriever", {"input": ask("a")}) == (status, {"success": False, "error": text})
+
+
+def test_an_engine_that_cannot_be_made_is_an_error_of_the_configuration() -> None:
+    settings = RetrieverSettings({"lines": SearchedCollection({"type": "shelf", "shelves": 3})})
+    registry = Registry()
+    registry.register(RetrieverTool(settings))
+
+    status, body = run_tool(registry, "retriever", {"input": ask("a")})
+
+    assert status == 500
+    assert body["error"].startswith("query failed: The backend shelf cannot be made")
+
+
+names = st.text(max_size=5) | st.sampled_from(["collection_name", "texts", "top_k", "partition_name"])
+members = st.none() | st.integers() | st.text() | st.lists(st.text() | st.integers())
+
+
+@given(st.dictionaries(names, members, max_size=4))
+def test_any_input_is_a_request_that_can_be_asked_or_refused_in_words(data: dict[str, Any]) -> None:
+    try:
+        request = RetrieverRequest.parse(data)
+    except ToolError as error:
+        refusal = str(error)
+    else:
+        refusal = None
+
+    assert refusal is None or re.match(r"(texts|top_k|collection_name|partition_name|unknown)\b", refusal)
+    if refusal is None:
+        assert 1 <= request.top_k <= 100
+        assert all(text == clean(text) and text for text in request.texts)
+        assert " ".join(request.texts).encode()
+
+
+@pytest.mark.parametrize("data", [None, "texts", ["texts"], 5])
+def test_an_input_that_is_no_object_is_refused(data: Any) -> None:
+    assert execute(tool(), data).error == "input must be an object"
+
+
+def test_a_whole_number_with_a_fraction_of_nothing_is_an_integer() -> None:
+    assert RetrieverRequest.parse(ask("a", top_k=5.0)).top_k == 5
+
+
+def test_an_empty_partition_is_the_whole_collection() -> None:
+    assert RetrieverRequest.parse(ask("a", partition_name="")).partition_name is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1.2, "1.2s"), (2.14, "2.1s"), (0.0123, "0.012s"), (0.0, "0.000s"), (75.0, "75.0s")]
+)
+def test_times_are_seconds(seconds: float, text: str) -> None:
+    assert execution_time(seconds) == text
+
+
+class TestSettings:
+    def test_without_any_the_functions_knowledge_base_is_the_collection(self) -> None:
+        settings = RetrieverSettings.from_env({"KNOWLEDGE_BASE_ID": "ABCDEFGHIJ", "RETRIEVAL_TIMEOUT_SECONDS": "3"})
+
+        assert settings.find("ABCDEFGHIJ") == SearchedCollection(
+            {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIJ", "timeout_seconds": 3.0}, "corpus"
+        )
+        assert settings.find("KLMNOPQRST") is None
+
+    def test_what_restricts_the_functions_searches_restricts_the_tool(self) -> None:
+        env = {"KNOWLEDGE_BASE_ID": "ABCDEFGHIJ", "DATA_SOURCE_ID": "KLMNOPQRST", "SEARCH_TYPE": "semantic"}
+
+        found = RetrieverSettings.from_env(env).find("ABCDEFGHIJ")
+
+        assert found is not None
+        assert (found.backend["data_source_id"], found.backend["search_type"]) == ("KLMNOPQRST", "SEMANTIC")
+
+    def test_a_milvus_of_the_environment_has_the_collections_that_are_named(self) -> None:
+        env = {
+            "MILVUS_ADDRESS": "milvus:19530",
+            "MILVUS_USERNAME": "root",
+            "MILVUS_PASSWORD": "secret",
+            "MILVUS_DATABASE": "shop",
+            "RETRIEVER_TOOL_COLLECTIONS": "xmidas, docs",
+            "RETRIEVER_TOOL_EMBEDDING": "onnx:/models/mini",
+        }
+
+        settings = RetrieverSettings.from_env(env)
+
+        assert sorted(settings.collections) == ["docs", "xmidas"]
+        assert settings.find("xmidas") == SearchedCollection(
+            {
+                "type": "milvus",
+                "uri": "http://milvus:19530",
+                "token": "root:secret",
+                "database": "shop",
+                "embedding": "onnx:/models/mini",
+                "collection_name": "xmidas",
+            }
+        )
+
+    def test_every_collection_is_searched_only_where_that_is_said(self) -> None:
+        env = {"MILVUS_ADDRESS": "localhost:19530"}
+
+        assert RetrieverSettings.from_env(env).find("xmidas") is None
+        everything = RetrieverSettings.from_env({**env, "RETRIEVER_TOOL_COLLECTIONS": "*"})
+
+        found = everything.find("xmidas")
+        assert found is not None
+        assert found.backend["collection_name"] == "xmidas"
+
+    def test_collections_can_be_of_several_engines(self) -> None:
+        collections = {
+            "papers": {},
+            "notes": {"type": "chroma", "path": "chroma", "collection_name": "n", "partition_key": "folder"},
+        }
+        env = {
+            "RETRIEVER_TOOL_ENGINE": "s3_vectors",
+            "RETRIEVER_TOOL_ENGINE_CONFIG": '{"vector_bucket_name": "vectors"}',
+            "RETRIEVER_TOOL_COLLECTIONS": json.dumps(collections),
+        }
+
+        settings = RetrieverSettings.from_env(env)
+
+        assert settings.find("papers") == SearchedCollection(
+            {
+                "type": "s3_vectors",
+                "vector_bucket_name": "vectors",
+                "index_name": "papers",
+            },
+            "corpus",
+        )
+        assert settings.find("notes") == SearchedCollection(
+            {"type": "chroma", "path": "chroma", "collection_name": "n"}, "folder"
+        )
+
+    @pytest.mark.parametrize(
+        ("env", "message"),
+        [
+            ({"RETRIEVER_TOOL_COLLECTIONS": "{"}, "RETRIEVER_TOOL_COLLECTIONS"),
+            ({"RETRIEVER_TOOL_COLLECTIONS": '{"a": 1}'}, "RETRIEVER_TOOL_COLLECTIONS.*each collection"),
+            ({"RETRIEVER_TOOL_COLLECTIONS": "a/b"}, "cannot be a collection's name"),
+            ({"RETRIEVER_TOOL_ENGINE_CONFIG": "[]"}, "RETRIEVER_TOOL_ENGINE_CONFIG.*JSON object"),
+            ({"RETRIEVER_TOOL_ENGINE": "shelf", "RETRIEVER_TOOL_COLLECTIONS": "*"}, "of these engines only"),
+            ({"RETRIEVAL_TIMEOUT_SECONDS": "soon"}, "RETRIEVAL_TIMEOUT_SECONDS"),
+        ],
+    )
+    def test_what_is_unusable_is_named(self, env: dict[str, str], message: str) -> None:
+        with pytest.raises(errors.ConfigurationError, match=message):
+            RetrieverSettings.from_env(env)
+
+    def test_without_a_collection_there_is_no_tool(self) -> None:
+        assert registry_from_env({}).list() == []
+
+    @pytest.mark.parametrize(
+        ("address", "uri"),
+        [
+            ("localhost:19530", "http://localhost:19530"),
+            ("https://cloud.example", "https://cloud.example"),
+            ("data/milvus.db", "data/milvus.db"),
+            ("unix:/tmp/milvus.sock", "unix:/tmp/milvus.sock"),
+        ],
+    )
+    def test_an_address_without_a_scheme_is_http(self, address: str, uri: str) -> None:
+        assert MilvusConfig(address).uri == uri
+
+    def test_a_password_is_not_shown(self) -> None:
+        assert "secret" not in repr(MilvusConfig(password="secret"))
+
+    def test_a_password_alone_is_an_api_key(self) -> None:
+        assert (MilvusConfig(password="key").token, MilvusConfig().token) == ("key", None)
