@@ -1,5 +1,6 @@
 """What a deployer chooses with ``cdk --context NAME=VALUE``, checked once and then frozen."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from infra.engine import EVERY_COLLECTION, Engine, collections_of, engines_of
 from infra.target import LEFT_OUT_LOCALLY, Target
 from ragstack_common import settings
 
@@ -16,6 +18,9 @@ DEFAULT_RETRIEVAL_TIMEOUT_SECONDS: Final = 5.0
 
 LONGEST_RETRIEVAL_SECONDS: Final = 24.0
 """What leaves the function time to answer within API Gateway's 29 seconds."""
+
+MOST_CANDIDATES: Final = 1_000
+"""Ten pages of Retrieve, one after the other: more would not come before the deadline."""
 
 DEFAULT_MAX_RECEIVES: Final = 5
 
@@ -93,6 +98,11 @@ class Options:
         return float(self.query_variables.get(settings.RETRIEVAL_TIMEOUT_SECONDS, DEFAULT_RETRIEVAL_TIMEOUT_SECONDS))
 
     @property
+    def engines(self) -> list[Engine]:
+        """What the query function searches beside the knowledge base of the stacks."""
+        return engines_of(self.query_variables)
+
+    @property
     def max_receives(self) -> int:
         """Deliveries of a message before the ingestion function gives it up."""
         return int(self.ingestion_variables.get(settings.INGESTION_MAX_RECEIVES, DEFAULT_MAX_RECEIVES))
@@ -107,7 +117,7 @@ class Options:
         Raises:
             OptionError: A value is missing, unknown or unusable.
         """
-        values = {name: str(value).strip() for name, value in context.items() if _OUR_NAME.fullmatch(name)}
+        values = {name: _text(value) for name, value in context.items() if _OUR_NAME.fullmatch(name)}
         _refuse_unknown(values)
         target = _choice(values, "target", Target, Target.AWS)
         auth = _choice(values, "auth", Auth, Auth.NONE if target is Target.LOCAL else Auth.IAM)
@@ -125,6 +135,7 @@ class Options:
         query_variables = _variables(values, _QUERY_CHECKS)
         if existing is None and query_variables.get(settings.SEARCH_TYPE) == "HYBRID":
             raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
+        _refuse_engines_without_packages(values, query_variables)
         return cls(
             target=target,
             prefix=_prefix(values),
@@ -144,6 +155,20 @@ def _refuse_unknown(values: Mapping[str, str]) -> None:
     for name in values:
         if name not in known:
             raise OptionError(f"context value {name!r} is unknown: choose from {', '.join(sorted(known))}")
+
+
+def _text(value: Any) -> str:
+    """Write a value as the command line would give it; cdk.json may hold an object."""
+    return json.dumps(value) if isinstance(value, Mapping) else str(value).strip()
+
+
+def _refuse_engines_without_packages(values: Mapping[str, str], variables: Mapping[str, str]) -> None:
+    lacking = sorted({name for engine in engines_of(variables) for name in engine.lacking})
+    if lacking and not values.get("dependencies_layer"):
+        raise OptionError(
+            f"the engine {' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give"
+            " its zip file as dependencies_layer"
+        )
 
 
 def _choice(values: Mapping[str, str], name: str, kind: type[E], default: E) -> E:
@@ -249,6 +274,30 @@ def _one_of(*choices: str) -> Callable[[str], str]:
     return check
 
 
+def _as_written(check: Callable[[str], object]) -> Callable[[str], str]:
+    """A check by a setting's own reader; the text stays as it is."""
+
+    def checked(text: str) -> str:
+        check(text)
+        return text
+
+    return checked
+
+
+def _engine_name(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", text):
+        raise ValueError("write the name of an engine, such as bedrock")
+    return text
+
+
+def _collections(text: str) -> str:
+    if text == EVERY_COLLECTION:
+        raise ValueError("name the collections: the function gets rights to those that are named")
+    if not collections_of(text):
+        raise ValueError("name a collection")
+    return text
+
+
 _OUR_NAME: Final = re.compile(r"[a-z][a-z_]*")
 """Names of the CDK's own context hold a colon, a hyphen, an at sign or an upper case letter."""
 
@@ -271,6 +320,17 @@ _QUERY_CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
     settings.MULTISLICE_MAX_SLICES: _number(1, 10, whole=True),
     settings.FILTERED_SCORE_BOOST: _number(0.01, 100),
     settings.SEARCH_TYPE: _one_of(*settings.SEARCH_TYPES),
+    settings.RETRIEVAL_ENGINE: _engine_name,
+    settings.RETRIEVAL_ENGINE_CONFIG: _as_written(settings.json_object),
+    settings.RERANK: _one_of(*settings.RERANKERS),
+    settings.MULTI_CORPUS_METADATA: _as_written(settings.corpus_names),
+    settings.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: _number(1, MOST_CANDIDATES, whole=True),
+    settings.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: _number(1, MOST_CANDIDATES, whole=True),
+    settings.SEARCH_K: _number(1, settings.MAX_RESULTS, whole=True),
+    settings.RETRIEVER_TOOL_ENGINE: _engine_name,
+    settings.RETRIEVER_TOOL_ENGINE_CONFIG: _as_written(settings.json_object),
+    settings.RETRIEVER_TOOL_COLLECTIONS: _collections,
+    settings.RETRIEVER_TOOL_EMBEDDING: _as_written(str),
 }
 
 _INGESTION_CHECKS: Final[Mapping[str, Callable[[str], str]]] = {

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
+from ragstack_local import explanation
 from ragstack_local.connection import Connection
 from ragstack_local.uploads import SEARCHABLE
 
@@ -80,11 +81,45 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
         console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     console.print(f"[dim]{len(answer['results'])} results in {answer['milliseconds']:.0f} ms ({slices})[/]")
+    if answer.get("corpora"):
+        counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])
+        console.print(f"[dim]Corpora, results of candidates: {escape(counts)}[/]")
+    for note in answer.get("notes", ()):
+        console.print(f"[yellow]{escape(note)}[/]")
     if not answer["complete"]:
         console.print("[yellow]Incomplete: a slice failed or came too late, and its results are missing.[/]")
         for part in answer["slices"]:
             if part["error"]:
                 console.print(f"[yellow]  {part['name']}: {escape(part['error'])}[/]")
+
+
+def print_explanation(answer: Mapping[str, Any]) -> None:
+    """Show how the results came to their places."""
+    if answer["results"]:
+        console.print()
+        console.print(explanation.table(answer["results"]))
+
+
+def print_corpora(answer: Mapping[str, Any]) -> None:
+    """List corpora, and what is known of each."""
+    for corpus in answer["corpora"]:
+        marks = [("configured", "green")] if corpus["configured"] else []
+        marks += [] if corpus["searchable"] else [("no document of it was found", "yellow")]
+        console.print(Text.assemble(corpus["name"], *(Text.assemble("  ", mark) for mark in marks)))
+    _say_if_more(answer)
+
+
+def print_versions(answer: Mapping[str, Any]) -> None:
+    """List versions as they are to be written: a text, or a number."""
+    for version in answer["versions"]:
+        kind = "" if isinstance(version, str) else f"  ({'boolean' if isinstance(version, bool) else 'number'})"
+        console.print(Text.assemble(str(version), (kind, "dim")))
+    _say_if_more(answer)
+
+
+def _say_if_more(answer: Mapping[str, Any]) -> None:
+    if not answer["complete"]:
+        console.print("[yellow]There are more than these.[/]")
 
 
 def print_urls(connection: Connection) -> None:

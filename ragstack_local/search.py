@@ -41,33 +41,39 @@ class Caller:
         return cls(connection.api_url, api_key, sign=not connection.is_local and not api_key)
 
     def retrieve(self, body: dict[str, Any]) -> dict[str, Any]:
-        """POST /api/retrieve.
+        """POST /api/retrieve. Errors are those of :meth:`look_up`."""
+        return self._ask("POST", "/api/retrieve", "results", json.dumps(body).encode())
+
+    def look_up(self, name: str) -> dict[str, Any]:
+        """GET /api/NAME, whose answer has a member of that name.
 
         Raises:
             ApiError: The API refused or could not be reached; the message says why in one line.
         """
-        url = self.api_url + "/api/retrieve"
-        payload = json.dumps(body).encode()
+        return self._ask("GET", f"/api/{name}", name)
+
+    def _ask(self, method: str, path: str, member: str, payload: bytes | None = None) -> dict[str, Any]:
+        url = self.api_url + path
         headers = {"Content-Type": "application/json"}
         if self.api_key:
             headers["x-api-key"] = self.api_key
         if self.sign:
-            headers = _signed(url, payload, headers)
+            headers = _signed(method, url, payload, headers)
         try:
             response = urllib3.request(
-                "POST", url, body=payload, headers=headers, timeout=TIMEOUT_SECONDS, retries=False
+                method, url, body=payload, headers=headers, timeout=TIMEOUT_SECONDS, retries=False
             )
         except urllib3.exceptions.HTTPError as error:
             raise ApiError(f"{url} cannot be reached: {error}; is the stack up? See `ragstack status`") from error
-        return _answer(response)
+        return _answer(response, member)
 
 
-def _answer(response: urllib3.BaseHTTPResponse) -> dict[str, Any]:
+def _answer(response: urllib3.BaseHTTPResponse, member: str) -> dict[str, Any]:
     try:
         answer = json.loads(response.data)
     except ValueError:
         answer = response.data.decode(errors="replace")
-    if response.status == HTTPStatus.OK and isinstance(answer, dict) and "results" in answer:
+    if response.status == HTTPStatus.OK and isinstance(answer, dict) and member in answer:
         return answer
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(error, dict) and {"code", "message"} <= error.keys():
@@ -76,11 +82,11 @@ def _answer(response: urllib3.BaseHTTPResponse) -> dict[str, Any]:
     raise ApiError(f"The API answered {response.status}: {' '.join(str(text).split()):.300}")
 
 
-def _signed(url: str, payload: bytes, headers: dict[str, str]) -> dict[str, str]:
+def _signed(method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
     session = boto3.Session()
     credentials = session.get_credentials()
     if credentials is None or session.region_name is None:
         raise ApiError("The API takes signed requests: configure the AWS credentials and the region")
-    request = AWSRequest("POST", url, data=payload, headers=headers)
+    request = AWSRequest(method, url, data=payload, headers=headers)
     SigV4Auth(credentials, "execute-api", session.region_name).add_auth(request)
     return dict(request.headers)

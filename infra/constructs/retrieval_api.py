@@ -18,7 +18,15 @@ from ragstack_common import settings
 
 STAGE_NAME: Final = "prod"
 
-ROUTES: Final = (("POST", "/api/retrieve"), ("GET", "/health"), ("GET", "/openapi.json"))
+ROUTES: Final = (
+    ("POST", "/api/retrieve"),
+    ("GET", "/api/corpora"),
+    ("GET", "/api/versions"),
+    ("GET", "/tools"),
+    ("POST", "/tools/{name}"),
+    ("GET", "/health"),
+    ("GET", "/openapi.json"),
+)
 
 QUERY_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
@@ -68,6 +76,8 @@ class RetrievalApi(Construct):
             timeout_seconds=math.ceil(options.retrieval_timeout_seconds) + COLD_START_SECONDS,
         ).function
         knowledge_base.grant_query(function, Stack.of(self))
+        for engine in options.engines:
+            engine.grant(function, Stack.of(self))
         api = self._rest_api(options.auth)
         integration = apigateway.LambdaIntegration(function, allow_test_invoke=False)
         for method, path in ROUTES:

@@ -5,49 +5,30 @@ import gc
 # What the imports make lives as long as the process: looking for garbage in it is a tenth of a cold start.
 gc.disable()
 
-import binascii
 import os
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
-from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common import errors
-from ragstack_common.query import QueryService, RetrieveRequest, RetrieveResponse
+from ragstack_common.http_answers import answer_errors, json_answer
+from ragstack_common.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
+
+if TYPE_CHECKING:
+    from ragstack_common.query.tools import Tools
 
 gc.freeze()
 gc.enable()
-
-
-STATUS_OF = {
-    errors.RagStackError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.ConfigurationError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.UnknownEngineError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.MissingEngineError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.DimensionMismatchError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.EmbeddingError: HTTPStatus.BAD_GATEWAY,
-    errors.InvalidRequestError: HTTPStatus.BAD_REQUEST,
-    errors.InvalidQueryError: HTTPStatus.BAD_REQUEST,
-    errors.InvalidFilterError: HTTPStatus.BAD_REQUEST,
-    errors.InvalidDocumentError: HTTPStatus.BAD_REQUEST,
-    errors.KnowledgeBaseNotFoundError: HTTPStatus.NOT_FOUND,
-    errors.CollectionNotFoundError: HTTPStatus.NOT_FOUND,
-    errors.AccessDeniedError: HTTPStatus.FORBIDDEN,
-    errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
-    errors.RetrievalTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
-    errors.ServiceUnavailableError: HTTPStatus.BAD_GATEWAY,
-    errors.RetrievalError: HTTPStatus.BAD_GATEWAY,
-}
 
 logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
 metrics = Metrics()
 app = APIGatewayRestResolver(enable_validation=True)
+answer_errors(app, logger)
 
 
 @cache
@@ -56,10 +37,46 @@ def service() -> QueryService:
     return QueryService.from_env(os.environ, metrics)
 
 
+@cache
+def tools() -> "Tools":
+    """Build the tools on their first request; searches do without them."""
+    from ragstack_common.query.tools import Tools  # noqa: PLC0415 - most containers run none
+
+    return Tools(os.environ)
+
+
 @app.post("/api/retrieve", summary="Search the knowledge base")
 def retrieve(request: RetrieveRequest) -> RetrieveResponse:
-    """Search with and without the metadata filter at once, and merge what comes back."""
+    """Search with and without the metadata filter at once, over every corpus or one, and merge what comes back."""
     return service().retrieve(request)
+
+
+@app.get("/api/corpora", summary="List the corpora that can be searched")
+def corpora() -> Corpora:
+    """Name the corpora that are configured, and those that documents belong to."""
+    return service().corpora()
+
+
+@app.get("/api/versions", summary="List the versions of documents that can be searched")
+def versions() -> Versions:
+    """Name the versions that documents have."""
+    return service().versions()
+
+
+@app.get("/tools", summary="List the tools", enable_validation=False)
+def list_tools() -> Response[Any]:
+    """Describe each tool with the JSON schemas of its input and output."""
+    return json_answer(*tools().list())
+
+
+@app.post("/tools/<name>", summary="Run a tool", enable_validation=False)
+def run_tool(name: str) -> Response[Any]:
+    """Run one tool on the input in the body."""
+    try:
+        body = app.current_event.decoded_body
+    except ValueError:  # it is no base64, or holds no text
+        body = None
+    return json_answer(*tools().run(name, body))
 
 
 @app.get("/health", summary="Tell whether the function can answer")
@@ -72,57 +89,10 @@ def health() -> dict[str, str]:
 @app.get("/openapi.json", include_in_schema=False)
 def openapi() -> Response[str]:
     """Describe this interface."""
-    schema = app.get_openapi_json_schema(title="RAGStack", version="1", description="Search over your documents")
-    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, schema)
+    from ragstack_common.query.description import as_it_is  # noqa: PLC0415 - few ask for it
 
-
-@app.exception_handler(errors.RagStackError)
-def explain(error: errors.RagStackError) -> Response[Any]:
-    """Answer an error of ours with its class, its message and the status that fits."""
-    status = next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
-    (logger.warning if status < HTTPStatus.INTERNAL_SERVER_ERROR else logger.error)("request failed: %s", error)
-    return _error(status, type(error).__name__.removesuffix("Error"), str(error))
-
-
-@app.exception_handler(RequestValidationError)
-def explain_validation(error: RequestValidationError) -> Response[Any]:
-    """Answer a body that does not fit, naming each member that is wrong."""
-    details = [{"member": _member(e["loc"]), "problem": e["msg"]} for e in error.errors()]
-    message = "; ".join(f"{detail['member']}: {detail['problem']}" for detail in details)
-    if "json" not in (app.current_event.headers.get("content-type") or ""):
-        message += "; send the header Content-Type: application/json"
-    return _error(HTTPStatus.BAD_REQUEST, "InvalidRequest", message, details)
-
-
-@app.exception_handler([binascii.Error, UnicodeDecodeError])
-def explain_encoding(error: Exception) -> Response[Any]:
-    """Answer a body whose base64 holds no text."""
-    return _error(HTTPStatus.BAD_REQUEST, "InvalidRequest", f"body: {error}")
-
-
-@app.not_found
-def explain_not_found(_: Exception) -> Response[Any]:
-    """Answer a path that is not served."""
-    path = f"{app.current_event.http_method} {app.current_event.path}"
-    return _error(HTTPStatus.NOT_FOUND, "NotFound", f"There is no {path}; see GET /openapi.json")
-
-
-@app.exception_handler(Exception)
-def explain_bug(error: Exception) -> Response[Any]:
-    """Answer what should not happen; the trace stands in the log alone."""
-    logger.error("unexpected error", exc_info=error)
-    message = "Something went wrong on our side; the log of this request tells what"
-    return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
-
-
-def _member(location: tuple[str | int, ...]) -> str:
-    """Name the member of the body that is wrong; a position in text that is no JSON names none."""
-    return ".".join(part for part in location[1:] if isinstance(part, str)) or "body"
-
-
-def _error(status: HTTPStatus, code: str, message: str, details: list[dict[str, Any]] | None = None) -> Response[Any]:
-    body = {"error": {"code": code, "message": message, "details": details or []}}
-    return Response(status, content_types.APPLICATION_JSON, body)
+    described = app.get_openapi_json_schema(title="RAGStack", version="1", description="Search over your documents")
+    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, as_it_is(described))
 
 
 @logger.inject_lambda_context

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +20,29 @@ SIGN_OF_AN_ERROR: Final = ("rror", "ailed", "❌")
 
 
 def deploy(
-    project: Project, *, data: Path, aws_endpoint: str, bedrock_endpoint: str, knowledge_base: LocalKnowledgeBase
+    project: Project,
+    *,
+    data: Path,
+    aws_endpoint: str,
+    bedrock_endpoint: str,
+    knowledge_base: LocalKnowledgeBase,
+    chosen: Mapping[str, str],
 ) -> Connection:
     """Bootstrap the local account and deploy all stacks into it.
+
+    Args:
+        project: The checkout.
+        data: Folder of what the command line writes.
+        aws_endpoint: Where the stacks go.
+        bedrock_endpoint: What the functions call.
+        knowledge_base: What they search.
+        chosen: More context values, as ``cdk --context`` takes them.
 
     Raises:
         StackError: The command line failed; the message holds the end of its output.
     """
     context = {
+        **chosen,
         "target": "local",
         "knowledge_base": "existing",
         "knowledge_base_id": knowledge_base.knowledge_base_id,

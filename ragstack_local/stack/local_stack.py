@@ -3,9 +3,9 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -39,6 +39,7 @@ class StackOptions:
         bedrock_port: The local Bedrock's port.
         embedding: What texts are embedded with.
         bedrock_arguments: More options of the command that runs the local Bedrock.
+        context: Context values of the CDK app, by name.
     """
 
     data: Path
@@ -46,6 +47,7 @@ class StackOptions:
     bedrock_port: int = DEFAULT_BEDROCK_PORT
     embedding: str = "hashed"
     bedrock_arguments: tuple[str, ...] = ()
+    context: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def local_stack(
                 aws_endpoint=aws_endpoint,
                 bedrock_endpoint=bedrock_endpoint,
                 knowledge_base=knowledge_base,
+                chosen=options.context,
             )
         session.is_deployed = True
         if session.recovers:

@@ -110,8 +110,13 @@ def serving_api() -> Iterator[Api]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            api.requests.append({"path": self.path, "headers": dict(self.headers), "body": json.loads(body)})
+            self.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def do_GET(self) -> None:
+            self.answer(None)
+
+        def answer(self, body: Any) -> None:
+            api.requests.append({"path": self.path, "headers": dict(self.headers), "body": body})
             self.send_response(api.status)
             for name, value in api.headers.items():
                 self.send_header(name, value)

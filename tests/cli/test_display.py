@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display
+from ragstack_local import display, explanation
 from ragstack_local.search import ApiError
 from tests.cli.support import stack_at
 
@@ -151,3 +151,71 @@ def test_a_step_that_fails_is_not_shown_as_done(capsys: pytest.CaptureFixture[st
         raise ApiError("no")
 
     assert "✓" not in shown(capsys)
+
+
+def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = [{"name": "people", "candidates": 200, "results": 7}, {"name": "[product]", "candidates": 3, "results": 1}]
+
+    display.print_results(answer(result(), corpora=counts, notes=["The reranker [x] failed"]), "leave")
+
+    text = shown(capsys)
+    assert "Corpora, results of candidates: people 7 of 200, [product] 1 of 3" in text
+    assert "The reranker [x] failed" in text
+
+
+def explained(**ranking: Any) -> dict[str, Any]:
+    plain = {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "signals": {}, "score": 0.5}
+    return result(ranking={**plain, **ranking})
+
+
+def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    boosted = explained(boost=1.25, score=0.625, slices=["filtered", "unfiltered"], signals={"phrase": 1.0, "near": 0})
+
+    display.print_explanation(answer(boosted, explained()))
+
+    lines = [" ".join(line.split()) for line in shown(capsys).splitlines()]
+    assert lines[-5:] == [
+        "document, found by base phrase near score",
+        "1 leave.md 0.50 1.00 0.00 0.625",
+        "filtered, unfiltered ███ ██████ x 1.25",
+        "2 leave.md 0.50 - - 0.500",
+        "unfiltered ███ x 1",
+    ]
+
+
+def test_an_explanation_stands_in_eighty_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display.console, "width", 80)
+    signals = dict.fromkeys(("phrase", "frequency", "proximity", "metadata", "vector"), 0.5)
+    long = explained(signals=signals, slices=["legal_us", "filtered", "unfiltered"], base_score=0.987)
+
+    display.print_explanation(answer({**long, "source": "s3://documents/" + "x" * 100}))
+
+    text = shown(capsys)
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(name in text for name in ("frequency", "proximity", "metadata", "score", "0.99", "legal_us"))
+
+
+def test_an_explanation_of_nothing_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_explanation(answer())
+
+    assert shown(capsys) == ""
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"),
+    [
+        (0, "      "),
+        (0.001, "▏     "),
+        (0.5, "███   "),
+        (0.25, "█▌    "),
+        (1, "██████"),
+        (1.7, "██████"),
+        (-1, "      "),
+    ],
+)
+def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
+    assert explanation.bar(share) == drawn

@@ -130,3 +130,21 @@ def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypat
     api.will_answer(200, ANSWER)
 
     assert Caller(api.url).retrieve({"query": "x"}) == ANSWER
+
+
+def test_what_can_be_searched_is_looked_up_with_a_signature_of_its_own(api: Api) -> None:
+    api.will_answer(200, {"versions": ["1"], "complete": True})
+
+    answer = on_aws(api).look_up("versions")
+
+    (request,) = api.requests
+    assert answer == {"versions": ["1"], "complete": True}
+    assert request["path"] == "/prod/api/versions"
+    assert request["headers"]["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=testing/")
+
+
+def test_an_answer_to_something_else_is_an_error(api: Api) -> None:
+    api.will_answer(200, {"corpora": []})
+
+    with pytest.raises(ApiError, match="The API answered 200"):
+        Caller(api.url).look_up("versions")

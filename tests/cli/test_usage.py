@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import chromadb
 import pytest
 import urllib3
 from typer.testing import CliRunner
 
+from ragstack_common.embedding import HashedEmbedding
 from ragstack_local.cli import app
 from ragstack_local.connection import Connection
 from tests.cli.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 
-COMMANDS = ("up", "demo", "down", "bedrock", "ingest", "query", "status")
+COMMANDS = ("up", "demo", "down", "bedrock", "ingest", "query", "corpora", "versions", "status")
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("searhc", "x"), "No such command 'searhc'"),
-        (("query",), "Missing argument 'TEXT'"),
+        (("query",), "say what you want to know"),
         (("ingest",), "Missing argument 'PATHS'"),
         (("query", "x", "--filter", "{topic: travel}"), "not JSON"),
         (("query", "x", "--filter", ""), "not JSON"),
@@ -329,6 +331,164 @@ def test_a_query_carries_its_options_and_the_key_of_the_environment(tmp_path: Pa
     assert request["headers"]["x-api-key"] == "secret"
 
 
+@pytest.mark.parametrize("command", ["up", "demo"])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("search_k", "search_k is no NAME=VALUE"),
+        ("=5", "=5 is no NAME=VALUE"),
+        ("search_k=", "search_k= is no NAME=VALUE"),
+        ("target=aws", "target is what the local stack itself sets"),
+        ("knowledge_base_id=ABCDEFGHIJ", "knowledge_base_id is what the local stack itself sets"),
+    ],
+)
+def test_a_context_value_that_cannot_be_given_is_wrong_usage(command: str, value: str, words: str) -> None:
+    done = CliRunner().invoke(app, [command, "--context", value], env={"COLUMNS": "200"})
+
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        ragstack(
+            *("query", "-q", "what?", "--corpus", "people", "--doc-version", "2026", "--min-score", "0.5"),
+            *("--rerank", "--deduplicate-by", "chunk", "--explain"),
+            data=tmp_path,
+        )
+        ragstack("query", "what?", "--no-rerank", data=tmp_path)
+
+    assert [request["body"] for request in api.requests] == [
+        {
+            "query": "what?",
+            "corpus_filter": "people",
+            "version_filter": "2026",
+            "min_score": 0.5,
+            "rerank": True,
+            "deduplicate_by": "chunk",
+            "explain": True,
+        },
+        {"query": "what?", "rerank": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "say what you want to know"),
+        (("one", "-q", "two"), "the question is given twice"),
+        (("x", "--filter", "{"), "not JSON"),
+        (("x", "--deduplicate-by", "page"), "'page' is not one of 'document', 'chunk'"),
+        (("x", "-c", "handbook"), "needs --engine chroma"),
+        (("x", "--db-path", "chroma"), "needs --engine chroma"),
+        (("x", "--engine", "chroma", "--aws"), "is for the API, not for --engine chroma"),
+        (("x", "--engine", "engine.json", "--api-key", "k"), "is for the API, not for --engine engine.json"),
+    ],
+)
+def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ...], words: str) -> None:
+    done = CliRunner().invoke(app, ["query", *arguments], env={"COLUMNS": "200"})
+
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file or directory"),
+        ("{", "engine.json is unusable: write a JSON object"),
+        ("[]", "engine.json is unusable: write a JSON object"),
+        ('{"uri": "x"}', "engine.json is unusable: it names no type"),
+        ('{"type": "nonsense"}', "Unknown backend type: nonsense; choose one of"),
+        ('{"type": "chroma", "colour": "red"}', "The backend chroma cannot be made from this configuration"),
+    ],
+)
+def test_an_engine_that_cannot_be_had_is_one_line(tmp_path: Path, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "engine.json").write_text(content)
+
+    done = ragstack("query", "x", "--engine", "engine.json", data=tmp_path)
+
+    assert_one_line(done, words)
+
+
+def test_an_engine_that_is_no_file_is_named_with_what_there_is(tmp_path: Path) -> None:
+    assert_one_line(ragstack("query", "x", "--engine", "elastic", data=tmp_path), "--engine elastic is unknown: write")
+
+
+def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path) -> None:
+    client = chromadb.PersistentClient(tmp_path / "chroma")
+    embedding = HashedEmbedding()
+    texts = ["A tenant may leave with thirty days of notice.", "A landlord returns the deposit."]
+    collection = client.create_collection("leases", metadata={"hnsw:space": "cosine"}, embedding_function=None)
+    collection.add(
+        ids=["notice", "deposit"],
+        documents=texts,
+        embeddings=embedding.embed(texts),
+        metadatas=[{"source": "notice.md", "version": "1"}, {"source": "deposit.md", "version": "2"}],
+    )
+    engine = {"type": "chroma", "path": "chroma", "collection_name": "leases", "embedding": "hashed"}
+    (tmp_path / "engine.json").write_text(json.dumps(engine))
+    arguments = ("query", "the deposit", "--engine", "engine.json")
+
+    shown = ragstack(*arguments, "--rerank", "--explain", data=tmp_path)
+    second = ragstack(*arguments, "--doc-version", "1", "--json", data=tmp_path)
+
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.index("deposit.md") < shown.stdout.index("notice.md")
+    assert "How they came to their places" in shown.stdout
+    assert "█" in shown.stdout
+    assert [result["source"] for result in json.loads(second.stdout)["results"]] == ["notice.md"]
+
+
+@pytest.mark.parametrize(
+    ("command", "body", "lines"),
+    [
+        (
+            "corpora",
+            {
+                "corpora": [
+                    {"name": "people", "configured": True, "searchable": True},
+                    {"name": "lost", "configured": True, "searchable": False},
+                    {"name": "product", "configured": False, "searchable": True},
+                ],
+                "complete": True,
+            },
+            ["people  configured", "lost  configured  no document of it was found", "product"],
+        ),
+        (
+            "versions",
+            {"versions": [False, 3, "1", "[2]"], "complete": False},
+            ["False  (boolean)", "3  (number)", "1", "[2]", "There are more than these."],
+        ),
+    ],
+)
+def test_what_can_be_searched_is_listed(
+    tmp_path: Path, api: Api, command: str, body: dict[str, object], lines: list[str]
+) -> None:
+    api.will_answer(200, body)
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        shown = ragstack(command, data=tmp_path)
+        as_json = ragstack(command, "--json", data=tmp_path)
+
+    assert shown.stdout.splitlines() == lines
+    assert json.loads(as_json.stdout) == body
+    assert {request["path"] for request in api.requests} == {f"/prod/api/{command}"}
+
+
+@pytest.mark.parametrize("command", ["corpora", "versions"])
+def test_a_list_that_the_api_refuses_is_one_line(tmp_path: Path, api: Api, command: str) -> None:
+    api.will_answer(429, {"error": {"code": "Throttled", "message": "Slow down.", "details": []}})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack(command, data=tmp_path)
+
+    assert_one_line(done, "Throttled: Slow down.")
+
+
 def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: Path, connection: Connection) -> None:
     uri = f"s3://{connection.bucket}/missing.md"
     document = {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": uri}}}}
@@ -349,7 +509,7 @@ def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: 
 
 
 def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
-    heavy = ("apsw", "numpy", "markitdown", "starlette", "aws_cdk")
+    heavy = ("apsw", "numpy", "markitdown", "starlette", "aws_cdk", "chromadb", "ragstack_common.retrieval")
     code = f"import ragstack_local.cli, sys; print([name for name in {heavy} if name in sys.modules])"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -59,6 +59,7 @@ class LocalStack:
     folder: Path
     ports: list[int] = field(default_factory=lambda: free_ports(2))
     process: "subprocess.Popen[bytes] | None" = None
+    context: tuple[str, ...] = ()
 
     @property
     def env(self) -> dict[str, str]:
@@ -69,7 +70,8 @@ class LocalStack:
     @property
     def options(self) -> list[str]:
         port, bedrock_port = map(str, self.ports)
-        return ["--port", port, "--bedrock-port", bedrock_port, "--data-dir", "data"]
+        context = [part for value in self.context for part in ("--context", value)]
+        return ["--port", port, "--bedrock-port", bedrock_port, "--data-dir", "data", *context]
 
     @property
     def connection(self) -> Connection:

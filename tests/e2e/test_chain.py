@@ -172,5 +172,12 @@ def test_the_interface_describes_itself(stack: LocalStack) -> None:
 
     assert status == 200
     assert schema["info"]["title"] == "RAGStack"
-    assert set(schema["paths"]) == {"/api/retrieve", "/health"}
+    assert set(schema["paths"]) == {
+        "/api/retrieve",
+        "/api/corpora",
+        "/api/versions",
+        "/tools",
+        "/tools/{name}",
+        "/health",
+    }
     assert "metadata_filter" in json.dumps(schema["components"]["schemas"]["RetrieveRequest"])

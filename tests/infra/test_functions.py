@@ -1,5 +1,7 @@
 """What every function has, and what each may do."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +68,65 @@ def test_the_query_function_may_search_and_no_more(aws: Any) -> None:
     actions = allowed_actions(aws, "RetrievalQueryRole")
 
     assert {action for action in actions if not action.startswith(("logs:", "xray:"))} == {"bedrock:Retrieve"}
+
+
+def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
+    synthesize: Any, stand_in_layer: Path
+) -> None:
+    engines = {
+        "own": {
+            "type": "s3_vectors",
+            "vector_bucket_name": "vectors",
+            "index_name": "handbook",
+            "embedding": "bedrock:amazon.titan-embed-text-v2:0",
+        },
+        "other": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},
+    }
+
+    assembly = synthesize(
+        retrieval_engine="federated",
+        retrieval_engine_config=json.dumps({"backends": engines}),
+        dependencies_layer=str(stand_in_layer),
+    )
+
+    rights = {
+        action: json.dumps(statement["Resource"])
+        for name, statement in assembly.statements()
+        if name.startswith("RetrievalQueryRole")
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+        if action.startswith(("bedrock:", "s3vectors:"))
+    }
+    assert rights.keys() == {
+        "bedrock:InvokeModel",
+        "bedrock:Retrieve",
+        "s3vectors:GetIndex",
+        "s3vectors:GetVectors",
+        "s3vectors:QueryVectors",
+    }
+    assert ":bucket/vectors/index/handbook" in rights["s3vectors:QueryVectors"]
+    assert "::foundation-model/amazon.titan-embed-text-v2:0" in rights["bedrock:InvokeModel"]
+    assert ":knowledge-base/ZYXWVUTSRQ" in rights["bedrock:Retrieve"]
+    assert assembly.violations == []
+
+
+def test_the_retriever_tool_brings_the_rights_to_its_collections(synthesize: Any) -> None:
+    assembly = synthesize(retriever_tool_collections="ZYXWVUTSRQ")
+
+    resources = [
+        json.dumps(statement["Resource"])
+        for name, statement in assembly.statements()
+        if name.startswith("RetrievalQueryRole") and statement["Action"] == "bedrock:Retrieve"
+    ]
+    assert any(":knowledge-base/ZYXWVUTSRQ" in resource for resource in resources)
+    assert assembly.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"
+
+
+def test_corpora_are_configured_by_the_deployer(synthesize: Any) -> None:
+    assembly = synthesize(multi_corpus_metadata="legal_us,legal_uk", search_k="15", rerank="none")
+
+    query = settings.QuerySettings.from_env(assembly.environment("query"))
+
+    assert (query.corpora, query.search_k, query.rerank) == (("legal_us", "legal_uk"), 15, "none")
 
 
 def test_the_ingestion_function_may_submit_look_and_dead_letter(aws: Any) -> None:

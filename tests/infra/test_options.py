@@ -1,9 +1,13 @@
 """What a deployer may write after --context, and what is said about the rest."""
 
+import json
+
 import pytest
 
+from infra.engine import IN_THE_LAYER, Engine
 from infra.options import Auth, OptionError, Options
 from infra.target import Target
+from ragstack_common.retrieval import known_backends
 
 from .conftest import EXISTING, LOCAL
 
@@ -43,6 +47,31 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
         ({"multislice_enabled": "maybe"}, "multislice_enabled=maybe is unusable: choose true or false"),
         ({"search_type": "HYBRID"}, "search_type=HYBRID is not available on S3 Vectors"),
         ({**EXISTING, "search_type": "KEYWORD"}, "search_type=KEYWORD is unusable: choose HYBRID or SEMANTIC"),
+        ({"retrieval_engine": "My Engine"}, "retrieval_engine=My Engine is unusable: write the name of an engine"),
+        ({"retrieval_engine_config": "[1]"}, "retrieval_engine_config=[1] is unusable: write a JSON object"),
+        ({"retrieval_engine": "chroma"}, "the engine chroma needs packages that the layer lacks: build"),
+        (
+            {"retrieval_engine": "cached", "retrieval_engine_config": '{"backend": {"type": "milvus"}}'},
+            "the engine milvus needs packages that the layer lacks",
+        ),
+        (
+            {"retrieval_engine": "federated", "retrieval_engine_config": '{"backends": [{"type": "s3_vectors"}]}'},
+            "the engine s3_vectors needs packages that the layer lacks",
+        ),
+        ({"retriever_tool_engine": "milvus"}, "the engine milvus needs packages that the layer lacks"),
+        ({"retriever_tool_collections": "*"}, "retriever_tool_collections=* is unusable: name the collections"),
+        ({"retriever_tool_collections": ","}, "retriever_tool_collections=, is unusable: name a collection"),
+        ({"retriever_tool_collections": '{"a": 7}'}, 'retriever_tool_collections={"a": 7} is unusable: each'),
+        (
+            {"retriever_tool_collections": '{"leases": {"type": "chroma", "path": "x"}}'},
+            "the engine chroma needs packages that the layer lacks",
+        ),
+        ({"rerank": "cohere"}, "rerank=cohere is unusable: choose lexical or none"),
+        ({"multi_corpus_metadata": "a,,b"}, "multi_corpus_metadata=a,,b is unusable: write names with one comma"),
+        ({"multi_corpus_metadata": "a,all"}, "multi_corpus_metadata=a,all is unusable: no corpus can be called all"),
+        ({"large_retrieval_size_all_corpus": "1001"}, "large_retrieval_size_all_corpus=1001 is unusable: write a"),
+        ({"large_retrieval_size_single_corpus": "0"}, "large_retrieval_size_single_corpus=0 is unusable: write a"),
+        ({"search_k": "101"}, "search_k=101 is unusable: write a whole number from 1 to 100"),
         ({"ingestion_max_receives": "0"}, "ingestion_max_receives=0 is unusable"),
         ({"dependencies_layer": "/nowhere.zip"}, "dependencies_layer=/nowhere.zip is unusable: there is no such file"),
         ({"knowlege_base": "existing"}, "context value 'knowlege_base' is unknown: choose from auth,"),
@@ -60,3 +89,22 @@ def test_numbers_and_booleans_may_come_from_cdk_json() -> None:
     options = Options.from_context({"retrieval_timeout_seconds": 3, "multislice_enabled": False})
 
     assert options.query_variables == {"RETRIEVAL_TIMEOUT_SECONDS": "3", "MULTISLICE_ENABLED": "false"}
+
+
+def test_an_object_in_cdk_json_configures_an_engine_as_text_on_the_command_line_does() -> None:
+    config = {"backend": {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIJ"}}
+
+    written = Options.from_context({"retrieval_engine": "cached", "retrieval_engine_config": config})
+    typed = Options.from_context({"retrieval_engine": "cached", "retrieval_engine_config": json.dumps(config)})
+
+    assert written == typed
+    assert written.engines == [Engine({**config, "type": "cached"})]
+
+
+def test_the_knowledge_base_of_the_stacks_alone_is_no_other_engine() -> None:
+    assert Options.from_context({}).engines == []
+    assert Options.from_context({"retrieval_engine": "bedrock"}).engines == []
+
+
+def test_every_engine_that_is_said_to_need_no_package_is_one_that_there_is() -> None:
+    assert set(known_backends()) >= IN_THE_LAYER

@@ -103,7 +103,58 @@ def test_the_score_is_explained_when_asked_for(searches: AwsService) -> None:
     _, explained = retrieve({"query": "trains", "explain": True})
 
     assert plain["results"][0]["ranking"] is None
-    assert explained["results"][0]["ranking"] == {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"]}
+    assert explained["results"][0]["ranking"] == {
+        "base_score": 0.5,
+        "boost": 1.0,
+        "slices": ["unfiltered"],
+        "signals": {},
+        "score": 0.5,
+    }
+
+
+def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mark(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(hit("s3://b/a", 0.96), hit("s3://b/b", 0.88)), when=is_filtered)
+    searches.program("Retrieve", hits(hit("s3://b/c", 1.0)), when=is_unfiltered)
+
+    _, body = retrieve({"query": "trains", "metadata_filter": {"topic": "travel"}})
+    _, best = retrieve({"query": "trains", "metadata_filter": {"topic": "travel"}, "min_score": 1.15})
+
+    assert [result["score"] for result in body["results"]] == [pytest.approx(1.2), pytest.approx(1.1), 1.0]
+    assert [result["metadata"] for result in body["results"]] == [{}, {}, {}]
+    assert [result["source"] for result in best["results"]] == ["s3://b/a"]
+
+
+def test_a_result_that_lies_nowhere_has_no_source_and_is_no_duplicate(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(hit(None, 0.5, "One."), hit(None, 0.4, "Two.")))
+
+    _, body = retrieve({"query": "trains"})
+
+    assert [(result["source"], result["content"]) for result in body["results"]] == [(None, "One."), (None, "Two.")]
+
+
+def test_what_a_picture_is_made_of_is_no_metadata_of_the_document(searches: AwsService) -> None:
+    picture = {"content": {"type": "IMAGE", "byteContent": "data:image/png;base64,aGk="}, "score": 0.5}
+    searches.program("Retrieve", hits({**picture, "metadata": {"topic": "x"}}))
+
+    _, body = retrieve({"query": "trains"})
+
+    assert (body["results"][0]["content_type"], body["results"][0]["metadata"]) == ("IMAGE", {"topic": "x"})
+
+
+def test_a_version_and_a_corpus_restrict_every_slice(searches: AwsService) -> None:
+    searches.program("Retrieve", hits())
+
+    retrieve(
+        {"query": "q", "version_filter": "2", "corpus_filter": "people", "metadata_filter": {"topic": "genealogy"}}
+    )
+
+    sent = [json.dumps(search_of(request)["filter"]) for request in searches.asked("Retrieve")]
+    assert len(sent) == 2
+    for text in sent:
+        assert '{"equals": {"key": "version", "value": "2"}}' in text
+        assert '{"equals": {"key": "corpus", "value": "people"}}' in text
+        assert DATA_SOURCE in text
+    assert searches.refusals == []
 
 
 def test_a_contextual_header_stands_beside_the_content_and_not_in_it(searches: AwsService) -> None:

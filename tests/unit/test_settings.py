@@ -1,5 +1,6 @@
 """Settings from the environment, good and bad."""
 
+import re
 from dataclasses import FrozenInstanceError
 from typing import Any
 
@@ -9,6 +10,7 @@ from ragstack_common.errors import ConfigurationError
 from ragstack_common.settings import IngestionSettings, QuerySettings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
+MANY = ",".join(f"corpus{n}" for n in range(21))
 INGESTION = {
     "KNOWLEDGE_BASE_ID": "KBKBKBKBK1",
     "DATA_SOURCE_ID": "DSDSDSDSD1",
@@ -25,7 +27,21 @@ def test_a_query_needs_a_knowledge_base_and_nothing_else() -> None:
         max_slices=3,
         filtered_score_boost=1.25,
         search_type=None,
+        retrieval_engine="bedrock",
+        retrieval_engine_config=None,
+        rerank=None,
+        corpora=(),
+        per_corpus=200,
+        single_corpus=500,
+        search_k=10,
     )
+
+
+def test_another_engine_needs_no_knowledge_base() -> None:
+    settings = QuerySettings.from_env({"RETRIEVAL_ENGINE": "chroma", "RETRIEVAL_ENGINE_CONFIG": '{"path": "/data"}'})
+
+    assert (settings.knowledge_base_id, settings.retrieval_engine) == ("", "chroma")
+    assert settings.retrieval_engine_config == {"path": "/data"}
 
 
 def test_every_setting_of_a_query_can_be_given() -> None:
@@ -38,6 +54,13 @@ def test_every_setting_of_a_query_can_be_given() -> None:
             "MULTISLICE_MAX_SLICES": "2",
             "FILTERED_SCORE_BOOST": "1.4",
             "SEARCH_TYPE": "hybrid",
+            "RETRIEVAL_ENGINE": "bedrock",
+            "RETRIEVAL_ENGINE_CONFIG": '{"enabled": true}',
+            "RERANK": "Lexical",
+            "MULTI_CORPUS_METADATA": "legal_us, legal_uk,legislation_nz",
+            "LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "300",
+            "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "600",
+            "SEARCH_K": "15",
         }
     )
 
@@ -49,6 +72,13 @@ def test_every_setting_of_a_query_can_be_given() -> None:
         max_slices=2,
         filtered_score_boost=1.4,
         search_type="HYBRID",
+        retrieval_engine="bedrock",
+        retrieval_engine_config={"enabled": True},
+        rerank="lexical",
+        corpora=("legal_us", "legal_uk", "legislation_nz"),
+        per_corpus=300,
+        single_corpus=600,
+        search_k=15,
     )
 
 
@@ -109,6 +139,12 @@ def test_what_only_an_ingestion_needs_is_named_too(name: str) -> None:
         *((QuerySettings, "MULTISLICE_MAX_SLICES", value) for value in ("0", "1.5", "many")),
         *((QuerySettings, "FILTERED_SCORE_BOOST", value) for value in ("0", "-1", "nan", "inf", "x")),
         *((QuerySettings, "SEARCH_TYPE", value) for value in ("BM25", "KEYWORD")),
+        *((QuerySettings, "RETRIEVAL_ENGINE_CONFIG", value) for value in ("path", "[]", "7", '{"path":')),
+        *((QuerySettings, "RERANK", value) for value in ("true", "cohere")),
+        *((QuerySettings, "MULTI_CORPUS_METADATA", value) for value in ("a,,b", "a,b,", "a, a", "a,all", MANY)),
+        *((QuerySettings, "LARGE_RETRIEVAL_SIZE_ALL_CORPUS", value) for value in ("0", "many")),
+        *((QuerySettings, "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS", value) for value in ("-1", "1.5")),
+        *((QuerySettings, "SEARCH_K", value) for value in ("0", "101", "ten")),
         *((IngestionSettings, "INGESTION_MAX_RECEIVES", value) for value in ("0", "x")),
         *((IngestionSettings, "INGESTION_MAX_RETRIES", value) for value in ("-1", "1.5")),
         *((IngestionSettings, "INGESTION_BASE_DELAY_SECONDS", value) for value in ("-0.1", "nan", "inf")),
@@ -116,7 +152,7 @@ def test_what_only_an_ingestion_needs_is_named_too(name: str) -> None:
     ],
 )
 def test_an_unusable_value_is_named_with_what_would_be_right(kind: Any, name: str, value: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}='{value}' is unusable: ".replace("?", r"\?")):
+    with pytest.raises(ConfigurationError, match=re.escape(f"{name}={value!r} is unusable: ")):
         kind.from_env({**INGESTION, name: value})
 
 

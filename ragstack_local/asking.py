@@ -1,0 +1,166 @@
+"""The commands that ask: for documents, for corpora and for versions."""
+
+import json
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ragstack_common.settings import BEDROCK_ENGINE, MAX_RESULTS
+from ragstack_local import display
+from ragstack_local.connection import DEFAULT_PREFIX
+from ragstack_local.search import Caller
+from ragstack_local.targets import ApiKey, OnAws, Prefix, connect
+
+NOTHING_FOUND: Final = 1
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]
+
+
+class DeduplicateBy(StrEnum):
+    """What is one result."""
+
+    DOCUMENT = "document"
+    CHUNK = "chunk"
+
+
+def query(
+    text: Annotated[str | None, typer.Argument(help="What you want to know.", show_default=False)] = None,
+    question: Annotated[str | None, typer.Option("--query", "-q", help="The same, as an option.")] = None,
+    metadata_filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter",
+            help='Prefer what matches. JSON, for example \'{"topic": {"$eq": "travel"}, "year": {"$gte": 2025}}\'.',
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="Only documents of this corpus; all for every one. See `ragstack corpora`.")
+    ] = None,
+    doc_version: Annotated[
+        str | None, typer.Option(help="Only documents of this version. See `ragstack versions`.")
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(help="Results at most. Left out: 5, or 10 where corpora are configured.", min=1, max=MAX_RESULTS),
+    ] = None,
+    min_score: Annotated[float | None, typer.Option(help="Leave out results with a lower score.", min=0.0)] = None,
+    rerank: Annotated[
+        bool | None,
+        typer.Option("--rerank/--no-rerank", help="Let the words of the query put the candidates in order, or not."),
+    ] = None,
+    deduplicate_by: Annotated[
+        DeduplicateBy, typer.Option(help="One result for each document, or for each chunk.")
+    ] = DeduplicateBy.DOCUMENT,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each result came to its place.")] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="bedrock|chroma|FILE.json",
+            help="Where: the API of the stack, a Chroma collection, or the engine that a JSON file describes.",
+        ),
+    ] = BEDROCK_ENGINE,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="With --engine chroma: the collection.")
+    ] = None,
+    db_path: Annotated[Path | None, typer.Option(help="With --engine chroma: the folder it is in.")] = None,
+    as_json: AsJson = False,
+    aws: OnAws = False,
+    stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_key: ApiKey = None,
+) -> None:
+    """Search through the HTTP interface, or in an engine of your own, and show the ranked results.
+
+    Example:  ragstack query "How many days of leave do I have?" --top-k 3 --json
+
+    Only one version, and why:  ragstack query "rate limit" --doc-version 2 --rerank --explain
+
+    A Chroma collection:  ragstack query --engine chroma -q "rate limit" -c handbook --db-path chroma
+    """
+    words = _question(text, question)
+    body: dict[str, Any] = {
+        "query": words,
+        "metadata_filter": _json(metadata_filter, "--filter"),
+        "corpus_filter": corpus,
+        "version_filter": doc_version,
+        "top_k": top_k,
+        "min_score": min_score,
+        "rerank": rerank,
+        "deduplicate_by": None if deduplicate_by is DeduplicateBy.DOCUMENT else deduplicate_by.value,
+        "explain": explain or None,
+    }
+    asked = {name: value for name, value in body.items() if value is not None}
+    if engine == BEDROCK_ENGINE:
+        _refuse({"--collection": collection, "--db-path": db_path}, "needs --engine chroma")
+        answer = Caller.of(connect(aws, stack_prefix), api_key).retrieve(asked)
+    else:
+        _refuse({"--aws": aws, "--api-key": api_key}, f"is for the API, not for --engine {engine}")
+        answer = _ask_engine(engine, collection, db_path, asked)
+    _show(answer, as_json, lambda: _print_results(answer, words, explain))
+    if not answer["results"]:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def corpora(
+    as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX, api_key: ApiKey = None
+) -> None:
+    """List the corpora that can be searched: the configured ones, and those that documents belong to.
+
+    Example:  ragstack corpora
+    """
+    answer = Caller.of(connect(aws, stack_prefix), api_key).look_up("corpora")
+    _show(answer, as_json, lambda: display.print_corpora(answer))
+
+
+def versions(
+    as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX, api_key: ApiKey = None
+) -> None:
+    """List the versions of documents that can be searched.
+
+    Example:  ragstack versions --json
+    """
+    answer = Caller.of(connect(aws, stack_prefix), api_key).look_up("versions")
+    _show(answer, as_json, lambda: display.print_versions(answer))
+
+
+def _ask_engine(engine: str, collection: str | None, db_path: Path | None, asked: Mapping[str, Any]) -> dict[str, Any]:
+    from ragstack_local.engine_search import answer_from  # noqa: PLC0415 - the other commands start without engines
+
+    return answer_from(engine, collection, db_path, asked)
+
+
+def _print_results(answer: Mapping[str, Any], words: str, explain: bool) -> None:
+    display.print_results(answer, words)
+    if explain:
+        display.print_explanation(answer)
+
+
+def _show(answer: Mapping[str, Any], as_json: bool, show: Callable[[], None]) -> None:
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    else:
+        show()
+
+
+def _question(text: str | None, question: str | None) -> str:
+    if text is not None and question is not None:
+        raise typer.BadParameter("the question is given twice", param_hint="--query")
+    words = question if text is None else text
+    if words is None:
+        raise typer.BadParameter("say what you want to know", param_hint="TEXT")
+    return words
+
+
+def _json(text: str | None, option: str) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint=option) from error
+
+
+def _refuse(given: Mapping[str, object], reason: str) -> None:
+    for option, value in given.items():
+        if value:
+            raise typer.BadParameter(reason, param_hint=option)

@@ -1,0 +1,80 @@
+"""Searches in an engine of the user's own, without a stack, as the query function would make them."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ragstack_common.errors import ConfigurationError, InvalidRequestError
+from ragstack_common.knowledge_base.settings import KnowledgeSettings
+from ragstack_common.query import QueryService, RetrieveRequest
+from ragstack_common.query.backends import engine_of
+from ragstack_common.retrieval.factory import TYPE_KEY
+from ragstack_common.settings import QuerySettings, json_object
+from ragstack_common.telemetry import NO_METRICS
+
+CHROMA: Final = "chroma"
+CONFIG_SUFFIX: Final = ".json"
+
+
+def answer_from(
+    engine: str, collection: str | None, db_path: Path | None, request: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Ask an engine, and answer as ``POST /api/retrieve`` does.
+
+    Args:
+        engine: chroma, or the path of a file with the configuration of a backend.
+        collection: A Chroma collection.
+        db_path: The folder that it is in.
+        request: The body.
+
+    Raises:
+        ConfigurationError: There is no such engine, or it cannot be made.
+        InvalidRequestError: A member of the request does not fit.
+        RetrievalError: The search failed.
+    """
+    config = _chroma(collection, db_path) if engine == CHROMA else _from_file(engine, collection, db_path)
+    name = str(config.pop(TYPE_KEY, ""))
+    settings = QuerySettings("", retrieval_engine=name, retrieval_engine_config=config)
+    try:
+        body = RetrieveRequest.model_validate(request)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise InvalidRequestError(f"{problem['loc'][0]}: {problem['msg']}") from error
+    service = QueryService(settings, engine_of(settings, NO_METRICS))
+    try:
+        answer: dict[str, Any] = service.retrieve(body).model_dump()
+    finally:
+        service.close()
+    return answer
+
+
+def _chroma(collection: str | None, db_path: Path | None) -> dict[str, Any]:
+    """Describe the collection, where it is not said by the same variables as `ragstack build` and KnowledgeBase."""
+    settings = KnowledgeSettings.from_env(os.environ)
+    return {
+        TYPE_KEY: CHROMA,
+        "collection_name": collection or settings.collection_name,
+        "path": str((db_path or Path(settings.db_path)).expanduser()),
+        "embedding": settings.embedding,
+    }
+
+
+def _from_file(engine: str, collection: str | None, db_path: Path | None) -> dict[str, Any]:
+    if not engine.endswith(CONFIG_SUFFIX):
+        raise ConfigurationError(
+            f"--engine {engine} is unknown: write bedrock, {CHROMA}, or the name of a {CONFIG_SUFFIX} file that"
+            ' describes an engine, such as {"type": "milvus", "uri": "milvus.db", "collection_name": "handbook"}'
+        )
+    if collection or db_path:
+        raise ConfigurationError(f"--collection and --db-path are for --engine {CHROMA}: write them into {engine}")
+    try:
+        config = json_object(Path(engine).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigurationError(f"{engine} is unusable: {error}") from error
+    if not isinstance(config.get(TYPE_KEY), str):
+        raise ConfigurationError(f"{engine} is unusable: it names no type: {json.dumps(config)[:200]}")
+    return config

@@ -1,0 +1,176 @@
+"""Corpora, versions and tools of the sample handbook: a stack that is balanced over corpora, and one that is not."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import ROOT, LocalStack, iterate
+
+pytestmark = pytest.mark.e2e
+
+CORPORA = ["people", "product", "law"]
+QUESTION = "How many requests a minute may one API key make?"
+
+
+@pytest.fixture(scope="module")
+def balanced(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack with two corpora of the handbook, and one that has no document."""
+    folder = tmp_path_factory.mktemp("balanced")
+    for stack in iterate(LocalStack(folder, context=(f"multi_corpus_metadata={','.join(CORPORA)}", "search_k=6"))):
+        done = stack.run("ingest", ROOT / "samples" / "documents", timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield stack
+
+
+def names(results: list[dict[str, Any]]) -> list[str]:
+    return [Path(result["source"]).name for result in results]
+
+
+def test_a_search_draws_on_every_corpus_and_says_how_much_each_gave(balanced: LocalStack) -> None:
+    status, answer = balanced.request("POST", "/api/retrieve", {"query": "What does the company pay for?"})
+
+    counts = {count["name"]: (count["candidates"], count["results"]) for count in answer["corpora"]}
+    assert (status, answer["complete"]) == (200, True)
+    assert list(counts) == CORPORA
+    assert counts["people"][0] > 0
+    assert counts["product"][0] > 0
+    assert counts["law"] == (0, 0)
+    assert sum(results for _, results in counts.values()) == len(answer["results"]) == 6
+    assert {result["metadata"]["corpus"] for result in answer["results"]} == {"people", "product"}
+
+
+def test_a_version_is_a_wall_and_an_explanation_names_corpus_and_signals(balanced: LocalStack) -> None:
+    results = balanced.search(QUESTION, version_filter="1", explain=True)
+
+    assert names(results) == ["api-rate-limits-v1.md"]
+    ranking = results[0]["ranking"]
+    assert "product" in ranking["slices"]
+    assert ranking["signals"].keys() >= {"phrase", "frequency", "proximity", "metadata", "vector"}
+    assert ranking["score"] == results[0]["score"]
+
+
+def test_one_corpus_answers_alone(balanced: LocalStack) -> None:
+    results = balanced.search("How much leave do I have?", corpus_filter="people", top_k=20)
+
+    assert {result["metadata"]["corpus"] for result in results} == {"people"}
+
+
+def test_a_metadata_filter_prefers_within_the_corpora(balanced: LocalStack) -> None:
+    results = balanced.search(QUESTION, metadata_filter={"version": "1"}, rerank=False, explain=True)
+
+    assert names(results)[0] == "api-rate-limits-v1.md"
+    assert results[0]["ranking"]["boost"] == 1.25
+    assert {"product", "filtered", "unfiltered"} <= set(results[0]["ranking"]["slices"])
+
+
+def test_a_corpus_that_there_is_not_is_refused_by_name(balanced: LocalStack) -> None:
+    status, answer = balanced.request("POST", "/api/retrieve", {"query": "x", "corpus_filter": "peple"})
+
+    assert (status, answer["error"]["code"]) == (400, "UnknownCorpus")
+    assert "people, product, law, or all" in answer["error"]["message"]
+
+
+def test_corpora_are_those_configured_and_those_that_documents_have(balanced: LocalStack) -> None:
+    status, answer = balanced.request("GET", "/api/corpora")
+
+    assert status == 200
+    assert answer == {
+        "corpora": [
+            {"name": "people", "configured": True, "searchable": True},
+            {"name": "product", "configured": True, "searchable": True},
+            {"name": "law", "configured": True, "searchable": False},
+            {"name": "engineering", "configured": False, "searchable": True},
+        ],
+        "complete": True,
+    }
+
+
+def test_versions_are_listed_in_their_natural_order(balanced: LocalStack) -> None:
+    assert balanced.request("GET", "/api/versions") == (
+        200,
+        {"versions": ["1", "2", "4", "2025", "2026"], "complete": True},
+    )
+
+
+def test_the_command_line_shows_corpora_versions_and_why(balanced: LocalStack) -> None:
+    corpora = balanced.run("corpora")
+    versions = balanced.run("versions", "--json")
+    shown = balanced.run("query", QUESTION, "--doc-version", "2", "--corpus", "product", "--explain")
+
+    assert "law  configured  no document of it was found" in corpora.stdout
+    assert json.loads(versions.stdout)["versions"] == ["1", "2", "4", "2025", "2026"]
+    assert shown.returncode == 0, shown.stderr
+    assert "How they came to their places" in shown.stdout
+    assert "api-rate-limits-v2.md" in shown.stdout
+    assert "api-rate-limits-v1.md" not in shown.stdout
+
+
+def test_a_tool_searches_the_knowledge_base_of_the_stack(balanced: LocalStack) -> None:
+    collection = balanced.connection.knowledge_base_id
+    body = {"input": {"collection_name": collection, "partition_name": "product", "texts": [QUESTION], "top_k": 2}}
+
+    listed = balanced.request("GET", "/tools")
+    status, answer = balanced.request("POST", "/tools/retriever", body)
+
+    assert [tool["name"] for tool in listed[1]["tools"]] == ["retriever"]
+    assert (status, answer["success"], answer["output"]["count"]) == (200, True, 2)
+    assert all(result["metadata"]["corpus"] == "product" for result in answer["output"]["results"])
+    assert answer["stats"]["execution_time"].endswith("s")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "error"),
+    [
+        (
+            "/tools/retriever",
+            {"input": {"texts": ["x"]}},
+            400,
+            "collection_name field is required and must be a string",
+        ),
+        (
+            "/tools/retriever",
+            {"input": {"collection_name": "nonexistent", "texts": ["query"]}},
+            404,
+            "query failed: collection not found",
+        ),
+        ("/tools/hammer", {"input": {}}, 404, "unknown tool: hammer; registered: retriever"),
+        ("/tools/retriever", b"{", 400, "the request body must be a JSON object"),
+    ],
+)
+def test_what_a_tool_refuses_keeps_its_form_through_api_gateway(
+    balanced: LocalStack, path: str, body: Any, status: int, error: str
+) -> None:
+    assert balanced.request("POST", path, body) == (status, {"success": False, "error": error})
+
+
+def test_without_corpora_a_corpus_is_a_filter_and_a_version_is_one_too(stack: LocalStack, handbook: Path) -> None:
+    people = stack.search("leave", corpus_filter="people", top_k=50)
+    first = stack.search(QUESTION, version_filter="1", top_k=50)
+
+    assert {result["metadata"]["corpus"] for result in people} == {"people"}
+    assert names(first) == ["api-rate-limits-v1.md"]
+
+
+def test_a_search_can_be_reranked_without_corpora(stack: LocalStack, handbook: Path) -> None:
+    results = stack.search("600 requests a minute", rerank=True, explain=True)
+
+    assert names(results)[0] == "api-rate-limits-v2.md"
+    assert results[0]["ranking"]["signals"]["phrase"] > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "member"),
+    [
+        ({"query": "x", "version_filter": [1]}, "version_filter"),
+        ({"query": "x", "rerank": "cohere"}, "rerank"),
+        ({"query": "x", "corpus_filter": ""}, "corpus_filter"),
+        ({"query": "x", "corpus": "people"}, "corpus"),
+    ],
+)
+def test_a_member_that_does_not_fit_is_named(stack: LocalStack, body: dict[str, Any], member: str) -> None:
+    status, answer = stack.request("POST", "/api/retrieve", body)
+
+    assert (status, answer["error"]["details"][0]["member"]) == (400, member)
