@@ -1,0 +1,1 @@
+"""Collections of Chroma, for the engine, the knowledge base and whoever builds them. Needs the extra ``chroma``."""

@@ -1,0 +1,69 @@
+"""What Chroma raises, as errors of the one tree."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+from chromadb.errors import (
+    AuthorizationError,
+    ChromaAuthError,
+    ChromaError,
+    InvalidArgumentError,
+    InvalidDimensionException,
+    NotFoundError,
+    RateLimitError,
+)
+
+from ragstack_common.errors import (
+    AccessDeniedError,
+    CollectionNotFoundError,
+    DimensionMismatchError,
+    InvalidRequestError,
+    ServiceUnavailableError,
+    ThrottledError,
+)
+
+_UNREACHABLE = "Could not connect"
+_BUSY = "Error executing plan"
+"""How Chroma begins to say that it could not read what another process is writing, as an invalid argument at times."""
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Translate the errors of calls to the store at *place*.
+
+    Raises:
+        CollectionNotFoundError: There is no such collection, database or tenant.
+        DimensionMismatchError: A vector has another length than those of the collection.
+        InvalidRequestError: Chroma refuses an argument.
+        AccessDeniedError: The server refuses the caller.
+        ThrottledError: The server wants fewer requests.
+        ServiceUnavailableError: The store cannot be opened or reached, or failed.
+    """
+    try:
+        yield
+    except NotFoundError as error:
+        raise CollectionNotFoundError(f"{_text(error)} in {place}: check the name, or build the collection") from error
+    except (InvalidArgumentError, InvalidDimensionException) as error:
+        if "dimension" in str(error):
+            raise DimensionMismatchError(
+                f"{_text(error)}: choose the embedding that the collection was built with"
+            ) from error
+        if _BUSY in str(error):
+            raise ServiceUnavailableError(f"Chroma in {place} failed, try again: {_text(error)}") from error
+        raise InvalidRequestError(f"Chroma refuses the request: {_text(error)}") from error
+    except (AuthorizationError, ChromaAuthError) as error:
+        raise AccessDeniedError(f"Chroma refuses access to {place}: check the headers and the database") from error
+    except RateLimitError as error:
+        raise ThrottledError(f"Chroma in {place} wants fewer requests: try again later") from error
+    except (ChromaError, httpx.HTTPError, sqlite3.Error, OSError) as error:
+        raise ServiceUnavailableError(f"Chroma in {place} failed: {_text(error)}") from error
+    except ValueError as error:
+        if not str(error).startswith(_UNREACHABLE):
+            raise
+        raise ServiceUnavailableError(f"Chroma in {place} cannot be reached: is it running?") from error
+
+
+def _text(error: Exception) -> str:
+    return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,0 +1,136 @@
+"""Filters as Chroma's ``where``.
+
+Chroma's ``$eq`` and ``$in`` look at single values and its ``$contains`` at members of lists, which have one type each;
+a whole number in a list does not equal the same number with a point there. ``$ne``, ``$nin`` and ``$not_contains`` hold
+where the attribute is absent. Whole numbers are compared with fractions whose decimals were cut off. Nothing asks
+whether an attribute is present, or for a part of a string. Source: held against real collections by property tests.
+"""
+
+import math
+from typing import Any, Final, TypeAlias, TypeGuard
+
+from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar
+
+Where: TypeAlias = dict[str, Any]
+
+MONGO: Final = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
+
+LARGEST_EXACT: Final = 2**53
+"""Larger numbers are rounded, or cut to 64 bits, somewhere on the way."""
+
+_RESERVED: Final = ("$", "#")
+
+
+def to_chroma(filter_: Filter) -> Where:
+    """Compile to the ``where`` of a query.
+
+    Raises:
+        InvalidFilterError: Chroma cannot express a clause; the message names it.
+    """
+    match filter_:
+        case And(members):
+            return _joined("$and", [to_chroma(member) for member in members])
+        case Or(members):
+            return _joined("$or", [to_chroma(member) for member in members])
+        case Not(member):
+            return _negated(member)
+        case Clause():
+            return _clause(filter_)
+
+
+def _negated(filter_: Filter) -> Where:
+    match filter_:
+        case And(members):
+            return _joined("$or", [_negated(member) for member in members])
+        case Or(members):
+            return _joined("$and", [_negated(member) for member in members])
+        case Not(member):
+            return to_chroma(member)
+        case Clause(operator=Operator.EQUALS | Operator.IN | Operator.LIST_CONTAINS | Operator.NOT_EQUALS):
+            return _clause(filter_, negated=True)
+        case _:
+            raise _refused(f"not {filter_}", "it has no condition for attributes that are absent")
+
+
+def _clause(clause: Clause, *, negated: bool = False) -> Where:
+    key, value = clause.key, clause.value
+    if key.startswith(_RESERVED):
+        raise _refused(str(clause), "it gives names that begin with $ or # a meaning of its own")
+    values = value if isinstance(value, tuple) else (value,)
+    for number in values:
+        if not isinstance(number, str) and abs(number) > LARGEST_EXACT:
+            raise _refused(str(clause), f"it compares numbers over {LARGEST_EXACT:,} inexactly")
+    match clause.operator:
+        case Operator.EQUALS | Operator.IN:
+            return _none_is(key, values) if negated else _any_is(key, values)
+        case Operator.NOT_EQUALS:
+            return _any_is(key, values) if negated else _none_is(key, values)
+        case Operator.LIST_CONTAINS:
+            operator, word = ("$not_contains", "$and") if negated else ("$contains", "$or")
+            return _joined(word, [{key: {operator: form}} for form in _forms(values[0])])
+        case comparison if comparison in COMPARISONS:
+            return _compared(key, COMPARISONS[comparison], value)
+        case Operator.NOT_IN:
+            raise _refused(
+                str(clause), "it cannot ask whether an attribute is present; $nin takes chunks without it too"
+            )
+        case _:
+            raise _refused(str(clause), "it compares whole strings only")
+
+
+def _any_is(key: str, values: tuple[Scalar, ...]) -> Where:
+    return _joined("$or", [condition for value in values for condition in (_is(key, value), *_in_list(key, value))])
+
+
+def _none_is(key: str, values: tuple[Scalar, ...]) -> Where:
+    members = [{key: {"$not_contains": form}} for value in values for form in _forms(value)]
+    return _joined("$and", [*(_is_not(key, value) for value in values), *members])
+
+
+def _in_list(key: str, value: Scalar) -> list[Where]:
+    return [{key: {"$contains": form}} for form in _forms(value)]
+
+
+def _is(key: str, value: Scalar) -> Where:
+    if _is_fraction(value):
+        return {"$and": [{key: {"$eq": value}}, {key: {"$ne": math.trunc(value)}}]}
+    return {key: {"$eq": value}}
+
+
+def _is_not(key: str, value: Scalar) -> Where:
+    if _is_fraction(value):
+        return {"$or": [{key: {"$ne": value}}, {key: {"$eq": math.trunc(value)}}]}
+    return {key: {"$ne": value}}
+
+
+def _compared(key: str, sign: str, value: Any) -> Where:
+    if not _is_fraction(value):
+        return {key: {MONGO[sign]: value}}
+    strictly = (
+        [{key: {"$gt": value}}, {key: {"$gte": math.ceil(value)}}]
+        if sign[0] == ">"
+        else [{key: {"$lt": value}}, {key: {"$lte": math.floor(value)}}]
+    )
+    return {"$or": [*strictly, _is(key, value)] if sign[1:] else strictly}
+
+
+def _is_fraction(value: Scalar) -> TypeGuard[float]:
+    """Chroma compares whole numbers with what is left of a fraction when its decimals are cut off."""
+    return isinstance(value, float) and not value.is_integer()
+
+
+def _forms(value: Scalar) -> tuple[Scalar, ...]:
+    """Return a value as lists of either type of number would hold it."""
+    if isinstance(value, bool | str) or _is_fraction(value):
+        return (value,)
+    return int(value), float(value)
+
+
+def _joined(word: str, members: list[Where]) -> Where:
+    """Chroma takes groups of two members or more."""
+    return members[0] if len(members) == 1 else {word: members}
+
+
+def _refused(clause: str, reason: str) -> InvalidFilterError:
+    return InvalidFilterError(f"Chroma cannot express {clause}: {reason}")

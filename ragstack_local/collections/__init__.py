@@ -1,0 +1,1 @@
+"""Collections of Chroma built from files."""

@@ -1,0 +1,235 @@
+"""A collection made the same as a folder: what is new is added, what changed replaced, what is gone removed."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import chromadb
+
+from ragstack_common.chroma import identity, manifest
+from ragstack_common.chroma.connection import close_client, quiet
+from ragstack_common.chroma.creation import INDEX, get_or_create
+from ragstack_common.chroma.failures import translated
+from ragstack_common.chroma.manifest import Counts, Failure, Manifest
+from ragstack_common.chroma.mirror import header_of
+from ragstack_common.embedding import Embedding, EmbeddingError
+from ragstack_common.errors import ConfigurationError
+from ragstack_local.bedrock.reading.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.parsing import Parser
+from ragstack_local.collections.documents import Piece, Plan, pieces_of, read
+from ragstack_local.uploads import LocalFile
+
+if TYPE_CHECKING:
+    from chromadb.api.models.Collection import Collection
+
+PIECES_AT_ONCE: Final = 256
+"""Chunks embedded and added in one call."""
+
+PAGE: Final = 2_000
+
+PROGRESS: Final = ("added", "updated", "unchanged", "failed", "removed")
+
+
+@dataclass
+class Report:
+    """What a build did.
+
+    Attributes:
+        files: Number of files by what became of them, by the names in :data:`PROGRESS`.
+        failures: Those that failed, and why.
+        manifest: What the collection holds now.
+        manifest_path: The manifest for people.
+    """
+
+    files: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+    manifest: Manifest | None = None
+    manifest_path: Path | None = None
+
+
+@dataclass(frozen=True)
+class _Built:
+    """What the collection holds of a file: chunks by fingerprint, and how many there should be of each."""
+
+    chunks: Counter[str] = field(default_factory=Counter)
+    whole: dict[str, int] = field(default_factory=dict)
+
+    def is_finished(self, fingerprint: str) -> bool:
+        return self.whole.get(fingerprint) == self.chunks[fingerprint]
+
+
+def build(
+    files: Sequence[LocalFile],
+    db_path: Path,
+    collection_name: str,
+    plan: Plan,
+    embedding: Embedding,
+    *,
+    folder_name: str | None = None,
+    done: Callable[[str], None] = lambda _outcome: None,
+    clock: Callable[[], float] = time.time,
+) -> Report:
+    """Bring a collection up to date with files, and write its manifest.
+
+    A file is replaced by adding what is new before removing what is old, so that a search always finds it and a build
+    that is interrupted can be run again. A file that fails keeps what was built of it earlier.
+
+    Args:
+        files: The documents.
+        db_path: Folder of the store; created where there is none.
+        collection_name: Created where there is none.
+        plan: How files become chunks.
+        embedding: What chunks are embedded with.
+        folder_name: First part of the files' keys. What the collection holds below it in the plan's corpus and is not
+            among the files is removed; None removes nothing.
+        done: Told after each file what became of it.
+        clock: Seconds since 1970.
+
+    Raises:
+        ConfigurationError: The collection was made by somebody else.
+        EmbeddingError: It was made with another embedding, or the model cannot be had.
+        RetrievalError: The store cannot be opened, or failed.
+    """
+    with translated(f"the folder {db_path}"):
+        client = chromadb.PersistentClient(db_path, settings=quiet())
+        try:
+            collection = get_or_create(client, collection_name, embedding)
+            _refuse_foreign(collection)
+            report = _update(collection, files, plan, embedding, folder_name, done)
+            report.manifest = _manifest(collection, plan, embedding, report, clock())
+        finally:
+            close_client(client)
+    report.manifest_path = manifest.write(report.manifest, db_path)
+    return report
+
+
+def _update(
+    collection: "Collection",
+    files: Sequence[LocalFile],
+    plan: Plan,
+    embedding: Embedding,
+    folder_name: str | None,
+    done: Callable[[str], None],
+) -> Report:
+    built = _built(collection, plan.corpus)
+    report, parser = Report(), Parser()
+    try:
+        for file in files:
+            try:
+                outcome = _bring(collection, file, built.get(file.key, _Built()), plan, embedding, parser)
+            except (UnreadableDocument, EmbeddingError, OSError) as error:
+                report.failures.append(Failure(source=file.key, reason=str(error)))
+                outcome = "failed"
+            report.files[outcome] += 1
+            done(outcome)
+    finally:
+        parser.close()
+    if folder_name is not None:
+        present = {file.key for file in files}
+        for source in sorted(built.keys() - present):
+            if source.startswith(f"{folder_name}/"):
+                collection.delete(where={"$and": [{"source": source}, {"corpus": plan.corpus}]})
+                report.files["removed"] += 1
+                done("removed")
+    return report
+
+
+def _bring(
+    collection: "Collection", file: LocalFile, built: _Built, plan: Plan, embedding: Embedding, parser: Parser
+) -> str:
+    content = read(file, plan)
+    if built.is_finished(content.fingerprint):
+        outcome = "unchanged"
+    else:
+        pieces = pieces_of(file, content, plan, parser)
+        _add(collection, pieces, embedding)
+        outcome = "updated" if built.chunks else "added"
+    for old in built.chunks.keys() - {content.fingerprint}:
+        collection.delete(where={"$and": [{"source": file.key}, {"corpus": plan.corpus}, {"file_hash": old}]})
+    return outcome
+
+
+def _add(collection: "Collection", pieces: Sequence[Piece], embedding: Embedding) -> None:
+    for start in range(0, len(pieces), PIECES_AT_ONCE):
+        some = pieces[start : start + PIECES_AT_ONCE]
+        headed = [f"{header_of(piece.metadata)}\n\n{piece.text}" for piece in some]
+        # Put over what an interrupted build left; the metadata are the same then.
+        collection.upsert(
+            ids=[piece.id for piece in some],
+            documents=[piece.text for piece in some],
+            metadatas=[piece.metadata for piece in some],
+            embeddings=embedding.embed(headed),
+        )
+
+
+def _built(collection: "Collection", corpus: str) -> dict[str, _Built]:
+    found: dict[str, _Built] = defaultdict(_Built)
+    for metadata in _metadata(collection, {"corpus": corpus}):
+        entry, fingerprint = found[str(metadata.get("source"))], str(metadata.get("file_hash"))
+        entry.chunks[fingerprint] += 1
+        entry.whole[fingerprint] = int(metadata.get("chunk_count") or 0)
+    return dict(found)
+
+
+def _metadata(collection: "Collection", where: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    offset = 0
+    while True:
+        page = collection.get(where=where, limit=PAGE, offset=offset, include=["metadatas"])
+        yield from (dict(metadata or {}) for metadata in page["metadatas"] or [])
+        if len(page["ids"]) < PAGE:
+            return
+        offset += PAGE
+
+
+def _refuse_foreign(collection: "Collection") -> None:
+    if identity.recorded_name(collection) is None:
+        raise ConfigurationError(
+            f"The collection {collection.name} was not built here and does not record its embedding: "
+            "choose another name"
+        )
+
+
+class _Tally:
+    """Counts documents and chunks by a value that they have."""
+
+    def __init__(self) -> None:
+        self._chunks: Counter[str] = Counter()
+        self._documents: dict[str, set[Any]] = defaultdict(set)
+
+    def add(self, value: str, document: Any) -> None:
+        self._chunks[value] += 1
+        self._documents[value].add(document)
+
+    def counts(self) -> dict[str, Counts]:
+        return {
+            value: Counts(documents=len(self._documents[value]), chunks=number)
+            for value, number in sorted(self._chunks.items())
+        }
+
+
+def _manifest(collection: "Collection", plan: Plan, embedding: Embedding, report: Report, seconds: float) -> Manifest:
+    """Count what the collection really holds, whoever put it there."""
+    total, corpora, versions = _Tally(), _Tally(), _Tally()
+    for metadata in _metadata(collection):
+        document = (metadata.get("corpus"), metadata.get("source"))
+        total.add("", document)
+        corpora.add(str(metadata.get("corpus", "")), document)
+        versions.add(str(metadata.get("version", "")), document)
+    return Manifest(
+        collection=collection.name,
+        embedding=embedding.name,
+        dimension=embedding.dimension,
+        space=str(INDEX["space"]),
+        chunk_size=plan.chunk_size,
+        chunk_overlap=plan.chunk_overlap,
+        built_at=datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"),
+        total=total.counts().get("", Counts()),
+        corpora=corpora.counts(),
+        versions=versions.counts(),
+        last_run={name: report.files[name] for name in PROGRESS},
+        failures=tuple(report.failures),
+    )

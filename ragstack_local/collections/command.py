@@ -1,0 +1,82 @@
+"""The command ``ragstack build``."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.markup import escape
+
+from ragstack_common.embedding import load
+from ragstack_common.errors import MissingEngineError
+from ragstack_common.knowledge_base.settings import KnowledgeSettings
+from ragstack_common.settings import DEFAULT_EMBEDDING
+from ragstack_local import display
+from ragstack_local.bedrock.options import EMBEDDING_HELP
+from ragstack_local.collections.documents import Plan
+from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
+from ragstack_local.ingest import note_skipped
+from ragstack_local.uploads import select
+
+NOT_SEARCHABLE: Final = 1
+
+
+def build(
+    folder: Annotated[Path, typer.Argument(help="Folder of documents, or one of them.", show_default=False)],
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="Default: ATLAS_COLLECTION_NAME or atlas_knowledge_base.")
+    ] = None,
+    db_path: Annotated[
+        Path | None, typer.Option(help="Folder of the store. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
+    ] = None,
+    corpus: Annotated[str | None, typer.Option(help="Label of every chunk. Default: the folder's name.")] = None,
+    version: Annotated[
+        str | None, typer.Option(help="Of every file. Default: by the path, 3 of docs/v3/intro.md.")
+    ] = None,
+    embedding: Annotated[
+        str | None, typer.Option(help=f"{EMBEDDING_HELP} Default: EMBEDDING_MODEL or {DEFAULT_EMBEDDING}.")
+    ] = None,
+    chunk_size: Annotated[int, typer.Option(help="Characters of a chunk at most.", min=100)] = CHUNK_SIZE,
+    chunk_overlap: Annotated[
+        int, typer.Option(help="Characters at most that a chunk repeats of the one before.", min=0)
+    ] = CHUNK_OVERLAP,
+) -> None:
+    """Build a Chroma collection from files, or bring it up to date: new, changed and deleted files are told apart.
+
+    No stack and no AWS account is needed. The manifest is written to DB_PATH/manifests/COLLECTION.txt.
+
+    Example:  ragstack build handbook/ --collection handbook --db-path ./chroma
+    """
+    if 2 * chunk_overlap >= chunk_size:
+        raise typer.BadParameter("less than half of --chunk-size", param_hint="--chunk-overlap")
+    selection = select([folder])
+    note_skipped(selection.skipped)
+    settings = KnowledgeSettings.from_env(os.environ)
+    model = load(embedding or settings.embedding or DEFAULT_EMBEDDING)
+    name = folder.expanduser().resolve().name
+    plan = Plan(corpus or name, model.name, version, chunk_size, chunk_overlap)
+    store = Path(db_path or settings.db_path).expanduser()
+    try:
+        from ragstack_local.collections.build import build as bring  # noqa: PLC0415 - an extra, and slow to import
+    except ModuleNotFoundError as error:
+        raise MissingEngineError("chroma", error.name) from error
+    with display.progress() as bars:
+        building = bars.add_task("Building", total=len(selection.files), detail="")
+        report = bring(
+            selection.files,
+            store,
+            collection or settings.collection_name,
+            plan,
+            model,
+            folder_name=name if folder.expanduser().is_dir() else None,
+            done=lambda outcome: bars.advance(building, outcome != "removed"),
+        )
+    for failure in report.failures:
+        display.console.print(f"[red]failed[/] {escape(failure.source)}: {escape(failure.reason)}", soft_wrap=True)
+    assert report.manifest is not None
+    counted = ", ".join(f"{number} {outcome}" for outcome, number in report.manifest.last_run.items() if number)
+    total = report.manifest.total
+    display.console.print(f"{counted or 'nothing to do'}: {total.documents} documents in {total.chunks} chunks")
+    display.console.print(f"[dim]Manifest  [/] {escape(str(report.manifest_path))}", soft_wrap=True)
+    if report.failures:
+        raise typer.Exit(NOT_SEARCHABLE)

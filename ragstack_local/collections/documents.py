@@ -1,0 +1,130 @@
+"""A file as the chunks of a collection."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from ragstack_common.documents import SIDECAR_SUFFIX
+from ragstack_common.sections import outline
+from ragstack_local.bedrock.reading import formats, metadata
+from ragstack_local.bedrock.reading.parsing import Parser
+from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE, windows
+from ragstack_local.uploads import LocalFile
+
+NO_VERSION: Final = "current"
+"""Of files whose path names none."""
+
+LARGEST_FILE: Final = formats.LARGEST_DOCUMENT
+
+_VERSION: Final = re.compile(r"(?:^|/)[vV](\d+(?:\.\d+)*)(?=/)")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How files become chunks.
+
+    Attributes:
+        corpus: Label of every chunk.
+        version: Of every file; None takes it from the path, as in ``docs/v3/intro.md``.
+        embedding: Name of the embedding.
+        chunk_size: Characters of a chunk at most.
+        chunk_overlap: Characters at most that a chunk repeats of the one before.
+    """
+
+    corpus: str
+    embedding: str
+    version: str | None = None
+    chunk_size: int = CHUNK_SIZE
+    chunk_overlap: int = CHUNK_OVERLAP
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A chunk that lacks its vector."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file's bytes, and those of its sidecar.
+
+    Attributes:
+        data: Of the file.
+        sidecar: Of the sidecar; None without one.
+        fingerprint: Of both and of the plan: what is built from it is the same as long as this is.
+    """
+
+    data: bytes
+    sidecar: bytes | None
+    fingerprint: str
+
+
+def version_of(source: str) -> str | None:
+    """Return the version that a path names: the innermost of its folders v1, v2.1 and so on."""
+    found = _VERSION.findall(source)
+    return found[-1] if found else None
+
+
+def read(file: LocalFile, plan: Plan) -> Content:
+    """Read a file.
+
+    Raises:
+        OSError: It cannot be read.
+        UnreadableDocument: It is too large.
+    """
+    size = file.path.stat().st_size
+    if size > LARGEST_FILE:
+        raise formats.UnreadableDocument(formats.too_large(size))
+    data = file.path.read_bytes()
+    sidecar = file.sidecar.read_bytes() if file.sidecar else None
+    digest = hashlib.sha256(repr((plan, file.key, sidecar)).encode("utf-8", "surrogateescape"))
+    digest.update(data)
+    return Content(data, sidecar, digest.hexdigest()[:32])
+
+
+def pieces_of(file: LocalFile, content: Content, plan: Plan, parser: Parser) -> list[Piece]:
+    """Parse and cut a file.
+
+    Raises:
+        UnreadableDocument: It, or its sidecar, cannot be used; the message says why.
+    """
+    parsed = parser.parse(content.data, formats.of_name(file.path.name))
+    headings = outline(parsed.text)
+    name = PurePosixPath(file.key).name
+    title = parsed.title or headings.title or PurePosixPath(name).stem
+    cut = list(windows(parsed.text, plan.chunk_size, plan.chunk_overlap))
+    common = {
+        **_attributes(file, content),
+        "path": file.key,
+        "source": file.key,
+        "file_name": name,
+        "version": plan.version or version_of(file.key) or NO_VERSION,
+        "corpus": plan.corpus,
+        "file_hash": content.fingerprint,
+        "chunk_count": len(cut),
+    }
+    pieces = []
+    for number, window in enumerate(cut):
+        path, page = headings.path_at(window.start), parsed.page_at(window.start)
+        own = {
+            "section_title": path[-1] if path else title,
+            "chunk_size": len(window.text),
+            "chunk_index": number,
+            "start_index": window.start,
+            **({} if page is None else {"page": page}),
+        }
+        pieces.append(Piece(f"{content.fingerprint}-{number:06d}", window.text, common | own))
+    return pieces
+
+
+def _attributes(file: LocalFile, content: Content) -> dict[str, Any]:
+    if content.sidecar is None:
+        return {}
+    found = metadata.of_sidecar(content.sidecar, file.key + SIDECAR_SUFFIX).attributes
+    # Chroma takes no empty lists; to its filters one is the same as an absent attribute.
+    return {name: value for name, value in found.items() if value != []}

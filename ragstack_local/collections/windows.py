@@ -1,0 +1,69 @@
+"""A text cut by a sliding window that ends, where it can, at the end of a paragraph, a sentence or a word."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+CHUNK_SIZE: Final = 1_000
+CHUNK_OVERLAP: Final = 100
+"""Characters at most. Source: the specification of the store."""
+
+LEAST_SHARE: Final = 0.5
+"""Of the window that is filled before its end is moved to a better place."""
+
+_ENDS: Final = (re.compile(r"\n\s*\n"), re.compile(r"[.!?][\"')\]]*\s|\n"), re.compile(r"\s"))
+_WORD_START: Final = re.compile(r"(?<=\s)\S")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A piece of a text, without blanks at its ends, and where it starts."""
+
+    text: str
+    start: int
+
+
+def windows(text: str, size: int = CHUNK_SIZE, overlap: int = CHUNK_OVERLAP) -> Iterator[Window]:
+    """Cut a text; every word is in a piece, and no piece is blank.
+
+    Args:
+        text: Any text.
+        size: Characters of a piece at most, 1 or more.
+        overlap: Characters at most that a piece repeats of the one before, 0 or more and less than half of *size*.
+
+    Raises:
+        ValueError: The numbers are out of range.
+    """
+    if size < 1 or not 0 <= overlap < max(1, size / 2):
+        raise ValueError(f"the overlap of {overlap} must be 0 or more and less than half of the size of {size}")
+    start = 0
+    while start < len(text):
+        end = _end(text, start, size)
+        piece = text[start:end].strip()
+        if piece:
+            yield Window(piece, text.index(piece, start))
+        if end == len(text):
+            return
+        start = _next_start(text, end, overlap)
+
+
+def _end(text: str, start: int, size: int) -> int:
+    limit = start + size
+    if limit >= len(text):
+        return len(text)
+    least = start + max(1, int(size * LEAST_SHARE))
+    for pattern in _ENDS:
+        ends = [match.end() for match in pattern.finditer(text, least, limit)]
+        if ends:
+            return ends[-1]
+    return limit
+
+
+def _next_start(text: str, end: int, overlap: int) -> int:
+    """Begin with a word as far back as the overlap allows; within one only where it is longer than the overlap."""
+    if overlap == 0:
+        return end
+    begin = end - overlap
+    word = _WORD_START.search(text, begin, end)
+    return begin if word is None else word.start()

@@ -1,0 +1,95 @@
+"""Chroma in a folder, by vectors alone and by words too, and as the server of its own package."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import httpx
+from chromadb.config import Settings
+
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
+from tests.contract.case import Case, Opened
+from tests.contract.documents import Document
+
+COLLECTION = "contract"
+
+
+def quiet() -> Settings:
+    return Settings(anonymized_telemetry=False)
+
+
+def fill(client: Any, documents: Sequence[Document], space: str = "cosine", name: str = COLLECTION) -> None:
+    collection = client.create_collection(
+        name,
+        configuration={"hnsw": {"space": space}},
+        metadata={"ragstack:embedding": "hashed"},
+        embedding_function=None,
+    )
+    collection.add(
+        ids=[document.id for document in documents],
+        documents=[document.text for document in documents],
+        metadatas=[{"source": document.source, **document.metadata} for document in documents],
+        embeddings=HashedEmbedding().embed([document.text for document in documents]),
+    )
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[int]:
+    """Chroma's own server, on a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("chroma")), "run", "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(
+        [*command, "--path", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            _wait_for(port)
+            yield port
+        finally:
+            process.terminate()
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(200):
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat").raise_for_status()
+        except httpx.HTTPError:
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError("the Chroma server did not start")
+
+
+def _in_folder(space: str = "cosine", **options: Any) -> Callable[[Sequence[Document], Path], Opened]:
+    @contextmanager
+    def opened(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
+        with chromadb.PersistentClient(folder, settings=quiet()) as client:
+            fill(client, documents, space)
+        config = {"type": "chroma", "path": str(folder), "collection_name": COLLECTION, **options}
+        yield lambda: create_retrieval_backend(config)
+
+    return opened
+
+
+@contextmanager
+def _on_server(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
+    with server(folder) as port:
+        with chromadb.HttpClient("127.0.0.1", port, settings=quiet()) as client:
+            fill(client, documents)
+        config = {"type": "chroma", "host": "127.0.0.1", "port": port, "collection_name": COLLECTION, "hybrid": True}
+        yield lambda: create_retrieval_backend(config)
+
+
+CASES = [
+    Case("chroma", _in_folder()),
+    Case("chroma_hybrid", _in_folder(hybrid=True)),
+    Case("chroma_server", _on_server),
+]

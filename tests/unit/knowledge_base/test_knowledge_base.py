@@ -1,0 +1,233 @@
+"""The knowledge base on a real store; the examples of its specification stand in tests/specs."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.errors import (
+    CollectionNotFoundError,
+    EmbeddingError,
+    InvalidFilterError,
+    InvalidQueryError,
+    InvalidRequestError,
+    MissingEngineError,
+)
+from ragstack_common.knowledge_base import KnowledgeBase, KnowledgeSettings, format_knowledge_context
+
+pytest.importorskip("chromadb")
+
+TEXTS = {
+    "modes": "The trimodal methodology joins three modes: bottom up, top down and holistic.",
+    "graph": "A knowledge graph holds entities as nodes and their relationships as edges.",
+    "cafeteria": "The cafeteria serves lunch from eleven thirty until two.",
+}
+
+
+def metadata(name: str, version: Any, **more: Any) -> dict[str, Any]:
+    return {"source": f"{name}.md", "section_title": name.title(), "version": version, **more}
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[KnowledgeBase]:
+    with KnowledgeBase("handbook", tmp_path, environment={}) as made:
+        made.collection.add(
+            ids=list(TEXTS),
+            documents=list(TEXTS.values()),
+            metadatas=[metadata("modes", "3"), metadata("graph", "10"), metadata("cafeteria", 2)],
+        )
+        yield made
+
+
+def sources(documents: list[dict[str, Any]]) -> list[str]:
+    return [document["metadata"]["source"] for document in documents]
+
+
+def test_a_document_has_content_metadata_and_a_score(base: KnowledgeBase) -> None:
+    (document,) = base.retrieve("trimodal methodology", n_results=1)
+
+    assert document.keys() == {"content", "metadata", "relevance_score"}
+    assert document["content"] == TEXTS["modes"]
+    assert document["metadata"] == metadata("modes", "3")
+    assert 0.0 < document["relevance_score"] <= 1.0
+
+
+@pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"expand": True}, {"neighbours": 2}])
+def test_every_way_to_search_finds_the_answer_first(base: KnowledgeBase, options: dict[str, Any]) -> None:
+    assert sources(base.retrieve("What is a knowledge graph?", **options))[0] == "graph.md"
+
+
+def test_all_ways_together_find_the_answer_first(base: KnowledgeBase) -> None:
+    documents = base.retrieve("knowledge graph", 2, hybrid=True, rerank=True, expand=True, neighbours=1)
+
+    assert sources(documents)[0] == "graph.md"
+    assert all(0.0 <= document["relevance_score"] <= 1.0 for document in documents)
+
+
+def test_versions_come_in_their_natural_order_whatever_their_type(base: KnowledgeBase) -> None:
+    assert base.get_versions() == ["2", "3", "10"]
+
+
+@pytest.mark.parametrize(("version", "name"), [("3", "modes.md"), ("10", "graph.md"), ("2", "cafeteria.md")])
+def test_a_version_is_found_whether_it_is_stored_as_a_text_or_a_number(
+    base: KnowledgeBase, version: str, name: str
+) -> None:
+    assert sources(base.retrieve("methodology", version_filter=version)) == [name]
+
+
+def test_any_filter_of_the_language_is_answered(base: KnowledgeBase) -> None:
+    condition = {"$or": [{"section_title": {"$startsWith": "Mod"}}, {"source": {"$contains": "teria"}}]}
+
+    assert set(sources(base.retrieve("a", filters=condition))) == {"modes.md", "cafeteria.md"}
+
+
+def test_where_filters_and_version_must_all_match(base: KnowledgeBase) -> None:
+    found = base.retrieve("a", 5, "3", where={"section_title": "Modes"}, filters={"source": {"$ne": "graph.md"}})
+
+    assert sources(found) == ["modes.md"]
+
+
+def test_a_topic_is_found_by_its_words(base: KnowledgeBase) -> None:
+    assert sources(base.search_by_topic("Knowledge Graph", n_results=1)) == ["graph.md"]
+
+
+def test_what_is_added_by_another_client_is_found_at_once(base: KnowledgeBase, tmp_path: Path) -> None:
+    base.retrieve("quokka", hybrid=True)
+    with KnowledgeBase("handbook", tmp_path, environment={}) as other:
+        other.collection.add(ids=["q"], documents=["the quokka"], metadatas=[metadata("quokka", "4")])
+
+    assert sources(base.retrieve("quokka", 1)) == ["quokka.md"]
+    assert sources(base.retrieve("quokka", 1, hybrid=True)) == ["quokka.md"]
+    assert base.get_versions() == ["2", "3", "4", "10"]
+
+
+def test_a_query_that_fails_is_an_empty_list_that_can_be_told_from_an_empty_answer(
+    base: KnowledgeBase, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = base.retrieve("secret words", filters={"x": {"$regex": "y"}})
+    error = base.last_error
+    empty = base.retrieve("nothing", version_filter="99")
+
+    assert failed == empty == []
+    assert isinstance(error, InvalidFilterError)
+    assert base.last_error is None
+    assert "Retrieving from the collection handbook failed" in caplog.text
+
+
+def test_the_query_is_logged_for_debugging_only(base: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="ragstack_common.knowledge_base.knowledge")
+
+    base.retrieve("secret " * 20, n_results=0)
+
+    shown = [record.levelname for record in caplog.records if "secret" in record.getMessage()]
+    assert shown == ["DEBUG"]
+    assert ("secret " * 20)[:50] + "..." in caplog.text
+
+
+def test_a_collection_that_disappears_is_an_error_to_be_seen(base: KnowledgeBase) -> None:
+    base.chroma_client.delete_collection("handbook")
+
+    assert base.retrieve("a") == []
+    assert isinstance(base.last_error, CollectionNotFoundError)
+    assert base.get_versions() == []
+    assert isinstance(base.last_error, CollectionNotFoundError)
+
+
+def test_search_raises_what_retrieve_hides(base: KnowledgeBase) -> None:
+    with pytest.raises(InvalidQueryError, match="empty"):
+        base.search(" ")
+    with pytest.raises(InvalidQueryError, match="top_k"):
+        base.search("a", 0)
+    with pytest.raises(InvalidQueryError, match="neighbours"):
+        base.search("a", neighbours=-1)
+
+
+def test_an_empty_collection_has_no_documents_and_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with KnowledgeBase("empty", tmp_path, environment={}) as base:
+        assert base.retrieve("anything") == []
+        assert base.retrieve("anything", hybrid=True, rerank=True, expand=True, neighbours=1) == []
+        assert base.get_versions() == []
+        assert base.last_error is None
+
+    assert "The collection empty is empty" in caplog.text
+
+
+def test_chunks_without_text_or_metadata_are_documents_too(tmp_path: Path) -> None:
+    with KnowledgeBase("bare", tmp_path, environment={}) as base:
+        base.collection.add(ids=["x"], embeddings=HashedEmbedding().embed(["odd"]))
+
+        (document,) = base.retrieve("odd", neighbours=1, rerank=True, hybrid=True)
+
+        assert (document["content"], document["metadata"]) == ("", {})
+        assert base.get_versions() == []
+
+
+def test_a_folder_that_cannot_be_opened_is_replaced_by_memory_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "chroma.sqlite3").write_bytes(b"no database" * 1000)
+
+    with KnowledgeBase("fallback", tmp_path, environment={}) as base:
+        base.collection.add(ids=["a"], documents=["the quokka"], metadatas=[{"version": "1"}])
+        found = base.retrieve("quokka", hybrid=True)
+
+    assert base.in_memory
+    assert [document["content"] for document in found] == ["the quokka"]
+    assert "in memory and empty" in caplog.text
+
+
+def test_a_name_that_chroma_refuses_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="Expected a name"):
+        KnowledgeBase("no!", tmp_path, environment={})
+
+
+def test_a_collection_is_not_opened_with_another_embedding(base: KnowledgeBase) -> None:
+    class Other(HashedEmbedding):
+        name = "other"
+
+    with pytest.raises(EmbeddingError, match="made with the embedding hashed"):
+        KnowledgeBase("handbook", base.db_path, embedding=Other(), environment={})
+
+
+def test_a_missing_package_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ragstack_common.knowledge_base.store", None)
+
+    with pytest.raises(MissingEngineError, match=r"pip install 'ragstack\[chroma\]'"):
+        KnowledgeBase("handbook", tmp_path, environment={})
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings"),
+    [
+        ({}, KnowledgeSettings("atlas_knowledge_base", "~/atlas_chroma_db", None)),
+        ({"CHROMA_COLLECTION_NAME": "blert_1000", "CHROMA_PERSIST_DIRECTORY": "/data/chroma_db"},
+         KnowledgeSettings("blert_1000", "/data/chroma_db")),
+        ({"ATLAS_COLLECTION_NAME": "a", "CHROMA_COLLECTION_NAME": "b", "ATLAS_DB_PATH": "c",
+          "CHROMA_PERSIST_DIRECTORY": "d", "EMBEDDING_MODEL": "hashed"}, KnowledgeSettings("a", "c", "hashed")),
+        ({"ATLAS_COLLECTION_NAME": " ", "CHROMA_COLLECTION_NAME": "b"}, KnowledgeSettings("b")),
+    ],
+)  # fmt: skip
+def test_the_environment_says_where_the_knowledge_base_is(
+    environment: dict[str, str], settings: KnowledgeSettings
+) -> None:
+    assert KnowledgeSettings.from_env(environment) == settings
+
+
+def test_the_folder_of_a_model_alone_is_an_embedding(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").touch()
+
+    assert KnowledgeSettings.from_env({"EMBEDDING_MODEL": str(tmp_path)}).embedding == f"onnx:{tmp_path}"
+
+
+def test_no_documents_are_no_context() -> None:
+    assert format_knowledge_context([]) == ""
+
+
+def test_a_document_without_a_source_is_from_somewhere_unknown() -> None:
+    text = format_knowledge_context([{"content": "x", "metadata": {}}])
+
+    assert text == "\n\n## Relevant Knowledge\n\n### Document 1: Unknown\nx\n\n"
