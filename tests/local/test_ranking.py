@@ -5,7 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ragstack_local.bedrock.retrieval.ranking import Hit, fuse
+from ragstack_local.bedrock.retrieval.ranking import (
+    REPEATS_SEARCHED,
+    TERMS_SEARCHED,
+    Hit,
+    fuse,
+    match_expression,
+    places_among,
+)
 from ragstack_local.bedrock.store import vectors
 from ragstack_local.bedrock.store.vectors import VectorIndex, Vectors
 
@@ -89,3 +96,40 @@ def test_one_empty_ranking_leaves_the_order_of_the_other() -> None:
 
     assert fuse(np.array([5, 3]), nothing, weight=0.2).chunks.tolist() == [5, 3]
     assert len(fuse(nothing, nothing, weight=0.2)) == 0
+
+
+def test_a_word_that_a_query_repeats_counts_as_often_up_to_a_limit() -> None:
+    assert match_expression("Herons, the herons and ospreys") == '"herons" OR "ospreys" OR "herons"'
+    assert match_expression("bird " * 50).split(" OR ") == ['"bird"'] * REPEATS_SEARCHED
+
+
+def test_different_words_come_before_repeats_where_there_are_too_many() -> None:
+    words = [f"w{number}" for number in range(TERMS_SEARCHED - 1)]
+
+    terms = match_expression(" ".join([*words, *words])).split(" OR ")
+
+    assert terms == [f'"{word}"' for word in [*words, words[0]]]
+
+
+def test_stop_words_are_searched_where_there_is_nothing_else() -> None:
+    assert match_expression("to be or not to be") == '"to" OR "be" OR "or" OR "not" OR "to" OR "be"'
+    assert match_expression('" AND * ) ?') == '"and"'
+    assert match_expression("?!") == ""
+
+
+def test_a_larger_rank_constant_lets_agreement_count_more_than_first_places() -> None:
+    by_words, by_vector = np.array([1, 2, 3]), np.array([4, 5, 3])
+
+    small, large = (fuse(by_words, by_vector, 1.0, constant).chunks.tolist() for constant in (0, 60))
+
+    assert small.index(1) < small.index(3)
+    assert large[0] == 3
+
+
+def test_ranks_are_those_in_the_longer_ranking_and_go_on_after_its_end() -> None:
+    nothing = np.empty(0, dtype=np.int64)
+
+    assert places_among(np.array([9, 4, 7, 8]), np.array([5, 9, 4])).tolist() == [2, 3, 4, 5]
+    assert places_among(np.array([3, 1]), np.array([3, 2, 1])).tolist() == [1, 3]
+    assert places_among(nothing, np.array([1])).tolist() == []
+    assert places_among(np.array([6, 2]), nothing).tolist() == [1, 2]

@@ -1,7 +1,9 @@
 """Search: vectors, BM25, and the two fused."""
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,7 +25,14 @@ RANK_CONSTANT: Final = 10
 """Of reciprocal rank fusion (Cormack et al. 2009, who use 60). 10 keeps more of BM25's order where vectors are weak."""
 
 TERMS_SEARCHED: Final = 256
-"""Different words of a query that BM25 looks at; the text may have 20,000 characters."""
+"""Words of a query that BM25 looks at; the text may have 20,000 characters."""
+
+REPEATS_SEARCHED: Final = 4
+"""Times that a word of the query counts at most. BM25 sums over the words of the query, a repeated one each time.
+
+nDCG@10 of BM25 alone with every word once, and with repeats: CACM, whose questions are paragraphs, .446, .499; SciFact
+.690, .688; AWS documentation .796, .798; passages of 400 characters .658, .659.
+"""
 
 BROAD_SHARE: Final = 0.4
 """Share of the chunks that a filter lets through above which all of them are ranked and the others left out."""
@@ -94,28 +103,58 @@ def rank(view: View, knowledge_base_id: str, search: Search, fusion_weight: floa
         search: What to look for.
         fusion_weight: As in :func:`fuse`.
     """
-    restriction = _restriction(view, knowledge_base_id, search.condition)
-    by_vector = _by_vector(view, search, restriction)
+    by_words, by_vector = rankings(view, knowledge_base_id, search)
     if not search.hybrid:
         return by_vector
-    by_words = _by_words(view, knowledge_base_id, search, restriction)
-    return fuse(by_words, by_vector.chunks, fusion_weight)
+    if search.condition is None:
+        return fuse(by_words, by_vector.chunks, fusion_weight)
+    # A place among the few that a filter lets through says nothing of how good a chunk is, and scores of searches with
+    # different filters are compared: the best of a wrong filter would score like the best of all.
+    all_words, all_vectors = rankings(view, knowledge_base_id, replace(search, condition=None))
+    ranks = places_among(by_words, all_words), places_among(by_vector.chunks, all_vectors.chunks)
+    return fuse(by_words, by_vector.chunks, fusion_weight, ranks=ranks)
 
 
-def fuse(by_words: "Ids", by_vector: "Ids", weight: float) -> Ranking:
+def rankings(view: View, knowledge_base_id: str, search: Search) -> tuple["Ids", Ranking]:
+    """Return the two rankings that :func:`rank` fuses: chunks by BM25, none where it is not hybrid, and by vector."""
+    restriction = _restriction(view, knowledge_base_id, search.condition)
+    by_vector = _by_vector(view, search, restriction)
+    by_words = _by_words(view, knowledge_base_id, search, restriction) if search.hybrid else _NOTHING
+    return by_words, by_vector
+
+
+def places_among(found: "Ids", everything: "Ids") -> "Ids":
+    """Return the rank, from 1, of each chunk in a ranking of more chunks; those that it ends before follow its last.
+
+    Args:
+        found: Chunks, best first.
+        everything: The beginning of the same ranking without a filter.
+    """
+    rank_of = {chunk: rank for rank, chunk in enumerate(everything.tolist(), start=1)}
+    after = count(len(everything) + 1)
+    return np.array([rank_of.get(chunk) or next(after) for chunk in found.tolist()], dtype=np.int64)
+
+
+def fuse(
+    by_words: "Ids",
+    by_vector: "Ids",
+    weight: float,
+    rank_constant: float = RANK_CONSTANT,
+    ranks: "tuple[Ids, Ids] | None" = None,
+) -> Ranking:
     """Fuse two rankings by reciprocal rank; 1 is the score of a chunk that leads both.
 
     Args:
         by_words: Chunks, best first.
         by_vector: Chunks, best first.
         weight: What a rank in ``by_vector`` counts beside the same rank in ``by_words``.
+        rank_constant: Added to every rank, over -1; the larger, the less the first ranks stand out.
+        ranks: The ranks of both, from 1, where they are parts of longer rankings; by default their places.
     """
-    shares = [
-        share / (RANK_CONSTANT + np.arange(1, len(ranking) + 1))
-        for ranking, share in ((by_words, 1.0), (by_vector, weight))
-    ]
+    of_words, of_vectors = ranks or (np.arange(1, len(by_words) + 1), np.arange(1, len(by_vector) + 1))
+    shares = [1.0 / (rank_constant + of_words), weight / (rank_constant + of_vectors)]
     chunks, places = np.unique(np.concatenate([by_words, by_vector]), return_inverse=True)
-    best = (1.0 + weight) / (RANK_CONSTANT + 1)
+    best = (1.0 + weight) / (rank_constant + 1)
     scores = np.minimum(1.0, np.bincount(places, np.concatenate(shares), len(chunks)) / best)
     order = np.lexsort((chunks, -scores))
     return Ranking(chunks[order], scores[order])
@@ -140,7 +179,7 @@ def _by_vector(view: View, search: Search, restriction: _Restriction | None) -> 
 
 
 def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _Restriction | None) -> "Ids":
-    match = _match_expression(search.text)
+    match = match_expression(search.text)
     if not match:
         return _NOTHING
     newest = _LARGEST_ID if search.newest_chunk is None else search.newest_chunk
@@ -182,8 +221,12 @@ class _WordQuery:
         return np.fromiter((row[0] for row in rows), dtype=np.int64)
 
 
-def _match_expression(text: str) -> str:
-    """Return an FTS5 expression of quoted words, any of which may occur: no text can be syntax in it."""
-    words = list(dict.fromkeys(_WORD.findall(text.casefold())))
-    telling = [word for word in words if word not in STOP_WORDS] or words
-    return " OR ".join(f'"{word}"' for word in telling[:TERMS_SEARCHED])
+def match_expression(text: str) -> str:
+    """Return an FTS5 expression of quoted words, any of which may occur: no text can be syntax in it.
+
+    A word that the text repeats is repeated in it. Where there are too many, different words come first.
+    """
+    counts = Counter(_WORD.findall(text.casefold()))
+    telling = [word for word in counts if word not in STOP_WORDS] or list(counts)
+    terms = [word for turn in range(REPEATS_SEARCHED) for word in telling if counts[word] > turn]
+    return " OR ".join(f'"{word}"' for word in terms[:TERMS_SEARCHED])
