@@ -1,11 +1,10 @@
 """The command line `ragstack`."""
 
-import json
 import os
 import signal
 import time
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from boto3.exceptions import Boto3Error
@@ -14,28 +13,37 @@ from rich.markup import escape
 
 from ragstack_common.documents import DocumentStatus, key_of
 from ragstack_common.errors import RagStackError
-from ragstack_common.settings import DEFAULT_EMBEDDING, MAX_RESULTS
-from ragstack_local import display
+from ragstack_common.settings import DEFAULT_EMBEDDING
+from ragstack_local import asking, display
+from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.bedrock import command
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.bedrock.options import EMBEDDING_HELP
-from ragstack_local.connection import DEFAULT_PREFIX, Connection
+from ragstack_local.collections import command as collections_command
+from ragstack_local.connection import DEFAULT_PREFIX
 from ragstack_local.demo import run_demo
+from ragstack_local.evaluation import command as evaluation
 from ragstack_local.ingest import ingest as upload_and_follow
 from ragstack_local.ingest import note_skipped
-from ragstack_local.search import Caller
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
-from ragstack_local.stack.project import Project
+from ragstack_local.targets import DATA_VARIABLE, OnAws, Prefix, connect, find_project
 from ragstack_local.uploads import FINAL, SEARCHABLE, list_documents, queue_depth, select
 
-NOTHING_FOUND: Final = 1
 FAILED: Final = 3
 STOP_SECONDS: Final = 20.0
 
-DATA_VARIABLE: Final = "RAGSTACK_DATA"
-"""Another folder than .ragstack, for a second local stack beside the first."""
+SET_BY_THE_STACK: Final = (
+    "target",
+    "prefix",
+    "knowledge_base",
+    "knowledge_base_id",
+    "data_source_id",
+    "bedrock_endpoint",
+    "aws_endpoint",
+)
+"""Context values that say where the local stack is, or what it searches."""
 
 app = typer.Typer(
     name="ragstack",
@@ -63,8 +71,14 @@ BedrockArguments = Annotated[
         metavar="[-- BEDROCK_OPTIONS]", help="After a --, options of `ragstack bedrock`.", show_default=False
     ),
 ]
-OnAws = Annotated[bool, typer.Option("--aws", help="Use the stack deployed to AWS instead of the local one.")]
-Prefix = Annotated[str, typer.Option(help="First part of the names of the deployed stacks.")]
+Context = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context",
+        metavar="NAME=VALUE",
+        help="A context value of the CDK app, such as multi_corpus_metadata=people,product. Repeatable.",
+    ),
+]
 
 
 @app.command()
@@ -73,6 +87,7 @@ def up(
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
+    context: Context = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C.
@@ -82,9 +97,13 @@ def up(
     Example:  ragstack up --port 5566 --bedrock-port 5567
 
     With AWS's quotas and pace:  ragstack up -- --quotas --indexing-seconds 5
+
+    With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
     """
-    project = _project()
-    options = _stack_options(data_dir or project.data / "local", port, bedrock_port, embedding, bedrock_arguments)
+    project = find_project()
+    options = _stack_options(
+        data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
+    )
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection)
         display.console.print("\nPut documents in:  [bold]ragstack ingest PATH[/]   Ctrl-C ends the stack.")
@@ -98,14 +117,17 @@ def demo(
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
+    context: Context = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Show the main job: start the local stack, upload samples/ and docs/, wait until they are searchable, and ask.
 
     Example:  ragstack demo --once
     """
-    project = _project()
-    options = _stack_options(data_dir or project.data / "demo", port, bedrock_port, embedding, bedrock_arguments)
+    project = find_project()
+    options = _stack_options(
+        data_dir or project.data / "demo", port, bedrock_port, embedding, context, bedrock_arguments
+    )
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
         display.console.print()
@@ -121,7 +143,7 @@ def down() -> None:
 
     Example:  ragstack down && ragstack up
     """
-    project = _project()
+    project = find_project()
     found = running.read(project.running)
     if found is None:
         raise StackError("No local stack is running")
@@ -158,7 +180,7 @@ def ingest(
     note_skipped(selection.skipped)
     if not selection.files:
         raise StackError("There is no document below these paths")
-    connection = _connect(aws, stack_prefix)
+    connection = connect(aws, stack_prefix)
     statuses = upload_and_follow(connection, selection.files, timeout)
     display.print_unsearchable(statuses)
     display.console.print(display.summary(statuses))
@@ -172,38 +194,12 @@ def ingest(
         raise typer.Exit(NOTHING_FOUND)
 
 
-@app.command()
-def query(
-    text: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
-    metadata_filter: Annotated[
-        str | None,
-        typer.Option("--filter", help='JSON, for example \'{"topic": {"$eq": "travel"}, "year": {"$gte": 2025}}\'.'),
-    ] = None,
-    top_k: Annotated[int, typer.Option(help="Results at most.", min=1, max=MAX_RESULTS)] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")] = False,
-    aws: OnAws = False,
-    stack_prefix: Prefix = DEFAULT_PREFIX,
-    api_key: Annotated[
-        str | None, typer.Option(envvar="RAGSTACK_API_KEY", help="For an API that asks for one.")
-    ] = None,
-) -> None:
-    """Search through the HTTP interface and show the ranked results.
-
-    Example:  ragstack query "How many days of leave do I have?" --top-k 3 --json
-    """
-    body: dict[str, Any] = {"query": text, "top_k": top_k}
-    if metadata_filter is not None:
-        try:
-            body["metadata_filter"] = json.loads(metadata_filter)
-        except ValueError as error:
-            raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
-    answer = Caller.of(_connect(aws, stack_prefix), api_key).retrieve(body)
-    if as_json:
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
-    else:
-        display.print_results(answer, text)
-    if not answer["results"]:
-        raise typer.Exit(NOTHING_FOUND)
+app.command()(asking.query)
+app.command()(asking.corpora)
+app.command()(asking.versions)
+app.command()(collections_command.build)
+app.command("eval")(evaluation.evaluate)
+app.command()(evaluation.tune)
 
 
 @app.command()
@@ -212,7 +208,7 @@ def status(aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX) -> None:
 
     Example:  ragstack status
     """
-    connection = _connect(aws, stack_prefix)
+    connection = connect(aws, stack_prefix)
     display.print_urls(connection)
     statuses = {key_of(detail["identifier"]): DocumentStatus.of(detail) for detail in list_documents(connection)}
     display.console.print(f"[dim]Documents       [/] {display.summary(statuses) or 'none'}")
@@ -231,20 +227,27 @@ def main() -> None:
         raise SystemExit(FAILED) from None
 
 
-def _connect(aws: bool, stack_prefix: str) -> Connection:
-    return Connection.of_deployed_stack(stack_prefix) if aws else Connection.of_running_stack(_project().running)
-
-
-def _project() -> Project:
-    return Project.find(os.environ.get(DATA_VARIABLE))
-
-
 def _stack_options(
-    data_dir: Path, port: int, bedrock_port: int, embedding: str, bedrock_arguments: list[str] | None
+    data_dir: Path,
+    port: int,
+    bedrock_port: int,
+    embedding: str,
+    context: list[str] | None,
+    bedrock_arguments: list[str] | None,
 ) -> StackOptions:
     """Put together what the local stack is told; what is for the local Bedrock is checked before anything starts."""
     command.check(bedrock_arguments or [])
-    return StackOptions(data_dir.absolute(), port, bedrock_port, embedding, tuple(bedrock_arguments or ()))
+    values = dict(_context_value(text) for text in context or ())
+    return StackOptions(data_dir.absolute(), port, bedrock_port, embedding, tuple(bedrock_arguments or ()), values)
+
+
+def _context_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise typer.BadParameter(f"{text} is no NAME=VALUE", param_hint="--context")
+    if name in SET_BY_THE_STACK:
+        raise typer.BadParameter(f"{name} is what the local stack itself sets", param_hint="--context")
+    return name, value
 
 
 def _keep_up(stack: RunningStack) -> None:

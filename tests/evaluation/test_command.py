@@ -1,0 +1,278 @@
+"""`ragstack eval` and `ragstack tune`, as a user starts them, with a real local Bedrock."""
+
+import csv
+import json
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from ragstack_common.errors import RagStackError
+from ragstack_local.cli import app
+from ragstack_local.evaluation import dataset, index
+from ragstack_local.evaluation.index import Indexing
+from tests.cli.support import running_stack, stack_at
+from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, ragstack, results, write_data_set
+
+T = TypeVar("T")
+InProcess = Callable[..., None]
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcess:
+    """Run the command line here, without the time that an interpreter takes to start."""
+
+    def run(*arguments: str | Path, data: Path) -> None:
+        monkeypatch.setenv("RAGSTACK_DATA", str(data))
+        app(list(map(str, arguments)), standalone_mode=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that all runs of this module keep their indexes in."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data_set(tmp_path_factory.mktemp("sets") / "birds")
+
+
+@pytest.fixture(scope="module")
+def evaluated(home: Path, data: Path) -> Path:
+    """The results of one run over six setups."""
+    changes = ["search=KEYWORD", "engine=bm25s", "rerank=lexical", "filter=right", "filter=wrong,slices=filtered"]
+    options = [option for change in changes for option in ("--compare", change)]
+    ended = ragstack("eval", data, *options, "--depth", "100", "--output", home / "out", data=home)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return home / "out"
+
+
+def test_every_setup_is_measured_and_what_is_found_is_right(evaluated: Path) -> None:
+    setups = {setup["label"]: setup for setup in results(evaluated)["setups"]}
+
+    assert list(setups) == [
+        "HYBRID, hashed",
+        "KEYWORD",
+        "bm25s",
+        "HYBRID, hashed, lexical reranker",
+        "HYBRID, hashed, right filter, boost 1.25",
+        "HYBRID, hashed, wrong filter, filtered slice alone",
+    ]
+    assert setups["KEYWORD"]["by_query"]["nDCG@10"] == [1, 1, 1]
+    assert setups["HYBRID, hashed"]["by_query"]["R@100"] == [1, 1, 1]
+
+
+def test_a_wrong_filter_alone_finds_nothing_and_a_right_one_puts_its_kind_first(evaluated: Path) -> None:
+    setups = {setup["label"]: setup for setup in results(evaluated)["setups"]}
+    (right,) = [path for path in evaluated.glob("*.run") if "right" in path.name]
+    first = {line.split()[0]: line.split()[2] for line in reversed(right.read_text().splitlines())}
+
+    wrong = setups["HYBRID, hashed, wrong filter, filtered slice alone"]
+    assert wrong["by_query"]["R@100"] == [0, 0, 0]
+    assert {query: KINDS[name.replace("%20", " ")] for query, name in first.items()} == {
+        query["_id"]: query["metadata"]["filter"]["kind"] for query in QUERIES if "metadata" in query
+    }
+
+
+def test_the_files_say_the_same_as_each_other(evaluated: Path) -> None:
+    setups = results(evaluated)["setups"]
+
+    with (evaluated / "queries.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    by_query = [float(row["nDCG@10"]) for row in rows if row["setup"] == "bm25s"]
+    assert by_query == setups[2]["by_query"]["nDCG@10"]
+    assert "| HYBRID, hashed | " in (evaluated / "results.md").read_text()
+    assert len((evaluated / "results.csv").read_text().splitlines()) == len(setups) + 1
+    assert "KEYWORD" in (evaluated / "results.svg").read_text()
+
+
+def test_a_document_without_text_is_left_out(evaluated: Path) -> None:
+    found = (evaluated / "0-HYBRID-hashed.run").read_text()
+
+    assert " empty " not in found
+
+
+def test_a_second_run_finds_the_index_of_the_first(
+    evaluated: Path, home: Path, data: Path, in_process: InProcess
+) -> None:
+    (kept,) = (home / "evaluation" / "indexes").iterdir()
+    before = _chunk_ids(kept)
+
+    in_process("eval", data, "--output", home / "again", data=home)
+
+    assert _chunk_ids(kept) == before
+    assert results(home / "again")["setups"][0]["by_query"] == {
+        name: values for name, values in results(evaluated)["setups"][0]["by_query"].items() if name != "R@100"
+    }
+
+
+def test_other_documents_or_another_way_to_index_have_another_folder(
+    home: Path, tmp_path: Path, in_process: InProcess
+) -> None:
+    changed = write_data_set(tmp_path / "birds")
+    with (changed / "corpus.jsonl").open("a") as corpus:
+        corpus.write('{"_id": "gull", "text": "The gull takes what it can get."}\n')
+    folder = home / "evaluation" / "indexes"
+    before = set(folder.iterdir())
+
+    in_process("eval", changed, "--compare", "headers=no", "--output", tmp_path / "out", data=home)
+
+    assert len(set(folder.iterdir()) - before) == 2
+
+
+def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path: Path, data: Path) -> None:
+    many = write_data_set(tmp_path / "many")
+    with (many / "corpus.jsonl").open("a") as corpus:
+        for number in range(150):
+            text = " ".join(f"word{number}x{place}" for place in range(300))
+            corpus.write(json.dumps({"_id": f"d{number}", "text": text}) + "\n")
+    home = tmp_path / "home"
+    process = subprocess.Popen([RAGSTACK, "eval", many], env=environment(home), stdout=subprocess.DEVNULL)
+    (file,) = _eventually(lambda: list((home / "evaluation" / "indexes").glob("*/bedrock.sqlite3")))
+    _eventually(lambda: _count(file.parent, "document") >= 10)
+
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(30) != 0
+    assert _count(file.parent, "document") > 0
+    ended = ragstack("eval", many, "--output", tmp_path / "out", data=home)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert _count(file.parent, "document WHERE status = 'INDEXED'") == 155
+
+
+def test_any_backend_is_measured_by_its_configuration(
+    home: Path, data: Path, tmp_path: Path, in_process: InProcess
+) -> None:
+    config = tmp_path / "federation.json"
+    collection = {"type": "collection", "search_type": "SEMANTIC"}
+    config.write_text(json.dumps({"type": "federated", "backends": [collection, {"type": "collection"}]}))
+
+    in_process("eval", data, "--engine", config, "--spread", "kind", "--output", tmp_path / "out", data=home)
+
+    assert [setup["label"] for setup in results(tmp_path / "out")["setups"]] == ["federation"]
+    by_query = results(tmp_path / "out")["setups"][0]["by_query"]
+    assert by_query["R@10"] == [1, 1, 1]
+    assert by_query["different kind@10"] == [2, 2, 2]
+
+
+def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
+    home: Path, data: Path, tmp_path: Path, in_process: InProcess
+) -> None:
+    with index.serving(dataset.read(data), Indexing("hashed"), tmp_path) as served:
+        stack = stack_at(bedrock_endpoint=served.url, knowledge_base_id=served.knowledge_base_id)
+        with running_stack(home, stack):
+            in_process("eval", data, "--engine", "stack", "--output", tmp_path / "out", data=home)
+
+    (setup,) = results(tmp_path / "out")["setups"]
+    assert setup["by_query"]["nDCG@10"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--engine", "nowhere.json"], "nowhere.json is no configuration of a backend"),
+        (["--engine", "stack"], "No local stack is running"),
+        (["--search", "VECTOR"], "search must be one of HYBRID, SEMANTIC, KEYWORD"),
+        (["--split", "dev"], "dev.tsv cannot be read"),
+        (["--compare", "boost=-1"], "boost must be over 0"),
+        (["--embedding", "word2vec"], "There is no embedding 'word2vec'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_by_name(
+    home: Path, data: Path, arguments: list[str], message: str, in_process: InProcess
+) -> None:
+    with pytest.raises(RagStackError) as refused:
+        in_process("eval", data, *arguments, data=home)
+
+    assert message in str(refused.value)
+
+
+def test_a_mistake_is_one_line(home: Path, tmp_path: Path) -> None:
+    ended = ragstack("eval", tmp_path, data=home)
+
+    assert (ended.returncode, ended.stderr.count("\n")) == (3, 1)
+    assert "corpus.jsonl cannot be read" in ended.stderr
+
+
+def test_a_sweep_names_the_best_value_and_draws_its_curve(
+    home: Path, data: Path, tmp_path: Path, in_process: InProcess
+) -> None:
+    in_process("tune", data, "--output", tmp_path / "tuned", data=home)
+
+    found = json.loads((tmp_path / "tuned" / "tuning.json").read_text())
+    names = [parameter["name"] for parameter in found["parameters"]]
+    assert names[:2] == ["filtered_score_boost", "candidates"]
+    assert names[-2:] == ["fusion_weight", "rank_constant"]
+    for name in names:
+        assert name in (tmp_path / "tuned" / f"{name}.svg").read_text()
+    boosts = found["parameters"][0]["lines"]
+    assert set(boosts) == {"20% of the filters wrong", "every filter right", "every filter wrong"}
+    # q2 asks for a boat, and a bird has its words too: the more a wrong filter counts, the worse.
+    assert boosts["every filter wrong"]["5"] < boosts["every filter wrong"]["0.8"]
+
+
+def test_what_was_retrieved_is_not_asked_again(home: Path, data: Path, tmp_path: Path, in_process: InProcess) -> None:
+    arguments = ["tune", data, "--parameter", "filtered_score_boost", "--values", "1,3"]
+    in_process(*arguments, "--output", tmp_path / "one", data=home)
+    (kept,) = (home / "evaluation" / "indexes").glob("birds-*/hits-HYBRID-*.jsonl")
+    whole = kept.read_text().splitlines()
+    kept.write_text("\n".join(whole[:-1]) + "\n" + whole[-1][:50])  # killed in the middle of a line
+
+    in_process(*arguments, "--output", tmp_path / "two", data=home)
+
+    lines = kept.read_text().splitlines()
+    assert [lines[:-2], lines[-1]] == [whole[:-1], whole[-1]]
+    one, two = ((tmp_path / name / "tuning.json").read_text() for name in ("one", "two"))
+    assert json.loads(one)["parameters"] == json.loads(two)["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--parameter", "colour"], "There is no parameter colour: choose all, filtered_score_boost"),
+        (["--values", "1,2"], "name one with --parameter"),
+        (["--parameter", "candidates", "--values", "1,many"], "--values must be numbers"),
+        (["--parameter", "filtered_score_boost", "--values", "0"], "out of range for filtered_score_boost"),
+        (["--parameter", "rank_constant", "--search", "SEMANTIC"], "it has no part in a SEMANTIC search"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(
+    home: Path, data: Path, arguments: list[str], message: str, in_process: InProcess
+) -> None:
+    with pytest.raises(RagStackError) as refused:
+        in_process("tune", data, *arguments, data=home)
+
+    assert message in str(refused.value)
+
+
+def _chunk_ids(folder: Path) -> list[object]:
+    return _rows(folder, "SELECT id, document_id FROM chunk ORDER BY id")
+
+
+def _count(folder: Path, of: str) -> int:
+    ((count,),) = _rows(folder, f"SELECT count(*) FROM {of}")
+    return int(count)
+
+
+def _rows(folder: Path, query: str) -> list[tuple[object, ...]]:
+    with sqlite3.connect(f"file:{folder / 'bedrock.sqlite3'}?mode=ro", uri=True, timeout=10) as connection:
+        try:
+            return connection.execute(query).fetchall()
+        except sqlite3.OperationalError:
+            return [(0,)]  # the tables are being made
+
+
+def _eventually(find: Callable[[], T], seconds: float = 30.0) -> T:
+    deadline = time.monotonic() + seconds
+    while not (found := find()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found

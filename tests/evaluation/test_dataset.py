@@ -1,0 +1,123 @@
+"""Data sets in BEIR's form: read as they are, refused by file and line."""
+
+from pathlib import Path
+
+import pytest
+
+from ragstack_local.bedrock.reading import metadata
+from ragstack_local.evaluation import dataset, export
+from ragstack_local.evaluation.errors import DataSetError
+from ragstack_local.evaluation.runs import documents_of
+from tests.evaluation.support import QUERIES, write_data_set
+
+
+def test_documents_queries_and_judgments_are_read(birds: Path) -> None:
+    data = dataset.read(birds)
+
+    assert list(data.documents) == ["heron", "osprey", "kestrel", "heron boat", "ferry", "empty"]
+    assert [(query.id, dict(query.attributes)) for query in data.queries] == [
+        ("q1", {"kind": "bird"}),
+        ("q2", {"kind": "boat"}),
+        ("q3", {"kind": "bird"}),
+    ]
+    assert data.judgments == {
+        "q1": {"heron": 1, "osprey": 0},
+        "q2": {"heron boat": 1},
+        "q3": {"kestrel": 1},
+    }
+
+
+def test_a_query_without_a_relevant_document_does_not_count(birds: Path) -> None:
+    (birds / "qrels" / "test.tsv").write_text("q1\theron\t1\nq2\theron boat\t0\n")
+
+    data = dataset.read(birds)
+
+    assert [query.id for query in data.queries] == ["q1"]
+
+
+def test_judgments_need_no_headings(birds: Path) -> None:
+    (birds / "qrels" / "dev.tsv").write_text("q3\tkestrel\t2\n")
+
+    assert dataset.read(birds, "dev").judgments == {"q3": {"kestrel": 2}}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "a", "text": "x"}\n{"_id": ', "corpus.jsonl, line 2: this is not JSON"),
+        ("corpus.jsonl", '["a"]', 'corpus.jsonl, line 1: an object with "_id"'),
+        ("corpus.jsonl", '{"_id": 7, "text": "x"}', 'corpus.jsonl, line 1: an object with "_id"'),
+        ("corpus.jsonl", '{"_id": "a"}', 'corpus.jsonl, line 1: "text" must be a text, not None'),
+        ("corpus.jsonl", '{"_id": "a", "text": "x", "title": 3}', 'corpus.jsonl, line 1: "title" must be a text'),
+        (
+            "corpus.jsonl",
+            '{"_id": "a", "text": "x", "metadata": []}\n\n{"_id": "a", "text": "y"}',
+            "line 3: the _id 'a'",
+        ),
+        ("corpus.jsonl", '{"_id": "a", "text": "x", "metadata": [1]}', 'line 1: "metadata" must be an object'),
+        ("corpus.jsonl", "", "corpus.jsonl: the file is empty"),
+        ("corpus.jsonl", "\xff", "corpus.jsonl: this is not UTF-8"),
+        ("queries.jsonl", '{"_id": "q1", "text": "  "}', "queries.jsonl, line 1: the query is empty"),
+        ("queries.jsonl", '{"_id": "q1", "text": "x", "metadata": {"filter": ["a"]}}', 'line 1: "metadata.filter"'),
+        (
+            "queries.jsonl",
+            '{"_id": "q1", "text": "x", "metadata": {"filter": {"a": [1]}}}',
+            'line 1: "metadata.filter"',
+        ),
+        ("qrels/test.tsv", "q1 heron 1", "test.tsv, line 1: query, document and grade with tabs between"),
+        ("qrels/test.tsv", "q1\theron\t1\nq9\theron\t1", "test.tsv, line 2: there is no query 'q9'"),
+        ("qrels/test.tsv", "q1\tgull\t1", "test.tsv, line 1: there is no document 'gull'"),
+        ("qrels/test.tsv", "q1\theron\thigh", "test.tsv, line 1: the grade 'high' is not a whole number"),
+        ("qrels/test.tsv", "q1\theron\t0", "no query has a relevant document in the split test"),
+    ],
+)
+def test_what_is_malformed_is_refused_by_file_and_line(birds: Path, file: str, content: str, message: str) -> None:
+    (birds / file).write_bytes(content.encode("latin-1"))
+
+    with pytest.raises(DataSetError) as refused:
+        dataset.read(birds)
+
+    assert message in str(refused.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataSetError, match=r"corpus\.jsonl cannot be read: No such file"):
+        dataset.read(tmp_path)
+
+
+def test_a_wrong_attribute_is_another_value_and_the_same_each_time(birds: Path) -> None:
+    data = dataset.read(birds)
+
+    drawn = [data.wrong_attributes(query, seed=1) for query in data.queries]
+
+    assert drawn == [{"kind": "boat"}, {"kind": "bird"}, {"kind": "boat"}]
+    assert drawn == [data.wrong_attributes(query, seed=1) for query in data.queries]
+
+
+def test_without_another_value_no_filter_is_wrong(tmp_path: Path) -> None:
+    queries = [{**QUERIES[0], "metadata": {"filter": {"colour": "grey"}}}]
+    folder = write_data_set(tmp_path / "set", [*queries, *QUERIES[1:]])
+    data = dataset.read(folder)
+
+    with pytest.raises(DataSetError, match="have no other colour than 'grey'"):
+        data.wrong_attributes(data.queries[0], seed=1)
+
+
+def test_a_title_stands_over_its_text_once(birds: Path) -> None:
+    documents = dataset.read(birds).documents
+
+    assert documents["heron"].markdown.startswith("# Grey heron\n\nThe grey heron")
+    assert dataset.Document("a", "Title", "# Title\n\nText", {}).markdown == "# Title\n\nText"
+    assert dataset.Document("a", "In two\nlines", "", {}).markdown == "# In two lines\n\n"
+
+
+def test_a_collection_written_as_files_can_be_judged_by_their_names(birds: Path, tmp_path: Path) -> None:
+    data = dataset.read(birds)
+
+    assert export.write(data, tmp_path / "files") == 5
+
+    names = sorted(path.name for path in (tmp_path / "files").glob("*.md"))
+    assert names == ["ferry.md", "heron%20boat.md", "heron.md", "kestrel.md", "osprey.md"]
+    assert set(documents_of([f"s3://bucket/{name}" for name in names], data.documents)) == {*data.documents} - {"empty"}
+    sidecar = metadata.of_sidecar((tmp_path / "files" / "heron%20boat.md.metadata.json").read_bytes(), "sidecar")
+    assert sidecar.attributes == {"kind": "boat", "tags": ["a", "b"]}

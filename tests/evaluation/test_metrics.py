@@ -1,0 +1,103 @@
+"""Measures against figures worked out by hand, and intervals that can be repeated."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_local.evaluation import bootstrap, metrics
+from ragstack_local.evaluation.errors import EvaluationError
+from ragstack_local.evaluation.runs import Answer, Run, documents_of
+
+JUDGMENTS = {"a": {"x": 1, "y": 1}, "b": {"x": 2, "z": 1}, "c": {"x": 1}}
+
+
+def test_measures_are_those_worked_out_by_hand() -> None:
+    rankings = {"a": ["n", "x", "m", "y"], "b": ["z", "x"], "d": ["x"]}
+
+    found = metrics.by_query(JUDGMENTS, rankings)
+
+    ideal_a = 1 + 1 / math.log2(3)
+    of_a = (1 / math.log2(3) + 1 / math.log2(5)) / ideal_a
+    of_b = (1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3))
+    assert found["nDCG@10"] == pytest.approx([of_a, of_b, 0])
+    assert found["R@10"] == pytest.approx([1, 1, 0])
+    assert found["RR@10"] == pytest.approx([0.5, 1, 0])
+
+
+def test_what_comes_after_the_tenth_place_does_not_count() -> None:
+    rankings = {"c": [*(f"n{number}" for number in range(10)), "x"]}
+
+    found = metrics.by_query({"c": {"x": 1}}, rankings, (*metrics.MEASURES, metrics.DEEP_MEASURE))
+
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "nDCG@10": [0],
+        "R@10": [0],
+        "RR@10": [0],
+        "R@100": [1],
+    }
+
+
+def test_an_interval_is_the_same_each_time_and_another_with_another_seed() -> None:
+    values = np.random.default_rng(1).random(50)
+
+    assert bootstrap.of_mean(values) == bootstrap.of_mean(values)
+    assert bootstrap.of_mean(values) != bootstrap.of_mean(values, seed=7)
+
+
+def test_an_interval_is_that_of_the_normal_distribution_for_many_values() -> None:
+    values = np.random.default_rng(1).normal(0.5, 0.1, 2_000)
+
+    found = bootstrap.of_mean(values)
+
+    half = 1.96 * values.std() / math.sqrt(len(values))
+    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half), abs=half / 10)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_a_mean_lies_in_its_interval_and_the_interval_among_the_values(values: list[float]) -> None:
+    found = bootstrap.of_mean(np.array(values), samples=200)
+
+    assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
+    assert min(values) - 1e-9 <= found.mean <= max(values) + 1e-9
+
+
+def test_a_difference_is_taken_query_by_query() -> None:
+    baseline = np.random.default_rng(1).random(40)
+
+    found = bootstrap.of_difference(baseline + 0.01, baseline)
+
+    assert (found.mean, found.low, found.high) == pytest.approx((0.01, 0.01, 0.01))
+    assert found.excludes_zero
+
+
+def test_nothing_is_no_difference() -> None:
+    values = np.random.default_rng(1).random(40)
+
+    assert not bootstrap.of_difference(values, values).excludes_zero
+
+
+def test_values_of_other_queries_are_not_paired() -> None:
+    with pytest.raises(ValueError, match="3 values cannot be paired with 2"):
+        bootstrap.of_difference(np.zeros(3), np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["guide/Using Tags.md", "s3://bucket/in/guide%2FUsing%20Tags.md.txt", "s3://bucket/guide%2FUsing%20Tags.md"],
+)
+def test_a_source_is_a_document_by_its_id_or_its_file_name(source: str) -> None:
+    assert documents_of([source, source], {"guide/Using Tags.md": 1}) == ("guide/Using Tags.md",)
+
+
+def test_a_source_that_is_no_document_is_an_error() -> None:
+    with pytest.raises(EvaluationError, match=r"'s3://bucket/other\.pdf' is no document of the collection"):
+        documents_of(["s3://bucket/other.pdf"], {"heron": 1})
+
+
+def test_a_run_is_written_as_trec_reads_it() -> None:
+    lines = list(Run("HYBRID, hashed", {"q1": Answer(("heron boat", "ferry"))}).trec_lines())
+
+    assert lines == ["q1 Q0 heron%20boat 1 1.000000 HYBRID,_hashed", "q1 Q0 ferry 2 0.500000 HYBRID,_hashed"]
