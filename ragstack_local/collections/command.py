@@ -7,13 +7,10 @@ from typing import Annotated, Final
 import typer
 from rich.markup import escape
 
-from ragstack_common.embedding import load
 from ragstack_common.errors import MissingEngineError
-from ragstack_common.knowledge_base.settings import KnowledgeSettings
 from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local import display
 from ragstack_local.bedrock.options import EMBEDDING_HELP
-from ragstack_local.collections.documents import Plan
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.ingest import note_skipped
 from ragstack_local.uploads import select
@@ -47,6 +44,11 @@ def build(
 
     Example:  ragstack build handbook/ --collection handbook --db-path ./chroma
     """
+    # Each is slow to import, and no other command needs it; the last is an extra.
+    from ragstack_common.embedding import load  # noqa: PLC0415
+    from ragstack_common.knowledge_base.settings import KnowledgeSettings  # noqa: PLC0415
+    from ragstack_local.collections.documents import Plan  # noqa: PLC0415
+
     if 2 * chunk_overlap >= chunk_size:
         raise typer.BadParameter("less than half of --chunk-size", param_hint="--chunk-overlap")
     selection = select([folder])
@@ -57,7 +59,7 @@ def build(
     plan = Plan(corpus or name, model.name, version, chunk_size, chunk_overlap)
     store = Path(db_path or settings.db_path).expanduser()
     try:
-        from ragstack_local.collections.build import build as bring  # noqa: PLC0415 - an extra, and slow to import
+        from ragstack_local.collections.build import build as bring  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingEngineError("chroma", error.name) from error
     with display.progress() as bars:

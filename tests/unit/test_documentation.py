@@ -12,9 +12,11 @@ from infra.options import OptionError, Options
 from ragstack_common import settings
 from ragstack_common.errors import ConfigurationError, InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
+from ragstack_common.filters.s3_vectors import to_s3_vectors
+from ragstack_common.query import RetrieveRequest
 from ragstack_common.settings import IngestionSettings, QuerySettings
 from ragstack_local.bedrock.limits.quotas import Quotas
-from ragstack_local.bedrock.service import OPERATIONS
+from ragstack_local.bedrock.service import OPERATIONS, S3_VECTORS
 from ragstack_local.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +33,14 @@ SETTINGS: dict[str, type[QuerySettings] | type[IngestionSettings]] = {
     "query function": QuerySettings,
     "ingestion function": IngestionSettings,
 }
+NAMED_OTHERWISE = {
+    settings.MULTI_CORPUS_METADATA: "corpora",
+    settings.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: "per_corpus",
+    settings.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: "single_corpus",
+}
+"""Fields of the settings that have a better name than the specification's variable."""
+
+CHOSEN_FROM_FEW = {settings.SEARCH_TYPE, settings.RERANK, settings.RETRIEVAL_ENGINE, settings.RETRIEVAL_ENGINE_CONFIG}
 functions = pytest.mark.parametrize("function", SETTINGS)
 
 
@@ -61,7 +71,7 @@ def anchors(document: str) -> set[str]:
 
 
 def test_every_variable_is_documented_and_none_that_does_not_exist() -> None:
-    documented = {name for function in SETTINGS for name in table(CONFIGURATION, function)}
+    documented = {name for header in (*SETTINGS, "retriever tool") for name in table(CONFIGURATION, header)}
 
     assert documented == names_of_variables()
 
@@ -76,15 +86,15 @@ def test_the_documented_defaults_are_those_of_the_settings(function: str) -> Non
     written_out = SETTINGS[function].from_env({**required, **defaults})
 
     assert written_out == left_out
-    assert {field for field, value in vars(left_out).items() if value is None} == {
-        name.lower() for name, default in documented.items() if default == UNSET
+    assert {field for field, value in vars(left_out).items() if value is None or value == ()} == {
+        NAMED_OTHERWISE.get(name, name.lower()) for name, default in documented.items() if default == UNSET
     }
 
 
 @functions
 def test_a_variable_is_documented_as_required_exactly_if_it_is(function: str) -> None:
     documented = table(CONFIGURATION, function)
-    everything = {name: "1" for name in documented if name != settings.SEARCH_TYPE}
+    everything = {name: "1" for name in documented if name not in CHOSEN_FROM_FEW}
 
     missing = set()
     for name in documented:
@@ -132,6 +142,12 @@ def test_every_option_of_the_command_line_is_documented_with_its_default() -> No
             assert documented[option] == (f"{default:g}" if isinstance(default, float) else str(default))
 
 
+def test_every_member_of_a_request_is_documented_and_none_that_does_not_exist() -> None:
+    documented = table(CONFIGURATION, "member")
+
+    assert documented.keys() == RetrieveRequest.model_fields.keys()
+
+
 def test_the_section_that_the_specification_refers_to_exists() -> None:
     assert "\n## Query-Time Filtering\n" in CONFIGURATION
 
@@ -145,6 +161,17 @@ def test_a_documented_filter_compiles_as_documented(written: str, sent: str) -> 
 def test_a_filter_documented_as_refused_is_refused(row: list[str]) -> None:
     with pytest.raises(InvalidFilterError):
         to_bedrock(parse(json.loads(row[0].strip("`"))))
+
+
+@pytest.mark.parametrize(("written", "sent"), rows_after(FILTERING, "<!-- s3 vectors -->"))
+def test_a_documented_filter_compiles_for_s3_vectors_as_documented(written: str, sent: str) -> None:
+    assert to_s3_vectors(parse(json.loads(written.strip("`")))) == json.loads(sent.strip("`"))
+
+
+@pytest.mark.parametrize("row", rows_after(FILTERING, "<!-- refused by s3 vectors -->"))
+def test_a_filter_documented_as_refused_by_s3_vectors_is_refused(row: list[str]) -> None:
+    with pytest.raises(InvalidFilterError):
+        to_s3_vectors(parse(json.loads(row[0].strip("`"))))
 
 
 @pytest.mark.parametrize("block", re.findall(r"```json\n(.*?)```", FILTERING, flags=re.DOTALL))
@@ -163,10 +190,11 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 
 def test_every_operation_of_the_local_bedrock_is_documented() -> None:
-    rows = rows_after(LOCAL_BEDROCK, "| service | operations |")
-    documented = re.findall(r"`(\w+)`", " ".join(row[1] for row in rows))
+    rows = {row[0]: re.findall(r"`(\w+)`", row[1]) for row in rows_after(LOCAL_BEDROCK, "| service | operations |")}
+    of_s3_vectors = rows.pop("s3vectors")
 
-    assert sorted(documented) == sorted(OPERATIONS)
+    assert sorted(of_s3_vectors) == sorted(S3_VECTORS)
+    assert sorted(name for names in rows.values() for name in names) == sorted(OPERATIONS)
 
 
 def test_every_quota_of_the_local_bedrock_is_documented_with_its_value() -> None:
