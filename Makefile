@@ -62,7 +62,7 @@ up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROC
 	@$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
 
 test: setup ## Run every test, on two cores (ARGS= for pytest)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 # Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.

@@ -10,13 +10,6 @@ from tests.e2e.support import ROOT, LocalStack, iterate
 NEEDED = (".ministack/bin/ministack", "node_modules/.bin/cdk")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker start the stack and run all that needs it."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("stack"))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def installed() -> None:
     missing = [name for name in NEEDED if not (ROOT / name).exists()]

@@ -33,6 +33,9 @@ class Shelf(ReportingBackend):
         closed: How often it was closed.
     """
 
+    def __repr__(self) -> str:
+        return f"Shelf({self.name!r})"  # without its address, which would make a test's name differ from run to run
+
     def __init__(self, *chunks: RetrievedChunk, name: str = "shelf", max_top_k: int = MAX_TOP_K) -> None:
         self.chunks = list(chunks)
         self.name = name
