@@ -11,6 +11,7 @@ from ragstack_common.query.models import Corpora, RetrieveRequest, RetrieveRespo
 from ragstack_common.query.searchable import CORPUS_KEY, VERSION_KEY, Searchable
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.models import DEFAULT_TOP_K
+from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 from ragstack_common.settings import ALL_CORPORA, LEXICAL, QuerySettings
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
@@ -34,6 +35,7 @@ class QueryService:
             ConfigurationError: A variable is missing or unusable.
         """
         settings = QuerySettings.from_env(env)
+        configure_tracing(TracingSettings.from_env(env))
         return cls(settings, engine_of(settings, metrics))
 
     def retrieve(self, request: RetrieveRequest) -> RetrieveResponse:

@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, Final
 
 from ragstack_common.errors import ConfigurationError, MissingEngineError, UnknownEngineError
@@ -107,4 +106,6 @@ def _maker(name: Any) -> BackendMaker:
 
 @cache
 def _third_parties() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and seldom needed
+
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}

@@ -118,6 +118,8 @@ class _OpenSpan(Span):
             self.describe({f"{prefix}.candidates": corpus.candidates, f"{prefix}.results": corpus.results})
         if outcome.notes:
             self.describe({"notes": outcome.notes})
+        if outcome.age_seconds is not None:
+            self.describe({"age_seconds": outcome.age_seconds})
         for part in outcome.parts:
             if part.status != "ok":
                 self._span.add_event("part missing", {"part": part.name, "status": part.status})

@@ -25,8 +25,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from ragstack_common.errors import ConfigurationError, ServiceUnavailableError
 from ragstack_common.filters import Filter
+from ragstack_common.query import QueryService
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.balanced import BalancedBackend
+from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.engine import Engine
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 
@@ -172,6 +174,21 @@ def test_a_reranking_is_a_reranker_span() -> None:
     assert f"{RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS}.3.document.score" in shown
 
 
+def test_an_answer_from_a_cache_tells_its_age_and_a_new_one_does_not() -> None:
+    times = iter([100.0, 107.5, 107.5, 107.5])
+    backend = CachedRetrievalBackend(Library(), clock=lambda: next(times, 107.5))
+
+    async def twice() -> None:
+        await backend.search(SearchRequest(SECRET))
+        await backend.search(SearchRequest(SECRET))
+
+    asyncio.run(twice())
+
+    new, kept = (attributes(span) for span in finished()["retrieve cached"])
+    assert "age_seconds" not in new
+    assert kept["age_seconds"] >= 0
+
+
 def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_so() -> None:
     spans = spans_of(BalancedBackend(Library(), ["au", "nz"]))
 
@@ -235,6 +252,16 @@ def test_content_is_told_where_one_variable_says_so_and_none_hides_it(
     env: dict[str, str], settings: TracingSettings
 ) -> None:
     assert TracingSettings.from_env(env) == settings
+
+
+def test_the_query_function_takes_the_setting_from_its_environment() -> None:
+    engine = {"RETRIEVAL_ENGINE": "bedrock", "KNOWLEDGE_BASE_ID": "ABCDEFGHIJ", "AWS_REGION": "eu-west-1"}
+    service = QueryService.from_env({**engine, "RAGSTACK_TRACE_CONTENT": "true"})
+
+    shown = attributes(spans_of(Library())["retrieve library"][0])
+
+    service.close()
+    assert shown[SpanAttributes.INPUT_VALUE] == SECRET
 
 
 def test_a_setting_that_is_neither_true_nor_false_is_refused() -> None:
