@@ -224,4 +224,4 @@ def _strings(values: Sequence[Any]) -> list[str]:
 def _absolute(embedding: str) -> str:
     """Name a model's folder from wherever the local Bedrock works."""
     kind, _, folder = embedding.partition(":")
-    return f"{kind}:{Path(folder).absolute()}" if kind == "onnx" else embedding
+    return f"{kind}:{Path(folder).resolve()}" if kind == "onnx" else embedding
