@@ -2,29 +2,36 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from ragstack_common.environment import optional, positive
 from ragstack_common.errors import UnknownCorpusError
-from ragstack_common.filters import And, Clause, Filter, Operator
-from ragstack_common.models import SliceReport
+from ragstack_common.filters import Filter
 from ragstack_common.reranking.chunks import RerankerChoice, load_reranker
 from ragstack_common.retrieval.base import PAGE_SIZE, ReportingBackend, RetrievalBackend, narrowed
+from ragstack_common.retrieval.corpora import (
+    checked_corpora,
+    checked_count,
+    counts_of,
+    demanded_corpus,
+    found_by_corpora,
+    log_counts,
+    pooled,
+    reports_of,
+)
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.models import (
     MAX_TOP_K,
-    CorpusCount,
-    Ranking,
     RetrievedChunk,
     SearchOutcome,
     SearchRequest,
     check_top_k,
 )
-from ragstack_common.retrieval.ordering import best_first, identity_of
-from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, one_line
+from ragstack_common.retrieval.ordering import identity_of
+from ragstack_common.retrieval.parts import ask_together, failure_of
 from ragstack_common.retrieval.reranked import LEXICAL, Reranking, best_of
 from ragstack_common.retrieval.tracing import traced
 from ragstack_common.settings import (
@@ -35,7 +42,6 @@ from ragstack_common.settings import (
     SEARCH_K,
     corpus_names,
 )
-from ragstack_common.telemetry import LOGGER
 
 DEFAULT_CORPORA: Final = ("legal_us", "legal_uk", "legislation_nz")
 DEFAULT_CORPUS_KEY: Final = "corpus"
@@ -141,11 +147,11 @@ class BalancedBackend(ReportingBackend):
             raise ValueError(f"timeout_seconds must be over 0 and finite, not {timeout_seconds}")
         self._own = MappingProxyType(dict(backends or {}))
         self._shared = backend
-        self.corpora = _checked(corpora, backend, self._own)
+        self.corpora = checked_corpora(corpora, backend, self._own)
         self._corpus_key = corpus_key
-        self._per_corpus = _count("per_corpus", per_corpus)
-        self._single_corpus = _count("single_corpus", single_corpus)
-        self._search_k = _count("search_k", search_k)
+        self._per_corpus = checked_count("per_corpus", per_corpus)
+        self._single_corpus = checked_count("single_corpus", single_corpus)
+        self._search_k = checked_count("search_k", search_k)
         self._timeout_seconds = timeout_seconds
         self._pooling = pooling
         self._reranker = None if reranker is None else load_reranker(reranker)
@@ -208,18 +214,18 @@ class BalancedBackend(ReportingBackend):
         if not found:
             errors = {name: end.error for name, end in ended.items() if end.error is not None}
             raise failure_of(errors, "No corpus could be searched")
-        pool, corpora_of = _pooled({name: outcome.chunks for name, outcome in found.items()})
+        pool, corpora_of = pooled({name: outcome.chunks for name, outcome in found.items()})
         left = self._timeout_seconds - (time.perf_counter() - start)
         chunks, notes = await self._ordered(request.query, pool, max(left, self._timeout_seconds / 4))
-        chunks = [_found_by(chunk, corpora_of[identity_of(chunk)]) for chunk in best_of(chunks, request)]
+        chunks = [found_by_corpora(chunk, corpora_of[identity_of(chunk)]) for chunk in best_of(chunks, request)]
         outcome = SearchOutcome(
             chunks,
-            tuple(report for name, end in ended.items() for report in _reports(name, end)),
+            tuple(report for name, end in ended.items() for report in reports_of(name, end)),
             (time.perf_counter() - start) * 1000,
-            corpora=_counts(corpora, found, chunks, corpora_of),
+            corpora=counts_of(corpora, found, chunks, corpora_of),
             notes=(*(f"{name}: {note}" for name, part in found.items() for note in part.notes), *notes),
         )
-        _log(outcome)
+        log_counts(outcome)
         return outcome
 
     def _candidates(self, request: SearchRequest, corpora: Sequence[str], size: int) -> int:
@@ -243,7 +249,7 @@ class BalancedBackend(ReportingBackend):
 
     def _chosen(self, corpus_filter: str | None, condition: Filter | None) -> tuple[str, ...]:
         if corpus_filter is None or corpus_filter == ALL_CORPORA:
-            demanded = _demanded(condition, self._corpus_key)
+            demanded = demanded_corpus(condition, self._corpus_key)
             return (demanded,) if demanded in self.corpora else self.corpora
         if corpus_filter not in self.corpora:
             known = ", ".join(self.corpora)
@@ -295,85 +301,3 @@ class BalancedBackend(ReportingBackend):
 
     def _backends(self) -> list[RetrievalBackend]:
         return [*([self._shared] if self._shared else []), *self._own.values()]
-
-
-def _checked(
-    corpora: Sequence[str] | None, backend: RetrievalBackend | None, own: Mapping[str, RetrievalBackend]
-) -> tuple[str, ...]:
-    names = tuple(own) if corpora is None else tuple(corpora)
-    if isinstance(corpora, str) or not names or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"corpora must be a list of names, at least one, not {corpora!r}")
-    if len(set(names)) < len(names) or ALL_CORPORA in names:
-        raise ValueError(f"corpora must hold each name once, and not {ALL_CORPORA!r}, which asks for all of them")
-    without = [name for name in names if name not in own]
-    if without and backend is None:
-        raise ValueError(f"there is no backend for {', '.join(without)}: give backend, or one each in backends")
-    if set(own) - set(names):
-        raise ValueError(f"backends has {', '.join(sorted(set(own) - set(names)))}, which corpora does not name")
-    return names
-
-
-def _count(what: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOP_K:
-        raise ValueError(f"{what} must be 1 to {MAX_TOP_K}, not {value!r}")
-    return value
-
-
-def _demanded(condition: Filter | None, key: str) -> Any:
-    """Return the corpus that a condition demands of every chunk, or None."""
-    match condition:
-        case Clause(key=name, operator=Operator.EQUALS, value=value) if name == key:
-            return value
-        case And(members):
-            return next((found for found in (_demanded(member, key) for member in members) if found is not None), None)
-    return None
-
-
-def _pooled(
-    found: Mapping[str, Sequence[RetrievedChunk]],
-) -> tuple[list[RetrievedChunk], dict[tuple[str, ...], list[str]]]:
-    """Put the candidates of all corpora together, best first; a chunk of several corpora is one candidate."""
-    corpora_of: dict[tuple[str, ...], list[str]] = {}
-    best: dict[tuple[str, ...], RetrievedChunk] = {}
-    for corpus, chunks in found.items():
-        for chunk in chunks:
-            identity = identity_of(chunk)
-            corpora_of.setdefault(identity, []).append(corpus)
-            best.setdefault(identity, chunk)
-    return best_first(best.values()), corpora_of
-
-
-def _found_by(chunk: RetrievedChunk, corpora: Sequence[str]) -> RetrievedChunk:
-    before = chunk.ranking
-    ranking = before or Ranking(base_score=chunk.score, score=chunk.score)
-    names = [*corpora, *(name for name in ranking.found_by if name not in corpora)]
-    return chunk.model_copy(update={"ranking": ranking.model_copy(update={"found_by": tuple(names)})})
-
-
-def _counts(
-    corpora: Sequence[str],
-    found: Mapping[str, SearchOutcome],
-    chunks: Iterable[RetrievedChunk],
-    corpora_of: Mapping[tuple[str, ...], Sequence[str]],
-) -> tuple[CorpusCount, ...]:
-    among = [name for chunk in chunks for name in corpora_of[identity_of(chunk)]]
-    return tuple(
-        CorpusCount(name, len(found[name].chunks) if name in found else 0, among.count(name)) for name in corpora
-    )
-
-
-def _reports(corpus: str, end: Ended[SearchOutcome]) -> Iterable[SliceReport]:
-    if end.value is None:
-        yield SliceReport(corpus, end.status, end.milliseconds, 0, None if end.error is None else one_line(end.error))
-    elif len(end.value.parts) == 1:
-        yield replace(end.value.parts[0], name=corpus)
-    else:
-        yield from (replace(part, name=f"{corpus}: {part.name}") for part in end.value.parts)
-
-
-def _log(outcome: SearchOutcome) -> None:
-    for part in outcome.parts:
-        if part.status != "ok":
-            LOGGER.warning("corpus %s: %s", part.name, part.status)
-    counts = {count.name: {"candidates": count.candidates, "results": count.results} for count in outcome.corpora}
-    LOGGER.info("balanced search", extra={"corpora": counts})
