@@ -40,6 +40,10 @@ class Backoff:
             except (ClientError, *LOST) as error:
                 if not retry_on(error):
                     raise
-            delay = min(self.ceiling_seconds, self.base_seconds * 2**attempt)
-            self.sleep(self.uniform(delay / 2, delay))
+            self.pause(attempt)
         return operation()
+
+    def pause(self, attempt: int) -> None:
+        """Wait as long as after the attempt of that number, counted from 0."""
+        delay = min(self.ceiling_seconds, self.base_seconds * 2**attempt)
+        self.sleep(self.uniform(delay / 2, delay))

@@ -1,0 +1,350 @@
+"""Documents in the table: every write holds only as they were read, and the counts change with them."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.exceptions import ConnectionError as LostConnection
+
+from ragstack_common.errors import RegistryError
+from ragstack_common.registry.catalogue import Catalogue, counted_under
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION
+from tests.support.registry_table import TABLE
+
+SLEPT: list[float] = []
+
+
+@pytest.fixture
+def registry(dynamodb: Any) -> DocumentRegistry:
+    SLEPT.clear()
+    return DocumentRegistry(TABLE, dynamodb, sleep=SLEPT.append)
+
+
+def indexed(name: str, **attributes: Any) -> DocumentRecord:
+    return DocumentRecord(
+        f"s3://bucket/{name}",
+        status=Status.INDEXED,
+        observed=Observation('"e"', attributes=attributes),
+        counted=counted_under(attributes),
+    )
+
+
+def created(*records: DocumentRecord) -> list[Change]:
+    return [Change(DocumentRecord(record.uri), record) for record in records]
+
+
+def counts(registry: DocumentRegistry) -> dict[tuple[str, Any], int]:
+    return {(f.key, f.value): f.documents for f in Catalogue(registry.client, TABLE).facets()}
+
+
+def only(registry: DocumentRegistry, record: DocumentRecord) -> DocumentRecord:
+    return registry.read([record.uri])[record.uri]
+
+
+@dataclass
+class Stepping:
+    """A client that lets a test step in at its calls; everything else it does itself."""
+
+    client: Any
+    step: Callable[[Any, dict[str, Any]], Any]
+    operation: str = "transact_write_items"
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.client, name)
+        return (lambda **parameters: self.step(method, parameters)) if name == self.operation else method
+
+
+def test_what_nobody_has_written_is_new(registry: DocumentRegistry) -> None:
+    assert registry.read(["s3://bucket/a", "s3://bucket/b"]) == {
+        uri: DocumentRecord(uri) for uri in ("s3://bucket/a", "s3://bucket/b")
+    }
+    assert registry.read([]) == {}
+    assert registry.write([]) == set()
+
+
+def test_what_was_written_is_read_with_the_next_revision(registry: DocumentRegistry) -> None:
+    record = indexed("a", corpus="stones")
+
+    lost = registry.write(created(record))
+
+    assert lost == set()
+    assert only(registry, record) == replace(record, revision=1)
+    assert counts(registry) == {("corpus", "stones"): 1}
+
+
+def test_a_document_that_was_written_meanwhile_is_lost_and_stays_as_it_is(registry: DocumentRegistry) -> None:
+    record = indexed("a", corpus="stones")
+    registry.write(created(record))
+    read = only(registry, record)
+    registry.write([Change(read, replace(read, reason="first"))])
+
+    lost = registry.write([Change(read, replace(indexed("a", corpus="woods"), reason="second"))])
+
+    assert lost == {record.uri}
+    assert (only(registry, record).reason, only(registry, record).revision) == ("first", 2)
+    assert counts(registry) == {("corpus", "stones"): 1}
+
+
+def test_a_document_that_somebody_else_created_is_lost(registry: DocumentRegistry) -> None:
+    registry.write(created(indexed("a", corpus="stones")))
+
+    assert registry.write(created(indexed("a", corpus="woods"))) == {"s3://bucket/a"}
+    assert counts(registry) == {("corpus", "stones"): 1}
+
+
+def test_a_document_that_the_table_has_forgotten_is_lost(registry: DocumentRegistry) -> None:
+    gone = replace(indexed("a"), revision=3)
+
+    assert registry.write([Change(gone, gone)]) == {"s3://bucket/a"}
+    assert only(registry, gone).revision == 0
+
+
+def test_of_a_batch_only_what_is_in_the_way_is_lost(registry: DocumentRegistry) -> None:
+    records = [indexed(str(number), corpus="stones", number=number) for number in range(30)]
+    registry.write(created(*records[::3]))
+
+    lost = registry.write(created(*records))
+
+    assert lost == {record.uri for record in records[::3]}
+    assert {record.revision for record in registry.read(r.uri for r in records).values()} == {1}
+    assert counts(registry) == {("corpus", "stones"): 30} | {("number", number): 1 for number in range(30)}
+
+
+def test_more_documents_than_one_request_takes_are_written_and_read(registry: DocumentRegistry) -> None:
+    records = [indexed(str(number), corpus="stones") for number in range(130)]
+
+    assert registry.write(created(*records)) == set()
+
+    read = registry.read(record.uri for record in records)
+    assert read == {record.uri: replace(record, revision=1) for record in records}
+    assert counts(registry) == {("corpus", "stones"): 130}
+
+
+def test_no_transaction_has_more_actions_than_dynamodb_takes(dynamodb: Any) -> None:
+    sizes = []
+
+    def count(method: Any, parameters: dict[str, Any]) -> Any:
+        sizes.append(len(parameters["TransactItems"]))
+        return method(**parameters)
+
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, count))
+    many = {f"key{number}": number for number in range(60)}
+    other = {f"key{number}": -number for number in range(60)}
+    registry.write(created(*[indexed(str(number), **many) for number in range(12)]))
+    read = registry.read(f"s3://bucket/{number}" for number in range(12))
+    registry.write([Change(record, replace(record, counted=counted_under(other))) for record in read.values()])
+
+    assert max(sizes) <= ACTIONS_PER_TRANSACTION == 100
+    assert sum(counts(registry).values()) == 12 * len(counted_under(other)[1:])
+
+
+def test_counts_that_cancelled_out_are_divided_anew_when_some_documents_are_lost(registry: DocumentRegistry) -> None:
+    """Without the losers more counts change than before: more than one transaction takes."""
+    these, those = ({f"{side}{number}": number for number in range(39)} for side in "ab")
+    records = [indexed(str(number), **(those if number % 2 else these)) for number in range(8)]
+    registry.write(created(*records))
+    read = registry.read(record.uri for record in records)
+    swapped = [
+        Change(read[record.uri], replace(read[record.uri], counted=counted_under(these if number % 2 else those)))
+        for number, record in enumerate(records)
+    ]
+    registry.write([Change(change.before, replace(change.before, reason="meanwhile")) for change in swapped[1::2]])
+
+    lost = registry.write(swapped)
+
+    assert lost == {record.uri for record in records[1::2]}
+    assert {value for (key, _), value in counts(registry).items() if key.startswith("a")} == set()
+    assert {value for (key, _), value in counts(registry).items() if key.startswith("b")} == {8}
+
+
+@pytest.mark.parametrize("documents", [1, 3])
+def test_a_write_whose_answer_was_lost_is_recognized_and_counts_once(dynamodb: Any, documents: int) -> None:
+    """What botocore does after a lost connection, on a table that has forgotten the request's token."""
+
+    def twice(method: Any, parameters: dict[str, Any]) -> Any:
+        method(**parameters)
+        return method(**parameters)
+
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, twice))
+
+    lost = registry.write(created(*[indexed(str(number), corpus="stones") for number in range(documents)]))
+
+    assert lost == set()
+    assert counts(registry) == {("corpus", "stones"): documents}
+
+
+def test_what_was_written_by_an_attempt_whose_answer_was_lost_is_not_lost_because_of_another(dynamodb: Any) -> None:
+    plain = DocumentRegistry(TABLE, dynamodb)
+    times = []
+
+    def twice_with_somebody_between(method: Any, parameters: dict[str, Any]) -> Any:
+        times.append(1)
+        if len(times) > 1:
+            return method(**parameters)
+        method(**parameters)
+        read = plain.read(["s3://bucket/1"])["s3://bucket/1"]
+        assert plain.write([Change(read, replace(read, reason="noted"))]) == set()
+        return method(**parameters)
+
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, twice_with_somebody_between))
+
+    lost = registry.write(created(*[indexed(str(number), corpus="stones") for number in range(3)]))
+
+    assert lost <= {"s3://bucket/1"}
+    assert counts(registry) == {("corpus", "stones"): 3}
+
+
+def cancelled(*codes: str) -> ClientError:
+    reasons = [{"Code": code} for code in codes]
+    response: Any = {
+        "Error": {"Code": "TransactionCanceledException", "Message": "Transaction cancelled"},
+        "CancellationReasons": reasons,
+    }
+    return ClientError(response, "TransactWriteItems")
+
+
+def failing(*errors: Exception) -> Callable[[Any, dict[str, Any]], Any]:
+    left = list(errors)
+
+    def step(method: Any, parameters: dict[str, Any]) -> Any:
+        if left:
+            raise left.pop(0)
+        return method(**parameters)
+
+    return step
+
+
+PASSING = [
+    cancelled("None", "TransactionConflict"),
+    cancelled("ThrottlingError", "None"),
+    cancelled("ProvisionedThroughputExceeded", "TransactionConflict"),
+    ClientError({"Error": {"Code": "TransactionInProgressException", "Message": "."}}, "TransactWriteItems"),
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=["conflict", "throttled", "both", "in progress"])
+def test_another_transaction_in_the_way_is_waited_for(dynamodb: Any, error: Exception) -> None:
+    slept: list[float] = []
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(error, error)), sleep=slept.append)
+
+    assert registry.write(created(indexed("a", corpus="stones"))) == set()
+
+    assert len(slept) == 2
+    assert all(0 < seconds <= 2 for seconds in slept)
+    assert counts(registry) == {("corpus", "stones"): 1}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        cancelled("ValidationError", "None"),
+        cancelled("ItemCollectionSizeLimitExceeded", "TransactionConflict"),
+        cancelled(),
+        ClientError({"Error": {"Code": "AccessDeniedException", "Message": "No."}}, "TransactWriteItems"),
+        LostConnection(error="gone"),
+    ],
+    ids=["validation", "size", "without reasons", "denied", "lost"],
+)
+def test_an_error_that_says_nothing_of_conditions_is_the_callers(dynamodb: Any, error: Exception) -> None:
+    slept: list[float] = []
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(error)), sleep=slept.append)
+
+    with pytest.raises(type(error)):
+        registry.write(created(indexed("a")))
+
+    assert slept == []
+
+
+def test_conflicts_without_end_are_the_callers(dynamodb: Any) -> None:
+    slept: list[float] = []
+    errors = failing(*[cancelled("TransactionConflict")] * 50)
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, errors), sleep=slept.append)
+
+    with pytest.raises(ClientError, match="cancelled"):
+        registry.write(created(indexed("a")))
+
+    assert len(slept) == 8
+
+
+def partial(answers: int) -> Callable[[Any, dict[str, Any]], Any]:
+    """Let the table answer for one key of each request, so many times."""
+    left = [None] * answers
+
+    def step(method: Any, parameters: dict[str, Any]) -> Any:
+        if not left:
+            return method(**parameters)
+        left.pop()
+        [(table, asked)] = parameters["RequestItems"].items()
+        answer = method(RequestItems={table: {**asked, "Keys": asked["Keys"][:1]}})
+        return {**answer, "UnprocessedKeys": {table: {**asked, "Keys": asked["Keys"][1:]}}}
+
+    return step
+
+
+def test_keys_that_the_table_did_not_get_to_are_asked_for_again(dynamodb: Any) -> None:
+    records = [indexed(str(number)) for number in range(6)]
+    DocumentRegistry(TABLE, dynamodb).write(created(*records))
+    slept: list[float] = []
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, partial(3), "batch_get_item"), sleep=slept.append)
+
+    read = registry.read(record.uri for record in records)
+
+    assert [record.revision for record in read.values()] == [1] * 6
+    assert len(slept) == 3
+
+
+def test_a_document_that_the_table_did_not_answer_for_is_never_taken_for_a_new_one(dynamodb: Any) -> None:
+    records = [indexed(str(number)) for number in range(60)]
+    DocumentRegistry(TABLE, dynamodb).write(created(*records))
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, partial(50), "batch_get_item"), sleep=SLEPT.append)
+
+    with pytest.raises(RegistryError, match="part of the documents"):
+        registry.read(record.uri for record in records)
+
+
+LONGEST_KEY = "s3://bucket/" + "k" * 1024
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        replace(indexed("a"), uri=LONGEST_KEY),
+        replace(indexed("a"), uri="s3://bucket/" + "日" * 341),
+        indexed("a", corpus="c" * 3000),
+        indexed("a", corpus="日" * 1500),
+        indexed("a", **{"k" * 2000: "v" * 150}),
+        indexed("a", **{"k" * 900: "日" * 150}),
+        indexed("a", **{"a\x1fb": "v"}),
+        indexed("a", text="x" * 9000, **{f"key{number}": "v" * 100 for number in range(50)}),
+        replace(indexed("a"), reason="r" * 20_000),
+    ],
+    ids=["uri", "uri in bytes", "corpus", "corpus in bytes", "name", "value in bytes", "divider", "much", "reason"],
+)
+def test_whatever_s3_and_sidecars_allow_can_be_written_and_counted(
+    registry: DocumentRegistry, record: DocumentRecord
+) -> None:
+    registry.write(created(indexed("other", topic="t")))
+
+    assert registry.write(created(record)) == set()
+
+    read = only(registry, record)
+    assert read == replace(record, revision=1)
+    assert counts(registry)["topic", "t"] == 1
+    assert Catalogue(registry.client, TABLE).documents() == 2
+    assert registry.write([Change(read, replace(read, status=Status.DELETED, counted=()))]) == set()
+    assert counts(registry) == {("topic", "t"): 1}
+
+
+def test_the_counts_of_a_batch_that_could_not_be_written_do_not_change(dynamodb: Any) -> None:
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(LostConnection(error="gone"))))
+
+    with pytest.raises(LostConnection):
+        registry.write(created(indexed("a", corpus="stones")))
+
+    assert counts(registry) == {}
+    assert Counter(registry.read(["s3://bucket/a"])["s3://bucket/a"].counted) == Counter()

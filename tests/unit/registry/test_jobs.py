@@ -1,0 +1,244 @@
+"""Jobs: one of a kind at a time, none for ever."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
+from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS, Job, JobStatus, JobStore
+from ragstack_common.registry.transactions import Transactions
+from tests.support.registry_table import TABLE
+
+ENDS: tuple[JobStatus, ...] = ("COMPLETE", "INCOMPLETE", "FAILED")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.123
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def jobs(dynamodb: Any, clock: Clock) -> JobStore:
+    return JobStore(TABLE, dynamodb, clock=clock)
+
+
+def _end(jobs: JobStore, job: Job, status: JobStatus = "COMPLETE") -> None:
+    assert jobs.write(job, replace(job, status=status, finished_at=1.0))
+
+
+def test_a_new_job_is_queued(jobs: JobStore, clock: Clock) -> None:
+    job = jobs.create("reconcile", "schedule")
+
+    assert (job.kind, job.status, job.by, job.created_at) == ("reconcile", "QUEUED", "schedule", clock.now)
+    assert (job.started_at, job.finished_at, job.reason, job.report, job.ingestion_job_id) == (
+        None,
+        None,
+        None,
+        {},
+        None,
+    )
+    assert jobs.get(job.id) == job
+    assert jobs.running("reconcile") == job
+
+
+def test_what_is_written_of_a_job_is_read_again(jobs: JobStore, clock: Clock) -> None:
+    job = jobs.create("full", "somebody")
+    after = replace(
+        job,
+        status="RUNNING",
+        started_at=1.5,
+        reason="é",
+        report={"differences": {"content": {"count": 1, "samples": ["s3://b/\u2028"]}}},
+        ingestion_job_id="ABCDEFGHIJ",
+        step=3,
+        lease_until=9.5,
+    )
+    clock.now += 1
+
+    assert jobs.write(job, after)
+
+    assert jobs.get(job.id) == replace(after, revision=2, updated_at=clock.now)
+
+
+@pytest.mark.parametrize("kind", ["", "RECONCILE", "other"])
+def test_there_are_two_kinds_of_jobs(jobs: JobStore, kind: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="reconcile, full"):
+        jobs.create(kind, "somebody")
+
+
+def test_of_one_kind_there_is_one_at_a_time(jobs: JobStore) -> None:
+    job = jobs.create("reconcile", "one")
+
+    with pytest.raises(JobConflictError, match="reconcile is still running"):
+        jobs.create("reconcile", "two")
+    assert jobs.create("full", "three").kind == "full"
+    assert jobs.running("reconcile") == job
+
+
+@pytest.mark.parametrize("status", ENDS)
+def test_when_a_job_has_ended_another_can_begin(jobs: JobStore, status: JobStatus) -> None:
+    first = jobs.create("reconcile", "one")
+    _end(jobs, first, status)
+
+    second = jobs.create("reconcile", "two")
+
+    assert jobs.get(first.id).status == status
+    assert jobs.running("reconcile") == second
+
+
+def test_a_job_that_somebody_else_wrote_is_not_written_over(jobs: JobStore) -> None:
+    job = jobs.create("reconcile", "one")
+    assert jobs.write(job, replace(job, status="RUNNING"))
+
+    assert not jobs.write(job, replace(job, status="FAILED"))
+    assert jobs.get(job.id).status == "RUNNING"
+
+
+@pytest.mark.parametrize("status", ["RUNNING", *ENDS])
+def test_a_write_whose_answer_was_lost_is_known_as_ones_own(jobs: JobStore, dynamodb: Any, status: JobStatus) -> None:
+    class LosesTheFirstAnswer:
+        lost = False
+
+        def transact_write_items(self, **parameters: Any) -> Any:
+            answer = dynamodb.transact_write_items(**parameters)
+            if not self.lost:
+                self.lost = True
+                raise ClientError({"Error": {"Code": "TransactionInProgressException"}}, "TransactWriteItems")
+            return answer
+
+    job = jobs.create("reconcile", "one")
+    waits: list[float] = []
+    jobs._transactions = Transactions(LosesTheFirstAnswer(), TABLE, waits.append)  # type: ignore[arg-type]
+
+    assert jobs.write(job, replace(job, status=status))
+    assert jobs.get(job.id).status == status
+    assert len(waits) == 1
+
+
+def test_a_job_that_gave_no_sign_of_life_has_failed_and_is_in_nobodys_way(jobs: JobStore, clock: Clock) -> None:
+    job = jobs.create("reconcile", "one")
+    assert jobs.write(job, replace(job, status="RUNNING"))
+    clock.now += SILENT_SECONDS + 1
+
+    found = jobs.get(job.id)
+    assert (found.status, found.reason) == ("FAILED", ABANDONED)
+    assert jobs.running("reconcile") is None
+    assert [each.status for each in jobs.page(10)[0]] == ["FAILED"]
+
+    second = jobs.create("reconcile", "two")
+    assert jobs.running("reconcile") == second
+
+
+def test_a_job_that_lives_is_not_taken_for_dead(jobs: JobStore, clock: Clock) -> None:
+    job = jobs.create("full", "one")
+    for step in range(5):
+        clock.now += SILENT_SECONDS - 1
+        assert jobs.write(job, replace(job, status="RUNNING", step=step))
+        job = jobs.get(job.id)
+
+    assert job.status == "RUNNING"
+    with pytest.raises(JobConflictError):
+        jobs.create("full", "two")
+
+
+def test_a_job_whose_place_another_has_taken_can_no_longer_write(jobs: JobStore, clock: Clock) -> None:
+    first = jobs.create("reconcile", "one")
+    clock.now += SILENT_SECONDS + 1
+    second = jobs.create("reconcile", "two")
+
+    assert not jobs.write(first, replace(first, status="RUNNING"))
+    assert not jobs.write(first, replace(first, status="COMPLETE"))
+    assert jobs.running("reconcile") == second
+
+
+@pytest.mark.parametrize("name", ["", "x", "20260101T000000000-0123456", "20260101T000000000-01234567\n", "é" * 500])
+def test_an_id_that_no_job_can_have_is_not_known(jobs: JobStore, name: str) -> None:
+    with pytest.raises(JobNotFoundError, match="no job"):
+        jobs.get(name)
+
+
+def test_a_job_that_is_not_there_is_not_known(jobs: JobStore) -> None:
+    with pytest.raises(JobNotFoundError, match="no job"):
+        jobs.get("20260101T000000000-01234567")
+
+
+def test_jobs_are_listed_in_pages_the_newest_first(jobs: JobStore, clock: Clock) -> None:
+    made = []
+    for _ in range(7):
+        clock.now += 0.01
+        job = jobs.create("reconcile", "one")
+        _end(jobs, job)
+        made.append(job.id)
+
+    found: list[str] = []
+    token = None
+    sizes = []
+    while True:
+        page, token = jobs.page(3, token)
+        found += [job.id for job in page]
+        sizes.append(len(page))
+        if token is None:
+            break
+
+    assert found == made[::-1]
+    assert sizes == [3, 3, 1]
+    assert jobs.page(7)[1] is None
+    assert jobs.page(6)[1] is not None
+
+
+def test_no_jobs_are_one_empty_page(jobs: JobStore) -> None:
+    jobs.running("full")
+
+    assert jobs.page(10) == ([], None)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 101, True])
+def test_a_page_has_1_to_100_jobs(jobs: JobStore, limit: int) -> None:
+    with pytest.raises(InvalidRequestError, match="limit must be 1 to 100"):
+        jobs.page(limit)
+
+
+@pytest.mark.parametrize("token", ["", "x", "LOCK", "20260101"])
+def test_a_token_that_was_not_made_here_is_refused(jobs: JobStore, token: str) -> None:
+    with pytest.raises(InvalidRequestError, match="next_token"):
+        jobs.page(10, token)
+
+
+def test_the_table_forgets_jobs_after_a_while(jobs: JobStore, dynamodb: Any, clock: Clock) -> None:
+    jobs.create("full", "one")
+
+    items = dynamodb.scan(TableName=TABLE)["Items"]
+
+    (expires,) = [int(item["expires_at"]["N"]) for item in items if "expires_at" in item]
+    assert expires == int(clock.now) + 90 * 24 * 3600
+
+
+def test_jobs_stand_in_no_index_of_documents(jobs: JobStore, dynamodb: Any) -> None:
+    jobs.create("full", "one")
+
+    for index in ("by_uri", "by_status", "by_corpus"):
+        assert dynamodb.scan(TableName=TABLE, IndexName=index)["Items"] == []
+
+
+def test_a_table_that_is_not_there_is_an_error(dynamodb: Any) -> None:
+    jobs = JobStore("no-such-table", dynamodb, sleep=lambda _: None)
+    calls: list[Any] = [
+        lambda: jobs.create("full", "one"),
+        lambda: jobs.get("20260101T000000000-01234567"),
+        lambda: jobs.running("full"),
+        lambda: jobs.page(1),
+    ]
+
+    for call in calls:
+        with pytest.raises(ClientError, match="ResourceNotFoundException"):
+            call()

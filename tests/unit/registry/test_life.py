@@ -1,0 +1,537 @@
+"""How a document gets from one state to the next: every step, and what holds after any sequence of them."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry import answers, life
+from ragstack_common.registry.answers import Next, Patience
+from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.registry.life import Seen, Step
+from ragstack_common.registry.records import (
+    FINAL,
+    SEARCHABLE,
+    DocumentRecord,
+    Observation,
+    Operation,
+    OperationKind,
+    Status,
+)
+
+URI = "s3://bucket/a.txt"
+NOW = 1_000_000.0
+LEASE = NOW + 60
+PATIENCE = Patience()
+
+GONE = Observation()
+ONE = Observation('"1"', "v1", 10, 5.0, '"s1"', "sv1", 5.0, {"corpus": "stones"})
+TWO = replace(ONE, etag='"2"', version_id="v2", last_modified=6.0, attributes={"corpus": "woods"})
+BAD = replace(ONE, sidecar_etag='"bad"', sidecar_version_id="sv2", attributes={}, refusal="The sidecar is no JSON")
+
+NEW = DocumentRecord(URI)
+
+
+def written(record: DocumentRecord) -> DocumentRecord:
+    return replace(record, revision=record.revision + 1)
+
+
+def operation(kind: OperationKind = OperationKind.INGEST, name: str = "op1") -> Operation:
+    return Operation(name, kind, LEASE)
+
+
+def claimed(observed: Observation = ONE, kind: OperationKind = OperationKind.INGEST) -> DocumentRecord:
+    return written(life.claimed(NEW, observed, Seen("01", "01"), operation(kind), NOW))
+
+
+def followed(observed: Observation = ONE, kind: OperationKind = OperationKind.INGEST) -> DocumentRecord:
+    return written(life.accepted(claimed(observed, kind), NOW))
+
+
+def says(status: str, reason: str | None = None, at: float | None = NOW) -> DocumentStatus:
+    return DocumentStatus(status, reason, None if at is None else datetime.fromtimestamp(at, UTC))
+
+
+def ended(record: DocumentRecord, answer: DocumentStatus, now: float = NOW + 1) -> DocumentRecord:
+    after, then = answers.answered(record, answer, now, PATIENCE)
+    assert then is Next.DONE
+    return written(after)
+
+
+CLAIMED = claimed()
+DEAD = written(replace(claimed(), operation=replace(operation(), lease_until=NOW - 1)))
+DEAD_DELETION = written(
+    replace(
+        claimed(GONE, OperationKind.DELETE), operation=replace(operation(OperationKind.DELETE), lease_until=NOW - 1)
+    )
+)
+FOLLOWED = followed()
+DELETION_FOLLOWED = followed(GONE, OperationKind.DELETE)
+WAITING = written(life.put_back(CLAIMED, "Throttled", NOW))
+INDEXED = ended(FOLLOWED, says("INDEXED"))
+PARTIAL = ended(FOLLOWED, says("PARTIALLY_INDEXED"))
+FAILED = ended(FOLLOWED, says("FAILED", "It is empty"))
+DELETED = ended(DELETION_FOLLOWED, says("NOT_FOUND", at=None))
+REFUSED = written(life.failed(NEW, "The sidecar is no JSON", NOW, observed=BAD, seen=Seen("01")))
+
+ANY = Seen("02")
+FORCED = Seen(forced=True)
+
+TABLE = [
+    # What is new.
+    ("new", NEW, ONE, ANY, Step.INGEST),
+    ("new", NEW, GONE, ANY, Step.NOTHING),
+    ("new", NEW, GONE, FORCED, Step.DELETE),
+    ("new", NEW, BAD, ANY, Step.FAIL),
+    # Somebody is calling the knowledge base.
+    ("claimed", CLAIMED, ONE, ANY, Step.LATER),
+    ("claimed", CLAIMED, GONE, ANY, Step.LATER),
+    ("claimed", CLAIMED, TWO, FORCED, Step.LATER),
+    # Whoever was calling it has died.
+    ("dead", DEAD, ONE, ANY, Step.INGEST),
+    ("dead", DEAD, TWO, ANY, Step.INGEST),
+    ("dead", DEAD, GONE, ANY, Step.DELETE),
+    ("dead", DEAD, BAD, ANY, Step.DELETE),
+    ("dead deletion", DEAD_DELETION, GONE, ANY, Step.DELETE),
+    ("dead deletion", DEAD_DELETION, ONE, ANY, Step.INGEST),
+    # It is followed.
+    ("followed", FOLLOWED, ONE, ANY, Step.NOTE),
+    ("followed", FOLLOWED, TWO, ANY, Step.NOTE),
+    ("followed", FOLLOWED, GONE, ANY, Step.NOTE),
+    ("followed", FOLLOWED, BAD, ANY, Step.NOTE),
+    ("deletion followed", DELETION_FOLLOWED, ONE, ANY, Step.NOTE),
+    # It waits.
+    ("waiting", WAITING, ONE, Seen(), Step.INGEST),
+    ("waiting", WAITING, TWO, ANY, Step.INGEST),
+    ("waiting", WAITING, GONE, ANY, Step.DELETE),
+    ("waiting", WAITING, BAD, ANY, Step.DELETE),
+    # It is searchable.
+    ("indexed", INDEXED, ONE, ANY, Step.NOTE),
+    ("indexed", INDEXED, ONE, FORCED, Step.INGEST),
+    ("indexed", INDEXED, TWO, ANY, Step.INGEST),
+    ("indexed", INDEXED, GONE, ANY, Step.DELETE),
+    ("indexed", INDEXED, BAD, ANY, Step.DELETE),
+    ("partial", PARTIAL, ONE, ANY, Step.NOTE),
+    # It failed.
+    ("failed", FAILED, ONE, ANY, Step.NOTE),
+    ("failed", FAILED, ONE, Seen(), Step.NOTE),
+    ("failed", FAILED, ONE, FORCED, Step.INGEST),
+    ("failed", FAILED, TWO, ANY, Step.INGEST),
+    ("failed", FAILED, GONE, ANY, Step.DELETE),
+    ("refused", REFUSED, BAD, ANY, Step.NOTE),
+    ("refused", REFUSED, BAD, FORCED, Step.FAIL),
+    ("refused", REFUSED, ONE, ANY, Step.INGEST),
+    ("refused", REFUSED, GONE, ANY, Step.FORGET),
+    # It is gone.
+    ("deleted", DELETED, GONE, ANY, Step.NOTE),
+    ("deleted", DELETED, GONE, FORCED, Step.DELETE),
+    ("deleted", DELETED, ONE, ANY, Step.INGEST),
+    ("deleted", DELETED, BAD, ANY, Step.FAIL),
+]
+NAMES = {id(ONE): "one", id(TWO): "two", id(GONE): "gone", id(BAD): "bad"}
+
+
+@pytest.mark.parametrize(
+    ("record", "observed", "seen", "step"),
+    [row[1:] for row in TABLE],
+    ids=[
+        f"{row[0]}, {NAMES[id(row[2])]}, {row[3].sequencer or 'forced' * row[3].forced or 'nothing said'}"
+        for row in TABLE
+    ],
+)
+def test_what_is_done_follows_from_the_record_and_the_bucket(
+    record: DocumentRecord, observed: Observation, seen: Seen, step: Step
+) -> None:
+    assert life.step_for(record, observed, seen, NOW) is step
+
+
+ANSWERS = [
+    ("INGEST", "INDEXED", Next.DONE, Status.INDEXED),
+    ("INGEST", "PARTIALLY_INDEXED", Next.DONE, Status.PARTIALLY_INDEXED),
+    ("INGEST", "METADATA_PARTIALLY_INDEXED", Next.DONE, Status.PARTIALLY_INDEXED),
+    ("INGEST", "FAILED", Next.DONE, Status.FAILED),
+    ("INGEST", "IGNORED", Next.DONE, Status.FAILED),
+    ("INGEST", "METADATA_UPDATE_FAILED", Next.LOOK_AGAIN, Status.WAITING),
+    *(
+        ("INGEST", status, Next.FOLLOW, Status.INDEXING)
+        for status in ("STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND", "WHATEVER")
+    ),
+    ("DELETE", "NOT_FOUND", Next.DONE, Status.DELETED),
+    *(
+        ("DELETE", status, Next.FOLLOW, Status.DELETING)
+        for status in ("DELETING", "DELETE_IN_PROGRESS", "INDEXED", "FAILED", "STARTING", "WHATEVER")
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "then", "becomes"), ANSWERS, ids=[f"{a[0]} {a[1]}" for a in ANSWERS])
+def test_what_the_knowledge_base_says_decides_what_becomes_of_the_document(
+    kind: str, status: str, then: Next, becomes: Status
+) -> None:
+    record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
+
+    after, next_ = answers.answered(record, says(status), NOW + 1, PATIENCE)
+
+    assert (next_, after.status) == (then, becomes)
+
+
+def test_every_final_status_of_the_service_is_known() -> None:
+    import botocore.session  # noqa: PLC0415 - only this test reads the model
+
+    model = botocore.session.get_session().get_service_model("bedrock-agent")
+    passing = {"STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"}
+
+    assert set(model.shape_for("DocumentStatus").enum) == set(answers.OUTCOMES) | passing
+
+
+@pytest.mark.parametrize(("status", "kind"), [("NOT_FOUND", "INGEST"), ("INDEXED", "DELETE"), ("FAILED", "DELETE")])
+def test_an_operation_that_was_accepted_and_lost_is_done_once_more_and_not_for_ever(status: str, kind: str) -> None:
+    record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
+    late = NOW + PATIENCE.settle_seconds
+
+    after, then = answers.answered(record, says(status), late, PATIENCE)
+    last, at_last = answers.answered(replace(record, attempts=PATIENCE.attempts), says(status), late, PATIENCE)
+
+    assert (then, after.status) == (Next.LOOK_AGAIN, Status.WAITING)
+    assert (at_last, last.status) == (Next.DONE, Status.FAILED)
+    assert last.reason
+    assert "after 5 attempts" in last.reason
+
+
+@pytest.mark.parametrize("reason", ["Throttled, try again", "The request timed out", "Service unavailable"])
+def test_a_failure_that_may_pass_is_tried_again_and_not_for_ever(reason: str) -> None:
+    after, then = answers.answered(FOLLOWED, says("FAILED", reason), NOW + 1, PATIENCE)
+    last, at_last = answers.answered(replace(FOLLOWED, attempts=5), says("FAILED", reason), NOW + 1, PATIENCE)
+
+    assert (then, after.status) == (Next.LOOK_AGAIN, Status.WAITING)
+    assert (at_last, last.status) == (Next.DONE, Status.FAILED)
+
+
+@pytest.mark.parametrize("kind", ["INGEST", "DELETE"])
+def test_a_document_without_an_end_is_given_up_in_time_with_its_reason(kind: str) -> None:
+    record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
+    end = NOW + PATIENCE.give_up_seconds
+    unfinished = says("IN_PROGRESS" if kind == "INGEST" else "DELETE_IN_PROGRESS")
+
+    assert answers.answered(record, unfinished, end - 1, PATIENCE) == (record, Next.FOLLOW)
+    after, then = answers.answered(record, unfinished, end, PATIENCE)
+
+    assert (then, after.status) == (Next.DONE, Status.FAILED)
+    assert after.reason
+    assert "6.0 hours" in after.reason
+
+
+@pytest.mark.parametrize("status", ["INDEXED", "FAILED", "IN_PROGRESS"])
+def test_what_changed_meanwhile_is_looked_at_whatever_the_end(status: str) -> None:
+    changed = written(life.noted(FOLLOWED, TWO, ANY, NOW))
+
+    after, then = answers.answered(changed, says(status), NOW + PATIENCE.give_up_seconds, PATIENCE)
+
+    assert changed.again
+    assert (then, after.status, after.sequencer) == (Next.LOOK_AGAIN, Status.WAITING, "02")
+
+
+def test_an_answer_from_before_the_operation_is_not_taken_for_its_end() -> None:
+    again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW + 5))
+    again = written(life.accepted(again, NOW + 5))
+
+    old = answers.answered(again, says("INDEXED", at=NOW), NOW + 6, PATIENCE)
+    new = answers.answered(again, says("INDEXED", at=NOW + 5.5), NOW + 6, PATIENCE)
+    late = answers.answered(again, says("INDEXED", at=NOW), NOW + 5 + PATIENCE.settle_seconds, PATIENCE)
+
+    assert old == (again, Next.FOLLOW)
+    assert (new[1], late[1]) == (Next.DONE, Next.DONE)
+
+
+@pytest.mark.parametrize("between", [TWO, GONE, BAD], ids=["other content", "nothing", "a bad sidecar"])
+@pytest.mark.parametrize("before", [FOLLOWED, INDEXED], ids=["followed", "indexed"])
+def test_the_same_bytes_in_another_version_are_another_document(before: DocumentRecord, between: Observation) -> None:
+    """The knowledge base may have read what lay there in between."""
+    back = replace(ONE, version_id="v3", last_modified=7.0)
+
+    step = life.step_for(before, back, ANY, NOW)
+    after = life.noted(before, back, ANY, NOW)
+
+    assert not back.is_the_same_as(ONE)
+    assert step is Step.INGEST or after.again
+    assert not back.is_the_same_as(between)
+
+
+@pytest.mark.parametrize("changed", [{"sidecar_version_id": "sv3"}, {"sidecar_etag": '"s3"'}, {"sidecar_etag": None}])
+def test_another_version_of_the_sidecar_is_another_document(changed: dict[str, Any]) -> None:
+    assert life.step_for(INDEXED, replace(ONE, **changed), ANY, NOW) is Step.INGEST
+
+
+def test_a_failed_overwrite_takes_the_earlier_version_out_of_the_index_before_it_ends() -> None:
+    again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
+    again = written(life.accepted(again, NOW))
+
+    waiting, then = answers.answered(again, says("FAILED", "It is empty", NOW + 1), NOW + 2, PATIENCE)
+    observed = life.standing(waiting, TWO)
+
+    assert (then, waiting.status) == (Next.LOOK_AGAIN, Status.WAITING)
+    assert life.step_for(written(waiting), observed, Seen(), NOW + 3) is Step.DELETE
+    deleting = life.claimed(written(waiting), observed, Seen(), operation(OperationKind.DELETE, "op3"), NOW + 3)
+    failed = ended(written(life.accepted(written(deleting), NOW + 3)), says("NOT_FOUND", at=None), NOW + 4)
+    assert failed.status is Status.FAILED
+    assert "It is empty" in str(failed.reason)
+    assert not failed.in_index
+    assert failed.counted == ()
+    assert life.step_for(failed, TWO, FORCED, NOW + 5) is Step.INGEST
+
+
+def test_a_document_whose_overwrite_failed_and_was_overwritten_meanwhile_is_submitted() -> None:
+    again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
+    waiting, _ = answers.answered(
+        written(life.accepted(again, NOW)), says("FAILED", "Empty", NOW + 1), NOW + 2, PATIENCE
+    )
+    three = replace(ONE, etag='"3"', version_id="v3")
+
+    assert life.step_for(written(waiting), life.standing(waiting, three), Seen("03"), NOW + 3) is Step.INGEST
+
+
+def test_a_deleted_document_that_comes_back_and_fails_is_remembered() -> None:
+    failed = life.failed(DELETED, "The sidecar is no JSON", NOW, observed=BAD, seen=Seen("05"))
+
+    assert DELETED.expires_at == NOW + 1 + life.TOMBSTONE_SECONDS
+    assert failed.expires_at is None
+
+
+def test_the_history_keeps_the_last_lines_and_repeats_none() -> None:
+    record = NEW
+    for number in range(30):
+        record = life.put_back(record, f"reason {number // 2}", NOW + number)
+    for number in range(30):
+        record = life.put_back(record, f"other {number}", NOW + number)
+
+    assert len(record.history) == life.TRANSITIONS_KEPT
+    assert [line.reason for line in record.history] == [f"other {number}" for number in range(10, 30)]
+
+
+def test_attempts_count_submissions_of_the_same_content_only() -> None:
+    second = life.claimed(WAITING, ONE, Seen(), operation(name="op2"), NOW)
+    other = life.claimed(WAITING, TWO, ANY, operation(name="op2"), NOW)
+    after_the_end = life.claimed(FAILED, ONE, FORCED, operation(name="op2"), NOW)
+
+    assert (CLAIMED.attempts, second.attempts, other.attempts, after_the_end.attempts) == (1, 2, 1, 1)
+
+
+def test_the_time_to_the_final_state_counts_from_the_event_it_is_due_to() -> None:
+    later = life.claimed(WAITING, ONE, Seen(), operation(name="op2"), NOW + 100)
+    changed = life.claimed(WAITING, TWO, ANY, operation(name="op2"), NOW + 100)
+
+    assert (later.received_at, changed.received_at) == (NOW, NOW + 100)
+
+
+SEQUENCERS = ["", "00", "01", "0055AED6DCD90281E5", "0055AED6DCD90281E6", "0056AA", "0055AA", "00A", "00B0", "00a1"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("0055AED6DCD90281E5", "0055AED6DCD90281E6"),
+        ("0055", "0056AA"),
+        ("0055AA", "0056"),
+        ("", "0001"),
+        ("00A", "00B0"),
+        ("00a", "00B"),
+    ],
+)
+def test_sequencers_of_any_length_are_ordered(older: str, newer: str) -> None:
+    assert life.is_newer(newer, older)
+    assert not life.is_newer(older, newer)
+
+
+@pytest.mark.parametrize(("one", "other"), [("", ""), ("00A", "00A0"), ("ab", "AB"), ("", "0")])
+def test_equal_sequencers_are_neither_newer(one: str, other: str) -> None:
+    assert not life.is_newer(one, other)
+    assert not life.is_newer(other, one)
+
+
+@given(*[st.text("0123456789abcdefABCDEF", max_size=6)] * 3)
+def test_newer_is_an_order(one: str, two: str, three: str) -> None:
+    assert not (life.is_newer(one, two) and life.is_newer(two, one))
+    if life.is_newer(one, two) and life.is_newer(two, three):
+        assert life.is_newer(one, three)
+
+
+KNOWN = [
+    ("final, the same event", INDEXED, Seen("01"), True),
+    ("final, an older one", replace(INDEXED, sequencer="05"), Seen("03"), True),
+    ("final, a newer one", INDEXED, Seen("02"), False),
+    ("final, a newer one of the sidecar", INDEXED, Seen("01", "02"), False),
+    ("final, an old one of the sidecar", INDEXED, Seen(sidecar_sequencer="01"), True),
+    ("final, forced", INDEXED, Seen("01", forced=True), False),
+    ("final, nothing said", INDEXED, Seen(), False),
+    ("followed, the same event", FOLLOWED, Seen("01"), True),
+    ("followed, a newer one", FOLLOWED, Seen("02"), False),
+    ("deleted, from before", replace(DELETED, sequencer="09"), Seen("08"), True),
+    ("claimed, the same event", CLAIMED, Seen("01"), False),
+    ("waiting, the same event", WAITING, Seen("01"), False),
+    ("dead, the same event", DEAD, Seen("01"), False),
+    ("new", NEW, Seen("01"), False),
+]
+
+
+@pytest.mark.parametrize(("record", "seen", "known"), [row[1:] for row in KNOWN], ids=[row[0] for row in KNOWN])
+def test_an_event_is_known_only_if_somebody_sees_to_everything_it_says(
+    record: DocumentRecord, seen: Seen, known: bool
+) -> None:
+    assert life.is_known(record, seen) is known
+
+
+STATUSES = [*answers.OUTCOMES, "STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"]
+OBSERVATIONS = [GONE, ONE, TWO, BAD, replace(ONE, version_id="v4"), replace(BAD, version_id="v5")]
+
+
+class Life(RuleBasedStateMachine):
+    """Functions do with one document what they may, whatever comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record = NEW
+        self.before = NEW
+        self.now = NOW
+        self.operations = 0
+
+    def become(self, after: DocumentRecord) -> None:
+        self.before, self.record = self.record, written(after)
+
+    @rule(seconds=st.sampled_from([0.5, 30.0, 61.0, 7 * 3600.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(
+        observed=st.sampled_from(OBSERVATIONS),
+        seen=st.builds(Seen, st.sampled_from(SEQUENCERS), st.sampled_from(SEQUENCERS), st.booleans()),
+    )
+    def it_is_looked_at(self, observed: Observation, seen: Seen) -> None:
+        record = self.record
+        if life.is_known(record, seen):
+            assert record.is_final or record.is_followed
+            return
+        observed = life.standing(record, observed)
+        match life.step_for(record, observed, seen, self.now):
+            case Step.LATER:
+                assert record.is_claimed(self.now)
+            case Step.NOTHING:
+                assert record.revision == 0
+            case Step.NOTE:
+                self.become(life.noted(record, observed, seen, self.now))
+                assert self.record.status is record.status
+            case Step.FAIL:
+                assert not record.in_knowledge_base
+                self.become(life.failed(record, str(observed.refusal), self.now, observed=observed, seen=seen))
+            case Step.FORGET:
+                assert not record.in_knowledge_base
+                self.become(life.forgotten(record, self.now, seen))
+            case Step.INGEST | Step.DELETE as step:
+                self.operations += 1
+                kind = OperationKind.INGEST if step is Step.INGEST else OperationKind.DELETE
+                assert kind is OperationKind.DELETE or observed.is_present
+                made = Operation(str(self.operations), kind, self.now + 60)
+                self.become(life.claimed(record, observed, seen, made, self.now))
+                assert self.record.is_claimed(self.now)
+
+    @precondition(lambda self: self.record.is_claimed(self.now))
+    @rule()
+    def it_is_accepted(self) -> None:
+        self.become(life.accepted(self.record, self.now))
+        assert self.record.is_followed
+
+    @precondition(lambda self: self.record.is_claimed(self.now))
+    @rule()
+    def its_call_fails(self) -> None:
+        self.become(life.put_back(self.record, "ThrottlingException", self.now))
+
+    @precondition(lambda self: self.record.is_claimed(self.now))
+    @rule()
+    def it_is_refused(self) -> None:
+        after, then = answers.refused(self.record, "FAILED: no", self.now)
+        self.become(after)
+        assert (then is Next.DONE) == self.record.is_final
+
+    @precondition(lambda self: self.record.status is Status.WAITING and self.record.revision)
+    @rule()
+    def it_is_given_up(self) -> None:
+        self.become(life.failed(self.record, "Given up", self.now))
+
+    @precondition(lambda self: self.record.is_followed)
+    @rule(status=st.sampled_from(STATUSES), reason=st.sampled_from([None, "Throttled", "Empty"]), old=st.booleans())
+    def the_knowledge_base_answers(self, status: str, reason: str | None, old: bool) -> None:
+        at = self.record.knowledge_base_updated_at if old else self.now
+        after, then = answers.answered(self.record, says(status, reason, at), self.now, PATIENCE)
+        match then:
+            case Next.FOLLOW:
+                assert after == self.record
+            case Next.LOOK_AGAIN:
+                assert after.status is Status.WAITING
+                self.become(after)
+            case Next.DONE:
+                assert after.is_final
+                assert not self.record.again, "what changed meanwhile must be looked at"
+                self.become(after)
+
+    @invariant()
+    def what_is_unfinished_has_somebody_who_sees_to_it(self) -> None:
+        if self.record.status not in FINAL:
+            assert self.record.operation is not None or self.record.status is Status.WAITING
+        assert self.record.status is not Status.UPLOADED
+
+    @invariant()
+    def what_failed_has_a_reason(self) -> None:
+        if self.record.status is Status.FAILED:
+            assert self.record.reason
+
+    @invariant()
+    def the_catalogue_counts_what_searches_find(self) -> None:
+        """While another version is on its way, it counts the version that is still found."""
+        match self.record.status:
+            case status if status in SEARCHABLE:
+                assert self.record.counted == counted_under(self.record.observed.attributes)
+                assert self.record.in_index
+                assert self.record.observed.is_present
+            case Status.FAILED | Status.DELETED:
+                assert self.record.counted == ()
+            case _:
+                assert self.record.counted == self.before.counted
+                assert self.record.in_index or not self.record.counted
+
+    @invariant()
+    def sequencers_never_go_back(self) -> None:
+        assert not life.is_newer(self.before.sequencer, self.record.sequencer)
+        assert not life.is_newer(self.before.sidecar_sequencer, self.record.sidecar_sequencer)
+
+    @invariant()
+    def what_must_be_looked_at_again_is_in_motion(self) -> None:
+        assert self.record.is_followed or self.record.status is Status.WAITING or not self.record.again
+
+    @invariant()
+    def only_what_is_deleted_expires(self) -> None:
+        assert (self.record.expires_at is not None) == (self.record.status is Status.DELETED)
+
+    @invariant()
+    def what_ended_knows_when(self) -> None:
+        assert (self.record.finished_at is not None) == self.record.is_final
+        if self.record.revision:
+            assert self.record.created_at == NOW or self.record.created_at > NOW
+            assert self.record.history[-1].status is self.record.status
+            assert self.record.history[-1].reason == self.record.reason
+        assert len(self.record.history) <= life.TRANSITIONS_KEPT
+
+    @invariant()
+    def what_is_deleted_leaves_nothing(self) -> None:
+        if self.record.status is Status.DELETED:
+            assert not self.record.in_knowledge_base
+            assert not self.record.in_index
+            assert not self.record.observed.is_present
+        assert self.record.in_knowledge_base or not self.record.in_index
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)

@@ -1,0 +1,157 @@
+"""Documents in pages: nothing twice, nothing left out, and no token that leads elsewhere."""
+
+from base64 import urlsafe_b64encode
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragstack_common.errors import InvalidRequestError
+from ragstack_common.registry import listing
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.listing import Listing
+from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
+from ragstack_common.registry.table import document_id
+from tests.support.registry_table import TABLE, create_table
+
+CORPORA = ("people", "product", "übrige")
+TABLES = count()
+
+documents = st.dictionaries(
+    st.integers(0, 60).map(lambda number: f"s3://documents/Ordner {number:02}/ä&.md"),
+    st.tuples(st.sampled_from(sorted(set(Status) - {Status.UPLOADED})), st.sampled_from([*CORPORA, None])),
+    max_size=40,
+)
+
+
+def record(uri: str, status: Status = Status.INDEXED, corpus: str | None = None) -> DocumentRecord:
+    attributes = {} if corpus is None else {"corpus": corpus}
+    observed = Observation() if status is Status.DELETED else Observation(etag='"e"', size=7, attributes=attributes)
+    return DocumentRecord(uri, status=status, observed=observed, history=(Transition(1.0, status),))
+
+
+def write(client: Any, *records: DocumentRecord, table: str = TABLE) -> None:
+    changes = [Change(DocumentRecord(each.uri), each) for each in records]
+    assert DocumentRegistry(table, client).write(changes) == set()
+
+
+def uris(found: listing.DocumentPage) -> list[str]:
+    return [document.uri for document in found.documents]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    of=documents,
+    status=st.none() | st.sampled_from([Status.INDEXED, Status.FAILED, Status.DELETED]),
+    corpus=st.none() | st.sampled_from(CORPORA),
+    limit=st.integers(1, 12),
+)
+def test_the_pages_together_are_every_document_that_was_asked_for_once_and_in_order(
+    dynamodb: Any, of: dict[str, tuple[Status, str | None]], status: Status | None, corpus: str | None, limit: int
+) -> None:
+    table = f"registry-{next(TABLES)}"
+    create_table(dynamodb, table)
+    records = [record(uri, *rest) for uri, rest in of.items()]
+    write(dynamodb, *records, table=table)
+    reader = Listing(dynamodb, table)
+
+    pages = [reader.page(status, corpus, limit)]
+    while pages[-1].next_token:
+        pages.append(reader.page(status, corpus, limit, pages[-1].next_token))
+
+    wanted = [
+        each.uri
+        for each in records
+        if (each.status is not Status.DELETED if status is None else each.status is status)
+        and (corpus is None or each.corpus == corpus)
+    ]
+    assert [uri for page in pages for uri in uris(page)] == sorted(wanted, key=str.encode)
+    assert all(len(page.documents) == limit for page in pages[:-1])
+
+
+def test_a_page_repeats_what_the_index_has_of_a_document(dynamodb: Any) -> None:
+    write(dynamodb, record("s3://documents/a.md", Status.FAILED, "people"))
+
+    (found,) = Listing(dynamodb, TABLE).page().documents
+
+    assert (found.status, found.corpus, found.observed.etag, found.observed.size) == (Status.FAILED, "people", '"e"', 7)
+    assert found.id == document_id("s3://documents/a.md")
+
+
+def test_a_page_that_had_to_pass_over_very_many_ends_early_and_goes_on_from_there(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "ITEMS_PER_PAGE", 8)
+    monkeypatch.setattr(listing, "ITEMS_PER_CALL", 4)
+    write(dynamodb, *(record(f"s3://documents/{n:02}", Status.FAILED, "people" if n > 25 else None) for n in range(30)))
+    reader = Listing(dynamodb, TABLE)
+
+    pages = [reader.page(Status.FAILED, "people", 2)]
+    while pages[-1].next_token:
+        pages.append(reader.page(Status.FAILED, "people", 2, pages[-1].next_token))
+
+    assert uris(pages[0]) == []
+    assert [uri for page in pages for uri in uris(page)] == [f"s3://documents/{n}" for n in range(26, 30)]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 101, True])
+def test_a_limit_out_of_range_is_refused(dynamodb: Any, limit: int) -> None:
+    with pytest.raises(InvalidRequestError, match="limit"):
+        Listing(dynamodb, TABLE).page(limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("status", "corpus"), [(None, None), (Status.FAILED, "people"), (Status.INDEXED, None), (None, "people")]
+)
+def test_a_token_of_other_filters_is_refused(dynamodb: Any, status: Status | None, corpus: str | None) -> None:
+    write(dynamodb, *(record(f"s3://documents/{n}", corpus="people") for n in range(3)))
+    reader = Listing(dynamodb, TABLE)
+    token = reader.page(Status.INDEXED, "people", 1).next_token
+
+    with pytest.raises(InvalidRequestError, match="next_token"):
+        reader.page(status, corpus, 1, token)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "a",
+        "%%%",
+        "ä",
+        "=",
+        "AAAA",
+        urlsafe_b64encode(b"\xff" * 20).decode(),
+        urlsafe_b64encode(b"00000000s3://x").decode(),
+    ],
+    ids=["empty", "short", "no base64", "no ascii", "padding", "few", "no text", "wrong check"],
+)
+def test_a_token_that_was_made_up_is_refused(dynamodb: Any, token: str) -> None:
+    with pytest.raises(InvalidRequestError, match="next_token"):
+        Listing(dynamodb, TABLE).page(token=token)
+
+
+def test_a_token_that_was_cut_or_changed_is_refused(dynamodb: Any) -> None:
+    write(dynamodb, *(record(f"s3://documents/{n}") for n in range(3)))
+    reader = Listing(dynamodb, TABLE)
+    token = reader.page(limit=1).next_token
+    assert token is not None
+
+    for changed in (token[:-4], token[4:], token[:8] + "AAAA" + token[12:], token + "AAAA"):
+        with pytest.raises(InvalidRequestError, match="next_token"):
+            reader.page(limit=1, token=changed)
+
+
+def test_a_document_is_found_whole_by_its_id_and_no_other_is(dynamodb: Any) -> None:
+    written = record("s3://documents/a.md", corpus="people")
+    write(dynamodb, written)
+    reader = Listing(dynamodb, TABLE)
+
+    found = reader.find(document_id("s3://documents/a.md"))
+
+    assert found is not None
+    assert (found.uri, found.history, found.corpus) == (written.uri, written.history, "people")
+    assert reader.find(document_id("s3://documents/b.md")) is None
+    assert reader.find("nonsense") is None
