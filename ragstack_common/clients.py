@@ -15,6 +15,8 @@ from botocore.session import Session
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3vectors import S3VectorsClient
     from mypy_boto3_sqs import SQSClient
@@ -25,6 +27,9 @@ POOL_CONNECTIONS: Final = 64
 CONTROL_CONNECT_SECONDS: Final = 5.0
 CONTROL_READ_SECONDS: Final = 30.0
 """IngestKnowledgeBaseDocuments with ten documents answers well within this."""
+
+REGISTRY_READ_SECONDS: Final = 10.0
+"""DynamoDB answers in milliseconds; what takes longer is better asked again."""
 
 ATTEMPTS: Final = 3
 """The default of botocore's standard mode, which backs off on throttling, 5xx and lost connections."""
@@ -89,14 +94,38 @@ def agent_client() -> "AgentsforBedrockClient":
 @cache
 def s3_client() -> "S3Client":
     """Make the client for documents and their sidecars."""
-    client: S3Client = _client("s3", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS)
+    client: S3Client = _client(
+        "s3",
+        connect_timeout=CONTROL_CONNECT_SECONDS,
+        read_timeout=CONTROL_READ_SECONDS,
+        # What is signed for others to use, a bucket with keys of its own takes in this form only.
+        signature_version="s3v4",
+    )
     return client
 
 
 @cache
 def sqs_client() -> "SQSClient":
-    """Make the client for the dead-letter queue."""
+    """Make the client for the queues."""
     client: SQSClient = _client("sqs", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS)
+    return client
+
+
+@cache
+def dynamodb_client() -> "DynamoDBClient":
+    """Make the client for the document registry."""
+    client: DynamoDBClient = _client(
+        "dynamodb", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=REGISTRY_READ_SECONDS
+    )
+    return client
+
+
+@cache
+def events_client() -> "EventBridgeClient":
+    """Make the client for the events that tell what became of documents."""
+    client: EventBridgeClient = _client(
+        "events", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS
+    )
     return client
 
 

@@ -16,6 +16,12 @@ answers a request maps a class to a status.
     │   ├── UnknownCorpusError           there is no corpus of that name
     │   ├── InvalidFilterError           a metadata filter that is malformed or that the engine cannot express
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
+    ├── NotKnownError                    nothing has the name that was given
+    │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
+    │   └── JobNotFoundError             there is no ingestion job of that id
+    ├── JobConflictError                 another ingestion job is still running
+    ├── RegistryError                    the document registry, or the way to it, failed
+    ├── DeliveryError                    a queue or an event bus did not take everything
     └── RetrievalError                   no slice of a search succeeded
         ├── KnowledgeBaseNotFoundError   no such knowledge base
         ├── CollectionNotFoundError      no such collection, partition or index
@@ -79,6 +85,30 @@ class InvalidFilterError(InvalidRequestError):
 
 class InvalidDocumentError(InvalidRequestError):
     """A document cannot be submitted as it is."""
+
+
+class NotKnownError(RagStackError):
+    """Nothing has the name that was given."""
+
+
+class DocumentNotFoundError(NotKnownError):
+    """Neither the documents bucket nor the registry has the document."""
+
+
+class JobNotFoundError(NotKnownError):
+    """There is no ingestion job of that id."""
+
+
+class JobConflictError(RagStackError):
+    """Another ingestion job is still running."""
+
+
+class RegistryError(RagStackError):
+    """The document registry, or the way to it, failed; the same request may succeed later."""
+
+
+class DeliveryError(RagStackError):
+    """A queue or an event bus did not take everything that was sent; the same may succeed later."""
 
 
 class RetrievalError(RagStackError):

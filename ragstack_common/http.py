@@ -16,13 +16,17 @@ STATUS_OF: Final = {
     errors.InvalidRequestError: HTTPStatus.BAD_REQUEST,
     errors.InvalidQueryError: HTTPStatus.BAD_REQUEST,
     errors.UnknownCorpusError: HTTPStatus.BAD_REQUEST,
-    errors.UnknownCorpusError: HTTPStatus.BAD_REQUEST,
     errors.InvalidFilterError: HTTPStatus.BAD_REQUEST,
     errors.InvalidDocumentError: HTTPStatus.BAD_REQUEST,
     errors.KnowledgeBaseNotFoundError: HTTPStatus.NOT_FOUND,
     errors.CollectionNotFoundError: HTTPStatus.NOT_FOUND,
     errors.PartitionNotFoundError: HTTPStatus.NOT_FOUND,
-    errors.PartitionNotFoundError: HTTPStatus.NOT_FOUND,
+    errors.NotKnownError: HTTPStatus.NOT_FOUND,
+    errors.DocumentNotFoundError: HTTPStatus.NOT_FOUND,
+    errors.JobNotFoundError: HTTPStatus.NOT_FOUND,
+    errors.JobConflictError: HTTPStatus.CONFLICT,
+    errors.RegistryError: HTTPStatus.BAD_GATEWAY,
+    errors.DeliveryError: HTTPStatus.BAD_GATEWAY,
     errors.AccessDeniedError: HTTPStatus.FORBIDDEN,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.RetrievalTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
@@ -53,9 +57,10 @@ def invalid_body(problems: Iterable[Mapping[str, Any]], content_type: str | None
         problems: As pydantic lists them.
         content_type: What the caller said that the body is; JSON under another name is not read as such.
     """
-    details = [{"member": _member(problem["loc"]), "problem": str(problem["msg"])} for problem in problems]
+    found = list(problems)
+    details = [{"member": _member(problem["loc"]), "problem": str(problem["msg"])} for problem in found]
     message = "; ".join(f"{detail['member']}: {detail['problem']}" for detail in details)
-    if "json" not in (content_type or ""):
+    if "json" not in (content_type or "") and any(problem["loc"][:1] == ("body",) for problem in found):
         message += "; send the header Content-Type: application/json"
     return error_body("InvalidRequest", message, details)
 

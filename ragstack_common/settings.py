@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_common.environment import boolean, not_negative, optional, positive, required
+from ragstack_common.environment import boolean, optional, positive, required
 
 KNOWLEDGE_BASE_ID: Final = "KNOWLEDGE_BASE_ID"
 DATA_SOURCE_ID: Final = "DATA_SOURCE_ID"
@@ -34,12 +34,36 @@ RETRIEVER_TOOL_ENGINE_CONFIG: Final = "RETRIEVER_TOOL_ENGINE_CONFIG"
 RETRIEVER_TOOL_COLLECTIONS: Final = "RETRIEVER_TOOL_COLLECTIONS"
 RETRIEVER_TOOL_EMBEDDING: Final = "RETRIEVER_TOOL_EMBEDDING"
 
-DEAD_LETTER_QUEUE_URL: Final = "DEAD_LETTER_QUEUE_URL"
+REGISTRY_TABLE: Final = "REGISTRY_TABLE"
+DOCUMENTS_BUCKET: Final = "DOCUMENTS_BUCKET"
 INGESTION_QUEUE_URL: Final = "INGESTION_QUEUE_URL"
+STATUS_QUEUE_URL: Final = "STATUS_QUEUE_URL"
+JOBS_QUEUE_URL: Final = "JOBS_QUEUE_URL"
+DEAD_LETTER_QUEUE_URL: Final = "DEAD_LETTER_QUEUE_URL"
+EVENT_BUS_NAME: Final = "EVENT_BUS_NAME"
+VECTOR_STORE: Final = "VECTOR_STORE"
+
 INGESTION_MAX_RECEIVES: Final = "INGESTION_MAX_RECEIVES"
 INGESTION_MAX_RETRIES: Final = "INGESTION_MAX_RETRIES"
+INGESTION_MAX_ATTEMPTS: Final = "INGESTION_MAX_ATTEMPTS"
 INGESTION_BASE_DELAY_SECONDS: Final = "INGESTION_BASE_DELAY_SECONDS"
 INGESTION_DOCUMENTS_PER_CALL: Final = "INGESTION_DOCUMENTS_PER_CALL"
+INGESTION_CALLS_PER_SECOND: Final = "INGESTION_CALLS_PER_SECOND"
+STATUS_FIRST_DELAY_SECONDS: Final = "STATUS_FIRST_DELAY_SECONDS"
+STATUS_GIVE_UP_SECONDS: Final = "STATUS_GIVE_UP_SECONDS"
+
+RECONCILE_SETTLE_SECONDS: Final = "RECONCILE_SETTLE_SECONDS"
+RECONCILE_POLL_SECONDS: Final = "RECONCILE_POLL_SECONDS"
+
+UPLOAD_MAX_BYTES: Final = "UPLOAD_MAX_BYTES"
+UPLOAD_SECONDS: Final = "UPLOAD_SECONDS"
+
+S3_VECTORS: Final = "S3_VECTORS"
+VECTOR_STORES: Final = (S3_VECTORS, "OTHER")
+"""Behind a knowledge base. S3 Vectors limits the attributes of a document; of others no limit is known."""
+
+EVENT_SOURCE: Final = "ragstack"
+"""The source of the events on the bus."""
 
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
 """Where the function for contextual headers writes in the intermediate bucket, before the key that it read."""
@@ -88,6 +112,7 @@ class QuerySettings:
         per_corpus: Candidates of each corpus, 1 or more.
         single_corpus: Candidates where one corpus is asked for, 1 or more.
         search_k: Results of a search over corpora that does not say how many, 1 to 100.
+        registry_table: The document registry, which knows what can be searched; None where searches find it out.
     """
 
     knowledge_base_id: str
@@ -104,6 +129,7 @@ class QuerySettings:
     per_corpus: int = 200
     single_corpus: int = 500
     search_k: int = 10
+    registry_table: str | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "QuerySettings":
@@ -129,50 +155,7 @@ class QuerySettings:
             per_corpus=optional(env, LARGE_RETRIEVAL_SIZE_ALL_CORPUS, positive(int), cls.per_corpus),
             single_corpus=optional(env, LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS, positive(int), cls.single_corpus),
             search_k=optional(env, SEARCH_K, _number_of_results, cls.search_k),
-        )
-
-
-@dataclass(frozen=True)
-class IngestionSettings:
-    """How the ingestion function submits documents.
-
-    Attributes:
-        knowledge_base_id: Ten alphanumeric characters.
-        data_source_id: The S3 data source that the documents belong to.
-        dead_letter_queue_url: Where a message that cannot succeed is put, with its cause.
-        ingestion_queue_url: Where messages come from. With it, one that failed comes back after a growing delay;
-            without it, after the queue's visibility timeout.
-        max_receives: Deliveries of a message before it is given up, 1 or more.
-        max_retries: Calls after the first, within one delivery, 0 or more.
-        base_delay_seconds: First back-off between those calls.
-        documents_per_call: Documents in one call, 1 or more. The service model allows 10.
-    """
-
-    knowledge_base_id: str
-    data_source_id: str
-    dead_letter_queue_url: str
-    ingestion_queue_url: str | None = None
-    max_receives: int = 5
-    max_retries: int = 5
-    base_delay_seconds: float = 2.0
-    documents_per_call: int = 10
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "IngestionSettings":
-        """Read the settings.
-
-        Raises:
-            ConfigurationError: A variable is missing or unusable; the message names it.
-        """
-        return cls(
-            knowledge_base_id=required(env, KNOWLEDGE_BASE_ID),
-            data_source_id=required(env, DATA_SOURCE_ID),
-            dead_letter_queue_url=required(env, DEAD_LETTER_QUEUE_URL),
-            ingestion_queue_url=env.get(INGESTION_QUEUE_URL) or None,
-            max_receives=optional(env, INGESTION_MAX_RECEIVES, positive(int), cls.max_receives),
-            max_retries=optional(env, INGESTION_MAX_RETRIES, not_negative(int), cls.max_retries),
-            base_delay_seconds=optional(env, INGESTION_BASE_DELAY_SECONDS, not_negative(float), cls.base_delay_seconds),
-            documents_per_call=optional(env, INGESTION_DOCUMENTS_PER_CALL, positive(int), cls.documents_per_call),
+            registry_table=env.get(REGISTRY_TABLE, "").strip() or None,
         )
 
 

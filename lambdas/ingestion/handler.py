@@ -13,8 +13,10 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.ingestion_service import IngestionService, QueueMessage
-from ragstack_common.settings import IngestionSettings
+from ragstack_common.ingestion.messages import messages_of
+from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.services import Services
+from ragstack_common.ingestion.settings import IngestionSettings
 
 gc.freeze()
 gc.enable()
@@ -28,20 +30,13 @@ metrics = Metrics()
 @cache
 def service() -> IngestionService:
     """Build the service on the first event and keep it for the life of the container."""
-    return IngestionService(IngestionSettings.from_env(os.environ), metrics=metrics)
+    return IngestionService(Services.of(IngestionSettings.from_env(os.environ), metrics=metrics))
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's signature
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Process a batch; the answer names the messages to deliver again."""
-    messages = [
-        QueueMessage(
-            message_id=record["messageId"],
-            body=record["body"],
-            receives=int(record["attributes"]["ApproximateReceiveCount"]),
-            receipt_handle=record["receiptHandle"],
-        )
-        for record in event["Records"]
-    ]
-    return {"batchItemFailures": [{"itemIdentifier": name} for name in service().process(messages)]}
+    seconds_left = context.get_remaining_time_in_millis() / 1000
+    again = service().process(messages_of(event), seconds_left)
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in again]}

@@ -25,7 +25,15 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     yield
-    cached = (clients.retrieval_client, clients.agent_client, clients.s3_client, clients.sqs_client, clients._session)
+    cached = (
+        clients.retrieval_client,
+        clients.agent_client,
+        clients.s3_client,
+        clients.sqs_client,
+        clients.dynamodb_client,
+        clients.events_client,
+        clients._session,
+    )
     for made in cached:
         made.cache_clear()
 

@@ -1,4 +1,4 @@
-"""S3's notifications, read."""
+"""S3's notifications and the project's own messages, read."""
 
 import json
 from typing import Any
@@ -7,13 +7,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.document_events import DocumentEvent, newest, parse_message
 from ragstack_common.errors import InvalidDocumentError
-from tests.support.events import s3_notification, sample
+from ragstack_common.ingestion.events import DocumentEvent, parse_notification
+from ragstack_common.ingestion.messages import (
+    Follow,
+    QueueMessage,
+    failure,
+    follow,
+    look,
+    messages_of,
+    read_follow,
+    read_looks,
+)
+from ragstack_common.registry.life import Seen
+from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind, Status
+from tests.support.events import s3_notification, sample, sqs_event
+
+A, B = "s3://documents/a", "s3://documents/b"
 
 
 def event(key: str, sequencer: str, *, of_sidecar: bool = False) -> DocumentEvent:
     return DocumentEvent("documents", key, sequencer, of_sidecar)
+
+
+def parse_message(body: str) -> list[DocumentEvent]:
+    return parse_notification(json.loads(body), body)
 
 
 def test_a_sample_of_the_service_is_read() -> None:
@@ -76,7 +94,7 @@ def test_several_changes_in_one_message_are_all_read() -> None:
 )  # fmt: skip
 def test_a_message_that_is_no_notification_is_refused_with_its_beginning(body: str) -> None:
     with pytest.raises(InvalidDocumentError, match="no S3 event notification") as caught:
-        parse_message(body)
+        read_looks(body)
 
     assert len(str(caught.value)) < 300
 
@@ -99,19 +117,93 @@ def test_a_change_without_a_sequencer_is_read_too() -> None:
         ("00A", "00B0"),
     ],
 )
-def test_the_newest_change_of_a_document_is_kept_whatever_the_order_and_length_of_sequencers(
+def test_the_newest_change_of_a_document_counts_whatever_the_order_and_length_of_sequencers(
     older: str, newer: str, reverse: bool
 ) -> None:
-    events = [event("a", older), event("a", newer)]
+    changes = [("a", older), ("a", newer)]
 
-    assert newest(events[::-1] if reverse else events) == {"s3://documents/a": event("a", newer)}
+    assert read_looks(s3_notification(*(changes[::-1] if reverse else changes))) == {A: Seen(newer)}
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_change_of_the_document_itself_is_kept_over_one_of_its_sidecar(reverse: bool) -> None:
-    events: list[Any] = [event("a", "1"), event("a", "9", of_sidecar=True), event("b", "2", of_sidecar=True)]
+def test_changes_of_a_document_and_of_its_sidecar_are_told_apart(reverse: bool) -> None:
+    changes = [("a", "1"), ("a.metadata.json", "9"), ("b.metadata.json", "2")]
 
-    kept = newest(events[::-1] if reverse else events)
+    looks = read_looks(s3_notification(*(changes[::-1] if reverse else changes)))
 
-    assert kept["s3://documents/a"] == event("a", "1")
-    assert kept["s3://documents/b"].of_sidecar
+    assert looks == {A: Seen("1", "9"), B: Seen("", "2")}
+
+
+def followed(uri: str, operation: str) -> DocumentRecord:
+    return DocumentRecord(
+        uri, status=Status.INDEXING, operation=Operation(operation, OperationKind.INGEST, 0.0), reason="why", attempts=3
+    )
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_a_request_to_look_is_read_as_it_was_written(forced: bool) -> None:
+    assert read_looks(look([A, B], forced=forced)) == {A: Seen(forced=forced), B: Seen(forced=forced)}
+
+
+def test_a_look_without_a_word_about_force_is_not_forced() -> None:
+    assert read_looks(json.dumps({"look": [A]})) == {A: Seen()}
+
+
+def test_what_lies_in_the_dead_letter_queue_is_a_request_to_look() -> None:
+    record = followed(A, "op")
+
+    assert read_looks(failure(record)) == {A: Seen(forced=True)}
+    assert read_looks(follow([record], checks=4)) == {A: Seen(forced=True)}
+    assert json.loads(failure(record))["failed"] == {"uri": A, "operation": "op", "reason": "why", "attempts": 3}
+
+
+def test_what_is_followed_is_read_as_it_was_written() -> None:
+    written = follow([followed(A, "op1"), followed(B, "op2"), DocumentRecord("s3://documents/c")], checks=2)
+
+    assert read_follow(written) == Follow({A: "op1", B: "op2"}, 2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "7", "[]", "{}", '{"follow": null}', '{"follow": [["s3://documents/a"]], "checks": 0}',
+     '{"follow": [["s3://documents/a", "x"]]}', '{"follow": [["s3://documents/a", "x"]], "checks": "often"}',
+     '{"follow": [["s3://documents/\\ud800", "x"]], "checks": 0}', '{"look": ["s3://documents/a"]}'],
+)  # fmt: skip
+def test_a_status_message_that_is_none_is_refused(body: str) -> None:
+    with pytest.raises(InvalidDocumentError):
+        read_follow(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"look": null}', '{"look": 7}', '{"look": ["s3://documents/\\udfff"]}', '{"failed": {}}', '{"failed": null}',
+     '{"failed": {"uri": "s3://documents/\\ud800"}}', '{"follow": [7], "checks": 0}'],
+)  # fmt: skip
+def test_a_request_of_ours_that_is_malformed_is_refused(body: str) -> None:
+    with pytest.raises(InvalidDocumentError):
+        read_looks(body)
+
+
+JSON: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+REQUESTS = st.dictionaries(st.sampled_from(["look", "failed", "follow", "Records", "checks", "forced", "Event"]), JSON)
+
+
+@given(REQUESTS)
+def test_no_message_whatever_is_met_with_another_error(message: dict[str, Any]) -> None:
+    for read in (read_looks, read_follow):
+        try:
+            found = read(json.dumps(message))
+        except InvalidDocumentError:
+            continue
+        for uri in found if isinstance(found, dict) else found.operations:
+            uri.encode()
+
+
+def test_the_records_of_an_invocation_are_read() -> None:
+    read = messages_of(sqs_event("one", "two", receives=3))
+
+    assert [(m.message_id, m.body, m.receives) for m in read] == [("message-0", "one", 3), ("message-1", "two", 3)]
+    assert all(isinstance(m, QueueMessage) and m.receipt_handle for m in read)

@@ -18,7 +18,7 @@ from ragstack_common.ingestion import (
     ingest_documents_with_retry,
     start_ingestion_with_retry,
 )
-from tests.support.aws_service import AwsService, Dropped, Fault
+from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail, job
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 
@@ -333,7 +333,8 @@ def test_the_answers_stand_in_the_order_of_the_documents_whatever_the_service_do
 
 
 def test_a_document_that_the_service_says_nothing_of_is_unknown_with_a_reason(agent: AwsService) -> None:
-    agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [detail("s3://bucket/a.txt")]}, {})
+    silent: dict[str, Any] = {"documentDetails": []}
+    agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [detail("s3://bucket/a.txt")]}, silent)
 
     first, second = ingest(agent, documents("a.txt", "b.txt"))["documentDetails"]
 
@@ -341,6 +342,26 @@ def test_a_document_that_the_service_says_nothing_of_is_unknown_with_a_reason(ag
     assert (second["status"], key_of(second["identifier"])) == ("UNKNOWN", "s3://bucket/b.txt")
     assert second["statusReason"]
     assert ingest(agent, documents("c.txt"))["documentDetails"][0]["status"] == "UNKNOWN"
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"documentDeta'])
+def test_an_answer_that_was_cut_off_is_no_success_and_is_asked_for_again(agent: AwsService, body: bytes) -> None:
+    agent.program("IngestKnowledgeBaseDocuments", Raw(body), {"documentDetails": [detail("s3://bucket/a.txt")]})
+
+    [answer] = ingest(agent, documents("a.txt"))["documentDetails"]
+
+    assert answer["status"] == "STARTING"
+    assert len(agent.asked("IngestKnowledgeBaseDocuments")) == 2
+
+
+def test_a_job_whose_description_was_cut_off_is_asked_for_again_under_the_same_token(agent: AwsService) -> None:
+    agent.program("StartIngestionJob", Raw(b'{"ingestionJ'))
+
+    with pytest.raises(BotoCoreError, match="cut off"):
+        start_ingestion_with_retry(KNOWLEDGE_BASE, DATA_SOURCE, 1, 0, agent.client(), sleep=lambda _: None)
+
+    first, second = agent.asked("StartIngestionJob")
+    assert first["clientToken"] == second["clientToken"]
 
 
 def test_a_document_that_failed_is_visible_with_its_reason(agent: AwsService) -> None:

@@ -1,5 +1,6 @@
-"""The ingestion function, from the queue's event to its answer."""
+"""The functions `ingestion` and `ingestion_status`, from the queue's event to their answer."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,54 +9,105 @@ import pytest
 from moto import mock_aws
 
 from lambdas.ingestion import handler as ingestion
+from lambdas.ingestion_status import handler as ingestion_status
 from ragstack_common.errors import ConfigurationError
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord, Status
 from tests.support.aws_service import AwsService, Fault
-from tests.support.documents import accept, asked_uris, detail
+from tests.support.documents import accept, answer_with, asked_uris, detail
 from tests.support.events import Context, s3_notification, sample, sqs_event
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
+from tests.support.registry_table import TABLE, create_table
 
 BUCKET = "documents"
+REGION = "eu-west-1"
+GUIDE = f"s3://{BUCKET}/policies/travel guide.md"
+INGEST = "IngestKnowledgeBaseDocuments"
 
 
 @pytest.fixture(autouse=True)
-def function(agent: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A function that is just deployed."""
+def functions(agent: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Functions that are just deployed."""
     with mock_aws():
-        queue = boto3.client("sqs", region_name="eu-west-1").create_queue(QueueName="dead")["QueueUrl"]
-        s3 = boto3.client("s3", region_name="eu-west-1")
-        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+        sqs = boto3.client("sqs", region_name=REGION)
+        s3 = boto3.client("s3", region_name=REGION)
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
         s3.put_object(Bucket=BUCKET, Key="policies/travel guide.md", Body=b"text")
+        create_table(boto3.client("dynamodb", region_name=REGION))
+        for variable, name in {
+            "INGESTION_QUEUE_URL": "ingestion",
+            "STATUS_QUEUE_URL": "status",
+            "DEAD_LETTER_QUEUE_URL": "dead",
+        }.items():
+            monkeypatch.setenv(variable, sqs.create_queue(QueueName=name)["QueueUrl"])
+        monkeypatch.setenv("REGISTRY_TABLE", TABLE)
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT", agent.endpoint)
         monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
         monkeypatch.setenv("DATA_SOURCE_ID", DATA_SOURCE)
-        monkeypatch.setenv("DEAD_LETTER_QUEUE_URL", queue)
         monkeypatch.setenv("INGESTION_MAX_RETRIES", "0")
-        ingestion.metrics.namespace, ingestion.metrics.service = "RAGStack", "ingestion"
-        agent.program("IngestKnowledgeBaseDocuments", accept)
-        ingestion.service.cache_clear()
+        monkeypatch.setenv("INGESTION_CALLS_PER_SECOND", "1000")
+        monkeypatch.setenv("STATUS_FIRST_DELAY_SECONDS", "0")
+        for module in (ingestion, ingestion_status):
+            module.metrics.namespace, module.metrics.service = "RAGStack", "ingestion"
+            module.service.cache_clear()
+        agent.program(INGEST, accept)
         yield
         ingestion.service.cache_clear()
+        ingestion_status.service.cache_clear()
 
 
-def dead_letters() -> list[Any]:
-    sqs = boto3.client("sqs", region_name="eu-west-1")
-    received: Any = sqs.receive_message(
-        QueueUrl=sqs.get_queue_url(QueueName="dead")["QueueUrl"], MaxNumberOfMessages=10
-    )
-    return list(received.get("Messages", []))
+def waiting(queue: str) -> list[str]:
+    sqs = boto3.client("sqs", region_name=REGION)
+    url = sqs.get_queue_url(QueueName=queue)["QueueUrl"]
+    received: Any = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    return [message["Body"] for message in received.get("Messages", [])]
 
 
-def test_a_sample_event_submits_its_document(agent: AwsService) -> None:
+def record(uri: str = GUIDE) -> DocumentRecord:
+    return DocumentRegistry(TABLE, boto3.client("dynamodb", region_name=REGION)).read([uri])[uri]
+
+
+def test_a_sample_event_submits_its_document_and_has_it_followed(agent: AwsService) -> None:
     answer = ingestion.handler(sample("sqs_s3_created"), Context())
 
     assert answer == {"batchItemFailures": []}
-    [asked] = agent.asked("IngestKnowledgeBaseDocuments")
-    assert asked_uris(asked) == [f"s3://{BUCKET}/policies/travel guide.md"]
+    [asked] = agent.asked(INGEST)
+    assert asked_uris(asked) == [GUIDE]
+    assert agent.refusals == []
+    assert record().status is Status.INDEXING
+    [body] = waiting("status")
+    operation = record().operation
+    assert operation is not None
+    assert json.loads(body) == {"follow": [[GUIDE, operation.id]], "checks": 0}
+
+
+def test_a_followed_document_gets_to_its_final_state(agent: AwsService) -> None:
+    ingestion.handler(sample("sqs_s3_created"), Context())
+    agent.program("GetKnowledgeBaseDocuments", answer_with())
+
+    answer = ingestion_status.handler(sqs_event(*waiting("status")), Context())
+
+    assert answer == {"batchItemFailures": []}
+    assert record().status is Status.INDEXED
+    assert waiting("status") == []
     assert agent.refusals == []
 
 
+def test_a_document_that_is_not_finished_waits_in_the_queue_for_the_next_question(agent: AwsService) -> None:
+    ingestion.handler(sample("sqs_s3_created"), Context())
+    agent.program("GetKnowledgeBaseDocuments", answer_with(**{"travel guide.md": "IN_PROGRESS"}))
+
+    ingestion_status.handler(sqs_event(*waiting("status")), Context())
+
+    sqs = boto3.client("sqs", region_name=REGION)
+    url = sqs.get_queue_url(QueueName="status")["QueueUrl"]
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert attributes["ApproximateNumberOfMessagesDelayed"] == "1"
+    assert record().status is Status.INDEXING
+
+
 def test_the_messages_to_deliver_again_are_named_as_lambda_wants_it(agent: AwsService) -> None:
-    agent.program("IngestKnowledgeBaseDocuments", Fault("ThrottlingException"))
+    agent.program(INGEST, Fault("ThrottlingException"))
     agent.program("DeleteKnowledgeBaseDocuments", lambda p: {"documentDetails": [detail(u) for u in asked_uris(p)]})
 
     answer = ingestion.handler(
@@ -65,26 +117,51 @@ def test_the_messages_to_deliver_again_are_named_as_lambda_wants_it(agent: AwsSe
     assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
 
 
-def test_the_number_of_deliveries_decides_when_a_message_is_given_up(agent: AwsService) -> None:
-    agent.program("IngestKnowledgeBaseDocuments", Fault("ThrottlingException"))
+def test_the_number_of_deliveries_decides_when_a_message_is_given_up(
+    agent: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INGESTION_MAX_RECEIVES", "5")
+    agent.program(INGEST, Fault("ThrottlingException"))
 
     answer = ingestion.handler(sqs_event(s3_notification(("policies/travel guide.md", "1")), receives=5), Context())
 
     assert answer == {"batchItemFailures": []}
-    assert len(dead_letters()) == 1
+    [body] = waiting("dead")
+    assert json.loads(body)["failed"]["uri"] == GUIDE
+    assert record().status is Status.FAILED
 
 
-def test_a_message_that_nothing_can_be_made_of_is_put_aside(agent: AwsService) -> None:
-    answer = ingestion.handler(sqs_event("not json"), Context())
+@pytest.mark.parametrize("function", [ingestion, ingestion_status])
+def test_a_message_that_nothing_can_be_made_of_is_put_aside(agent: AwsService, function: Any) -> None:
+    answer = function.handler(sqs_event("not json"), Context())
 
     assert answer == {"batchItemFailures": []}
-    assert [letter["Body"] for letter in dead_letters()] == ["not json"]
+    assert waiting("dead") == ["not json"]
+    assert agent.requests == []
+
+
+def test_a_registry_that_is_not_there_has_every_status_message_delivered_again(
+    agent: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGISTRY_TABLE", "gone")
+
+    answer = ingestion_status.handler(sqs_event(json.dumps({"follow": [[GUIDE, "op"]], "checks": 0})), Context())
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "message-0"}]}
     assert agent.requests == []
 
 
 @pytest.mark.filterwarnings("ignore:No application metrics to publish")
-def test_a_function_without_its_settings_fails_so_that_every_message_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DATA_SOURCE_ID")
+@pytest.mark.parametrize("function", [ingestion, ingestion_status])
+@pytest.mark.parametrize(
+    "variable",
+    ["DATA_SOURCE_ID", "KNOWLEDGE_BASE_ID", "REGISTRY_TABLE", "STATUS_QUEUE_URL", "INGESTION_QUEUE_URL",
+     "DEAD_LETTER_QUEUE_URL"],
+)  # fmt: skip
+def test_a_function_without_its_settings_fails_so_that_every_message_is_kept(
+    monkeypatch: pytest.MonkeyPatch, variable: str, function: Any
+) -> None:
+    monkeypatch.delenv(variable)
 
-    with pytest.raises(ConfigurationError, match="DATA_SOURCE_ID"):
-        ingestion.handler(sample("sqs_s3_created"), Context())
+    with pytest.raises(ConfigurationError, match=variable):
+        function.handler(sample("sqs_s3_created"), Context())

@@ -1,66 +1,124 @@
-"""From queued events to submitted documents, over S3 and SQS of moto and an agent that checks each request."""
+"""What the functions of the ingestion path make of answers that a healthy knowledge base would not give."""
 
+import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import boto3
 import pytest
-from botocore.stub import Stubber
 from moto import mock_aws
 
-from ragstack_common.ingestion_service import IngestionService, QueueMessage
-from ragstack_common.settings import IngestionSettings
-from tests.support.aws_service import AwsService, Dropped, Fault
+from ragstack_common.ingestion.following import FollowingService
+from ragstack_common.ingestion.messages import QueueMessage, follow, look
+from ragstack_common.ingestion.queues import LONGEST_PAUSE_SECONDS
+from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.services import Services
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.registry.records import DocumentRecord, OperationKind, Status
+from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail
 from tests.support.events import s3_notification
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
+from tests.support.registry_table import TABLE, create_table
 
 BUCKET = "documents"
+REGION = "eu-west-1"
+INGEST, DELETE, GET = (f"{verb}KnowledgeBaseDocuments" for verb in ("Ingest", "Delete", "Get"))
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.sums: dict[str, float] = {}
+
+    def add_metric(self, name: str, unit: str, value: float) -> None:
+        assert unit == ("Seconds" if "Seconds" in name else "Count")
+        self.sums[name] = self.sums.get(name, 0) + value
+
+
+@dataclass
+class Path:
+    """Both functions, with moto's services and an agent that answers as a test programs it."""
+
+    services: Services
+    s3: Any
+    sqs: Any
+    now: list[float] = field(default_factory=list)
+
+    def put(self, *keys: str, body: bytes = b"text") -> None:
+        for key in keys:
+            self.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+
+    def ingest(self, *messages: QueueMessage) -> list[str]:
+        return IngestionService(self.services).process(messages, 60.0)
+
+    def follow(self, *messages: QueueMessage) -> list[str]:
+        return FollowingService(self.services).process(messages)
+
+    def record(self, key: str) -> DocumentRecord:
+        uri = f"s3://{BUCKET}/{key}"
+        return self.services.registry.read([uri])[uri]
+
+    def sent(self, url: str) -> list[dict[str, Any]]:
+        found: list[Any] = []
+        while answer := self.sqs.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        ).get("Messages"):
+            found += answer
+        return found
+
+    def followed(self) -> list[QueueMessage]:
+        sent = self.sent(self.services.settings.status_queue_url)
+        return [QueueMessage(letter["MessageId"], letter["Body"], 1) for letter in sent]
+
+    def dead(self) -> list[dict[str, Any]]:
+        return self.sent(self.services.settings.dead_letter_queue_url)
 
 
 @pytest.fixture
-def aws() -> Iterator[Any]:
+def path(agent: AwsService) -> Iterator[Path]:
+    agent.program(INGEST, accept)
+    agent.program(DELETE, lambda p: {"documentDetails": [detail(u, "DELETING") for u in asked_uris(p)]})
     with mock_aws():
-        s3 = boto3.client("s3", region_name="eu-west-1")
-        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
-        yield s3
+        s3 = boto3.client("s3", region_name=REGION)
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+        dynamodb = boto3.client("dynamodb", region_name=REGION)
+        create_table(dynamodb)
+        sqs = boto3.client("sqs", region_name=REGION)
+        settings = IngestionSettings(
+            knowledge_base_id=KNOWLEDGE_BASE,
+            data_source_id=DATA_SOURCE,
+            registry_table=TABLE,
+            ingestion_queue_url=sqs.create_queue(QueueName="ingestion")["QueueUrl"],
+            status_queue_url=sqs.create_queue(QueueName="status")["QueueUrl"],
+            dead_letter_queue_url=sqs.create_queue(QueueName="dead")["QueueUrl"],
+            max_receives=3,
+            max_retries=1,
+            base_delay_seconds=0.0,
+            first_delay_seconds=0.0,
+        )
+        now = [1_800_000_000.0]
+        services = Services.of(
+            settings,
+            agent=agent.client(),
+            dynamodb=dynamodb,
+            events=boto3.client("events", region_name=REGION),
+            s3=s3,
+            sqs=sqs,
+            metrics=Metrics(),
+            clock=lambda: now[0],
+            sleep=lambda seconds: now.__setitem__(0, now[0] + seconds),
+        )
+        yield Path(services, s3, sqs, now)
 
 
-@pytest.fixture
-def service(aws: Any, agent: AwsService) -> IngestionService:
-    agent.program("IngestKnowledgeBaseDocuments", accept)
-    agent.program(
-        "DeleteKnowledgeBaseDocuments", lambda p: {"documentDetails": [detail(u, "DELETING") for u in asked_uris(p)]}
-    )
-    sqs = boto3.client("sqs", region_name="eu-west-1")
-    settings = IngestionSettings(
-        knowledge_base_id=KNOWLEDGE_BASE,
-        data_source_id=DATA_SOURCE,
-        dead_letter_queue_url=sqs.create_queue(QueueName="dead")["QueueUrl"],
-        max_receives=3,
-        max_retries=1,
-        base_delay_seconds=0.0,
-    )
-    return IngestionService(settings, agent=agent.client(), s3=aws, sqs=sqs)
+def message(*keys: str, name: str = "message-1", receives: int = 1, sequencer: str = "01") -> QueueMessage:
+    return QueueMessage(name, s3_notification(*[(key, sequencer) for key in keys]), receives)
 
 
-def put(s3: Any, *keys: str, body: bytes = b"text") -> None:
-    for key in keys:
-        s3.put_object(Bucket=BUCKET, Key=key, Body=body)
-
-
-def message(*changes: tuple[str, str] | str, name: str = "message-1", receives: int = 1) -> QueueMessage:
-    pairs = [(change, "01") if isinstance(change, str) else change for change in changes]
-    return QueueMessage(name, s3_notification(*pairs), receives)
-
-
-def dead_letters(service: IngestionService) -> list[dict[str, Any]]:
-    received = service.sqs.receive_message(
-        QueueUrl=service.settings.dead_letter_queue_url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-    )
-    letters: list[Any] = received.get("Messages", [])
-    return letters
+def submitted(agent: AwsService) -> list[Any]:
+    return [d for p in agent.asked(INGEST) for d in p["documents"]]
 
 
 def cause_of(letter: dict[str, Any]) -> str:
@@ -68,37 +126,27 @@ def cause_of(letter: dict[str, Any]) -> str:
     return cause
 
 
-def submitted(agent: AwsService) -> list[Any]:
-    return [d for p in agent.asked("IngestKnowledgeBaseDocuments") for d in p["documents"]]
+def test_a_document_is_submitted_as_the_service_wants_it(path: Path, agent: AwsService) -> None:
+    path.put("a b+ü.txt")
 
+    assert path.ingest(message("a b+ü.txt")) == []
 
-def deleted(agent: AwsService) -> list[str]:
-    return [uri for p in agent.asked("DeleteKnowledgeBaseDocuments") for uri in asked_uris(p)]
-
-
-def test_a_document_that_was_put_is_submitted(service: IngestionService, aws: Any, agent: AwsService) -> None:
-    put(aws, "a b+ü.txt")
-
-    again = service.process([message("a b+ü.txt")])
-
-    assert again == []
     assert submitted(agent) == [
         {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": f"s3://{BUCKET}/a b+ü.txt"}}}}
     ]
     assert agent.refusals == []
-    assert dead_letters(service) == []
+    assert path.record("a b+ü.txt").status is Status.INDEXING
 
 
 @pytest.mark.parametrize("changed", ["a.pdf", "a.pdf.metadata.json"])
 def test_a_document_is_submitted_with_its_sidecar_whichever_of_the_two_came_last(
-    service: IngestionService, aws: Any, agent: AwsService, changed: str
+    path: Path, agent: AwsService, changed: str
 ) -> None:
-    put(aws, "a.pdf", "a.pdf.metadata.json")
+    path.put("a.pdf", "a.pdf.metadata.json", body=b'{"metadataAttributes": {}}')
 
-    service.process([message(changed)])
+    path.ingest(message(changed))
 
     [document] = submitted(agent)
-    assert document["content"]["s3"]["s3Location"]["uri"] == f"s3://{BUCKET}/a.pdf"
     assert document["metadata"] == {
         "type": "S3_LOCATION",
         "s3Location": {"uri": f"s3://{BUCKET}/a.pdf.metadata.json"},
@@ -106,316 +154,264 @@ def test_a_document_is_submitted_with_its_sidecar_whichever_of_the_two_came_last
     assert agent.refusals == []
 
 
-def test_a_document_whose_sidecar_is_gone_is_submitted_without_it(
-    service: IngestionService, aws: Any, agent: AwsService
+def test_many_documents_are_submitted_and_asked_about_in_batches_that_the_service_takes(
+    path: Path, agent: AwsService
 ) -> None:
-    put(aws, "a.pdf")
+    keys = [f"{number}.txt" for number in range(23)]
+    path.put(*keys)
+    agent.program(GET, answer_with())
 
-    service.process([message("a.pdf.metadata.json")])
+    path.ingest(*[message(key, name=key) for key in keys])
+    path.follow(*path.followed())
 
-    assert "metadata" not in submitted(agent)[0]
-
-
-def test_a_document_that_is_gone_is_deleted(service: IngestionService, agent: AwsService) -> None:
-    again = service.process([message("gone.txt")])
-
-    assert again == []
-    assert deleted(agent) == [f"s3://{BUCKET}/gone.txt"]
-    assert submitted(agent) == []
-
-
-def test_a_sidecar_that_comes_before_its_document_deletes_nothing(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.pdf.metadata.json")
-
-    again = service.process([message("a.pdf.metadata.json")])
-
-    assert again == []
-    assert agent.requests == []
-
-
-def test_a_document_that_another_invocation_submitted_while_it_was_deleted_is_submitted_once_more(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    def delete_while_it_comes_back(parameters: dict[str, Any]) -> dict[str, Any]:
-        put(aws, "a.pdf")
-        return {"documentDetails": [detail(uri, "DELETING") for uri in asked_uris(parameters)]}
-
-    agent.program("DeleteKnowledgeBaseDocuments", delete_while_it_comes_back)
-
-    first = service.process([message("a.pdf", name="removed")])
-    second = service.process([message("a.pdf", name="removed", receives=2)])
-
-    assert (first, second) == (["removed"], [])
-    assert len(submitted(agent)) == 1
-
-
-def test_the_bucket_decides_and_not_the_order_of_the_events(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "back.txt")
-    removed = QueueMessage("removed", s3_notification(("back.txt", "02"), name="ObjectRemoved:Delete"), 1)
-    created = QueueMessage("created", s3_notification(("gone.txt", "01")), 1)
-
-    service.process([removed, created])
-
-    assert [d["content"]["s3"]["s3Location"]["uri"] for d in submitted(agent)] == [f"s3://{BUCKET}/back.txt"]
-    assert deleted(agent) == [f"s3://{BUCKET}/gone.txt"]
-
-
-def test_duplicate_events_of_one_batch_are_one_submission(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.txt")
-
-    service.process([message("a.txt"), message("a.txt", name="message-2"), message(("a.txt", "02"), name="message-3")])
-
-    assert len(submitted(agent)) == 1
-
-
-def test_the_same_event_delivered_again_is_the_same_submission(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.txt")
-
-    service.process([message("a.txt")])
-    service.process([message("a.txt", receives=2)])
-
-    first, second = [p["clientToken"] for p in agent.asked("IngestKnowledgeBaseDocuments")]
-    assert first == second
-
-
-@pytest.mark.parametrize("change", ["content", "sidecar", "sequencer"])
-def test_a_new_version_of_a_document_or_its_sidecar_is_a_new_submission(
-    service: IngestionService, aws: Any, agent: AwsService, change: str
-) -> None:
-    put(aws, "a.txt", "a.txt.metadata.json")
-    service.process([message("a.txt")])
-    if change != "sequencer":
-        put(aws, "a.txt" if change == "content" else "a.txt.metadata.json", body=b"other")
-
-    service.process([message(("a.txt", "02" if change == "sequencer" else "01"))])
-
-    first, second = [p["clientToken"] for p in agent.asked("IngestKnowledgeBaseDocuments")]
-    assert first != second
-
-
-def test_many_documents_are_submitted_in_batches_that_the_service_takes(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    keys = [f"{number}.txt" for number in range(12)]
-    put(aws, *keys)
-
-    service.process([message(key, name=key) for key in keys])
-
-    assert [len(p["documents"]) for p in agent.asked("IngestKnowledgeBaseDocuments")] == [10, 2]
+    assert [len(p["documents"]) for p in agent.asked(INGEST)] == [10, 10, 3]
+    assert [len(p["documentIdentifiers"]) for p in agent.asked(GET)] == [10, 10, 3]
     assert agent.refusals == []
+    assert {path.record(key).status for key in keys} == {Status.INDEXED}
 
 
-def test_what_carries_no_document_makes_no_call(service: IngestionService, agent: AwsService) -> None:
-    test_event = QueueMessage("test", '{"Event": "s3:TestEvent", "Bucket": "documents"}', 1)
-
-    assert service.process([test_event, message("folder/", name="folder")]) == []
-    assert service.process([]) == []
-
-    assert agent.requests == []
-    assert dead_letters(service) == []
-
-
-@pytest.mark.parametrize("fault", [Fault("ThrottlingException"), Fault("InternalServerException"), Dropped])
-def test_a_passing_failure_has_its_messages_delivered_again(
-    service: IngestionService, aws: Any, agent: AwsService, fault: Any
+def test_a_submission_that_is_repeated_carries_the_same_token_and_another_another(
+    path: Path, agent: AwsService
 ) -> None:
-    put(aws, "a.txt")
-    agent.program("IngestKnowledgeBaseDocuments", fault)
+    path.put("a.txt")
+    agent.program(INGEST, Dropped, Dropped, accept)
 
-    assert service.process([message("a.txt", receives=2)]) == ["message-1"]
+    assert path.ingest(message("a.txt")) == ["message-1"]
+    assert path.ingest(message("a.txt", receives=2)) == []
+    path.put("b.txt")
+    path.ingest(message("b.txt"))
 
-    assert len(agent.requests) == 2
-    assert dead_letters(service) == []
-
-
-def test_a_failure_of_the_submission_leaves_the_deletion_done(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.txt")
-    agent.program("IngestKnowledgeBaseDocuments", Fault("ThrottlingException"))
-
-    again = service.process([message("a.txt"), message("gone.txt", name="message-2")])
-
-    assert again == ["message-1"]
-    assert deleted(agent) == [f"s3://{BUCKET}/gone.txt"]
-
-
-def test_after_the_last_delivery_the_message_is_put_aside_with_its_cause(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.txt")
-    agent.program("IngestKnowledgeBaseDocuments", Fault("ThrottlingException", "Rate exceeded."))
-    last = message("a.txt", receives=3)
-
-    assert service.process([last]) == []
-
-    [letter] = dead_letters(service)
-    assert letter["Body"] == last.body
-    assert "ThrottlingException" in cause_of(letter)
-    assert "Rate exceeded." in cause_of(letter)
-    assert letter["MessageAttributes"]["SourceMessageId"]["StringValue"] == "message-1"
-
-
-@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException", "ValidationException"])
-def test_a_lasting_failure_is_put_aside_at_once_with_its_cause(
-    service: IngestionService, aws: Any, agent: AwsService, code: str
-) -> None:
-    put(aws, "a.txt")
-    agent.program("IngestKnowledgeBaseDocuments", Fault(code, "This is why."))
-
-    assert service.process([message("a.txt")]) == []
-
-    [letter] = dead_letters(service)
-    assert code in cause_of(letter)
-    assert "This is why." in cause_of(letter)
-    assert len(agent.requests) == 1
-
-
-@pytest.mark.parametrize("status", ["FAILED", "IGNORED"])
-def test_a_document_that_the_service_refuses_is_put_aside_with_its_reason_and_the_others_are_done(
-    service: IngestionService, aws: Any, agent: AwsService, status: str
-) -> None:
-    put(aws, "good.txt", "bad.txt")
-    agent.program("IngestKnowledgeBaseDocuments", answer_with(**{"bad.txt": status}))
-
-    again = service.process([message("good.txt"), message("bad.txt", name="message-2")])
-
-    assert again == []
-    [letter] = dead_letters(service)
-    assert letter["MessageAttributes"]["SourceMessageId"]["StringValue"] == "message-2"
-    assert cause_of(letter) == f"{status}: because {status}"
-
-
-def test_a_document_that_the_service_says_nothing_of_is_delivered_again(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.txt", "b.txt")
-    agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [detail(f"s3://{BUCKET}/a.txt")]})
-
-    assert service.process([message("a.txt"), message("b.txt", name="message-2")]) == ["message-2"]
-
-
-def test_a_message_with_a_passing_and_a_lasting_problem_is_delivered_again(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "bad.txt", "silent.txt")
-    agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [detail(f"s3://{BUCKET}/bad.txt", "FAILED")]})
-
-    assert service.process([message("bad.txt", "silent.txt")]) == ["message-1"]
-
-
-@pytest.mark.parametrize("body", ["not json", "{}", '{"Records": [{}]}'])
-def test_a_message_that_is_no_notification_is_put_aside_and_the_others_are_done(
-    service: IngestionService, aws: Any, agent: AwsService, body: str
-) -> None:
-    put(aws, "a.txt")
-
-    assert service.process([QueueMessage("strange", body, 1), message("a.txt")]) == []
-
-    [letter] = dead_letters(service)
-    assert letter["Body"] == body
-    assert "no S3 event notification" in cause_of(letter)
-    assert len(submitted(agent)) == 1
-
-
-def test_a_message_that_cannot_be_put_aside_is_delivered_again(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.txt")
-    agent.program("IngestKnowledgeBaseDocuments", Fault("AccessDeniedException"))
-    elsewhere = replace(service.settings, dead_letter_queue_url=service.settings.dead_letter_queue_url + "-gone")
-
-    assert replace(service, settings=elsewhere).process([message("a.txt", receives=9)]) == ["message-1"]
+    *same, other = [p["clientToken"] for p in agent.asked(INGEST)]
+    assert len(same) == 3
+    assert len(set(same)) == 1
+    assert other not in same
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "again"), [("403", 403, []), ("503", 503, ["message-1"]), ("SlowDown", 503, ["message-1"])]
+    "fault", [Fault("ThrottlingException"), Fault("InternalServerException"), Dropped, Raw(b'{"documentDe')]
 )
-def test_a_bucket_that_cannot_be_looked_into_is_a_problem_and_never_a_deletion(
-    service: IngestionService, agent: AwsService, code: str, status: int, again: list[str]
+def test_a_passing_failure_has_its_messages_delivered_again(path: Path, agent: AwsService, fault: Any) -> None:
+    path.put("a.txt")
+    agent.program(INGEST, fault)
+
+    assert path.ingest(message("a.txt", receives=2)) == ["message-1"]
+
+    assert len(agent.asked(INGEST)) == 2
+    assert path.record("a.txt").status is Status.WAITING
+    assert path.dead() == []
+    assert path.followed() == []
+
+
+def test_a_failure_of_the_submission_leaves_the_deletion_accepted(path: Path, agent: AwsService) -> None:
+    path.put("a.txt")
+    agent.program(INGEST, Fault("ThrottlingException"))
+
+    again = path.ingest(message("a.txt"), QueueMessage("message-2", look([f"s3://{BUCKET}/gone.txt"]), 1))
+
+    assert again == ["message-1"]
+    assert path.record("gone.txt").status is Status.DELETING
+    [followed] = path.followed()
+    assert "gone.txt" in followed.body
+
+
+def test_at_the_last_delivery_a_document_is_failed_with_its_cause(path: Path, agent: AwsService) -> None:
+    path.put("a.txt")
+    agent.program(INGEST, Fault("ThrottlingException", "Rate exceeded."))
+
+    assert path.ingest(message("a.txt", receives=3)) == []
+
+    [letter] = path.dead()
+    assert json.loads(letter["Body"])["failed"]["uri"] == f"s3://{BUCKET}/a.txt"
+    assert "ThrottlingException" in cause_of(letter)
+    assert "Rate exceeded." in cause_of(letter)
+    assert path.record("a.txt").status is Status.FAILED
+
+
+@pytest.mark.parametrize("status", ["FAILED", "IGNORED"])
+def test_a_document_that_is_refused_at_once_is_failed_with_its_reason_and_the_others_go_on(
+    path: Path, agent: AwsService, status: str
 ) -> None:
-    s3 = boto3.client("s3", region_name="eu-west-1")
+    path.put("good.txt", "bad.txt")
+    agent.program(INGEST, answer_with(**{"bad.txt": status, "good.txt": "STARTING"}))
 
-    with Stubber(s3) as stubber:
-        stubber.add_client_error("head_object", code, http_status_code=status)
-        assert replace(service, s3=s3).process([message("a.txt")]) == again
+    assert path.ingest(message("good.txt"), message("bad.txt", name="message-2")) == []
 
-    assert agent.requests == []
-    assert len(dead_letters(service)) == (0 if again else 1)
+    record = path.record("bad.txt")
+    assert (record.status, record.reason) == (Status.FAILED, f"{status}: because {status}")
+    assert path.record("good.txt").status is Status.INDEXING
 
 
-def test_deleting_what_was_never_there_is_a_success(service: IngestionService, agent: AwsService) -> None:
-    agent.program(
-        "DeleteKnowledgeBaseDocuments", lambda p: {"documentDetails": [detail(u, "NOT_FOUND") for u in asked_uris(p)]}
+def test_a_document_that_the_service_says_nothing_of_is_delivered_again(path: Path, agent: AwsService) -> None:
+    path.put("a.txt", "b.txt")
+    agent.program(INGEST, {"documentDetails": [detail(f"s3://{BUCKET}/a.txt")]})
+
+    assert path.ingest(message("a.txt"), message("b.txt", name="message-2")) == ["message-2"]
+    assert (path.record("a.txt").status, path.record("b.txt").status) == (Status.INDEXING, Status.WAITING)
+
+
+def test_a_message_with_a_passing_and_a_lasting_problem_is_delivered_again(path: Path, agent: AwsService) -> None:
+    path.put("bad.txt", "silent.txt")
+    agent.program(INGEST, {"documentDetails": [detail(f"s3://{BUCKET}/bad.txt", "FAILED", "No.")]})
+
+    assert path.ingest(message("bad.txt", "silent.txt")) == ["message-1"]
+
+
+def test_an_outcome_that_cannot_be_told_has_its_message_delivered_again(path: Path) -> None:
+    path.put("a.txt", "a.txt.metadata.json", body=b"no JSON")
+    settings = replace(path.services.settings, dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/1/gone")
+    deaf = Services.of(
+        settings,
+        agent=path.services.agent,
+        dynamodb=path.services.registry.client,
+        s3=path.s3,
+        sqs=path.sqs,
+        events=boto3.client("events", region_name=REGION),
     )
 
-    assert service.process([message("gone.txt")]) == []
-    assert dead_letters(service) == []
+    assert IngestionService(deaf).process([message("a.txt", receives=9)], 60.0) == ["message-1"]
+
+    assert path.ingest(message("a.txt", receives=2)) == []
+    assert [json.loads(letter["Body"])["failed"]["uri"] for letter in path.dead()] == [f"s3://{BUCKET}/a.txt"]
 
 
-@pytest.mark.parametrize(("receives", "seconds"), [(1, 10), (2, 20), (5, 160), (9, 600)])
+def test_deleting_what_was_never_there_is_followed_to_its_end(path: Path, agent: AwsService) -> None:
+    nothing = lambda p: {"documentDetails": [detail(u, "NOT_FOUND") for u in asked_uris(p)]}  # noqa: E731
+    agent.program(DELETE, nothing)
+    agent.program(GET, nothing)
+
+    assert path.ingest(QueueMessage("m", look([f"s3://{BUCKET}/gone.txt"]), 1)) == []
+    path.follow(*path.followed())
+
+    assert path.record("gone.txt").status is Status.DELETED
+    assert path.dead() == []
+
+
+@pytest.mark.parametrize(
+    ("receives", "seconds"), [(1, 5), (2, 10), (3, 20), (9, LONGEST_PAUSE_SECONDS), (99, LONGEST_PAUSE_SECONDS)]
+)
 def test_a_message_that_is_delivered_again_comes_back_after_a_growing_delay(
-    service: IngestionService, aws: Any, agent: AwsService, receives: int, seconds: int
+    path: Path, agent: AwsService, receives: int, seconds: int
 ) -> None:
-    put(aws, "a.txt")
-    agent.program("IngestKnowledgeBaseDocuments", Fault("ThrottlingException"))
-    settings = replace(service.settings, ingestion_queue_url="https://sqs/queue", max_receives=99)
-    sqs = boto3.client("sqs", region_name="eu-west-1")
-
-    with Stubber(sqs) as stubber:
-        stubber.add_response(
-            "change_message_visibility",
-            {},
-            {"QueueUrl": "https://sqs/queue", "ReceiptHandle": "receipt", "VisibilityTimeout": seconds},
-        )
-        again = replace(service, settings=settings, sqs=sqs).process(
-            [replace(message("a.txt", receives=receives), receipt_handle="receipt")]
-        )
-        stubber.assert_no_pending_responses()
-
-    assert again == ["message-1"]
-
-
-def test_a_message_whose_delay_cannot_be_set_is_delivered_again_all_the_same(
-    service: IngestionService, aws: Any, agent: AwsService
-) -> None:
-    put(aws, "a.txt")
-    agent.program("IngestKnowledgeBaseDocuments", Fault("ThrottlingException"))
-    gone = replace(service.settings, ingestion_queue_url=service.settings.dead_letter_queue_url + "-gone")
-
-    again = replace(service, settings=gone).process([replace(message("a.txt"), receipt_handle="receipt")])
-
-    assert again == ["message-1"]
-
-
-def test_metrics_tell_what_became_of_the_messages(service: IngestionService, aws: Any, agent: AwsService) -> None:
-    class Metrics:
-        def __init__(self) -> None:
-            self.sums: dict[str, float] = {}
-
-        def add_metric(self, name: str, unit: str, value: float) -> None:
-            assert unit == "Count"
-            self.sums[name] = self.sums.get(name, 0) + value
-
-    put(aws, "good.txt", "bad.txt")
-    agent.program("IngestKnowledgeBaseDocuments", answer_with(**{"bad.txt": "FAILED"}))
-    metrics = Metrics()
-
-    replace(service, metrics=metrics).process(
-        [message("good.txt"), message("bad.txt", name="message-2"), message("gone.txt", name="message-3")]
+    path.put("a.txt")
+    agent.program(INGEST, Fault("ThrottlingException"))
+    asked: list[Any] = []
+    services = replace(path.services, settings=replace(path.services.settings, max_receives=100))
+    url = services.settings.ingestion_queue_url
+    path.sqs.send_message(QueueUrl=url, MessageBody=message("a.txt").body)
+    [received] = path.sent(url)
+    path.sqs.meta.events.register(
+        "provide-client-params.sqs.ChangeMessageVisibility", lambda params, **_: asked.append(params)
     )
 
-    assert metrics.sums == {
-        "DocumentsSubmitted": 1,
-        "DocumentsDeleted": 1,
-        "MessagesDeadLettered": 1,
-        "MessagesRetried": 0,
-    }
+    delivered = replace(message("a.txt", receives=receives), receipt_handle=received["ReceiptHandle"])
+    assert IngestionService(services).process([delivered], 60.0) == ["message-1"]
+
+    [changed] = asked
+    assert changed == {"QueueUrl": url, "ReceiptHandle": received["ReceiptHandle"], "VisibilityTimeout": seconds}
+
+
+def test_a_message_whose_delay_cannot_be_set_is_delivered_again_all_the_same(path: Path, agent: AwsService) -> None:
+    path.put("a.txt")
+    agent.program(INGEST, Fault("ThrottlingException"))
+
+    assert path.ingest(replace(message("a.txt"), receipt_handle="nobody's")) == ["message-1"]
+
+
+@pytest.mark.parametrize("fault", [Fault("ThrottlingException"), Dropped, Fault("InternalServerException")])
+def test_a_question_that_gets_no_answer_is_asked_again_later(path: Path, agent: AwsService, fault: Any) -> None:
+    path.put("a.txt")
+    agent.program(GET, fault)
+    path.ingest(message("a.txt"))
+
+    assert path.follow(*path.followed()) == []
+
+    assert path.record("a.txt").status is Status.INDEXING
+    agent.program(GET, answer_with())
+    path.sqs.set_queue_attributes(QueueUrl=path.services.settings.status_queue_url, Attributes={"DelaySeconds": "0"})
+    path.follow(QueueMessage("again", follow([path.record("a.txt")], checks=1), 1))
+    assert path.record("a.txt").status is Status.INDEXED
+
+
+def test_a_registry_that_does_not_answer_has_the_status_message_delivered_again(path: Path, agent: AwsService) -> None:
+    path.put("a.txt")
+    agent.program(GET, answer_with())
+    path.ingest(message("a.txt"))
+    followed = path.followed()
+    gone = Services.of(
+        replace(path.services.settings, registry_table="gone"),
+        agent=path.services.agent,
+        dynamodb=path.services.registry.client,
+        s3=path.s3,
+        sqs=path.sqs,
+        events=boto3.client("events", region_name=REGION),
+    )
+
+    assert FollowingService(gone).process(followed) == [followed[0].message_id]
+    assert agent.asked(GET) == []
+
+
+@pytest.mark.parametrize("status", ["INDEXED", "FAILED"])
+def test_a_document_is_not_taken_for_finished_by_the_answer_of_an_earlier_operation(
+    path: Path, agent: AwsService, status: str
+) -> None:
+    path.put("a.txt")
+    agent.program(GET, answer_with())
+    path.ingest(message("a.txt"))
+    path.follow(*path.followed())
+    path.put("a.txt", body=b"other")
+    path.ingest(message("a.txt", sequencer="02"))
+    agent.program(GET, answer_with(**{"a.txt": "INDEXED"}))
+
+    path.follow(*path.followed())
+
+    assert path.record("a.txt").status is Status.INDEXING, "that is as of when the first version was indexed"
+    agent.program(GET, answer_with(**{"a.txt": status}))
+    path.now[0] += 3600
+    path.follow(QueueMessage("later", follow([path.record("a.txt")], checks=9), 1))
+    assert path.record("a.txt").status in (Status.INDEXED, Status.WAITING)
+
+
+def test_a_message_about_an_operation_that_is_over_is_dropped(path: Path, agent: AwsService) -> None:
+    path.put("a.txt")
+    path.ingest(message("a.txt"))
+    record = path.record("a.txt")
+    assert record.operation is not None
+    other = replace(record, operation=replace(record.operation, id="other", kind=OperationKind.DELETE))
+
+    assert path.follow(QueueMessage("old", follow([other], checks=0), 1)) == []
+
+    assert agent.asked(GET) == []
+    assert path.record("a.txt") == record
+
+
+def test_what_there_is_no_time_for_comes_again_without_a_claim(path: Path, agent: AwsService) -> None:
+    keys = [f"{number:02d}.txt" for number in range(30)]
+    path.put(*keys)
+
+    def slowly(parameters: dict[str, Any]) -> dict[str, Any]:
+        path.now[0] += 50
+        return accept(parameters)
+
+    agent.program(INGEST, slowly)
+
+    again = path.ingest(*[message(key, name=key) for key in keys])
+
+    done = [key for key in keys if path.record(key).status is Status.INDEXING]
+    assert done
+    assert again
+    assert set(done) | set(again) == set(keys)
+    assert not any(path.record(key).is_claimed(path.now[0] + 1) for key in again)
+
+
+def test_metrics_tell_what_became_of_the_documents(path: Path, agent: AwsService) -> None:
+    path.put("good.txt", "bad.txt")
+    agent.program(INGEST, answer_with(**{"bad.txt": "FAILED", "good.txt": "STARTING"}))
+    agent.program(GET, answer_with())
+
+    path.ingest(message("good.txt"), message("bad.txt", name="message-2"))
+    path.follow(*path.followed())
+
+    metrics = path.services.metrics
+    assert isinstance(metrics, Metrics)
+    expected = {"DocumentsSubmitted": 1, "DocumentsIndexed": 1, "DocumentsFailed": 1, "MessagesRetried": 0}
+    assert metrics.sums.items() >= expected.items()

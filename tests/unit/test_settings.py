@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from ragstack_common.errors import ConfigurationError
-from ragstack_common.settings import IngestionSettings, QuerySettings
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.settings import QuerySettings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
 MANY = ",".join(f"corpus{n}" for n in range(21))
 INGESTION = {
     "KNOWLEDGE_BASE_ID": "KBKBKBKBK1",
     "DATA_SOURCE_ID": "DSDSDSDSD1",
+    "REGISTRY_TABLE": "registry",
+    "INGESTION_QUEUE_URL": "https://sqs/events",
+    "STATUS_QUEUE_URL": "https://sqs/status",
     "DEAD_LETTER_QUEUE_URL": "https://sqs/dead",
 }
 
@@ -82,10 +86,12 @@ def test_every_setting_of_a_query_can_be_given() -> None:
     )
 
 
-def test_an_ingestion_needs_a_knowledge_base_a_data_source_and_a_dead_letter_queue() -> None:
+def test_an_ingestion_needs_a_knowledge_base_a_data_source_a_registry_and_its_queues() -> None:
     settings = IngestionSettings.from_env(INGESTION)
 
     assert (settings.knowledge_base_id, settings.data_source_id) == ("KBKBKBKBK1", "DSDSDSDSD1")
+    assert (settings.registry_table, settings.vector_store) == ("registry", "OTHER")
+    assert (settings.ingestion_queue_url, settings.status_queue_url) == ("https://sqs/events", "https://sqs/status")
     assert (settings.dead_letter_queue_url, settings.documents_per_call) == ("https://sqs/dead", 10)
 
 
@@ -97,9 +103,18 @@ def test_every_figure_of_an_ingestion_can_be_given() -> None:
             "INGESTION_MAX_RETRIES": "0",
             "INGESTION_BASE_DELAY_SECONDS": "0",
             "INGESTION_DOCUMENTS_PER_CALL": "25",
+            "INGESTION_MAX_ATTEMPTS": "7",
+            "INGESTION_CALLS_PER_SECOND": "2.5",
+            "STATUS_FIRST_DELAY_SECONDS": "0",
+            "STATUS_GIVE_UP_SECONDS": "60",
+            "VECTOR_STORE": "s3_vectors",
+            "EVENT_BUS_NAME": "documents",
         }
     )
 
+    assert (settings.max_attempts, settings.calls_per_second) == (7, 2.5)
+    assert (settings.first_delay_seconds, settings.give_up_seconds) == (0, 60)
+    assert (settings.vector_store, settings.event_bus_name) == ("S3_VECTORS", "documents")
     assert settings.max_receives == 3
     assert settings.max_retries == 0
     assert settings.base_delay_seconds == 0
@@ -125,7 +140,10 @@ def test_a_missing_knowledge_base_is_named(kind: Any, value: str | None) -> None
         kind.from_env(env)
 
 
-@pytest.mark.parametrize("name", ["DATA_SOURCE_ID", "DEAD_LETTER_QUEUE_URL"])
+@pytest.mark.parametrize(
+    "name",
+    ["DATA_SOURCE_ID", "REGISTRY_TABLE", "INGESTION_QUEUE_URL", "STATUS_QUEUE_URL", "DEAD_LETTER_QUEUE_URL"],
+)
 def test_what_only_an_ingestion_needs_is_named_too(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} is not set"):
         IngestionSettings.from_env({key: value for key, value in INGESTION.items() if key != name})
@@ -149,6 +167,11 @@ def test_what_only_an_ingestion_needs_is_named_too(name: str) -> None:
         *((IngestionSettings, "INGESTION_MAX_RETRIES", value) for value in ("-1", "1.5")),
         *((IngestionSettings, "INGESTION_BASE_DELAY_SECONDS", value) for value in ("-0.1", "nan", "inf")),
         *((IngestionSettings, "INGESTION_DOCUMENTS_PER_CALL", value) for value in ("0", "ten")),
+        *((IngestionSettings, "INGESTION_MAX_ATTEMPTS", value) for value in ("0", "few")),
+        *((IngestionSettings, "INGESTION_CALLS_PER_SECOND", value) for value in ("0", "-5", "inf")),
+        *((IngestionSettings, "STATUS_FIRST_DELAY_SECONDS", value) for value in ("-1", "soon")),
+        *((IngestionSettings, "STATUS_GIVE_UP_SECONDS", value) for value in ("0", "6h")),
+        *((IngestionSettings, "VECTOR_STORE", value) for value in ("OPENSEARCH", "1")),
     ],
 )
 def test_an_unusable_value_is_named_with_what_would_be_right(kind: Any, name: str, value: str) -> None:

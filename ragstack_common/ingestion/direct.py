@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.clients import agent_client
 from ragstack_common.documents import DocumentStatus, identifier_of, key_of, s3_identifier, to_request
-from ragstack_common.ingestion_calls import DOCUMENTS_PER_CALL, Call, in_batches, is_retryable
+from ragstack_common.ingestion.calls import DOCUMENTS_PER_CALL, Call, in_batches, is_retryable, whole
 from ragstack_common.retry import Backoff
 from ragstack_common.telemetry import LOGGER
 
@@ -58,7 +58,7 @@ def start_ingestion_with_retry(
     agent = client or agent_client()
     token = client_token or str(uuid.uuid4())
     start = partial(agent.start_ingestion_job, knowledgeBaseId=kb_id, dataSourceId=ds_id, clientToken=token)
-    job = _backoff(max_retries, base_delay, sleep).call(start, retry_on=is_retryable)["ingestionJob"]
+    job = _backoff(max_retries, base_delay, sleep).call(lambda: whole(start(), "ingestionJob"), retry_on=is_retryable)
     return dict(job)
 
 
@@ -91,7 +91,8 @@ def ingest_documents_with_retry(
 
     Returns:
         ``documentDetails``: one entry for each document, in the order given, as the service answered; a document
-        whose batch failed while others succeeded has the status UNKNOWN and the error as ``statusReason``.
+        whose batch failed while others succeeded has the status UNKNOWN, the error's text as ``statusReason``, and the
+        exception itself as ``error``.
         ``ingestionJobId``: an identifier of this submission, which stands in the logs; it names no job of Bedrock,
         because the service gives none for direct ingestion.
 

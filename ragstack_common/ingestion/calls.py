@@ -3,12 +3,12 @@
 import hashlib
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
 from ragstack_common.documents import key_of
 from ragstack_common.errors import InvalidDocumentError
@@ -52,9 +52,22 @@ class Call:
         parameters = {self.items: list(batch)}
         if self.token is not None:
             parameters["clientToken"] = _token(self.token, keys)  # type: ignore[assignment]
-        answer = self.backoff.call(lambda: self.operation(**parameters), retry_on=is_retryable)
-        details: list[dict[str, Any]] = answer.get("documentDetails", [])
+        details: list[dict[str, Any]] = self.backoff.call(
+            lambda: whole(self.operation(**parameters), "documentDetails"), retry_on=is_retryable
+        )
         return details
+
+
+def whole(answer: Mapping[str, Any], member: str) -> Any:
+    """Return a member that every success has: boto3 takes an answer that was cut off for a success without members.
+
+    Raises:
+        ResponseStreamingError: The answer was cut off; whether the call was carried out is unknown.
+    """
+    try:
+        return answer[member]
+    except KeyError:
+        raise ResponseStreamingError(error=f"the answer was cut off before {member}") from None
 
 
 def is_retryable(error: Exception) -> bool:
@@ -63,13 +76,21 @@ def is_retryable(error: Exception) -> bool:
         return True
     if not isinstance(error, ClientError):
         return False
+    if is_contention(error):
+        return True
     details = error.response.get("Error", {})
-    if details.get("Code") == "ValidationException":
-        message = _URI.sub("", details.get("Message", ""))
-        return any(word in message for word in _CONTENTION)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     internal = details.get("Code") in ("InternalServerException", "ServiceUnavailableException")
     return details.get("Code") in _RETRYABLE or internal or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def is_contention(error: Exception) -> bool:
+    """Tell whether something else that the knowledge base does is in the way, such as an ingestion job."""
+    if not isinstance(error, ClientError):
+        return False
+    if error.response.get("Error", {}).get("Code") == "ConflictException":
+        return True
+    return any(word in _URI.sub("", _validation_message(error)) for word in _CONTENTION)
 
 
 def in_batches(
@@ -79,7 +100,8 @@ def in_batches(
 
     When the service finds a batch too long, it and those after it are halved. When it finds fault with one item, the
     batch is halved until that item is alone, so that the others are not refused with it. When a batch fails for good
-    while another succeeded, its items are answered for with the status UNKNOWN and the error as the reason.
+    while another succeeded, its items are answered for with the status UNKNOWN, the error's text as the reason, and the
+    error itself as ``error``.
 
     Returns:
         The details of each answered item, by its key.
@@ -108,7 +130,8 @@ def in_batches(
                 batches.extendleft([batch[half:], batch[:half]])
                 continue
             failed.append(error)
-            details |= {name: {"status": "UNKNOWN", "statusReason": _in_one_line(error)} for name, _ in batch}
+            unknown = {"status": "UNKNOWN", "statusReason": in_one_line(error), "error": error}
+            details |= {name: unknown for name, _ in batch}
         else:
             succeeded = True
             details |= {key_of(answer.get("identifier") or {}): answer for answer in answers}
@@ -147,7 +170,8 @@ def _validation_message(error: Exception) -> str:
     return details.get("Message", "") if details.get("Code") == "ValidationException" else ""
 
 
-def _in_one_line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
+    """Write an error on one line."""
     return " ".join(str(error).split())
 
 

@@ -1,7 +1,6 @@
 """What happened to objects in the documents bucket, read from S3's event notifications."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
@@ -32,37 +31,24 @@ class DocumentEvent:
         return s3_uri(self.bucket, self.key)
 
 
-def parse_message(body: str) -> list[DocumentEvent]:
+def parse_notification(message: Mapping[str, Any], body: str) -> list[DocumentEvent]:
     """Read a queue message that carries an S3 event notification.
 
     S3's test event, sent when notifications are set up, carries no change.
+
+    Args:
+        message: The message.
+        body: Its text, for the error.
 
     Raises:
         InvalidDocumentError: The message is no such notification.
     """
     try:
-        message = json.loads(body)
         if message.get("Event") == "s3:TestEvent":
             return []
         return [event for record in message["Records"] if (event := _event(record)) is not None]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidDocumentError(f"The message is no S3 event notification: {body!r:.200}") from error
-
-
-def newest(events: Iterable[DocumentEvent]) -> dict[str, DocumentEvent]:
-    """Keep one event of each document, by URI: that of the document itself over that of its sidecar, then the newest.
-
-    What is done about a document depends on what lies in the bucket, not on the event, so one is enough.
-    """
-    kept: dict[str, DocumentEvent] = {}
-    for event in sorted(events, key=lambda e: (not e.of_sidecar, _comparable(e.sequencer))):
-        kept[event.uri] = event
-    return kept
-
-
-def _comparable(sequencer: str) -> str:
-    """Pad on the right, as S3 wants sequencers of different lengths compared."""
-    return sequencer.ljust(64, "0")
 
 
 def _event(record: Mapping[str, Any]) -> DocumentEvent | None:

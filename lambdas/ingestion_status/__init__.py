@@ -1,0 +1,1 @@
+"""Accepted documents to final states."""

@@ -1,0 +1,91 @@
+"""What the functions of the ingestion path are told by their environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ragstack_common import settings
+from ragstack_common.environment import not_negative, optional, positive, required
+
+
+@dataclass(frozen=True)
+class IngestionSettings:
+    """How documents are submitted and followed; `ingestion` and `ingestion_status` have the same.
+
+    Attributes:
+        knowledge_base_id: Ten alphanumeric characters.
+        data_source_id: The S3 data source that the documents belong to.
+        registry_table: The document registry.
+        ingestion_queue_url: Where events and requests to look at documents come from.
+        status_queue_url: Where documents wait to be asked about.
+        dead_letter_queue_url: Where what cannot succeed is put, with its cause.
+        event_bus_name: Where the outcome is published.
+        vector_store: S3_VECTORS or OTHER; decides which attributes a document can have.
+        max_receives: Deliveries of a message before it is given up, 1 or more.
+        max_retries: Calls after the first, within one delivery, 0 or more.
+        max_attempts: Submissions of one content of a document at most, 1 or more.
+        base_delay_seconds: First back-off between those calls.
+        documents_per_call: Documents in one call, 1 or more. The service model allows 10.
+        calls_per_second: Calls of one operation, by all functions together, over 0. The quota is 5.
+        first_delay_seconds: Time between the acceptance of a document and the first question about it, 0 or more.
+        give_up_seconds: After which a document without a final status is FAILED, over 0.
+    """
+
+    knowledge_base_id: str
+    data_source_id: str
+    registry_table: str
+    ingestion_queue_url: str
+    status_queue_url: str
+    dead_letter_queue_url: str
+    event_bus_name: str = "default"
+    vector_store: str = "OTHER"
+    max_receives: int = 20
+    max_retries: int = 3
+    max_attempts: int = 5
+    base_delay_seconds: float = 2.0
+    documents_per_call: int = 10
+    calls_per_second: float = 5.0
+    first_delay_seconds: float = 2.0
+    give_up_seconds: float = 6 * 3600.0
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "IngestionSettings":
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: A variable is missing or unusable; the message names it.
+        """
+        return cls(
+            knowledge_base_id=required(env, settings.KNOWLEDGE_BASE_ID),
+            data_source_id=required(env, settings.DATA_SOURCE_ID),
+            registry_table=required(env, settings.REGISTRY_TABLE),
+            ingestion_queue_url=required(env, settings.INGESTION_QUEUE_URL),
+            status_queue_url=required(env, settings.STATUS_QUEUE_URL),
+            dead_letter_queue_url=required(env, settings.DEAD_LETTER_QUEUE_URL),
+            event_bus_name=optional(env, settings.EVENT_BUS_NAME, str, cls.event_bus_name),
+            vector_store=optional(env, settings.VECTOR_STORE, vector_store, cls.vector_store),
+            max_receives=optional(env, settings.INGESTION_MAX_RECEIVES, positive(int), cls.max_receives),
+            max_retries=optional(env, settings.INGESTION_MAX_RETRIES, not_negative(int), cls.max_retries),
+            max_attempts=optional(env, settings.INGESTION_MAX_ATTEMPTS, positive(int), cls.max_attempts),
+            base_delay_seconds=optional(
+                env, settings.INGESTION_BASE_DELAY_SECONDS, not_negative(float), cls.base_delay_seconds
+            ),
+            documents_per_call=optional(
+                env, settings.INGESTION_DOCUMENTS_PER_CALL, positive(int), cls.documents_per_call
+            ),
+            calls_per_second=optional(env, settings.INGESTION_CALLS_PER_SECOND, positive(float), cls.calls_per_second),
+            first_delay_seconds=optional(
+                env, settings.STATUS_FIRST_DELAY_SECONDS, not_negative(float), cls.first_delay_seconds
+            ),
+            give_up_seconds=optional(env, settings.STATUS_GIVE_UP_SECONDS, positive(float), cls.give_up_seconds),
+        )
+
+
+def vector_store(text: str) -> str:
+    """Read the kind of the vector store.
+
+    Raises:
+        ValueError: It is none of those that are known.
+    """
+    if text.upper() not in settings.VECTOR_STORES:
+        raise ValueError(f"choose one of {', '.join(settings.VECTOR_STORES)}")
+    return text.upper()

@@ -1,0 +1,280 @@
+"""What one invocation of the function `ingestion` does about its documents."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ragstack_common.documents import MAX_URI_CHARACTERS
+from ragstack_common.ingestion.calls import DOCUMENTS_PER_CALL
+from ragstack_common.ingestion.messages import follow
+from ragstack_common.ingestion.problems import Problem, Remedy, problem_of
+from ragstack_common.ingestion.queues import Letter
+from ragstack_common.ingestion.services import CALL_ERRORS, Services
+from ragstack_common.ingestion.submission import OUT_OF_TIME, Submission, Submitter
+from ragstack_common.registry import life
+from ragstack_common.registry.answers import Next, refused
+from ragstack_common.registry.documents import Change
+from ragstack_common.registry.life import Seen, Step
+from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
+from ragstack_common.telemetry import LOGGER
+
+WAITING_SECONDS: Final = 60.0
+"""How long documents wait for the end of an ingestion job before they are looked at again."""
+
+_LOST_RACE: Final = Problem("Another function wrote the document", Remedy.WAITING, after_seconds=1.0)
+
+LAST_CALL_SECONDS: Final = 20.0
+"""So long before the function is ended no call is begun any more: one with its repetitions may take as long."""
+
+LAST_CALL_SHARE: Final = 1 / 3
+"""The same, where the function has little time in all."""
+
+USUAL_CALL_SECONDS: Final = 2.0
+"""What a call takes, its turn included. No more documents are claimed than there is time for."""
+
+LONGEST_FIRST_DELAY_SECONDS: Final = 300.0
+
+A_LITTLE_MORE: Final = 1.1
+"""Than what documents take at present: to ask a little late costs less than to ask twice."""
+
+
+class Work:
+    """Brings documents on their way, and knows what was in the way of each.
+
+    Attributes:
+        problems: Why a document could not be dealt with, by URI. A document that is not among them is in a final
+            state, or a message of the status queue sees to it.
+    """
+
+    def __init__(self, services: Services, seen: Mapping[str, Seen], deadline: float) -> None:
+        """Begin with what the messages say of each document.
+
+        Args:
+            services: What to work with.
+            seen: By URI.
+            deadline: Seconds since 1970. Until then nobody else takes over what is claimed here.
+        """
+        self.problems: dict[str, Problem] = {}
+        self._services = services
+        self._seen = seen
+        self._deadline = deadline
+        seconds_left = deadline - services.clock()
+        self._last_call = deadline - min(LAST_CALL_SECONDS, LAST_CALL_SHARE * seconds_left)
+        self._records: dict[str, DocumentRecord] = {}
+        self._claimed: set[str] = set()
+        self._followed: set[str] = set()
+
+    def carry_out(self, delivered_before: Iterable[str]) -> None:
+        """Do what is to be done.
+
+        Args:
+            delivered_before: Documents whose message an earlier invocation may have carried out, and died.
+        """
+        try:
+            if self._seen and not self._is_shut_out():
+                self._records = self._services.registry.read(self._seen)
+                self._go_on([*self._not_known(delivered_before)])
+        except CALL_ERRORS as error:
+            LOGGER.warning("%d documents were not dealt with: %s", len(self._seen), error)
+            for uri in self._seen:
+                self.problems.setdefault(uri, problem_of(error))
+
+    def give_up(self, uris: Iterable[str]) -> bool:
+        """Write and tell that documents have failed, of those that nothing else sees to.
+
+        Returns:
+            Whether there were any; the dead-letter queue has been told of each.
+
+        Raises:
+            ClientError, RegistryError, DeliveryError: It could not be written or told.
+        """
+        now = self._services.clock()
+        records = [self._records[uri] for uri in uris if uri in self._records and uri in self.problems]
+        changes = [
+            Change(record, life.failed(record, self._given_up(record), now))
+            for record in records
+            if not (record.is_final or record.is_followed or self._is_somebody_elses(record, now))
+        ]
+        written = self._write(changes)
+        self._tell([change.after.uri for change in changes if change.after.uri in written])
+        return bool(written)
+
+    def _is_somebody_elses(self, record: DocumentRecord, now: float) -> bool:
+        return record.is_claimed(now) and record.uri not in self._claimed
+
+    def _given_up(self, record: DocumentRecord) -> str:
+        reason = f"Given up: {self.problems[record.uri].cause}"
+        return f"{reason}; what was indexed before may still be found" if record.counted else reason
+
+    def _is_shut_out(self) -> bool:
+        """Tell whether everything must wait for the end of a synchronisation."""
+        until = self._services.gate.closed_until()
+        if until is None:
+            return False
+        wait = min(WAITING_SECONDS, max(1.0, until - self._services.clock()))
+        problem = Problem("The data source is being synchronised as a whole", Remedy.WAITING, wait)
+        self.problems = dict.fromkeys(self._seen, problem)
+        return True
+
+    def _not_known(self, delivered_before: Iterable[str]) -> Iterable[str]:
+        """Find the documents that the registry has not taken everything into account for."""
+        known = {uri for uri, seen in self._seen.items() if life.is_known(self._records[uri], seen)}
+        ended = [
+            uri
+            for uri in delivered_before
+            if uri in known and self._records[uri].status in (Status.FAILED, Status.DELETED)
+        ]
+        self._try_to_tell(ended)
+        return (uri for uri in self._seen if uri not in known)
+
+    def _go_on(self, uris: Sequence[str]) -> None:
+        notes: list[Change] = []
+        endings: list[Change] = []
+        claims: list[Change] = []
+        observed = self._observe(uris)
+        now = self._services.clock()
+        for uri, found in observed.items():
+            before, seen = self._records[uri], self._seen[uri]
+            observation = life.standing(before, found)
+            step = _step(before, observation, seen, now)
+            if step is Step.LATER:
+                wait = max(1.0, before.operation.lease_until - now) if before.operation else None
+                self.problems[uri] = Problem("Another function works on the document", Remedy.WAITING, wait)
+            elif step is Step.NOTE:
+                notes.append(Change(before, life.noted(before, observation, seen, now)))
+            elif step is Step.FAIL:
+                reason = observation.refusal or "It cannot be submitted"
+                endings.append(Change(before, life.failed(before, reason, now, observed=observation, seen=seen)))
+            elif step is Step.FORGET:
+                endings.append(Change(before, life.forgotten(before, now, seen)))
+            elif step in (Step.INGEST, Step.DELETE):
+                operation = _operation(before, observation, step, self._deadline)
+                claims.append(Change(before, life.claimed(before, observation, seen, operation, now)))
+        claims = self._as_many_as_there_is_time_for(claims, now)
+        written = self._write([*notes, *endings, *claims])
+        self._follow_again([change.after for change in notes if change.after.uri in written])
+        self._try_to_tell([change.after.uri for change in endings if change.after.uri in written])
+        self._claimed = {change.after.uri for change in claims if change.after.uri in written}
+        self._submit([self._records[change.after.uri] for change in claims if change.after.uri in written])
+
+    def _as_many_as_there_is_time_for(self, claims: list[Change], now: float) -> list[Change]:
+        calls = max(1, int((self._last_call - now) / USUAL_CALL_SECONDS))
+        most = calls * self._services.settings.documents_per_call
+        for change in claims[most:]:
+            self.problems[change.after.uri] = OUT_OF_TIME
+        return claims[:most]
+
+    def _observe(self, uris: Sequence[str]) -> dict[str, Observation]:
+        observed = {}
+        for uri, found in self._services.observer.observe_all(uris).items():
+            if isinstance(found, Observation):
+                observed[uri] = found
+            else:
+                self.problems[uri] = problem_of(found)
+        return observed
+
+    def _follow_again(self, records: Iterable[DocumentRecord]) -> None:
+        """Have documents asked about that somebody wants to be looked at: the message about them may be lost."""
+        asked = [r for r in records if r.is_followed and self._seen[r.uri].forced]
+        for start in range(0, len(asked), DOCUMENTS_PER_CALL):
+            batch = asked[start : start + DOCUMENTS_PER_CALL]
+            self._services.status_queue.send([Letter(follow(batch, checks=0))])
+
+    def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
+        settings = self._services.settings
+        delay = self._first_delay() if claimed else 0.0
+        submitter = Submitter(settings, self._services.agent, self._has_time, sleep=self._services.sleep)
+        for submissions in submitter.submit(claimed):
+            try:
+                self._settle(submissions, delay)
+            except CALL_ERRORS as error:
+                LOGGER.warning("%d documents were submitted and not noted: %s", len(submissions), error)
+                for submission in submissions:
+                    # One that a message of the status queue sees to needs nobody else.
+                    if submission.record.uri not in self._followed:
+                        self.problems.setdefault(submission.record.uri, problem_of(error))
+
+    def _first_delay(self) -> float:
+        """Tell after how many seconds the knowledge base is probably done."""
+        least = self._services.settings.first_delay_seconds
+        try:
+            expected = self._services.pace.expected_seconds() or 0.0
+        except CALL_ERRORS as error:
+            LOGGER.warning("Nothing is known of how long documents take: %s", error)
+            return least
+        return max(least, min(LONGEST_FIRST_DELAY_SECONDS, A_LITTLE_MORE * expected))
+
+    def _has_time(self) -> bool:
+        return self._services.clock() < self._last_call
+
+    def _settle(self, submissions: Sequence[Submission], delay: float) -> None:
+        """Have what was accepted followed, then write what became of each document."""
+        now = self._services.clock()
+        accepted: list[Change] = []
+        failures: list[Change] = []
+        put_back: list[Change] = []
+        for submission in submissions:
+            record, answer = submission.record, submission.answer
+            if submission.problem is not None or answer is None:
+                problem = submission.problem or Problem("The knowledge base did not answer for the document")
+                self.problems[record.uri] = problem
+                put_back.append(Change(record, life.put_back(record, problem.cause, now)))
+            elif submission.is_refused:
+                after, then = refused(record, f"{answer}: {answer.reason or 'no reason given'}", now)
+                if then is Next.LOOK_AGAIN:
+                    self.problems[record.uri] = Problem("An earlier version must be removed", after_seconds=0.0)
+                (failures if then is Next.DONE else put_back).append(Change(record, after))
+            else:
+                accepted.append(Change(record, life.accepted(record, now)))
+        if accepted:
+            self._services.status_queue.send([Letter(follow([change.after for change in accepted], checks=0))], delay)
+            self._followed.update(change.after.uri for change in accepted)
+        written = self._write([*put_back, *failures, *accepted])
+        self._try_to_tell([change.after.uri for change in failures if change.after.uri in written])
+        self._services.metrics.add_metric("DocumentsSubmitted", "Count", len(accepted))
+
+    def _write(self, changes: Sequence[Change]) -> set[str]:
+        """Write changes and tell which were written; what another function wrote first has a problem."""
+        lost = self._services.registry.write(changes)
+        for change in changes:
+            uri = change.after.uri
+            if uri in lost:
+                self.problems[uri] = _LOST_RACE
+            else:
+                self._records[uri] = replace(change.after, revision=change.before.revision + 1)
+        return {change.after.uri for change in changes} - lost
+
+    def _tell(self, uris: Iterable[str]) -> None:
+        self._services.outcomes.announce([self._records[uri] for uri in uris])
+
+    def _try_to_tell(self, uris: Sequence[str]) -> None:
+        try:
+            self._tell(uris)
+        except CALL_ERRORS as error:
+            LOGGER.warning("The outcome of %d documents was not told: %s", len(uris), error)
+            for uri in uris:
+                self.problems.setdefault(uri, problem_of(error))
+
+
+def _step(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
+    step = life.step_for(record, observed, seen, now)
+    if step is Step.DELETE and len(record.uri) > MAX_URI_CHARACTERS:
+        # The service takes no such URI, so it has no such document.
+        return Step.FAIL if observed.is_present else Step.FORGET
+    return step
+
+
+def _operation(record: DocumentRecord, observed: Observation, step: Step, deadline: float) -> Operation:
+    """Name what is to be done. What was claimed and not accepted is the same thing again, under the same name."""
+    kind = OperationKind.INGEST if step is Step.INGEST else OperationKind.DELETE
+    last = record.operation
+    if (
+        last is not None
+        and not record.is_final
+        and last.accepted_at is None
+        and last.kind is kind
+        and record.observed.is_the_same_as(observed)
+    ):
+        return replace(last, lease_until=deadline)
+    return Operation(uuid.uuid4().hex, kind, deadline)

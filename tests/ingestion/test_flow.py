@@ -1,0 +1,642 @@
+"""Documents on their way from the bucket to the index, and out of it again."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ragstack_common.registry.catalogue import Facet
+from ragstack_common.registry.records import Status
+from tests.ingestion.services import Killed
+from tests.ingestion.world import World
+
+GET, INGEST, DELETE = (f"{verb}KnowledgeBaseDocuments" for verb in ("Get", "Ingest", "Delete"))
+STONES = {"corpus": "stones", "hardness": 7, "tags": ["grey", "old"], "igneous": True}
+
+
+def types(world: World, name: str) -> list[str]:
+    return [told["type"] for told in world.told(name)]
+
+
+def facets(world: World) -> dict[tuple[str, Any], int]:
+    return {(facet.key, facet.value): facet.documents for facet in world.catalogue.facets()}
+
+
+def test_a_document_that_is_put_can_be_found(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+
+    world.run()
+
+    world.check()
+    assert types(world, "a.txt") == ["DocumentIndexed"]
+    assert world.dead() == []
+
+
+@pytest.mark.parametrize("name", ["a b+ü.txt", "100%.txt", "日本/石.md", "a&b=c#d?.txt"])
+def test_a_document_of_any_name_is_followed_to_its_end(world: World, name: str) -> None:
+    world.put(name, "granite is hard")
+    world.put_sidecar(name, STONES)
+    world.run()
+    world.check()
+
+    world.delete(name)
+    world.run()
+
+    world.check()
+
+
+def test_many_documents_cost_one_call_for_ten(world: World) -> None:
+    for number in range(30):
+        world.put(f"{number}.txt", f"granite number {number}")
+
+    world.run()
+
+    world.check()
+    assert (world.count(INGEST), world.count(GET)) == (3, 3)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_repeated_events_cost_no_call_of_the_knowledge_base(world: World, times: int) -> None:
+    event = world.put("a.txt")
+    sidecar = world.put_sidecar("a.txt", STONES)
+    world.run()
+    world.aws.calls.clear()
+
+    for _ in range(times):
+        world.announce(event, sidecar)
+        world.run()
+
+    world.check()
+    assert not [call for call in world.aws.calls if "KnowledgeBase" in call]
+    assert types(world, "a.txt") == ["DocumentIndexed"]
+
+
+def test_repeated_events_while_it_is_worked_on_cost_no_call_either(world: World) -> None:
+    event = world.put("a.txt")
+    world.announce()
+    world.ingest()
+
+    world.announce(event)
+    world.ingest()
+    world.run()
+
+    world.check()
+    assert (world.count(INGEST), types(world, "a.txt")) == (1, ["DocumentIndexed"])
+
+
+def test_repeated_status_messages_end_a_document_once(world: World) -> None:
+    world.put("a.txt")
+    world.announce()
+    world.ingest()
+    [message] = world.status_queue.collect()
+    world.status_queue.repeat(message)
+
+    world.run()
+
+    world.check()
+    assert (world.count(INGEST), types(world, "a.txt")) == (1, ["DocumentIndexed"])
+
+
+def test_rapid_overwrites_are_one_more_submission(world: World) -> None:
+    world.put("a.txt", "first")
+    world.announce()
+    world.ingest()
+    for number in range(8):
+        world.put("a.txt", f"granite version {number}")
+        world.announce()
+        world.ingest()
+
+    world.run()
+
+    world.check()
+    assert world.count(INGEST) == 2
+
+
+def test_overwrites_before_anybody_looked_are_one_submission(world: World) -> None:
+    for number in range(8):
+        world.put("a.txt", f"granite version {number}")
+
+    world.run()
+
+    world.check()
+    assert world.count(INGEST) == 1
+
+
+def test_an_event_older_than_the_record_changes_nothing(world: World) -> None:
+    created = world.put("a.txt", "granite")
+    removed = world.delete("a.txt")
+    world.put("a.txt", "granite is back")
+    world.announce(world.events.pop())
+    world.events.clear()
+    world.run()
+    world.aws.calls.clear()
+
+    world.announce(removed, created)
+    world.run()
+
+    assert not [call for call in world.aws.calls if "KnowledgeBase" in call or "Object" in call]
+    world.check()
+
+
+def test_an_event_of_a_deleted_document_that_comes_late_brings_nothing_back(world: World) -> None:
+    created = world.put("a.txt")
+    world.run()
+    world.delete("a.txt")
+    world.run()
+    world.aws.calls.clear()
+
+    world.announce(created)
+    world.run()
+
+    world.check()
+    assert not [call for call in world.aws.calls if "KnowledgeBase" in call]
+
+
+def test_a_deletion_whose_creation_was_never_heard_of_deletes_nothing(world: World) -> None:
+    world.put("a.txt")
+    world.delete("a.txt")
+
+    world.run()
+
+    world.check()
+    assert (world.count(DELETE), world.told("a.txt")) == (0, [])
+
+
+# The index holds what lay in the bucket between two events. -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["while it is worked on", "after it was indexed"])
+@pytest.mark.parametrize("between", ["other text", None], ids=["overwritten", "deleted"])
+def test_what_was_there_between_two_equal_versions_is_not_what_is_found(
+    world: World, between: str | None, when: str
+) -> None:
+    world.put("a.txt", "granite is hard")
+    world.announce()
+
+    def change_before_it_is_read(moment: str, operation: str, _data: Any) -> None:
+        if (moment, operation) == ("before", INGEST):
+            world.aws.intercept = lambda *_: None
+            world.put("a.txt", between) if between else world.delete("a.txt")
+
+    world.aws.intercept = change_before_it_is_read
+    world.ingest()
+    world.settle()
+    if when == "after it was indexed":
+        world.follow()
+        world.aws.clock.now += 5
+        world.follow()
+    world.put("a.txt", "granite is hard")
+
+    world.run()
+
+    world.check()
+
+
+def test_a_sidecar_that_was_there_between_two_equal_ones_is_not_what_is_found(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+    world.put_sidecar("a.txt", {"corpus": "stones"})
+    world.announce()
+
+    def change_before_it_is_read(moment: str, operation: str, _data: Any) -> None:
+        if (moment, operation) == ("before", INGEST):
+            world.aws.intercept = lambda *_: None
+            world.put_sidecar("a.txt", {"corpus": "woods"})
+
+    world.aws.intercept = change_before_it_is_read
+    world.ingest()
+    world.settle()
+    world.put_sidecar("a.txt", {"corpus": "stones"})
+
+    world.run()
+
+    world.check()
+
+
+# Sidecars. ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["before", "with", "after", "while it is worked on"])
+def test_a_sidecar_gives_its_attributes_whenever_it_comes(world: World, order: str) -> None:
+    if order == "before":
+        world.put_sidecar("a.txt", STONES)
+        world.run()
+    world.put("a.txt", "granite is hard")
+    if order == "after":
+        world.run()
+    if order == "while it is worked on":
+        world.announce()
+        world.ingest()
+    if order != "before":
+        world.put_sidecar("a.txt", STONES)
+
+    world.run()
+
+    world.check()
+    assert world.chunks("a.txt")[0]["metadata"].items() >= STONES.items()
+    assert facets(world) == {
+        ("corpus", "stones"): 1,
+        ("hardness", 7): 1,
+        ("igneous", True): 1,
+        ("tags", "grey"): 1,
+        ("tags", "old"): 1,
+    }
+    assert world.record("a.txt").corpus == "stones"
+
+
+def test_a_sidecar_that_changes_changes_the_attributes_and_the_counts(world: World) -> None:
+    world.put("a.txt")
+    world.put("b.txt")
+    world.put_sidecar("a.txt", STONES)
+    world.put_sidecar("b.txt", {"corpus": "stones"})
+    world.run()
+
+    world.put_sidecar("a.txt", {"corpus": "woods"})
+    world.run()
+
+    world.check()
+    assert world.catalogue.facets() == [Facet("corpus", "stones", 1), Facet("corpus", "woods", 1)]
+
+
+def test_a_sidecar_that_is_deleted_takes_its_attributes_with_it(world: World) -> None:
+    world.put("a.txt")
+    world.put_sidecar("a.txt", STONES)
+    world.run()
+
+    world.delete_sidecar("a.txt")
+    world.run()
+
+    world.check()
+    assert facets(world) == {}
+
+
+def test_a_sidecar_that_outlives_its_document_brings_nothing_back(world: World) -> None:
+    world.put("a.txt")
+    world.put_sidecar("a.txt", STONES)
+    world.run()
+    world.delete("a.txt")
+    world.run()
+
+    world.put_sidecar("a.txt", {"corpus": "woods"})
+    world.run()
+
+    world.check()
+
+
+BAD_SIDECARS = {
+    "no JSON": (b"no JSON", "JSON"),
+    "no attributes": (b"[]", "metadataAttributes"),
+    "a value of no type": (json.dumps({"metadataAttributes": {"a": None}}).encode(), "'a'"),
+    "too large": (b" " * 10_241, "10,2"),
+    "half a character": (b'{"metadataAttributes": {"a": "\\ud800"}}', "Unicode"),
+    "a reserved name": (b'{"metadataAttributes": {"x-amz-bedrock-kb-source-uri": "s3://b/k"}}', "x-amz-bedrock-kb-"),
+}
+
+
+@pytest.mark.parametrize("indexed_before", [False, True], ids=["new", "indexed before"])
+@pytest.mark.parametrize("kind", BAD_SIDECARS)
+def test_a_document_with_a_sidecar_that_cannot_be_used_is_failed_and_out_of_the_index(
+    world: World, kind: str, indexed_before: bool
+) -> None:
+    body, reason = BAD_SIDECARS[kind]
+    world.put("a.txt", "granite is hard")
+    if indexed_before:
+        world.put_sidecar("a.txt", STONES)
+        world.run()
+        assert world.chunks("a.txt")
+
+    world.put_sidecar("a.txt", body)
+    world.run()
+
+    record = world.record("a.txt")
+    assert record.status is Status.FAILED
+    assert reason in str(record.reason)
+    assert world.chunks("a.txt") == []
+    assert facets(world) == {}
+    assert types(world, "a.txt")[-1] == "DocumentFailed"
+
+    world.put_sidecar("a.txt", {"corpus": "woods"})
+    world.run()
+
+    world.check()
+    assert world.record("a.txt").status is Status.INDEXED
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [({"text": "x" * 1100}, "1 KB"), ({f"key{number}": 1 for number in range(36)}, "35 keys")],
+    ids=["1 KB", "35 keys"],
+)
+def test_the_limits_of_s3_vectors_are_kept_where_it_is_the_store_and_only_there(
+    make_world: Any, attributes: dict[str, Any], reason: str
+) -> None:
+    strict, lenient = make_world(vector_store="S3_VECTORS"), make_world(vector_store="OTHER")
+    for world in (strict, lenient):
+        world.put("a.txt")
+        world.put_sidecar("a.txt", attributes)
+        world.run()
+
+    record = strict.record("a.txt")
+    assert record.status is Status.FAILED
+    assert reason in str(record.reason)
+    assert strict.chunks("a.txt") == []
+    lenient.check()
+
+
+# Failure. -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indexed_before", [False, True], ids=["new", "indexed before"])
+def test_a_document_that_cannot_be_read_is_failed_with_the_services_reason_and_out_of_the_index(
+    world: World, indexed_before: bool
+) -> None:
+    if indexed_before:
+        world.put("a.txt", "granite is hard")
+        world.run()
+
+    world.put("a.txt", "\n")
+    world.run()
+
+    world.check()
+    record = world.record("a.txt")
+    assert "empty" in str(record.reason) or "no text" in str(record.reason).lower()
+    assert ("has been removed" in str(record.reason)) is indexed_before
+    [letter] = world.dead()
+    assert letter["MessageAttributes"]["Cause"]["StringValue"] == record.reason
+
+
+def test_a_failed_document_is_indexed_by_a_replay_once_its_cause_is_gone(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+    world.announce()
+
+    def deny(moment: str, operation: str, data: dict[str, Any]) -> None:
+        if (moment, operation) == ("after", INGEST):
+            data["documentDetails"] = [
+                {**detail, "status": "FAILED", "statusReason": "No permission"} for detail in data["documentDetails"]
+            ]
+
+    with world.aws.intercepted(deny):
+        world.run()
+    [letter] = world.dead()
+    assert world.record("a.txt").status is Status.FAILED
+    assert "No permission" in str(world.record("a.txt").reason)
+
+    world.announce(letter["Body"])
+    world.run()
+
+    world.check()
+    assert world.record("a.txt").status is Status.INDEXED
+
+
+def test_a_look_mends_what_the_registry_does_not_know(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+    world.put("b.txt", "granite is grey")
+    world.put("c.txt", "granite is old")
+    lost = world.events.pop()
+    world.run()
+    identifiers = [{"dataSourceType": "S3", "s3": {"uri": world.uri("b.txt")}}]
+    world.source.delete(*identifiers)
+    world.delete("a.txt")
+    world.events.clear()
+    assert "c.txt" in lost
+
+    world.look("a.txt", "b.txt", "c.txt")
+    world.run()
+
+    world.check()
+
+
+def fail(operation: str, code: str, message: str, times: int) -> Any:
+    """Have the service refuse so many calls, before it does anything."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - beside its only use
+
+    left = [None] * times
+
+    def intercept(moment: str, called: str, _data: Any) -> None:
+        if moment == "before" and called == operation and left:
+            left.pop()
+            status = {"ThrottlingException": 429, "InternalServerException": 500}.get(code, 400)
+            response: Any = {
+                "Error": {"Code": code, "Message": message},
+                "ResponseMetadata": {"HTTPStatusCode": status},
+            }
+            raise ClientError(response, called)
+
+    return intercept
+
+
+@pytest.mark.parametrize("operation", [INGEST, DELETE, GET, "TransactWriteItems", "BatchGetItem", "PutEvents"])
+def test_a_passing_failure_of_any_service_delays_and_loses_nothing(world: World, operation: str) -> None:
+    world.put("a.txt", "granite is hard")
+    world.put_sidecar("a.txt", STONES)
+
+    with world.aws.intercepted(fail(operation, "ThrottlingException", "Rate exceeded", 3)):
+        world.run()
+    with world.aws.intercepted(fail(operation, "ThrottlingException", "Rate exceeded", 3)):
+        world.delete("a.txt")
+        world.run()
+
+    world.check()
+    assert types(world, "a.txt") == ["DocumentIndexed", "DocumentDeleted"]
+    assert world.dead() == []
+
+
+def test_a_running_ingestion_job_is_waited_for_without_using_up_deliveries(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+    busy = fail(INGEST, "ValidationException", "There is an ongoing ingestion job ABC on the data source.", 40)
+
+    with world.aws.intercepted(busy):
+        world.run(rounds=1000)
+
+    world.check()
+    assert world.ingestion_queue.latest < world.settings.max_receives
+    assert world.dead() == []
+    assert types(world, "a.txt") == ["DocumentIndexed"]
+
+
+def test_what_fails_at_every_delivery_is_given_up_with_its_reason_and_can_be_replayed(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+
+    with world.aws.intercepted(fail(INGEST, "ThrottlingException", "Rate exceeded", 10**6)):
+        world.run()
+
+    record = world.record("a.txt")
+    assert record.status is Status.FAILED
+    assert "Rate exceeded" in str(record.reason)
+    assert world.ingestion_queue.latest == world.settings.max_receives
+    [letter] = world.dead()
+    assert json.loads(letter["Body"])["failed"]["uri"] == world.uri("a.txt")
+    assert types(world, "a.txt") == ["DocumentFailed"]
+
+    world.announce(letter["Body"])
+    world.run()
+    world.check()
+
+
+@pytest.mark.parametrize(
+    ("code", "at_once"),
+    [("ValidationException", True), ("AccessDeniedException", False), ("ResourceNotFoundException", False)],
+)
+def test_what_the_service_refuses_fails_with_its_reason_at_once_only_if_it_is_the_documents_fault(
+    world: World, code: str, at_once: bool
+) -> None:
+    world.put("a.txt", "granite is hard")
+
+    with world.aws.intercepted(fail(INGEST, code, "This is why.", 10**6)):
+        world.run()
+
+    record = world.record("a.txt")
+    assert record.status is Status.FAILED
+    assert "This is why." in str(record.reason)
+    assert world.count(INGEST) == 0
+    assert world.ingestion_queue.latest == (1 if at_once else world.settings.max_receives)
+    assert [json.loads(letter["Body"])["failed"]["uri"] for letter in world.dead()] == [record.uri]
+
+
+def test_one_document_that_the_service_refuses_keeps_no_other_waiting(world: World) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        world.put(name, f"granite {name}")
+    too_long = world.put("x" * 140 + ".txt", "granite")
+    assert too_long
+
+    world.run()
+
+    records = {name: world.record(name) for name in world.keys}
+    assert [record.status for record in records.values()] == [Status.INDEXED] * 3 + [Status.FAILED]
+    assert "shorter key" in str(records[world.keys[-1]].reason)
+    world.delete("x" * 140 + ".txt")
+    world.run()
+    world.check()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "not json",
+        "[]",
+        "{}",
+        '{"Records": [{}]}',
+        '{"look": ["nonsense"]}',
+        '{"look": ["s3://bucket"]}',
+        '{"look": 7}',
+        '{"look": ["s3://documents/\\ud800"]}',
+        '{"failed": {}}',
+        '{"follow": [["s3://documents/\\udfff", "x"]], "checks": 0}',
+    ],
+)
+def test_a_message_that_nobody_understands_is_put_aside_and_keeps_no_other_waiting(world: World, body: str) -> None:
+    world.put("a.txt", "granite is hard")
+    world.announce(body, *world.events)
+    world.events.clear()
+
+    world.run()
+
+    world.check()
+    bodies = [letter["Body"] for letter in world.dead()]
+    assert len(bodies) == 1
+    assert bodies[0] == body or "failed" in json.loads(bodies[0])
+    assert "Cause" in world.dead()[0]["MessageAttributes"]
+
+
+@pytest.mark.parametrize(
+    "body", ["not json", "{}", '{"follow": 7}', '{"follow": [["s3://a/\\ud800", "x"]], "checks": 0}']
+)
+def test_a_status_message_that_nobody_understands_keeps_no_other_waiting(world: World, body: str) -> None:
+    world.put("a.txt", "granite is hard")
+    world.announce()
+    world.ingest()
+    world.aws.sqs.send_message(QueueUrl=world.settings.status_queue_url, MessageBody=body)
+
+    world.run()
+
+    world.check()
+
+
+def test_what_carries_no_document_makes_no_call(world: World) -> None:
+    world.announce('{"Event": "s3:TestEvent", "Bucket": "documents"}', world.put("folder/", "x"))
+    world.keys.clear()
+    world.events.clear()
+    world.aws.calls.clear()
+
+    world.ingest()
+
+    assert not [call for call in world.aws.calls if call not in ("SendMessage", "ReceiveMessage", "DeleteMessage")]
+    assert world.dead() == []
+
+
+@pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("SlowDown", 503), ("InternalError", 500)])
+def test_a_bucket_that_cannot_be_looked_into_is_a_problem_and_never_a_deletion(
+    world: World, code: str, status: int
+) -> None:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - beside its only use
+
+    world.put("a.txt", "granite is hard")
+    world.run()
+    world.put("a.txt", "granite is grey")
+    world.announce()
+
+    def refuse(moment: str, operation: str, _data: Any) -> None:
+        if (moment, operation) == ("before", "HeadObject"):
+            response: Any = {"Error": {"Code": code, "Message": "."}, "ResponseMetadata": {"HTTPStatusCode": status}}
+            raise ClientError(response, operation)
+
+    with world.aws.intercepted(refuse):
+        world.ingest()
+
+    assert world.chunks("a.txt")
+    assert world.count(DELETE) == 0
+    assert len(world.ingestion_queue.held) == 1
+    assert world.dead() == []
+    world.look("a.txt")
+    world.run()
+    world.check()
+
+
+# Two functions and one document. --------------------------------------------------------------------------------------
+
+
+def test_a_document_that_another_function_works_on_is_left_to_it_even_at_the_last_delivery(world: World) -> None:
+    event = world.put("a.txt", "granite is hard")
+    world.announce(event)
+    world.events.clear()
+    [first] = world.ingestion_queue.collect()
+
+    def at_the_call(moment: str, operation: str, _data: Any) -> None:
+        if (moment, operation) != ("before", INGEST):
+            return
+        world.aws.intercept = lambda *_: None
+        world.put("a.txt", "granite is grey")
+        world.announce()
+        second = world.ingestion_queue.collect()[-1]
+        second.receives = world.settings.max_receives - 1
+        world.ingest([second])
+
+    world.aws.intercept = at_the_call
+    world.ingest([first])
+    world.run()
+
+    world.check()
+    assert "DocumentFailed" not in types(world, "a.txt")
+
+
+def test_the_time_that_a_dead_function_had_is_waited_for(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+    world.announce()
+
+    def die(moment: str, operation: str, _data: Any) -> None:
+        if (moment, operation) == ("before", INGEST):
+            raise Killed
+
+    with world.aws.intercepted(die), pytest.raises(Killed):
+        world.ingest()
+    died = world.aws.clock()
+    assert world.record("a.txt").status is Status.SUBMITTING
+    world.put("a.txt", "granite is grey")
+    world.announce()
+    world.ingest()
+    assert world.count(INGEST) == 0
+
+    world.run()
+
+    world.check()
+    assert world.aws.clock() > died + 60
+    assert world.count(INGEST) == 1

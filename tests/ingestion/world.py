@@ -1,0 +1,275 @@
+"""A bucket, its queues, both functions, the registry and the knowledge base, on one clock."""
+
+import itertools
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX
+from ragstack_common.ingestion import messages
+from ragstack_common.ingestion.following import FollowingService
+from ragstack_common.ingestion.messages import QueueMessage
+from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.services import Services
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.registry.catalogue import Catalogue, counted_under
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
+from tests.ingestion.queues import Held, PolledQueue, letters
+from tests.ingestion.services import Aws
+from tests.local.support import Source
+from tests.support.events import s3_notification
+from tests.support.registry_table import create_table
+
+_numbers = itertools.count()
+
+SECONDS_LEFT = 60.0
+"""What a function has; its leases end with it, well before its messages come again."""
+
+UNDER_WAY = {"STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS"}
+
+
+@dataclass
+class World:
+    """Everything that takes part in an ingestion, and what happened to the bucket."""
+
+    aws: Aws
+    source: Source
+    bucket: str
+    settings: IngestionSettings
+    keys: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, aws: Aws, source: Source, bucket: str, **more: Any) -> "World":
+        """Make a table and queues that nobody has used."""
+        name = f"world-{next(_numbers)}"
+        create_table(aws.dynamodb, name)
+        urls = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in ("in", "status", "dead")}
+        settings = IngestionSettings(
+            knowledge_base_id=source.knowledge_base_id,
+            data_source_id=source.id,
+            registry_table=name,
+            ingestion_queue_url=urls["in"],
+            status_queue_url=urls["status"],
+            dead_letter_queue_url=urls["dead"],
+            max_retries=0,
+        )
+        return cls(aws, source, bucket, replace(settings, **more))
+
+    def __post_init__(self) -> None:
+        self.prefix = f"{self.settings.registry_table}/"
+        self.ingestion_queue = PolledQueue(self.aws, self.settings.ingestion_queue_url)
+        self.status_queue = PolledQueue(self.aws, self.settings.status_queue_url)
+        self.registry = DocumentRegistry(self.settings.registry_table, self.aws.dynamodb)
+        self.catalogue = Catalogue(self.aws.dynamodb, self.settings.registry_table)
+        self._sequence = itertools.count(1)
+        self._dead: list[dict[str, Any]] = []
+        self.aws.calls.clear()
+        self.aws.published.clear()
+
+    # What people do to the bucket. ------------------------------------------------------------------------------------
+
+    def put(self, name: str, text: str | bytes = "a text about granite") -> str:
+        """Put an object; its event waits in ``events``."""
+        body = text.encode() if isinstance(text, str) else text
+        self.aws.s3.put_object(Bucket=self.bucket, Key=self.prefix + name, Body=body)
+        return self._happened(name, "ObjectCreated:Put")
+
+    def put_sidecar(self, name: str, attributes: Mapping[str, Any] | bytes) -> str:
+        body = attributes if isinstance(attributes, bytes) else json.dumps({"metadataAttributes": dict(attributes)})
+        return self.put(name + SIDECAR_SUFFIX, body)
+
+    def delete(self, name: str) -> str:
+        self.aws.s3.delete_object(Bucket=self.bucket, Key=self.prefix + name)
+        return self._happened(name, "ObjectRemoved:DeleteMarkerCreated")
+
+    def delete_sidecar(self, name: str) -> str:
+        return self.delete(name + SIDECAR_SUFFIX)
+
+    def _happened(self, name: str, event: str) -> str:
+        document = name.removesuffix(SIDECAR_SUFFIX)
+        if document not in self.keys:
+            self.keys.append(document)
+        body = s3_notification((self.prefix + name, f"{next(self._sequence):016X}"), bucket=self.bucket, name=event)
+        self.events.append(body)
+        return body
+
+    def announce(self, *bodies: str) -> None:
+        """Send events to the queue; by default all that wait."""
+        for body in bodies or self.events:
+            self.aws.sqs.send_message(QueueUrl=self.settings.ingestion_queue_url, MessageBody=body)
+        if not bodies:
+            self.events.clear()
+
+    def look(self, *names: str) -> None:
+        self.announce(messages.look([self.uri(name) for name in names]))
+
+    def uri(self, name: str) -> str:
+        return f"s3://{self.bucket}/{self.prefix}{name}"
+
+    # What the functions do. -------------------------------------------------------------------------------------------
+
+    def services(self) -> Services:
+        aws = self.aws
+        return Services.of(
+            self.settings,
+            agent=aws.agent,
+            dynamodb=aws.dynamodb,
+            events=aws.events,
+            s3=aws.s3,
+            sqs=aws.sqs,
+            clock=aws.clock,
+            sleep=aws.clock.sleep,
+        )
+
+    def ingestion(self, delivered: list[QueueMessage]) -> list[str]:
+        """Invoke a function that was just started."""
+        return IngestionService(self.services()).process(delivered, SECONDS_LEFT)
+
+    def following(self, delivered: list[QueueMessage]) -> list[str]:
+        return FollowingService(self.services()).process(delivered)
+
+    def ingest(self, chosen: Sequence[Held] | None = None) -> None:
+        """Deliver what is due of the ingestion queue, in batches of ten."""
+        self._deliver(self.ingestion_queue, self.ingestion, chosen)
+
+    def follow(self, chosen: Sequence[Held] | None = None) -> None:
+        self._deliver(self.status_queue, self.following, chosen)
+
+    def _deliver(
+        self, queue: PolledQueue, process: Callable[[list[QueueMessage]], list[str]], chosen: Sequence[Held] | None
+    ) -> None:
+        due = queue.due() if chosen is None else chosen
+        for start in range(0, len(due), 10):
+            queue.deliver(process, due[start : start + 10])
+
+    def run(self, *, rounds: int = 300) -> None:
+        """Announce what waits and go on until no message is left."""
+        if self.events:
+            self.announce()
+        for _ in range(rounds):
+            if self.ingestion_queue.due():
+                self.ingest()
+            elif self.status_queue.due():
+                self.settle()
+                self.follow()
+            elif waiting := [*self.ingestion_queue.held, *self.status_queue.held]:
+                self.aws.clock.now = max(self.aws.clock.now, min(message.due for message in waiting))
+            else:
+                return
+        raise AssertionError(f"messages are left: {[*self.ingestion_queue.held, *self.status_queue.held]}")
+
+    def settle(self) -> None:
+        """Wait until the knowledge base has done what it accepted."""
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            if not any(detail["status"] in UNDER_WAY for detail in self.details().values()):
+                return
+            time.sleep(0.01)
+        raise AssertionError("the knowledge base is not done")
+
+    # What there is. ---------------------------------------------------------------------------------------------------
+
+    def details(self) -> dict[str, dict[str, Any]]:
+        """What the knowledge base says of each document."""
+        found: dict[str, dict[str, Any]] = {name: {"status": "NOT_FOUND"} for name in self.keys}
+        possible = [name for name in self.keys if len(self.uri(name)) <= MAX_URI_CHARACTERS]
+        for start in range(0, len(possible), 10):
+            names = possible[start : start + 10]
+            identifiers = [{"dataSourceType": "S3", "s3": {"uri": self.uri(name)}} for name in names]
+            found |= dict(zip(names, self.source.details(*identifiers), strict=True))
+        return found
+
+    def record(self, name: str) -> DocumentRecord:
+        return self.registry.read([self.uri(name)])[self.uri(name)]
+
+    def chunks(self, name: str) -> list[dict[str, Any]]:
+        """What a search finds of a document."""
+        condition = {"equals": {"key": "x-amz-bedrock-kb-source-uri", "value": self.uri(name)}}
+        return self.source.bedrock.search(self.source.knowledge_base_id, "granite", filter=condition)
+
+    def object(self, key: str) -> tuple[bytes, Any] | None:
+        try:
+            answer = self.aws.s3.get_object(Bucket=self.bucket, Key=self.prefix + key)
+        except self.aws.s3.exceptions.NoSuchKey:
+            return None
+        return answer["Body"].read(), answer
+
+    def dead(self) -> list[dict[str, Any]]:
+        """What was put aside so far."""
+        self._dead += letters(self.aws, self.settings.dead_letter_queue_url)
+        return self._dead
+
+    def told(self, name: str) -> list[dict[str, Any]]:
+        """What the event bus was told of a document, each operation's end once."""
+        found: dict[Any, dict[str, Any]] = {}
+        for entry in self.aws.published:
+            detail = json.loads(entry["Detail"])
+            if detail["uri"] == self.uri(name):
+                found[entry["DetailType"], detail["operation"]] = {**detail, "type": entry["DetailType"]}
+        return list(found.values())
+
+    def count(self, operation: str) -> int:
+        return self.aws.calls.count(operation)
+
+    def check(self) -> None:
+        """Bucket, registry, knowledge base and catalogue agree, and everybody was told."""
+        details = self.details()
+        records = {name: self.record(name) for name in self.keys}
+        for name, record in records.items():
+            self._check_document(name, record, details[name])
+        recounted = Counter(
+            pair
+            for record in records.values()
+            if record.status in SEARCHABLE
+            for pair in counted_under(record.observed.attributes)
+            if pair[0]
+        )
+        counted = {(f.key, json.dumps(f.value, ensure_ascii=False)): f.documents for f in self.catalogue.facets()}
+        assert counted == dict(recounted)
+        searchable = [record for record in records.values() if record.status in SEARCHABLE]
+        assert self.catalogue.documents() == len(searchable)
+        assert not self.ingestion_queue.collect()
+        assert not self.status_queue.collect()
+
+    def _check_document(self, name: str, record: DocumentRecord, detail: dict[str, Any]) -> None:
+        content, sidecar = self.object(name), self.object(name + SIDECAR_SUFFIX)
+        assert record.again is False, record
+        if content is None:
+            assert record.status is Status.DELETED or record.revision == 0, record
+            assert detail["status"] == "NOT_FOUND", (record, detail)
+            assert self.chunks(name) == []
+            if record.revision:
+                assert self.told(name)[-1]["type"] == "DocumentDeleted", self.told(name)
+            return
+        assert record.is_final, record
+        body, head = content
+        told = self.told(name)[-1]
+        assert (record.observed.etag, record.observed.version_id) == (head["ETag"], head["VersionId"])
+        assert record.observed.sidecar_etag == (sidecar[1]["ETag"] if sidecar else None), record
+        if not body.strip() or (sidecar and not sidecar[0].startswith(b"{")):
+            assert record.status is Status.FAILED, record
+            assert record.reason
+            assert self.chunks(name) == [], (record, detail)
+            assert told["type"] == "DocumentFailed"
+            assert told["reason"] == record.reason
+            failures = [json.loads(letter["Body"]).get("failed", {}) for letter in self.dead()]
+            mine = [failed for failed in failures if failed.get("uri") == self.uri(name)]
+            assert mine, record
+            assert mine[-1]["reason"] == record.reason
+            return
+        assert record.status is Status.INDEXED, record
+        assert detail["status"] == "INDEXED", (record, detail)
+        found = self.chunks(name)
+        assert "".join(chunk["content"]["text"] for chunk in found) == body.decode(), record
+        attributes = json.loads(sidecar[0])["metadataAttributes"] if sidecar else {}
+        assert record.observed.attributes == attributes
+        for chunk in found:
+            shown = {key: value for key, value in chunk["metadata"].items() if not key.startswith("x-amz-")}
+            assert shown == attributes
+        assert told["type"] == "DocumentIndexed", told
+        assert told["etag"] == head["ETag"]
