@@ -9,6 +9,11 @@ from ragstack_common.errors import InvalidDocumentError
 SIDECAR_SUFFIX: Final = ".metadata.json"
 """``report.pdf.metadata.json`` holds the attributes of ``report.pdf``."""
 
+MAX_SIDECAR_BYTES: Final = 10 * 1024
+"""Source: user guide of Knowledge Bases, metadata files."""
+
+SUFFIXES: Final = frozenset({".txt", ".md", ".html", ".htm", ".doc", ".docx", ".csv", ".xls", ".xlsx", ".pdf"})
+"""Of the types that are read. Source: user guide of Knowledge Bases, formats of the default parser."""
 
 MAX_URI_CHARACTERS: Final = 133
 """Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""

@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common import contextual_headers, sections
+from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
+from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_local.bedrock import chunking
 from ragstack_local.bedrock.chunking import Chunk, Pieces
 from ragstack_local.bedrock.ingestion.timings import Timings
 from ragstack_local.bedrock.reading import formats, metadata
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
-from ragstack_local.bedrock.reading.metadata import Metadata, UnusableMetadata
+from ragstack_local.bedrock.reading.metadata import UnusableMetadata
 from ragstack_local.bedrock.reading.parsing import ParsedDocument, Parser
 from ragstack_local.bedrock.reading.sources import Content, ObjectStore
 from ragstack_local.bedrock.store import resources
@@ -130,7 +132,7 @@ class Preparation:
             uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB a document can be ingested:"
         )
 
-    def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Metadata, str | None]:
+    def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
         try:
             found, tag = self._given_metadata(submission)
             if base.search == "S3_VECTORS":
@@ -141,19 +143,17 @@ class Preparation:
             raise
         return found, tag
 
-    def _given_metadata(self, submission: Submission) -> tuple[Metadata, str | None]:
+    def _given_metadata(self, submission: Submission) -> tuple[Sidecar, str | None]:
         uri = submission.request.get("metadataUri")
         if uri is None:
             return metadata.of_inline(submission.request.get("attributes", ())), None
         try:
-            sidecar = self._objects.read(
-                uri, limit=metadata.LARGEST_SIDECAR, too_large="A metadata file has at most 10 KB:"
-            )
+            sidecar = self._objects.read(uri, limit=MAX_SIDECAR_BYTES, too_large="A metadata file has at most 10 KB:")
         except UnreadableDocument as error:
             raise UnusableMetadata(str(error)) from None
         return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
 
-    def _chunks(self, name: str, parsed: ParsedDocument, found: Metadata, pieces: Pieces) -> list[IndexedChunk]:
+    def _chunks(self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces) -> list[IndexedChunk]:
         outline = sections.outline(parsed.text)
         title = parsed.title or outline.title
         # The service itself embeds these, with or without headers of ours.
@@ -189,7 +189,7 @@ def _format(submission: Submission) -> str:
     return formats.of_mime_type(mime_type) if mime_type else formats.of_name(submission.request["uri"])
 
 
-def _attributes(found: Metadata, source: DataSource, name: str) -> dict[str, AttributeValue]:
+def _attributes(found: Sidecar, source: DataSource, name: str) -> dict[str, AttributeValue]:
     return {**found.attributes, metadata.SOURCE_URI: name, metadata.DATA_SOURCE_ID: source.id}
 
 

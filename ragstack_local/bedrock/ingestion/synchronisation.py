@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_local.bedrock.ingestion.workers import Ingestion
 from ragstack_local.bedrock.options import Pace
-from ragstack_local.bedrock.reading.metadata import SIDECAR_SUFFIX
 from ragstack_local.bedrock.reading.sources import ListingFailed, Object, ObjectStore
 from ragstack_local.bedrock.store import documents, jobs, resources, submissions
 from ragstack_local.bedrock.store.content import METADATA_UPDATE_FAILED

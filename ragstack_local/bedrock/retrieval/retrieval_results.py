@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import apsw
 
-from ragstack_local.bedrock.reading.metadata import RESERVED_PREFIX
+from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
 from ragstack_local.bedrock.retrieval.ranking import Hit
 
 CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ragstack_common.embedding import Embedding
+from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
 from ragstack_local.bedrock.faults import InvalidRequest
-from ragstack_local.bedrock.reading.metadata import RESERVED_PREFIX
 from ragstack_local.bedrock.retrieval import reranking
 
 Configuration = Mapping[str, Any]

@@ -1,0 +1,42 @@
+"""What the functions refuse as a sidecar is what the local Bedrock refuses, asked over its API."""
+
+from typing import Any
+
+import pytest
+
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion.sidecars import read_sidecar
+from ragstack_common.settings import S3_VECTORS as S3_VECTORS_STORE
+from ragstack_common.settings import VECTOR_STORES
+from tests.local.support import OPENSEARCH, S3_VECTORS, Bedrock, s3_document
+from tests.support.sidecars import REFUSED, TAKEN
+
+SIDECARS = [body for body, _ in (*TAKEN.values(), *REFUSED.values())]
+STORAGE = {S3_VECTORS_STORE: S3_VECTORS, "OTHER": OPENSEARCH}
+
+
+@pytest.mark.parametrize("vector_store", VECTOR_STORES)
+def test_a_document_is_indexed_exactly_if_the_functions_take_its_sidecar(
+    bedrock: Bedrock, s3: Any, bucket: str, vector_store: str
+) -> None:
+    source = bedrock.s3_source(bedrock.knowledge_base(f"sidecars-{vector_store}", STORAGE[vector_store]), bucket)
+    for number, body in enumerate(SIDECARS):
+        s3.put_object(Bucket=bucket, Key=f"{number}.md", Body=b"Herons stand in the water.")
+        s3.put_object(Bucket=bucket, Key=f"{number}.md.metadata.json", Body=body)
+
+    statuses: dict[str, str] = {}
+    for start in range(0, len(SIDECARS), 10):
+        numbers = range(start, min(start + 10, len(SIDECARS)))
+        settled = source.ingested(*(s3_document(bucket, f"{number}.md", sidecar=True) for number in numbers))
+        statuses |= {detail["identifier"]["s3"]["uri"].rpartition("/")[2]: detail["status"] for detail in settled}
+
+    assert statuses == {f"{number}.md": expected(body, vector_store) for number, body in enumerate(SIDECARS)}
+    assert set(statuses.values()) == {"INDEXED", "FAILED"}
+
+
+def expected(body: bytes, vector_store: str) -> str:
+    try:
+        read_sidecar(body, vector_store)
+    except InvalidDocumentError:
+        return "FAILED"
+    return "INDEXED"
