@@ -1,0 +1,1 @@
+"""Bucket, registry and knowledge base, compared."""

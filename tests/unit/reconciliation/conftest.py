@@ -1,0 +1,62 @@
+"""A bucket, a registry and a knowledge base: moto's server, and the real local Bedrock."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+
+from ragstack_local.bedrock.server import running
+from tests.local.support import REGION, Bedrock
+from tests.support.registry_table import create_table
+from tests.unit.reconciliation.stack import Stack
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def aws_url() -> Iterator[str]:
+    server = pytest.importorskip("moto.server", reason="needs moto[server]").ThreadedMotoServer(
+        ip_address="127.0.0.1", port=0, verbose=False
+    )
+    server.start()
+    _host, port = server.get_host_and_port()
+    yield f"http://127.0.0.1:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def aws(aws_url: str) -> SimpleNamespace:
+    session: Any = boto3.Session("test", "test", region_name=REGION)
+    names = ("s3", "sqs", "dynamodb", "events")
+    return SimpleNamespace(**{name: session.client(name, endpoint_url=aws_url) for name in names})
+
+
+@pytest.fixture(scope="session")
+def bedrock(tmp_path_factory: pytest.TempPathFactory, aws_url: str) -> Iterator[Bedrock]:
+    # The threads of the server look for credentials where every process does.
+    os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")
+    with running(tmp_path_factory.mktemp("bedrock"), s3_endpoint=aws_url) as url:
+        yield Bedrock.at(url)
+
+
+@pytest.fixture(scope="session")
+def new_stack(aws: SimpleNamespace, bedrock: Bedrock) -> Callable[[], Stack]:
+    def make() -> Stack:
+        name = f"reconciled-{os.getpid()}-{next(_numbers)}"
+        aws.s3.create_bucket(Bucket=name)
+        create_table(aws.dynamodb, name)
+        queues = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in Stack.QUEUES}
+        source = bedrock.s3_source(bedrock.knowledge_base(name), name)
+        return Stack(aws, name, queues, source)
+
+    return make
+
+
+@pytest.fixture
+def stack(new_stack: Callable[[], Stack]) -> Stack:
+    """With nothing in it."""
+    return new_stack()

@@ -1,0 +1,272 @@
+"""What the tests of the reconciliation do to bucket, registry and knowledge base, behind each other's backs."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from ragstack_common.ingestion.following import FollowingService
+from ragstack_common.ingestion.messages import QueueMessage, look
+from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.services import Services
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.reconciliation.service import ReconcileService
+from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.jobs import Job, JobKind, JobStore
+from ragstack_common.registry.records import DocumentRecord
+from tests.local.support import Source, s3_document, s3_identifier
+
+HOUR = 3600.0
+LONG = 900.0
+SETTLED = ("INDEXED", "FAILED", "NOT_FOUND")
+
+
+@dataclass
+class Clock:
+    """Real time, and what was added to it."""
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+class Measured:
+    """Keeps what was measured."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, tuple[str, float]] = {}
+
+    def add_metric(self, name: str, unit: str, value: float) -> None:
+        self.values[name] = (unit, value)
+
+
+@dataclass
+class Stack:
+    """Bucket, registry, knowledge base and queues, with the functions between them."""
+
+    QUEUES: ClassVar = ("ingestion", "status", "dead", "jobs")
+
+    aws: SimpleNamespace
+    bucket: str
+    queues: Mapping[str, str]
+    source: Source
+    clock: Clock = field(default_factory=Clock)
+    metrics: Measured = field(default_factory=Measured)
+    slept: list[float] = field(default_factory=list)
+
+    # what is there
+
+    @property
+    def settings(self) -> ReconcileSettings:
+        return ReconcileSettings(
+            knowledge_base_id=self.source.knowledge_base_id,
+            data_source_id=self.source.id,
+            registry_table=self.bucket,
+            documents_bucket=self.bucket,
+            ingestion_queue_url=self.queues["ingestion"],
+            jobs_queue_url=self.queues["jobs"],
+            calls_per_second=10_000.0,
+            poll_seconds=0.0,
+        )
+
+    def service(self, mortal: Callable[[Any], Any] = lambda client: client, **changes: Any) -> ReconcileService:
+        """Make the function, with settings that differ, and with clients that may fail."""
+        settings = replace(self.settings, **changes)
+        return ReconcileService.of(
+            settings,
+            agent=mortal(self.source.bedrock.agent),
+            dynamodb=mortal(self.aws.dynamodb),
+            s3=mortal(self.aws.s3),
+            sqs=mortal(Undelayed(self.aws.sqs)),
+            metrics=self.metrics,
+            clock=self.clock,
+            sleep=self.slept.append,
+        )
+
+    @property
+    def jobs(self) -> JobStore:
+        return JobStore(self.bucket, self.aws.dynamodb, clock=self.clock)
+
+    @property
+    def registry(self) -> DocumentRegistry:
+        return DocumentRegistry(self.bucket, self.aws.dynamodb)
+
+    def uri(self, key: str) -> str:
+        return f"s3://{self.bucket}/{key}"
+
+    def record(self, key: str) -> DocumentRecord:
+        return self.registry.read([self.uri(key)])[self.uri(key)]
+
+    def in_knowledge_base(self, key: str) -> str:
+        return str(self.source.details(s3_identifier(self.bucket, key))[0]["status"])
+
+    # what is done
+
+    def put(self, key: str, text: str = "A text.", attributes: Mapping[str, Any] | None = None) -> str:
+        """Put a document, and nobody is told."""
+        self.aws.s3.put_object(Bucket=self.bucket, Key=key, Body=text.encode())
+        if attributes is not None:
+            body = json.dumps({"metadataAttributes": dict(attributes)})
+            self.aws.s3.put_object(Bucket=self.bucket, Key=f"{key}.metadata.json", Body=body.encode())
+        return key
+
+    def remove(self, key: str) -> None:
+        self.aws.s3.delete_object(Bucket=self.bucket, Key=key)
+
+    def indexed(self, *keys: str, **attributes: Any) -> None:
+        """Put documents, and have them indexed; then an hour passes."""
+        for key in keys:
+            self.put(key, f"The text of {key}.", attributes or None)
+        self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=look(self.uri(key) for key in keys))
+        self.rest()
+        assert {self.record(key).status for key in keys} == {"INDEXED"}, [self.record(key).reason for key in keys]
+        self.clock.ahead += HOUR
+
+    def ingest_behind_the_back(self, key: str) -> None:
+        self.source.ingested(s3_document(self.bucket, key))
+
+    def delete_behind_the_back(self, key: str) -> None:
+        self.source.delete(s3_identifier(self.bucket, key))
+        self.source.settled(s3_identifier(self.bucket, key))
+
+    def claim(self, key: str, **changes: Any) -> None:
+        """Write into the registry what is not so, an hour ago."""
+        before = self.record(key)
+        changes.setdefault("updated_at", self.clock() - HOUR)
+        after = replace(before, **changes)
+        assert not self.registry.write([Change(before, after)])
+
+    # what happens then
+
+    def rest(self) -> None:
+        """Have both functions work until no message is left."""
+        services = Services.of(
+            IngestionSettings(
+                knowledge_base_id=self.source.knowledge_base_id,
+                data_source_id=self.source.id,
+                registry_table=self.bucket,
+                ingestion_queue_url=self.queues["ingestion"],
+                status_queue_url=self.queues["status"],
+                dead_letter_queue_url=self.queues["dead"],
+                calls_per_second=10_000.0,
+                first_delay_seconds=0.0,
+            ),
+            agent=self.source.bedrock.agent,
+            dynamodb=self.aws.dynamodb,
+            events=self.aws.events,
+            s3=self.aws.s3,
+            sqs=Undelayed(self.aws.sqs),  # type: ignore[arg-type]
+            clock=self.clock,
+            sleep=self.slept.append,
+        )
+        ingestion, following = IngestionService(services), FollowingService(services)
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            looks, follows = self.take("ingestion"), self.take("status")
+            if not looks and not follows:
+                return
+            assert not looks or ingestion.process(looks, LONG) == []
+            assert not follows or following.process(follows) == []
+            if not looks:
+                time.sleep(0.01)  # the knowledge base is at work
+        raise AssertionError("the queues do not come to rest")
+
+    def take(self, queue: str) -> list[QueueMessage]:
+        """Take the messages of a queue."""
+        taken: list[QueueMessage] = []
+        while True:
+            answer = self.aws.sqs.receive_message(
+                QueueUrl=self.queues[queue], MaxNumberOfMessages=10, WaitTimeSeconds=0, AttributeNames=["All"]
+            )
+            if not answer.get("Messages"):
+                return taken
+            for message in answer["Messages"]:
+                self.aws.sqs.delete_message(QueueUrl=self.queues[queue], ReceiptHandle=message["ReceiptHandle"])
+                taken.append(QueueMessage(message["MessageId"], message["Body"], 1))
+
+    def looks(self) -> list[str]:
+        """Take the documents that are to be looked at, by key."""
+        messages = self.take("ingestion")
+        return sorted(uri.removeprefix(self.uri("")) for m in messages for uri in json.loads(m.body)["look"])
+
+    def reconcile(self, kind: JobKind = "reconcile", seconds_left: float = LONG, **changes: Any) -> Job:
+        """Run a job to its end, and hand it back."""
+        job = self.jobs.create(kind, "test")
+        self.send_job({"job": job.id})
+        self.run_jobs(seconds_left=seconds_left, **changes)
+        return self.jobs.get(job.id)
+
+    def send_job(self, body: Mapping[str, Any]) -> None:
+        self.aws.sqs.send_message(QueueUrl=self.queues["jobs"], MessageBody=json.dumps(body))
+
+    def run_jobs(self, *, seconds_left: float = LONG, most: int = 200, **changes: Any) -> int:
+        """Have the function work until no message is left; tell how many there were."""
+        service = self.service(**changes)
+        for number in range(most):
+            messages = self.take("jobs")
+            if not messages:
+                return number
+            for message in messages:
+                assert service.process([message], lambda: seconds_left) == []
+            time.sleep(0.005)
+        raise AssertionError("the jobs do not come to rest")
+
+
+class Undelayed:
+    """The client of SQS, whose messages come at once; all else is the real client's."""
+
+    def __init__(self, sqs: Any) -> None:
+        self._sqs = sqs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sqs, name)
+
+    def send_message_batch(self, QueueUrl: str, Entries: Any) -> Any:  # noqa: N803 - boto3's names
+        """Send without delay, after having checked that the real delay is one that SQS takes."""
+        assert all(0 <= entry["DelaySeconds"] <= 900 for entry in Entries)
+        entries = [{**entry, "DelaySeconds": 0} for entry in Entries]
+        return self._sqs.send_message_batch(QueueUrl=QueueUrl, Entries=entries)
+
+
+class KilledError(BaseException):
+    """The process was ended; nothing catches this."""
+
+
+@dataclass
+class Death:
+    """Ends the process at a call of AWS, before or after it is carried out."""
+
+    at: int
+    after: bool = False
+    calls: int = 0
+
+    def __call__(self, client: Any) -> Any:
+        return _Mortal(client, self)
+
+
+class _Mortal:
+    def __init__(self, client: Any, death: Death) -> None:
+        self._client = client
+        self._death = death
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+        if name == "get_paginator" or not callable(method):
+            return method
+
+        def call(**parameters: Any) -> Any:
+            self._death.calls += 1
+            dies = self._death.calls == self._death.at
+            if dies and not self._death.after:
+                raise KilledError
+            try:
+                return method(**parameters)
+            finally:
+                if dies:
+                    raise KilledError
+
+        return call
