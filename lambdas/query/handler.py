@@ -88,11 +88,10 @@ def health() -> dict[str, str]:
 
 @app.get("/openapi.json", include_in_schema=False)
 def openapi() -> Response[str]:
-    """Describe this interface."""
-    from ragstack_common.query.description import as_it_is  # noqa: PLC0415 - few ask for it
+    """Describe the interface, with the routes of the function for documents."""
+    from ragstack_common.query.description import describe  # noqa: PLC0415 - few ask for it
 
-    described = app.get_openapi_json_schema(title="RAGStack", version="1", description="Search over your documents")
-    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, as_it_is(described))
+    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, describe(app))
 
 
 @logger.inject_lambda_context

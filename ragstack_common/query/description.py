@@ -1,9 +1,16 @@
-"""The interface's description in OpenAPI, where the framework's own would not be true."""
+"""The description of the whole interface in OpenAPI: this function's routes and those of the function for documents.
+
+Where the framework's own description would not be true, it is corrected.
+"""
 
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver
+
+from ragstack_common.document_api.routes import add_routes
 
 _ERROR: Final[Mapping[str, Any]] = {
     "title": "Error",
@@ -88,18 +95,48 @@ _OF_THE_FRAMEWORK: Final = ("HTTPValidationError", "ResponseValidationError", "V
 
 OK: Final = str(HTTPStatus.OK.value)
 BAD_REQUEST: Final = str(HTTPStatus.BAD_REQUEST.value)
+NOT_FOUND: Final = str(HTTPStatus.NOT_FOUND.value)
+CONFLICT: Final = str(HTTPStatus.CONFLICT.value)
 FRAMEWORK_STATUS: Final = str(HTTPStatus.UNPROCESSABLE_ENTITY.value)
 EVERY_OTHER: Final = "default"
+_TITLE: Final = "RAGStack"
+_VERSION: Final = "1"
+_SUBJECT: Final = "Search over your documents, and what becomes of each document on its way there"
 
 
-def as_it_is(description: str) -> str:
-    """Complete what the framework wrote: the errors that are really answered, and the tools' own form.
+def describe(app: APIGatewayRestResolver) -> str:
+    """Describe the interface as JSON.
 
     Args:
-        description: OpenAPI, as JSON.
+        app: The routes of the function for searches.
     """
-    described = json.loads(description)
-    schemas = described.setdefault("components", {}).setdefault("schemas", {})
+    documents = APIGatewayRestResolver(enable_validation=True)
+    add_routes(documents, _never)
+    described, more = _framework_description(app), _framework_description(documents)
+    described["paths"] |= more["paths"]
+    _schemas(described).update(_schemas(more))
+    _correct(described)
+    return json.dumps(described)
+
+
+def _never() -> NoReturn:
+    raise AssertionError("these routes are described here, and called elsewhere")
+
+
+def _framework_description(app: APIGatewayRestResolver) -> dict[str, Any]:
+    text = app.get_openapi_json_schema(title=_TITLE, version=_VERSION, description=_SUBJECT)
+    described: dict[str, Any] = json.loads(text)
+    return described
+
+
+def _schemas(described: dict[str, Any]) -> dict[str, Any]:
+    schemas: dict[str, Any] = described.setdefault("components", {}).setdefault("schemas", {})
+    return schemas
+
+
+def _correct(described: dict[str, Any]) -> None:
+    """Complete what the framework wrote: the errors that are really answered, and the tools' own form."""
+    schemas = _schemas(described)
     for name in _OF_THE_FRAMEWORK:
         schemas.pop(name, None)
     schemas |= _SCHEMAS
@@ -108,14 +145,17 @@ def as_it_is(description: str) -> str:
             responses = operation["responses"]
             responses.pop(FRAMEWORK_STATUS, None)
             failure = "ToolFailure" if path.startswith("/tools") else "Error"
-            if method == "post":
+            if method == "post" or "parameters" in operation:
                 responses[BAD_REQUEST] = _response("The request must be changed", failure)
+            if path.endswith("/{id}"):
+                responses[NOT_FOUND] = _response("There is nothing of that id, or not yet", failure)
+            if (method, path) == ("post", "/api/ingestion-jobs"):
+                responses[CONFLICT] = _response("A job of that kind is under way", failure)
             responses[EVERY_OTHER] = _response("It failed, and this is why", failure)
             if path.startswith("/tools"):
                 responses[OK] = _response("Done", "ToolSuccess" if method == "post" else "ToolList")
                 if method == "post":
                     operation["requestBody"] = {"required": True, "content": _content("ToolInput")}
-    return json.dumps(described)
 
 
 def _response(description: str, schema: str) -> dict[str, Any]:

@@ -137,6 +137,9 @@ class SearchableCorpus(BaseModel):
     name: str
     configured: bool = Field(description="Whether searches of every corpus are balanced over it")
     searchable: bool = Field(description="Whether a document of it can be found")
+    documents: int | None = Field(
+        default=None, description="How many can be found; null where searches find out what there is"
+    )
 
 
 class Corpora(BaseModel):
@@ -154,4 +157,9 @@ class Versions(BaseModel):
     model_config = _BUILT_WHEN_USED
 
     versions: list[str | int | float | bool] = Field(description="In their natural order")
+    documents: list[int] | None = Field(
+        default=None,
+        description="How many documents of each can be found, in the same order; null where searches find out what "
+        "there is",
+    )
     complete: bool = Field(description="False when there are more than are listed")

@@ -1,7 +1,7 @@
 """What can be searched: the corpora and the versions of the documents, as the engine has them now."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ragstack_common.errors import RetrievalTimeoutError
@@ -18,6 +18,11 @@ VERSION_KEY: Final = "version"
 
 REMEMBERED_SECONDS: Final = 60.0
 """The engine is asked once for each page of values, and documents change more slowly than people look."""
+
+
+def with_configured(names: Iterable[str], configured: Sequence[str]) -> tuple[str, ...]:
+    """Put the corpora that are configured, found or not, before the others that were found."""
+    return (*configured, *(name for name in names if name not in configured))
 
 
 class Searchable:
@@ -54,7 +59,7 @@ class Searchable:
         return Corpora(
             corpora=[
                 SearchableCorpus(name=name, configured=name in self._configured, searchable=name in names)
-                for name in (*self._configured, *(name for name in names if name not in self._configured))
+                for name in with_configured(names, self._configured)
             ],
             complete=found.complete,
         )

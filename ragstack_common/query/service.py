@@ -1,8 +1,9 @@
 """Searches, and what can be searched, for whoever waits for the answer."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragstack_common.query.answers import answer_to
 from ragstack_common.query.backends import Backends, engine_of
@@ -12,8 +13,11 @@ from ragstack_common.query.searchable import CORPUS_KEY, VERSION_KEY, Searchable
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.models import DEFAULT_TOP_K
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
-from ragstack_common.settings import ALL_CORPORA, LEXICAL, QuerySettings
+from ragstack_common.settings import ALL_CORPORA, BEDROCK_ENGINE, LEXICAL, QuerySettings
 from ragstack_common.telemetry import NO_METRICS, MetricSink
+
+if TYPE_CHECKING:
+    from ragstack_common.query.catalogued import Catalogued
 
 
 class QueryService:
@@ -48,16 +52,26 @@ class QueryService:
         return answer_to(request, wait_for(self._search(request)))
 
     def corpora(self) -> Corpora:
-        """Tell which corpora there are. Errors are those of a search."""
-        return wait_for(self._searchable.corpora())
+        """Tell which corpora there are. Errors are those of a search, or RegistryError."""
+        return self._catalogued.corpora() if self._catalogued else wait_for(self._searchable.corpora())
 
     def versions(self) -> Versions:
-        """Tell which versions of documents there are. Errors are those of a search."""
-        return wait_for(self._searchable.versions())
+        """Tell which versions of documents there are. Errors are those of a search, or RegistryError."""
+        return self._catalogued.versions() if self._catalogued else wait_for(self._searchable.versions())
 
     def close(self) -> None:
         """Close the engine. A function has no need to: its container ends with everything in it."""
         wait_for(self._backends.engine.close())
+
+    @cached_property
+    def _catalogued(self) -> "Catalogued | None":
+        """What reads the registry; None where documents of another engine are searched, of which it knows nothing."""
+        table = self._settings.registry_table
+        if table is None or self._settings.retrieval_engine != BEDROCK_ENGINE:
+            return None
+        from ragstack_common.query.catalogued import Catalogued  # noqa: PLC0415 - searches do without
+
+        return Catalogued(table, self._settings.corpora)
 
     async def _search(self, request: RetrieveRequest) -> SearchOutcome:
         corpus, version = request.corpus_filter, request.version_filter

@@ -79,10 +79,10 @@ def test_corpora_are_those_configured_and_those_that_documents_have(balanced: Lo
     assert status == 200
     assert answer == {
         "corpora": [
-            {"name": "people", "configured": True, "searchable": True},
-            {"name": "product", "configured": True, "searchable": True},
-            {"name": "law", "configured": True, "searchable": False},
-            {"name": "engineering", "configured": False, "searchable": True},
+            {"name": "people", "configured": True, "searchable": True, "documents": 5},
+            {"name": "product", "configured": True, "searchable": True, "documents": 6},
+            {"name": "law", "configured": True, "searchable": False, "documents": 0},
+            {"name": "engineering", "configured": False, "searchable": True, "documents": 5},
         ],
         "complete": True,
     }
@@ -91,7 +91,7 @@ def test_corpora_are_those_configured_and_those_that_documents_have(balanced: Lo
 def test_versions_are_listed_in_their_natural_order(balanced: LocalStack) -> None:
     assert balanced.request("GET", "/api/versions") == (
         200,
-        {"versions": ["1", "2", "4", "2025", "2026"], "complete": True},
+        {"versions": ["1", "2", "4", "2025", "2026"], "documents": [1, 2, 1, 1, 11], "complete": True},
     )
 
 

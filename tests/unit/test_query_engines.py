@@ -190,9 +190,9 @@ def test_the_corpora_are_those_configured_and_those_found(corpora: None, monkeyp
         200,
         {
             "corpora": [
-                {"name": "legislation_nz", "configured": True, "searchable": False},
-                {"name": "legal_us", "configured": True, "searchable": True},
-                {"name": "legal_uk", "configured": False, "searchable": True},
+                {"name": "legislation_nz", "configured": True, "searchable": False, "documents": None},
+                {"name": "legal_us", "configured": True, "searchable": True, "documents": None},
+                {"name": "legal_uk", "configured": False, "searchable": True, "documents": None},
             ],
             "complete": True,
         },
@@ -200,7 +200,10 @@ def test_the_corpora_are_those_configured_and_those_found(corpora: None, monkeyp
 
 
 def test_the_versions_are_in_their_natural_order_and_keep_their_types() -> None:
-    assert call("GET", "/api/versions") == (200, {"versions": [3, "1", "2", "10"], "complete": True})
+    assert call("GET", "/api/versions") == (
+        200,
+        {"versions": [3, "1", "2", "10"], "documents": None, "complete": True},
+    )
 
 
 def test_what_can_be_searched_is_remembered_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,6 +353,14 @@ def test_the_description_names_the_errors_that_are_answered_and_no_others() -> N
         ("get", "/tools"): {"200", "default"},
         ("post", "/tools/{name}"): {"200", "400", "default"},
         ("get", "/health"): {"200", "default"},
+        ("post", "/api/documents"): {"201", "400", "default"},
+        ("get", "/api/documents"): {"200", "400", "default"},
+        ("get", "/api/documents/{id}"): {"200", "400", "404", "default"},
+        ("delete", "/api/documents/{id}"): {"202", "400", "404", "default"},
+        ("get", "/api/facets"): {"200", "400", "default"},
+        ("post", "/api/ingestion-jobs"): {"202", "400", "409", "default"},
+        ("get", "/api/ingestion-jobs"): {"200", "400", "default"},
+        ("get", "/api/ingestion-jobs/{id}"): {"200", "400", "404", "default"},
     }
     schemas = described["components"]["schemas"]
     assert not {"ValidationError", "HTTPValidationError"} & set(schemas)

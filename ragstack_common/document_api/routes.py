@@ -1,0 +1,125 @@
+"""Which path is answered by what.
+
+The routes stand here and not in the handler, because the function for searches describes them too: it serves the
+description of the whole interface, and a function has no other function's code.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
+
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+
+from ragstack_common.document_api.job_models import JobAnswer, JobList, JobRequest
+from ragstack_common.document_api.models import (
+    DocumentDetail,
+    DocumentList,
+    Facets,
+    UploadAnswer,
+    UploadRequest,
+    WrittenStatus,
+)
+from ragstack_common.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from ragstack_common.document_api.service import DocumentService
+
+MAX_LIMIT: Final = 100
+MAX_VALUE_CHARACTERS: Final = 200
+MAX_NAME_CHARACTERS: Final = 2048
+
+CREATED: Final = 201
+ACCEPTED: Final = 202
+
+_Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="At most so many")]
+_Token = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="Of the page before")]
+_Value = Annotated[str | None, Query(min_length=1, max_length=MAX_VALUE_CHARACTERS)]
+_Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+
+
+def add_routes(app: APIGatewayRestResolver, service: Callable[[], "DocumentService"]) -> None:
+    """Have a function answer requests about documents and jobs.
+
+    Args:
+        app: Routes them.
+        service: Called with each request.
+    """
+    _add_documents(app, service)
+    _add_jobs(app, service)
+
+
+def _add_documents(app: APIGatewayRestResolver, service: Callable[[], "DocumentService"]) -> None:
+    @app.post("/api/documents", status_code=CREATED, summary="Ask to upload a document")
+    def create_document(request: UploadRequest) -> UploadAnswer:
+        """Write the document's attributes, and permit one upload of it for a short time."""
+        _check_parameters(app)
+        return service().uploads.permit(request)
+
+    @app.get("/api/documents", summary="List documents and how far they have come")
+    def list_documents(
+        status: Annotated[WrittenStatus | None, Query(description="Left out: all but those that were DELETED")] = None,
+        corpus: _Value = None,
+        limit: _Limit = 50,
+        next_token: _Token = None,
+        key: _Name = None,
+        uri: _Name = None,
+    ) -> DocumentList:
+        """List by status and corpus; or find one document by key or uri, which looks into the bucket too."""
+        _check_parameters(app, "status", "corpus", "limit", "next_token", "key", "uri")
+        if key is None and uri is None:
+            return service().documents.page(status, corpus, limit, next_token)
+        if len(app.current_event.query_string_parameters or {}) > 1:
+            raise InvalidRequestError("key and uri: each names one document, so nothing else goes with it")
+        return service().documents.named(key=key, uri=uri)
+
+    @app.get("/api/documents/<id>", summary="Tell everything about a document")
+    def get_document(id: str) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Tell its status, its history and what happens next, with what changed in the bucket since."""
+        _check_parameters(app)
+        return service().documents.detail(id)
+
+    @app.delete("/api/documents/<id>", status_code=ACCEPTED, summary="Delete a document")
+    def delete_document(id: str) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Delete it and its sidecar from the bucket; the knowledge base follows, until the status is DELETED."""
+        _check_parameters(app)
+        return service().documents.delete(id)
+
+    @app.get("/api/facets", summary="Count the documents that can be searched, by attribute")
+    def list_facets(key: _Value = None) -> Facets:
+        """Count the values of each attribute, or of one."""
+        _check_parameters(app, "key")
+        return service().facets(key)
+
+
+def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], "DocumentService"]) -> None:
+    @app.post("/api/ingestion-jobs", status_code=ACCEPTED, summary="Reconcile or synchronise everything")
+    def start_job(request: Annotated[JobRequest | None, Body()] = None) -> JobAnswer:
+        """Start a job, unless one of its kind is under way."""
+        _check_parameters(app)
+        return service().jobs.start((request or JobRequest()).kind)
+
+    @app.get("/api/ingestion-jobs", summary="List jobs")
+    def list_jobs(limit: _Limit = 20, next_token: _Token = None) -> JobList:
+        """List jobs, the newest first."""
+        _check_parameters(app, "limit", "next_token")
+        return service().jobs.page(limit, next_token)
+
+    @app.get("/api/ingestion-jobs/<id>", summary="Tell how a job went")
+    def get_job(id: str) -> JobAnswer:  # noqa: A002 - the name in the path
+        """Tell its status and its report."""
+        _check_parameters(app)
+        return service().jobs.get(id)
+
+
+def _check_parameters(app: APIGatewayRestResolver, *known: str) -> None:
+    """Refuse a parameter that there is not, or that stands there twice, so that no wish is silently ignored.
+
+    Raises:
+        InvalidRequestError: There is one.
+    """
+    given = app.current_event.multi_value_query_string_parameters or {}
+    for name, values in given.items():
+        if name not in known:
+            raise InvalidRequestError(f"{name}: there is no such parameter here; there is {', '.join(known) or 'none'}")
+        if len(values) > 1:
+            raise InvalidRequestError(f"{name}: give it once")

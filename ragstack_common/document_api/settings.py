@@ -1,0 +1,64 @@
+"""What the function for documents is told by its environment."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ragstack_common import settings
+from ragstack_common.environment import optional, required
+from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_common.ingestion.settings import vector_store
+
+LONGEST_UPLOAD_SECONDS: Final = 3600
+"""A permission is signed with the function's own credentials and ends with them; they last some hours at least."""
+
+
+@dataclass(frozen=True)
+class DocumentApiSettings:
+    """Where documents and jobs are, and what may be uploaded.
+
+    Attributes:
+        registry_table: The document registry.
+        documents_bucket: Where documents lie.
+        jobs_queue_url: Where jobs are announced.
+        vector_store: S3_VECTORS or OTHER; decides which attributes a document can have.
+        upload_max_bytes: Of one document, 1 to 50 MB, which is what the knowledge base reads.
+        upload_seconds: How long a permission to upload holds, 1 to 3,600.
+    """
+
+    registry_table: str
+    documents_bucket: str
+    jobs_queue_url: str
+    vector_store: str = "OTHER"
+    upload_max_bytes: int = LARGEST_DOCUMENT
+    upload_seconds: int = 900
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "DocumentApiSettings":
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: A variable is missing or unusable; the message names it.
+        """
+        return cls(
+            registry_table=required(env, settings.REGISTRY_TABLE),
+            documents_bucket=required(env, settings.DOCUMENTS_BUCKET),
+            jobs_queue_url=required(env, settings.JOBS_QUEUE_URL),
+            vector_store=optional(env, settings.VECTOR_STORE, vector_store, cls.vector_store),
+            upload_max_bytes=optional(
+                env, settings.UPLOAD_MAX_BYTES, _whole_number_to(LARGEST_DOCUMENT), cls.upload_max_bytes
+            ),
+            upload_seconds=optional(
+                env, settings.UPLOAD_SECONDS, _whole_number_to(LONGEST_UPLOAD_SECONDS), cls.upload_seconds
+            ),
+        )
+
+
+def _whole_number_to(greatest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = int(text)
+        if not 1 <= number <= greatest:
+            raise ValueError(f"write a whole number from 1 to {greatest}")
+        return number
+
+    return parse

@@ -1,0 +1,201 @@
+"""Documents and ingestion jobs over HTTP, on the whole chain.
+
+The local S3 checks every condition of an upload's policy, and not its signature, which AWS checks as well: that a
+changed policy is refused is therefore not shown here.
+"""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import urllib3
+
+from ragstack_common.registry.table import document_id
+from tests.e2e.support import LocalStack, wait_for
+
+pytestmark = pytest.mark.e2e
+
+TYPE = "text/markdown"
+LARGEST = 50 * 1024**2
+
+
+def ask(stack: LocalStack, key: str, **more: Any) -> Any:
+    body = {"key": key, "content_type": TYPE, "size": 100, **more}
+    status, answer = stack.request("POST", "/api/documents", body)
+    assert status == 201, answer
+    return answer
+
+
+def send(permission: Any, content: bytes, **changed: str) -> int:
+    """Post the form as a browser does; returns the status."""
+    fields = {**permission["upload"]["fields"], **changed}
+    form = [*fields.items(), ("file", ("whatever.md", content, TYPE))]
+    answer = urllib3.request("POST", permission["upload"]["url"], fields=form, timeout=30, retries=False)
+    return answer.status
+
+
+def document(stack: LocalStack, identifier: str) -> Any:
+    status, answer = stack.request("GET", f"/api/documents/{identifier}")
+    return answer if status == 200 else None
+
+
+def listed(stack: LocalStack, **parameters: Any) -> Any:
+    status, answer = stack.request("GET", f"/api/documents?{urlencode(parameters)}")
+    assert status == 200, answer
+    return answer
+
+
+def becomes(stack: LocalStack, identifier: str, status: str) -> Any:
+    def look() -> Any:
+        found = document(stack, identifier)
+        return found if found and found["status"] == status else None
+
+    return wait_for(look)
+
+
+def remove(stack: LocalStack, *identifiers: str) -> None:
+    for identifier in identifiers:
+        assert stack.request("DELETE", f"/api/documents/{identifier}")[0] == 202
+    for identifier in identifiers:
+        becomes(stack, identifier, "DELETED")
+
+
+def test_a_document_is_followed_from_its_upload_to_its_deletion(stack: LocalStack) -> None:
+    attributes = {"corpus": "birds", "version": "3"}
+    permission = ask(stack, "api/Vögel & Möwen.md", attributes=attributes)
+    identifier = permission["id"]
+    not_yet = stack.request("GET", f"/api/documents/{identifier}")
+
+    sent = send(permission, b"# Herring gulls\n\nHerring gulls crack mussels on parking lots.")
+    named = listed(stack, key="api/Vögel & Möwen.md")["documents"]
+    indexed = becomes(stack, identifier, "INDEXED")
+
+    assert (not_yet[0], not_yet[1]["error"]["code"]) == (404, "DocumentNotFound")
+    assert sent == 204
+    assert [each["id"] for each in named] == [identifier]
+    assert named[0]["searchable"] is (named[0]["status"] == "INDEXED")
+    assert identifier == document_id(indexed["uri"])
+    assert (indexed["attributes"], indexed["corpus"], indexed["searchable"]) == (attributes, "birds", True)
+    assert (indexed["again"], indexed["waiting_for"], indexed["knowledge_base_status"]) == (False, None, "INDEXED")
+    assert [line["status"] for line in indexed["history"]][-1] == "INDEXED"
+    assert indexed["attempts"] == 1
+    hit = stack.found("What do herring gulls crack?", "mussels")
+    assert (hit["source"], hit["metadata"]["corpus"]) == (indexed["uri"], "birds")
+    assert facet(stack, "corpus")["birds"] == 1
+    corpora = stack.request("GET", "/api/corpora")[1]["corpora"]
+    assert {"name": "birds", "configured": False, "searchable": True, "documents": 1} in corpora
+
+    status, deleting = stack.request("DELETE", f"/api/documents/{identifier}")
+    assert (status, deleting["waiting_for"] is not None) == (202, True)
+    deleted = becomes(stack, identifier, "DELETED")
+    assert (deleted["searchable"], deleted["size"]) == (False, None)
+    assert not any("mussels" in result["content"] for result in stack.search("What do herring gulls crack?"))
+    assert "birds" not in facet(stack, "corpus")
+    assert stack.request("DELETE", f"/api/documents/{identifier}")[0] == 404
+
+
+def facet(stack: LocalStack, key: str) -> dict[Any, int]:
+    status, answer = stack.request("GET", f"/api/facets?key={key}")
+    assert status == 200
+    return {value["value"]: value["documents"] for each in answer["facets"] for value in each["values"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "changed", "status"),
+    [
+        (b"", {}, 400),
+        (b"\0" * (LARGEST + 1), {}, 400),
+        (b"Text.", {"Content-Type": "text/html"}, 403),
+        (b"Text.", {"key": "api/another.md"}, 403),
+        (b"Text.", {"acl": "public-read"}, 403),
+    ],
+    ids=["empty", "too large", "another type", "another key", "another field"],
+)
+def test_what_the_permission_is_not_for_is_refused_by_the_bucket(
+    stack: LocalStack, content: bytes, changed: dict[str, str], status: int
+) -> None:
+    permission = ask(stack, "api/bound.md")
+
+    assert send(permission, content, **changed) == status
+    assert listed(stack, key="api/bound.md")["documents"] == []
+    assert listed(stack, key="api/another.md")["documents"] == []
+
+
+def test_a_document_that_cannot_be_read_fails_with_its_reason_and_is_listed_as_failed(stack: LocalStack) -> None:
+    permission = ask(stack, "api/broken.pdf", content_type="application/pdf", attributes={"corpus": "broken"})
+
+    assert send(permission, b"This is no PDF.") == 204
+    failed = becomes(stack, permission["id"], "FAILED")
+
+    assert failed["reason"]
+    assert (failed["searchable"], failed["waiting_for"]) == (False, None)
+    (only,) = listed(stack, status="FAILED", corpus="broken")["documents"]
+    assert (only["id"], only["reason"]) == (failed["id"], failed["reason"])
+    remove(stack, failed["id"])
+
+
+def test_documents_are_listed_in_pages_by_status_and_corpus(stack: LocalStack) -> None:
+    permissions = [ask(stack, f"api/pages/{number}.md", attributes={"corpus": "pages"}) for number in range(5)]
+    for permission in permissions:
+        assert send(permission, f"Page {permission['key']}.".encode()) == 204
+    for permission in permissions:
+        becomes(stack, permission["id"], "INDEXED")
+
+    keys: list[str] = []
+    token: dict[str, str] = {}
+    while True:
+        page = listed(stack, status="INDEXED", corpus="pages", limit=2, **token)
+        keys += [each["key"] for each in page["documents"]]
+        if page["next_token"] is None:
+            break
+        token = {"next_token": page["next_token"]}
+
+    assert keys == [f"api/pages/{number}.md" for number in range(5)]
+    assert stack.request("GET", f"/api/documents?limit=2&{urlencode(token)}")[0] == 400
+    remove(stack, *(permission["id"] for permission in permissions))
+
+
+def test_a_reconciliation_is_started_by_request_and_ends_with_its_report(stack: LocalStack) -> None:
+    status, job = stack.request("POST", "/api/ingestion-jobs", {"kind": "reconcile"})
+
+    def look() -> Any:
+        found = stack.request("GET", f"/api/ingestion-jobs/{job['id']}")[1]
+        return found if found["status"] not in ("QUEUED", "RUNNING") else None
+
+    assert (status, job["kind"], job["status"]) == (202, "reconcile", "QUEUED")
+    ended = wait_for(look)
+    assert ended["status"] == "COMPLETE", ended
+    assert ended["report"]
+    _, jobs = stack.request("GET", "/api/ingestion-jobs?limit=1")
+    assert [each["id"] for each in jobs["jobs"]] == [job["id"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "says"),
+    [
+        ("POST", "/api/documents", {"key": "a.exe", "content_type": "a/b", "size": 1}, "does not read this type"),
+        ("POST", "/api/documents", {"key": "a.md", "content_type": TYPE, "size": LARGEST + 1}, "52,428,800"),
+        ("GET", "/api/documents?limit=1000", None, "limit"),
+        ("GET", "/api/documents?statuss=FAILED", None, "statuss"),
+        ("GET", "/api/documents?status=FAILED&status=INDEXED", None, "status"),
+        ("GET", "/api/documents?next_token=x", None, "next_token"),
+        ("POST", "/api/ingestion-jobs", {"kind": "everything"}, "kind"),
+    ],
+    ids=["type", "size", "limit", "unknown", "twice", "token", "kind"],
+)
+def test_a_bad_request_is_refused_through_api_gateway_with_its_reason(
+    stack: LocalStack, method: str, path: str, body: Any, says: str
+) -> None:
+    status, answer = stack.request(method, path, body)
+
+    assert status == 400
+    assert says in answer["error"]["message"]
+
+
+def test_the_description_has_the_routes_of_both_functions(stack: LocalStack) -> None:
+    status, described = stack.request("GET", "/openapi.json")
+
+    assert status == 200
+    assert {"/api/retrieve", "/api/documents", "/api/documents/{id}", "/api/facets", "/api/ingestion-jobs"} <= set(
+        described["paths"]
+    )

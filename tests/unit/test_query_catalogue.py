@@ -1,0 +1,147 @@
+"""Corpora and versions as the document registry counts them, from the query function."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from lambdas.query import handler as query
+from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_common.retrieval import register_backend
+from tests.contract.cases.third_party import InMemoryBackend
+from tests.contract.documents import Document
+from tests.support.aws_service import AwsService
+from tests.support.events import Context, api_event
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hits
+from tests.support.registry_table import TABLE, create_table
+
+
+@pytest.fixture
+def registry(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The registry of a function that is just deployed; what it searches is another server, which counts requests."""
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="eu-west-1")
+        create_table(client, TABLE)
+        for name, value in {
+            "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
+            "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
+            "REGISTRY_TABLE": TABLE,
+            "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
+        }.items():
+            monkeypatch.setenv(name, value)
+        for name in ("DATA_SOURCE_ID", "MULTI_CORPUS_METADATA", "RETRIEVAL_ENGINE", "RETRIEVAL_ENGINE_CONFIG"):
+            monkeypatch.delenv(name, raising=False)
+        query.metrics.namespace, query.metrics.service = "RAGStack", "query"
+        query.service.cache_clear()
+        yield client
+        query.service.cache_clear()
+
+
+def write(client: Any, key: str, status: Status, **attributes: Any) -> None:
+    counted = counted_under(attributes) if status is Status.INDEXED else ()
+    record = DocumentRecord(
+        f"s3://documents/{key}", status=status, observed=Observation('"e"', attributes=attributes), counted=counted
+    )
+    assert DocumentRegistry(TABLE, client).write([Change(DocumentRecord(record.uri), record)]) == set()
+
+
+def get(path: str) -> tuple[int, Any]:
+    answer = query.handler(api_event("GET", path), Context())
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+def test_corpora_are_those_configured_and_those_that_documents_have_with_their_number(
+    registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULTI_CORPUS_METADATA", "law,people")
+    for number in range(3):
+        write(registry, f"{number}.md", Status.INDEXED, corpus="people")
+    write(registry, "more.md", Status.INDEXED, corpus=["product", "people"])
+    write(registry, "seven.md", Status.INDEXED, corpus=7)
+    write(registry, "text.md", Status.INDEXED, corpus="7")
+    write(registry, "failed.md", Status.FAILED, corpus="law")
+
+    assert get("/api/corpora") == (
+        200,
+        {
+            "corpora": [
+                {"name": "law", "configured": True, "searchable": False, "documents": 0},
+                {"name": "people", "configured": True, "searchable": True, "documents": 4},
+                {"name": "7", "configured": False, "searchable": True, "documents": 2},
+                {"name": "product", "configured": False, "searchable": True, "documents": 1},
+            ],
+            "complete": True,
+        },
+    )
+    assert searches.requests == []
+
+
+def test_versions_are_in_their_natural_order_keep_their_types_and_have_their_number_beside_them(
+    registry: Any, searches: AwsService
+) -> None:
+    for key, version in (("a", "10"), ("b", "9"), ("c", 9), ("d", True), ("e", "9"), ("f", "v1.10"), ("g", "v1.9")):
+        write(registry, key, Status.INDEXED, version=version)
+    write(registry, "h", Status.INDEXED, versions="not this one")
+
+    assert get("/api/versions") == (
+        200,
+        {"versions": [True, 9, "9", "10", "v1.9", "v1.10"], "documents": [1, 1, 2, 1, 1, 1], "complete": True},
+    )
+    assert searches.requests == []
+
+
+def test_what_a_document_changes_is_seen_at_once(registry: Any) -> None:
+    before = get("/api/corpora")[1]["corpora"]
+
+    write(registry, "a.md", Status.INDEXED, corpus="people")
+
+    assert before == []
+    assert [corpus["documents"] for corpus in get("/api/corpora")[1]["corpora"]] == [1]
+
+
+@pytest.mark.parametrize("path", ["/api/corpora", "/api/versions"])
+def test_a_registry_that_cannot_be_read_is_a_failure_and_not_an_empty_list(registry: Any, path: str) -> None:
+    registry.delete_table(TableName=TABLE)
+
+    status, answer = get(path)
+
+    assert (status, answer["error"]["code"]) == (502, "Registry")
+    assert "ResourceNotFoundException" in answer["error"]["message"]
+
+
+def test_searches_do_without_the_registry(registry: Any, searches: AwsService) -> None:
+    registry.delete_table(TableName=TABLE)
+    searches.program("Retrieve", hits())
+
+    answer = query.handler(api_event("POST", "/api/retrieve", {"query": "q"}), Context())
+
+    assert answer["statusCode"] == 200
+    assert "_catalogued" not in vars(query.service())
+
+
+def test_without_a_registry_searches_find_out_what_there_is(
+    registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(registry, "a.md", Status.INDEXED, corpus="people")
+    monkeypatch.setenv("REGISTRY_TABLE", "")
+    searches.program("Retrieve", hits())
+
+    assert get("/api/corpora") == (200, {"corpora": [], "complete": True})
+    assert len(searches.asked("Retrieve")) > 0
+
+
+def test_another_engine_has_other_documents_than_the_registry(registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    register_backend("in_memory", lambda documents: InMemoryBackend([Document(**each) for each in documents]))
+    law = {"id": "a", "source": "a.md", "text": "A law.", "metadata": {"corpus": "law"}}
+    monkeypatch.setenv("RETRIEVAL_ENGINE", "in_memory")
+    monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", json.dumps({"documents": [law]}))
+    write(registry, "a.md", Status.INDEXED, corpus="people")
+
+    assert get("/api/corpora")[1]["corpora"] == [
+        {"name": "law", "configured": False, "searchable": True, "documents": None}
+    ]
