@@ -15,9 +15,10 @@ def build(app: App) -> App:
     """Add the stacks that the app's context asks for."""
     options = Options.from_context(app.node.get_all_context())
     storage = StorageStack(app, f"{options.prefix}Storage", options=options)
-    knowledge_base = choose_knowledge_base(app, options, storage.documents)
-    IngestionStack(app, f"{options.prefix}Ingestion", storage=storage, knowledge_base=knowledge_base, options=options)
-    ApiStack(app, f"{options.prefix}Api", knowledge_base=knowledge_base, options=options)
+    knowledge_base = choose_knowledge_base(app, options, storage.documents.bucket)
+    name = f"{options.prefix}Ingestion"
+    path = IngestionStack(app, name, storage=storage, knowledge_base=knowledge_base, options=options).path
+    ApiStack(app, f"{options.prefix}Api", path=path, options=options)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return app
 

@@ -2,31 +2,26 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from infra.engine import EVERY_COLLECTION, Engine, collections_of, engines_of
-from infra.target import LEFT_OUT_LOCALLY, Target
+from infra import option_checks
+from infra.engine import Engine, engines_of
+from infra.option_checks import OFF, OptionError, checked, choice, number
+from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
+from infra.variables import INGESTION_CHECKS, QUERY_CHECKS, RECONCILE_CHECKS, UPLOAD_CHECKS, variables
 from ragstack_common import settings
 
-E = TypeVar("E", bound=StrEnum)
-
 DEFAULT_RETRIEVAL_TIMEOUT_SECONDS: Final = 5.0
+DEFAULT_MAX_RECEIVES: Final = 20
+DEFAULT_GIVE_UP_SECONDS: Final = 6 * 3600.0
+DEFAULT_RECONCILE_SCHEDULE: Final = "cron(0 3 * * ? *)"
 
-LONGEST_RETRIEVAL_SECONDS: Final = 24.0
-"""What leaves the function time to answer within API Gateway's 29 seconds."""
-
-MOST_CANDIDATES: Final = 1_000
-"""Ten pages of Retrieve, one after the other: more would not come before the deadline."""
-
-DEFAULT_MAX_RECEIVES: Final = 5
-
-
-class OptionError(ValueError):
-    """A context value is missing, unknown or unusable; the message is one line that says what to write."""
+LONGEST_BATCH_WINDOW_SECONDS: Final = 300
+"""Source: Lambda API reference, MaximumBatchingWindowInSeconds."""
 
 
 class Auth(StrEnum):
@@ -58,10 +53,12 @@ class ExistingKnowledgeBase:
     Attributes:
         knowledge_base_id: Ten alphanumeric characters.
         data_source_id: Ten alphanumeric characters: an S3 data source that reads the documents bucket.
+        vector_store: S3_VECTORS, or OTHER for one without limits on attributes.
     """
 
     knowledge_base_id: str
     data_source_id: str
+    vector_store: str = "OTHER"
 
 
 @dataclass(frozen=True)
@@ -77,8 +74,13 @@ class Options:
         bedrock_endpoint: Base URL of the local Bedrock, as the functions reach it.
         aws_endpoint: Base URL of the local AWS services, as callers of the API reach it.
         dependencies_layer: A zip file to use in place of the layer that ``python -m infra.layers`` builds.
+        event_bus_name: An event bus that exists, on which outcomes are published.
+        reconcile_schedule: When bucket, registry and knowledge base are compared; None never does it by itself.
+        batch_window_seconds: How long messages are collected for one invocation, 0 to 300.
         query_variables: Environment variables of the query function that differ from its defaults.
-        ingestion_variables: The same for the ingestion function.
+        ingestion_variables: The same for the functions that submit and follow documents.
+        reconcile_variables: The same for the function that compares, beside what it has of the settings above.
+        upload_variables: The same for the function behind the routes for documents.
     """
 
     target: Target = Target.AWS
@@ -89,8 +91,13 @@ class Options:
     bedrock_endpoint: str | None = None
     aws_endpoint: str = "http://localhost:4566"
     dependencies_layer: Path | None = None
+    event_bus_name: str = "default"
+    reconcile_schedule: str | None = DEFAULT_RECONCILE_SCHEDULE
+    batch_window_seconds: int = 1
     query_variables: Mapping[str, str] = field(default_factory=dict)
     ingestion_variables: Mapping[str, str] = field(default_factory=dict)
+    reconcile_variables: Mapping[str, str] = field(default_factory=dict)
+    upload_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def retrieval_timeout_seconds(self) -> float:
@@ -104,8 +111,13 @@ class Options:
 
     @property
     def max_receives(self) -> int:
-        """Deliveries of a message before the ingestion function gives it up."""
+        """Deliveries of a message before the function that reads it gives it up."""
         return int(self.ingestion_variables.get(settings.INGESTION_MAX_RECEIVES, DEFAULT_MAX_RECEIVES))
+
+    @property
+    def give_up_seconds(self) -> float:
+        """How long a document is followed."""
+        return float(self.ingestion_variables.get(settings.STATUS_GIVE_UP_SECONDS, DEFAULT_GIVE_UP_SECONDS))
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Options":
@@ -119,11 +131,11 @@ class Options:
         """
         values = {name: _text(value) for name, value in context.items() if _OUR_NAME.fullmatch(name)}
         _refuse_unknown(values)
-        target = _choice(values, "target", Target, Target.AWS)
-        auth = _choice(values, "auth", Auth, Auth.NONE if target is Target.LOCAL else Auth.IAM)
+        target = choice(values, "target", Target, Target.AWS)
+        auth = choice(values, "auth", Auth, Auth.NONE if target is Target.LOCAL else Auth.IAM)
         if auth is Auth.NONE and target is not Target.LOCAL:
             raise OptionError("auth=none is for target=local only: choose auth=iam or auth=api_key")
-        bedrock_endpoint = _url(values, "bedrock_endpoint")
+        bedrock_endpoint = checked(values, "bedrock_endpoint", option_checks.url)
         if bedrock_endpoint and target is not Target.LOCAL:
             raise OptionError("bedrock_endpoint is for target=local only: on AWS the functions use Amazon Bedrock")
         existing = _existing_knowledge_base(values)
@@ -132,26 +144,36 @@ class Options:
                 "target=local needs knowledge_base=existing, knowledge_base_id and data_source_id:"
                 f" the local CloudFormation has no {LEFT_OUT_LOCALLY[0]}"
             )
-        query_variables = _variables(values, _QUERY_CHECKS)
+        query_variables = variables(values, QUERY_CHECKS)
         if existing is None and query_variables.get(settings.SEARCH_TYPE) == "HYBRID":
             raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
         _refuse_engines_without_packages(values, query_variables)
+        layer = checked(values, "dependencies_layer", option_checks.existing_file)
+        schedule = checked(values, "reconcile_schedule", option_checks.schedule) or DEFAULT_RECONCILE_SCHEDULE
+        window = checked(values, "ingestion_batch_window_seconds", number(0, LONGEST_BATCH_WINDOW_SECONDS, whole=True))
+        local_variables = LOCAL_VARIABLES if target is Target.LOCAL else {}
         return cls(
             target=target,
-            prefix=_prefix(values),
+            prefix=checked(values, "prefix", option_checks.prefix) or cls.prefix,
             auth=auth,
             existing_knowledge_base=existing,
             contextual_headers=_contextual_headers(values, existing),
             bedrock_endpoint=bedrock_endpoint,
-            aws_endpoint=_url(values, "aws_endpoint") or cls.aws_endpoint,
-            dependencies_layer=_file(values, "dependencies_layer"),
+            aws_endpoint=checked(values, "aws_endpoint", option_checks.url) or cls.aws_endpoint,
+            dependencies_layer=Path(layer) if layer else None,
+            event_bus_name=checked(values, "event_bus_name", option_checks.event_bus_name) or cls.event_bus_name,
+            reconcile_schedule=None if schedule == OFF else schedule,
+            batch_window_seconds=cls.batch_window_seconds if window is None else int(window),
             query_variables=query_variables,
-            ingestion_variables=_variables(values, _INGESTION_CHECKS),
+            ingestion_variables={**local_variables, **variables(values, INGESTION_CHECKS)},
+            reconcile_variables=variables(values, RECONCILE_CHECKS),
+            upload_variables=variables(values, UPLOAD_CHECKS),
         )
 
 
 def _refuse_unknown(values: Mapping[str, str]) -> None:
-    known = {*_NAMES, *(variable.lower() for variable in (*_QUERY_CHECKS, *_INGESTION_CHECKS))}
+    checks = (*QUERY_CHECKS, *INGESTION_CHECKS, *RECONCILE_CHECKS, *UPLOAD_CHECKS)
+    known = {*_NAMES, *(variable.lower() for variable in checks)}
     for name in values:
         if name not in known:
             raise OptionError(f"context value {name!r} is unknown: choose from {', '.join(sorted(known))}")
@@ -162,8 +184,8 @@ def _text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, Mapping) else str(value).strip()
 
 
-def _refuse_engines_without_packages(values: Mapping[str, str], variables: Mapping[str, str]) -> None:
-    lacking = sorted({name for engine in engines_of(variables) for name in engine.lacking})
+def _refuse_engines_without_packages(values: Mapping[str, str], query_variables: Mapping[str, str]) -> None:
+    lacking = sorted({name for engine in engines_of(query_variables) for name in engine.lacking})
     if lacking and not values.get("dependencies_layer"):
         raise OptionError(
             f"the engine {' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give"
@@ -171,31 +193,26 @@ def _refuse_engines_without_packages(values: Mapping[str, str], variables: Mappi
         )
 
 
-def _choice(values: Mapping[str, str], name: str, kind: type[E], default: E) -> E:
-    text = values.get(name)
-    if not text:
-        return default
-    try:
-        return kind(text)
-    except ValueError:
-        raise OptionError(f"{name}={text} is unknown: choose {' or '.join(kind)}") from None
-
-
-def _prefix(values: Mapping[str, str]) -> str:
-    prefix = values.get("prefix") or Options.prefix
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,39}", prefix):
-        raise OptionError(f"prefix={prefix} is unusable: write a letter, then at most 39 letters, digits or hyphens")
-    return prefix
-
-
 def _existing_knowledge_base(values: Mapping[str, str]) -> ExistingKnowledgeBase | None:
-    kind = _choice(values, "knowledge_base", KnowledgeBaseKind, KnowledgeBaseKind.S3_VECTORS)
+    kind = choice(values, "knowledge_base", KnowledgeBaseKind, KnowledgeBaseKind.S3_VECTORS)
     if kind is KnowledgeBaseKind.S3_VECTORS:
-        for name in ("knowledge_base_id", "data_source_id"):
+        for name in ("knowledge_base_id", "data_source_id", "vector_store"):
             if values.get(name):
                 raise OptionError(f"{name} is given without knowledge_base=existing: add it, or leave {name} out")
         return None
-    return ExistingKnowledgeBase(_bedrock_id(values, "knowledge_base_id"), _bedrock_id(values, "data_source_id"))
+    vector_store = checked(values, "vector_store", option_checks.one_of(*settings.VECTOR_STORES))
+    return ExistingKnowledgeBase(
+        _id_of_existing(values, "knowledge_base_id"),
+        _id_of_existing(values, "data_source_id"),
+        vector_store or ExistingKnowledgeBase.vector_store,
+    )
+
+
+def _id_of_existing(values: Mapping[str, str], name: str) -> str:
+    identifier = checked(values, name, option_checks.bedrock_id)
+    if identifier is None:
+        raise OptionError(f"knowledge_base=existing needs {name}: add --context {name}=...")
+    return identifier
 
 
 def _contextual_headers(values: Mapping[str, str], existing: ExistingKnowledgeBase | None) -> bool:
@@ -203,99 +220,7 @@ def _contextual_headers(values: Mapping[str, str], existing: ExistingKnowledgeBa
         raise OptionError(
             "contextual_headers is for a knowledge base that is created: leave it out with knowledge_base=existing"
         )
-    return _choice(values, "contextual_headers", Switch, Switch.ON) is Switch.ON
-
-
-def _bedrock_id(values: Mapping[str, str], name: str) -> str:
-    """Check an id the way the service does. Source: bedrock-agent, shape Id."""
-    text = values.get(name, "")
-    if not text:
-        raise OptionError(f"knowledge_base=existing needs {name}: add --context {name}=...")
-    if not re.fullmatch(r"[0-9a-zA-Z]{10}", text):
-        raise OptionError(f"{name}={text} is unusable: an id has ten letters or digits")
-    return text
-
-
-def _url(values: Mapping[str, str], name: str) -> str | None:
-    text = values.get(name)
-    if not text:
-        return None
-    if not re.fullmatch(r"https?://[^/\s]+/?", text):
-        raise OptionError(f"{name}={text} is unusable: write it as http://HOST:PORT")
-    return text.rstrip("/")
-
-
-def _file(values: Mapping[str, str], name: str) -> Path | None:
-    text = values.get(name)
-    if not text:
-        return None
-    path = Path(text).resolve()
-    if not path.is_file():
-        raise OptionError(f"{name}={text} is unusable: there is no such file")
-    return path
-
-
-def _variables(values: Mapping[str, str], checks: Mapping[str, Callable[[str], str]]) -> dict[str, str]:
-    """Collect the context values that become environment variables of the same name in upper case."""
-    variables = {}
-    for variable, check in checks.items():
-        name = variable.lower()
-        if text := values.get(name):
-            try:
-                variables[variable] = check(text)
-            except ValueError as error:
-                raise OptionError(f"{name}={text} is unusable: {error}") from None
-    return variables
-
-
-def _number(low: float, high: float, *, whole: bool = False) -> Callable[[str], str]:
-    """A check that a text is a number from *low* to *high*."""
-
-    def check(text: str) -> str:
-        explanation = f"write a {'whole ' if whole else ''}number from {low:g} to {high:g}"
-        try:
-            number = int(text) if whole else float(text)
-        except ValueError:
-            raise ValueError(explanation) from None
-        if not low <= number <= high:
-            raise ValueError(explanation)
-        return text
-
-    return check
-
-
-def _one_of(*choices: str) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        for choice in choices:
-            if text.lower() == choice.lower():
-                return choice
-        raise ValueError(f"choose {' or '.join(choices)}")
-
-    return check
-
-
-def _as_written(check: Callable[[str], object]) -> Callable[[str], str]:
-    """A check by a setting's own reader; the text stays as it is."""
-
-    def checked(text: str) -> str:
-        check(text)
-        return text
-
-    return checked
-
-
-def _engine_name(text: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", text):
-        raise ValueError("write the name of an engine, such as bedrock")
-    return text
-
-
-def _collections(text: str) -> str:
-    if text == EVERY_COLLECTION:
-        raise ValueError("name the collections: the function gets rights to those that are named")
-    if not collections_of(text):
-        raise ValueError("name a collection")
-    return text
+    return choice(values, "contextual_headers", Switch, Switch.ON) is Switch.ON
 
 
 _OUR_NAME: Final = re.compile(r"[a-z][a-z_]*")
@@ -308,34 +233,12 @@ _NAMES: Final = (
     "knowledge_base",
     "knowledge_base_id",
     "data_source_id",
+    "vector_store",
     "contextual_headers",
     "bedrock_endpoint",
     "aws_endpoint",
     "dependencies_layer",
+    "event_bus_name",
+    "reconcile_schedule",
+    "ingestion_batch_window_seconds",
 )
-
-_QUERY_CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
-    settings.RETRIEVAL_TIMEOUT_SECONDS: _number(0.1, LONGEST_RETRIEVAL_SECONDS),
-    settings.MULTISLICE_ENABLED: _one_of("true", "false"),
-    settings.MULTISLICE_MAX_SLICES: _number(1, 10, whole=True),
-    settings.FILTERED_SCORE_BOOST: _number(0.01, 100),
-    settings.SEARCH_TYPE: _one_of(*settings.SEARCH_TYPES),
-    settings.RETRIEVAL_ENGINE: _engine_name,
-    settings.RETRIEVAL_ENGINE_CONFIG: _as_written(settings.json_object),
-    settings.RERANK: _one_of(*settings.RERANKERS),
-    settings.MULTI_CORPUS_METADATA: _as_written(settings.corpus_names),
-    settings.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: _number(1, MOST_CANDIDATES, whole=True),
-    settings.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: _number(1, MOST_CANDIDATES, whole=True),
-    settings.SEARCH_K: _number(1, settings.MAX_RESULTS, whole=True),
-    settings.RETRIEVER_TOOL_ENGINE: _engine_name,
-    settings.RETRIEVER_TOOL_ENGINE_CONFIG: _as_written(settings.json_object),
-    settings.RETRIEVER_TOOL_COLLECTIONS: _collections,
-    settings.RETRIEVER_TOOL_EMBEDDING: _as_written(str),
-}
-
-_INGESTION_CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
-    settings.INGESTION_MAX_RECEIVES: _number(1, 100, whole=True),
-    settings.INGESTION_MAX_RETRIES: _number(0, 10, whole=True),
-    settings.INGESTION_BASE_DELAY_SECONDS: _number(0, 30),
-    settings.INGESTION_DOCUMENTS_PER_CALL: _number(1, 25, whole=True),
-}

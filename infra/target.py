@@ -1,7 +1,10 @@
 """Where the stacks go, and what the local target leaves out."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
+
+from ragstack_common import settings
 
 
 class Target(StrEnum):
@@ -22,9 +25,13 @@ LEFT_OUT_LOCALLY: Final = (
 Their stack is left out as a whole, and with it the function for contextual headers: the local Bedrock composes them.
 """
 
+LOCAL_VARIABLES: Final[Mapping[str, str]] = {settings.STATUS_FIRST_DELAY_SECONDS: "1"}
+"""Settings that have another default there."""
+
 CHANGED_LOCALLY: Final = (
     "the documents bucket has a fixed name, so that the knowledge base can be created before it",
-    "the buckets go with their stack, because the local stack is thrown away",
+    "the buckets and the registry go with their stack, because the local stack is thrown away",
+    "a document is asked about after one second, because the local Bedrock indexes at once",
     "the functions reach the local Bedrock through AWS_ENDPOINT_URL_BEDROCK_AGENT and ..._AGENT_RUNTIME",
     "the API needs no authentication unless the deployer asks for it",
     "ApiUrl is a path on this machine",

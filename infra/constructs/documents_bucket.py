@@ -1,11 +1,15 @@
 """The bucket that holds the documents."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.acknowledgements import acknowledge_all_objects
 from infra.constructs.document_queue import DocumentQueue
 from infra.target import Target
 
@@ -26,7 +30,7 @@ class DocumentsBucket(Construct):
         bucket: The bucket.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, events: DocumentQueue, target: Target) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, changes: DocumentQueue, target: Target) -> None:
         super().__init__(scope, construct_id)
         local = target is Target.LOCAL
         removal_policy = RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN
@@ -56,16 +60,27 @@ class DocumentsBucket(Construct):
             server_access_logs_bucket=access_logs,
             versioned=True,
         )
-        self._announce_changes(events)
+        self._announce_changes(changes)
 
-    def _announce_changes(self, events: DocumentQueue) -> None:
+    def grant_list(self, function: iam.IGrantable) -> None:
+        """Let *function* list the bucket. Without this right S3 answers 403 for an object that is not there."""
+        iam.Grant.add_to_principal(actions=["s3:ListBucket"], grantee=function, resource_arns=[self.bucket.bucket_arn])
+
+    def grant_objects(self, function: lambda_.Function, actions: Sequence[str], reason: str) -> None:
+        """Let *function* do *actions* with any object, for a *reason*."""
+        objects = self.bucket.arn_for_objects("*")
+        iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
+        assert function.role is not None, "a function of ours has a role of its own"
+        acknowledge_all_objects(function.role, self.bucket, reason)
+
+    def _announce_changes(self, changes: DocumentQueue) -> None:
         """Set the notifications as CloudFormation's own property: the CDK's way adds a function with broad rights."""
         bucket = self.bucket.node.default_child
         assert isinstance(bucket, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
         bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             queue_configurations=[
-                s3.CfnBucket.QueueConfigurationProperty(event=event, queue=events.queue.queue_arn)
+                s3.CfnBucket.QueueConfigurationProperty(event=event, queue=changes.events.queue.queue_arn)
                 for event in NOTIFIED_EVENTS
             ]
         )
-        bucket.node.add_dependency(events.bucket_policy)
+        bucket.node.add_dependency(changes.bucket_policy)

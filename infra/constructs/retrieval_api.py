@@ -1,45 +1,50 @@
-"""The HTTP interface: a REST API in front of the query function."""
+"""The HTTP interface: a REST API in front of the functions."""
 
 import json
-import math
+from collections.abc import Mapping
 from typing import Final
 
-from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
-from infra.constructs.knowledge_base import KnowledgeBase
-from infra.constructs.python_function import LOG_RETENTION, PythonFunction
+from infra.constructs.python_function import LOG_RETENTION
 from infra.options import Auth, Options
 from infra.target import Target
-from ragstack_common import settings
 
 STAGE_NAME: Final = "prod"
 
+QUERY: Final = "query"
+DOCUMENTS: Final = "documents"
+
 ROUTES: Final = (
-    ("POST", "/api/retrieve"),
-    ("GET", "/api/corpora"),
-    ("GET", "/api/versions"),
-    ("GET", "/tools"),
-    ("POST", "/tools/{name}"),
-    ("GET", "/health"),
-    ("GET", "/openapi.json"),
+    (QUERY, "POST", "/api/retrieve"),
+    (QUERY, "GET", "/api/corpora"),
+    (QUERY, "GET", "/api/versions"),
+    (DOCUMENTS, "GET", "/api/facets"),
+    (DOCUMENTS, "POST", "/api/documents"),
+    (DOCUMENTS, "GET", "/api/documents"),
+    (DOCUMENTS, "GET", "/api/documents/{id}"),
+    (DOCUMENTS, "DELETE", "/api/documents/{id}"),
+    (DOCUMENTS, "POST", "/api/ingestion-jobs"),
+    (DOCUMENTS, "GET", "/api/ingestion-jobs"),
+    (DOCUMENTS, "GET", "/api/ingestion-jobs/{id}"),
+    (QUERY, "GET", "/tools"),
+    (QUERY, "POST", "/tools/{name}"),
+    (QUERY, "GET", "/health"),
+    (QUERY, "GET", "/openapi.json"),
 )
-
-QUERY_MEMORY_MB: Final = 1024
-"""Processor time comes with memory, and a cold start is mostly imports."""
-
-COLD_START_SECONDS: Final = 5
-"""What a first request may take on top of its search."""
+"""Which function answers which route; a function is named as its folder is."""
 
 REQUESTS_PER_SECOND: Final = 20
 BURST_REQUESTS: Final = 40
 """More would only be throttled by the knowledge base, which takes about 20 searches a second."""
 
 ACCEPTED: Final = {
-    "APIG2": "The query function checks requests against its models, and says what is wrong with them",
+    "APIG2": "The functions check requests against their models, and say what is wrong with them",
     "APIG3": "A web ACL costs more than all else here while nobody calls; callers are known and throttled",
     "COG4": "Callers are programs that sign their requests or hold a key; people need the console's user pool",
 }
@@ -52,36 +57,24 @@ _OUR_ERROR: Final = json.dumps(
 
 
 class RetrievalApi(Construct):
-    """Routes requests to the query function, for callers who may.
+    """Routes requests to the functions, for callers who may.
 
     Attributes:
         url: Base URL of the stage, without a slash at its end.
         api_key_id: Id of the API key, where callers need one.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, knowledge_base: KnowledgeBase, options: Options) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, functions: Mapping[str, lambda_.IFunction], options: Options
+    ) -> None:
         super().__init__(scope, construct_id)
-        function = PythonFunction(
-            self,
-            "Query",
-            description="Searches the knowledge base",
-            environment={
-                settings.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,
-                settings.RETRIEVAL_TIMEOUT_SECONDS: f"{options.retrieval_timeout_seconds:g}",
-                **options.query_variables,
-            },
-            folder="query",
-            memory_mb=QUERY_MEMORY_MB,
-            options=options,
-            timeout_seconds=math.ceil(options.retrieval_timeout_seconds) + COLD_START_SECONDS,
-        ).function
-        knowledge_base.grant_query(function, Stack.of(self))
-        for engine in options.engines:
-            engine.grant(function, Stack.of(self))
         api = self._rest_api(options.auth)
-        integration = apigateway.LambdaIntegration(function, allow_test_invoke=False)
-        for method, path in ROUTES:
-            api.root.resource_for_path(path).add_method(method, integration)
+        integrations = {
+            name: apigateway.LambdaIntegration(function, allow_test_invoke=False)
+            for name, function in functions.items()
+        }
+        for function, method, path in ROUTES:
+            api.root.resource_for_path(path).add_method(method, integrations[function])
         self.url = _url(api, options)
         self.api_key_id = self._api_key(api) if options.auth is Auth.API_KEY else None
 
@@ -111,7 +104,7 @@ class RetrievalApi(Construct):
                 throttling_rate_limit=REQUESTS_PER_SECOND,
                 tracing_enabled=True,
             ),
-            description="Retrieval over documents",
+            description="Documents, and retrieval over them",
             endpoint_types=[apigateway.EndpointType.REGIONAL],
         )
         # The CDK's own output of the address is wrong for the local target, and its name is not ours.

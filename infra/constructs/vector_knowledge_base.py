@@ -13,6 +13,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge_all_objects
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
+from ragstack_common import settings
 
 EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
 EMBEDDING_DIMENSION: Final = 1024
@@ -78,7 +79,9 @@ class VectorKnowledgeBase(Construct):
             name="documents",
             vector_ingestion_configuration=headers.ingestion if headers else None,
         )
-        self.knowledge_base = KnowledgeBase(knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id)
+        self.knowledge_base = KnowledgeBase(
+            knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id, settings.S3_VECTORS
+        )
 
     def _name(self) -> str:
         """A name that changes whenever CloudFormation must replace the knowledge base: both exist for a while."""

@@ -26,6 +26,6 @@ class KnowledgeBaseStack(Stack):
 def choose_knowledge_base(scope: Construct, options: Options, documents: s3.IBucket) -> KnowledgeBase:
     """The existing knowledge base that the deployer named, or a stack that creates one."""
     if existing := options.existing_knowledge_base:
-        return KnowledgeBase(existing.knowledge_base_id, existing.data_source_id)
+        return KnowledgeBase(existing.knowledge_base_id, existing.data_source_id, existing.vector_store)
     stack = KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents, options=options)
     return stack.knowledge_base

@@ -20,6 +20,24 @@ EXISTING = {
     "knowledge_base_id": "ABCDEFGHIJ",
     "data_source_id": "KLMNOPQRST",
 }
+TUNED = {
+    "retrieval_timeout_seconds": "8.5",
+    "multislice_max_slices": "2",
+    "filtered_score_boost": "1.5",
+    "ingestion_batch_window_seconds": "0",
+    "ingestion_calls_per_second": "2.5",
+    "ingestion_documents_per_call": "25",
+    "ingestion_max_attempts": "4",
+    "ingestion_max_receives": "3",
+    "status_first_delay_seconds": "30",
+    "status_give_up_seconds": "7200",
+    "upload_max_bytes": "1000",
+    "upload_seconds": "60",
+    "event_bus_name": "documents",
+    "reconcile_poll_seconds": "5",
+    "reconcile_schedule": "off",
+    "reconcile_settle_seconds": "0",
+}
 LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:9999"}
 
 
@@ -61,13 +79,32 @@ class Assembly:
                 for statement in document["Statement"]:
                     yield name, statement
 
+    def function(self, service: str) -> dict[str, Any]:
+        """The properties of a function, by its folder."""
+        for function in self.resources("AWS::Lambda::Function").values():
+            properties: dict[str, Any] = function["Properties"]
+            if properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == service:
+                return properties
+        raise LookupError(service)
+
+    def rights(self, service: str) -> dict[str, str]:
+        """What a function may do beside logging and tracing: each action, with what its statements allow it on."""
+        role = self.function(service)["Role"]["Fn::GetAtt"][0]
+        rights: dict[str, str] = {}
+        for policy in self.resources("AWS::IAM::Policy").values():
+            if {"Ref": role} not in policy["Properties"]["Roles"]:
+                continue
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                for action in [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]:
+                    if not action.startswith(("logs:", "xray:")):
+                        on = json.dumps([statement["Resource"], statement.get("Condition", "")])
+                        rights[action] = rights.get(action, "") + on
+        return rights
+
     def environment(self, service: str) -> dict[str, str]:
         """A function's environment, with a word in place of what only the deployment knows."""
-        for function in self.resources("AWS::Lambda::Function").values():
-            variables = function["Properties"]["Environment"]["Variables"]
-            if variables["POWERTOOLS_SERVICE_NAME"] == service:
-                return {name: value if isinstance(value, str) else "resolved" for name, value in variables.items()}
-        raise LookupError(service)
+        variables = self.function(service)["Environment"]["Variables"]
+        return {name: value if isinstance(value, str) else "resolved" for name, value in variables.items()}
 
 
 def _policy_documents(value: Any) -> Iterator[dict[str, Any]]:
@@ -137,6 +174,12 @@ def existing(synthesize: Callable[..., Assembly]) -> Assembly:
 def local(synthesize: Callable[..., Assembly]) -> Assembly:
     """The stacks as they are deployed into the local stack."""
     return synthesize(**LOCAL)
+
+
+@pytest.fixture(scope="session")
+def tuned(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks of a deployer who has an opinion on everything."""
+    return synthesize(**TUNED)
 
 
 @pytest.fixture(scope="session")

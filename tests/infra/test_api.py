@@ -4,13 +4,21 @@ import json
 from typing import Any
 
 ROUTES = {
-    ("POST", "/api/retrieve"),
-    ("GET", "/api/corpora"),
-    ("GET", "/api/versions"),
-    ("GET", "/tools"),
-    ("POST", "/tools/{name}"),
-    ("GET", "/health"),
-    ("GET", "/openapi.json"),
+    ("POST", "/api/retrieve"): "query",
+    ("GET", "/api/corpora"): "query",
+    ("GET", "/api/versions"): "query",
+    ("GET", "/api/facets"): "documents",
+    ("POST", "/api/documents"): "documents",
+    ("GET", "/api/documents"): "documents",
+    ("GET", "/api/documents/{id}"): "documents",
+    ("DELETE", "/api/documents/{id}"): "documents",
+    ("POST", "/api/ingestion-jobs"): "documents",
+    ("GET", "/api/ingestion-jobs"): "documents",
+    ("GET", "/api/ingestion-jobs/{id}"): "documents",
+    ("GET", "/tools"): "query",
+    ("POST", "/tools/{name}"): "query",
+    ("GET", "/health"): "query",
+    ("GET", "/openapi.json"): "query",
 }
 
 
@@ -34,16 +42,30 @@ def test_only_the_local_target_answers_anybody(local: Any) -> None:
     assert [method["AuthorizationType"] for method in methods(local)] == ["NONE"] * len(ROUTES)
 
 
-def test_the_routes_are_those_of_the_design(aws: Any) -> None:
+def test_each_route_of_the_design_is_answered_by_its_function(aws: Any) -> None:
+    services = {
+        name: function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+        for name, function in aws.resources("AWS::Lambda::Function").items()
+    }
     parts = {name: each["Properties"] for name, each in aws.resources("AWS::ApiGateway::Resource").items()}
 
     def path(reference: dict[str, Any]) -> str:
         resource = parts.get(reference.get("Ref", ""))
         return "" if resource is None else f"{path(resource['ParentId'])}/{resource['PathPart']}"
 
-    routes = {(method["HttpMethod"], path(method["ResourceId"])) for method in methods(aws)}
+    def service(method: dict[str, Any]) -> str:
+        uri = json.dumps(method["Integration"]["Uri"])
+        (name,) = [service for function, service in services.items() if f'"{function}"' in uri]
+        return str(name)
+
+    routes = {(method["HttpMethod"], path(method["ResourceId"])): service(method) for method in methods(aws)}
 
     assert routes == ROUTES
+
+
+def test_api_gateway_waits_as_long_as_the_functions_behind_it_may_take(aws: Any) -> None:
+    for service in set(ROUTES.values()):
+        assert aws.function(service)["Timeout"] <= 29
 
 
 def test_the_stage_is_throttled_logged_and_traced(aws: Any) -> None:
@@ -85,5 +107,9 @@ def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existi
             "DeadLetterQueueUrl",
             "DocumentsBucketName",
             "IngestionQueueUrl",
+            "JobsQueueUrl",
             "KnowledgeBaseId",
+            "RegistryTableName",
+            "StatusQueueUrl",
+            "VectorStore",
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOCAL, ROOT
+from .conftest import EXISTING, LOCAL, ROOT, TUNED
 
 
 def test_app_py_builds_the_stacks_in_at_most_thirty_lines() -> None:
@@ -17,8 +17,8 @@ def test_app_py_builds_the_stacks_in_at_most_thirty_lines() -> None:
 
 @pytest.mark.parametrize(
     "context",
-    [{}, {"auth": "api_key"}, {"contextual_headers": "off"}, EXISTING, LOCAL],
-    ids=["aws", "keys", "plain", "existing", "local"],
+    [{}, {"auth": "api_key"}, {"contextual_headers": "off"}, TUNED, EXISTING, LOCAL],
+    ids=["aws", "keys", "plain", "tuned", "existing", "local"],
 )
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged(synthesize: Any, context: dict[str, str]) -> None:
     assert synthesize(**context).violations == []

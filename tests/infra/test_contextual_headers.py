@@ -93,7 +93,7 @@ def test_the_knowledge_base_waits_for_the_rights_of_its_role(aws: Any) -> None:
 def test_without_headers_nothing_of_them_is_deployed(synthesize: Any) -> None:
     plain = synthesize(contextual_headers="off")
 
-    assert len(plain.resources("AWS::Lambda::Function")) == 2
+    assert len(plain.resources("AWS::Lambda::Function")) == 5
     assert len(plain.resources("AWS::S3::Bucket")) == 2
     assert "VectorIngestionConfiguration" not in plain.only("AWS::Bedrock::DataSource")
 
@@ -106,4 +106,4 @@ def test_the_data_source_is_changed_in_place_when_headers_are_turned_off(aws: An
 
 
 def test_an_existing_knowledge_base_is_left_as_it_is(existing: Any) -> None:
-    assert len(existing.resources("AWS::Lambda::Function")) == 2
+    assert len(existing.resources("AWS::Lambda::Function")) == 5

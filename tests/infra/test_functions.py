@@ -1,6 +1,8 @@
 """What every function has, and what each may do."""
 
 import json
+from dataclasses import MISSING, fields
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -8,24 +10,59 @@ import pytest
 
 from infra.layers import LAMBDA_PYTHON
 from ragstack_common import settings
+from ragstack_common.document_api.settings import DocumentApiSettings
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.registry import jobs, table
 
+SERVICES = {"contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
 POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"}
 KNOWN = {value for name, value in vars(settings).items() if name.isupper() and isinstance(value, str)}
 
+SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
+READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
+RIGHTS = {
+    "query": {"bedrock:Retrieve", "dynamodb:Query"},
+    "documents": SENDING
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
+    | {"dynamodb:DeleteItem", "dynamodb:PutItem"}
+    | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
+    "ingestion": SENDING
+    | READING_A_QUEUE
+    | {"bedrock:DeleteKnowledgeBaseDocuments", "bedrock:GetKnowledgeBaseDocuments"}
+    | {"bedrock:IngestKnowledgeBaseDocuments", "bedrock:StartIngestionJob"}
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+    | {"events:PutEvents", "s3:GetObject", "s3:ListBucket"},
+    "ingestion_status": SENDING
+    | READING_A_QUEUE
+    | {"bedrock:GetKnowledgeBaseDocuments", "events:PutEvents"}
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+    "reconcile": SENDING
+    | READING_A_QUEUE
+    | {"bedrock:GetIngestionJob", "bedrock:ListKnowledgeBaseDocuments", "bedrock:StartIngestionJob"}
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
+    | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "s3:ListBucket"},
+}
+RECEIVERS = {
+    "documents": {"JobsQueue"},
+    "ingestion": {"ChangesDeadLetters", "ChangesEvents", "StatusQueue"},
+    "ingestion_status": {"ChangesDeadLetters", "ChangesEvents", "StatusQueue"},
+    "reconcile": {"ChangesEvents", "JobsQueue"},
+}
+WRITTEN = {
+    "documents": ["JOB", "JOB#*"],
+    "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE"],
+}
+"""Partitions of the registry, where a function may not write all of them."""
 
-def allowed_actions(assembly: Any, role: str) -> set[str]:
-    return {
-        action
-        for name, statement in assembly.statements()
-        if name.startswith(role) and "Principal" not in statement
-        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-    }
+ALL_QUEUES = ("ChangesDeadLetters", "ChangesEvents", "JobsQueue", "StatusQueue")
 
 
 def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(aws: Any) -> None:
     functions = aws.resources("AWS::Lambda::Function")
 
-    assert len(functions) == 3
+    assert {aws.environment(service)["POWERTOOLS_SERVICE_NAME"] for service in SERVICES} == SERVICES
+    assert len(functions) == len(SERVICES)
     for name, function in functions.items():
         properties = function["Properties"]
         assert properties["Runtime"] == f"python{LAMBDA_PYTHON[0]}.{LAMBDA_PYTHON[1]}", name
@@ -42,7 +79,7 @@ def test_every_log_group_ends_and_every_function_has_one(aws: Any) -> None:
 
     assert {group["Properties"]["RetentionInDays"] for group in groups.values()} == {30}
     assert {config["LogGroup"]["Ref"] for config in logged} <= set(groups)
-    assert len(logged) == 3
+    assert len(logged) == len(SERVICES)
 
 
 def test_no_policy_allows_an_action_with_a_wildcard(aws: Any) -> None:
@@ -61,13 +98,56 @@ def test_only_tracing_may_touch_every_resource(aws: Any) -> None:
         if statement["Effect"] == "Allow" and statement.get("Resource") == "*"
     ]
 
-    assert unbound == [["xray:PutTelemetryRecords", "xray:PutTraceSegments"]] * 3
+    assert unbound == [["xray:PutTelemetryRecords", "xray:PutTraceSegments"]] * len(SERVICES)
 
 
-def test_the_query_function_may_search_and_no_more(aws: Any) -> None:
-    actions = allowed_actions(aws, "RetrievalQueryRole")
+@pytest.mark.parametrize("service", sorted(RIGHTS))
+def test_a_function_may_do_its_work_and_no_more(aws: Any, service: str) -> None:
+    assert aws.rights(service).keys() == RIGHTS[service]
 
-    assert {action for action in actions if not action.startswith(("logs:", "xray:"))} == {"bedrock:Retrieve"}
+
+@pytest.mark.parametrize("service", sorted(RECEIVERS))
+def test_a_function_may_send_to_the_queues_that_it_hands_on_to_and_to_no_other(aws: Any, service: str) -> None:
+    receivers = aws.rights(service)["sqs:SendMessage"]
+
+    assert {queue for queue in ALL_QUEUES if queue in receivers} == RECEIVERS[service]
+
+
+@pytest.mark.parametrize("service", ["ingestion", "ingestion_status", "reconcile"])
+def test_a_function_takes_messages_from_its_own_queue_alone(aws: Any, service: str) -> None:
+    own = {"ingestion": "ChangesEvents", "ingestion_status": "StatusQueue", "reconcile": "JobsQueue"}[service]
+
+    for action in READING_A_QUEUE:
+        assert {queue for queue in ALL_QUEUES if queue in aws.rights(service)[action]} == {own}
+
+
+@pytest.mark.parametrize("service", sorted(WRITTEN))
+def test_what_writes_no_document_may_write_none(aws: Any, service: str) -> None:
+    rights = aws.rights(service)
+
+    for action in {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"} & rights.keys():
+        condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": WRITTEN[service]}}
+        assert json.dumps(condition) in rights[action]
+
+
+def test_the_query_function_reads_the_catalogue_and_no_document(aws: Any) -> None:
+    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE"]}}
+
+    assert json.dumps(condition) in aws.rights("query")["dynamodb:Query"]
+    assert "/index/" not in aws.rights("query")["dynamodb:Query"]
+
+
+def test_the_partitions_that_rights_name_are_those_of_the_registry() -> None:
+    assert fnmatch(jobs._LOCK, "JOB#*")
+    assert f"{table.RATE}#Retrieve".startswith("RATE#")
+    assert {table.JOB, table.GATE, table.CATALOGUE} == {"JOB", "GATE", "CATALOGUE"}
+
+
+def test_events_go_to_the_bus_that_the_deployer_names(aws: Any, tuned: Any) -> None:
+    assert ":event-bus/default" in aws.rights("ingestion")["events:PutEvents"]
+    assert ":event-bus/documents" in tuned.rights("ingestion_status")["events:PutEvents"]
+    assert aws.environment("ingestion")["EVENT_BUS_NAME"] == "default"
+    assert tuned.environment("ingestion_status")["EVENT_BUS_NAME"] == "documents"
 
 
 def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
@@ -92,7 +172,7 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
     rights = {
         action: json.dumps(statement["Resource"])
         for name, statement in assembly.statements()
-        if name.startswith("RetrievalQueryRole")
+        if name.startswith("QueryRole")
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
         if action.startswith(("bedrock:", "s3vectors:"))
     }
@@ -115,7 +195,7 @@ def test_the_retriever_tool_brings_the_rights_to_its_collections(synthesize: Any
     resources = [
         json.dumps(statement["Resource"])
         for name, statement in assembly.statements()
-        if name.startswith("RetrievalQueryRole") and statement["Action"] == "bedrock:Retrieve"
+        if name.startswith("QueryRole") and statement["Action"] == "bedrock:Retrieve"
     ]
     assert any(":knowledge-base/ZYXWVUTSRQ" in resource for resource in resources)
     assert assembly.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"
@@ -129,36 +209,32 @@ def test_corpora_are_configured_by_the_deployer(synthesize: Any) -> None:
     assert (query.corpora, query.search_k, query.rerank) == (("legal_us", "legal_uk"), 15, "none")
 
 
-def test_the_ingestion_function_may_submit_look_and_dead_letter(aws: Any) -> None:
-    actions = allowed_actions(aws, "IngestionRole")
-
-    assert {action for action in actions if action.startswith(("bedrock:", "s3:"))} == {
-        "bedrock:DeleteKnowledgeBaseDocuments",
-        "bedrock:GetKnowledgeBaseDocuments",
-        "bedrock:IngestKnowledgeBaseDocuments",
-        "bedrock:StartIngestionJob",
-        "s3:GetObject",
-        "s3:ListBucket",
-    }
-    assert {"sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage"} <= actions
-
-
-def test_a_failed_message_does_not_take_its_batch_along(aws: Any) -> None:
-    mapping = aws.only("AWS::Lambda::EventSourceMapping")
-
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
-
-
 def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
     query = settings.QuerySettings.from_env(aws.environment("query"))
-    ingestion = settings.IngestionSettings.from_env(aws.environment("ingestion"))
+    ingestion = IngestionSettings.from_env(aws.environment("ingestion"))
+    following = IngestionSettings.from_env(aws.environment("ingestion_status"))
+    documents = DocumentApiSettings.from_env(aws.environment("documents"))
+    reconcile = ReconcileSettings.from_env(aws.environment("reconcile"))
 
     assert query.timeout_seconds == 5
-    assert ingestion.max_receives == 5
+    assert following == ingestion
+    assert ingestion.vector_store == documents.vector_store == "S3_VECTORS"
+    assert differing(ingestion) == {"vector_store"}
+    assert differing(documents) == {"vector_store"}
+    assert differing(reconcile) == set()
 
 
-@pytest.mark.parametrize("service", ["query", "ingestion", "contextual_headers"])
+def differing(read: Any) -> set[str]:
+    """Which fields of settings do not have their default, of those that have one."""
+    return {each.name for each in fields(read) if each.default not in (MISSING, getattr(read, each.name))}
+
+
+def test_a_knowledge_base_that_exists_limits_attributes_only_if_it_is_said_to(existing: Any) -> None:
+    assert IngestionSettings.from_env(existing.environment("ingestion")).vector_store == "OTHER"
+    assert DocumentApiSettings.from_env(existing.environment("documents")).vector_store == "OTHER"
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
 def test_the_stacks_set_no_variable_that_nobody_reads(aws: Any, service: str) -> None:
     names = set(aws.environment(service))
 
@@ -166,29 +242,21 @@ def test_the_stacks_set_no_variable_that_nobody_reads(aws: Any, service: str) ->
     assert names >= POWERTOOLS
 
 
-def test_a_deployer_can_tune_what_the_settings_read(synthesize: Any) -> None:
-    tuned = synthesize(
-        retrieval_timeout_seconds="8.5",
-        multislice_max_slices="2",
-        filtered_score_boost="1.5",
-        ingestion_documents_per_call="25",
-        auth="api_key",
-    )
-
+def test_a_deployer_can_tune_what_the_settings_read(tuned: Any) -> None:
     query = settings.QuerySettings.from_env(tuned.environment("query"))
-    ingestion = settings.IngestionSettings.from_env(tuned.environment("ingestion"))
+    ingestion = IngestionSettings.from_env(tuned.environment("ingestion"))
+    reconcile = ReconcileSettings.from_env(tuned.environment("reconcile"))
+    documents = DocumentApiSettings.from_env(tuned.environment("documents"))
 
     assert (query.timeout_seconds, query.max_slices, query.filtered_score_boost) == (8.5, 2, 1.5)
-    assert ingestion.documents_per_call == 25
+    assert (ingestion.documents_per_call, ingestion.max_attempts, ingestion.first_delay_seconds) == (25, 4, 30)
+    assert (ingestion.calls_per_second, ingestion.give_up_seconds) == (2.5, 7200)
+    assert (reconcile.calls_per_second, reconcile.give_up_seconds) == (2.5, 7200)
+    assert (reconcile.settle_seconds, reconcile.poll_seconds) == (0, 5)
+    assert (documents.upload_max_bytes, documents.upload_seconds) == (1000, 60)
 
 
 def test_the_query_function_outlives_its_search_and_api_gateway_outlives_both(synthesize: Any) -> None:
     assembly = synthesize(retrieval_timeout_seconds="24")
 
-    (timeout_seconds,) = [
-        function["Properties"]["Timeout"]
-        for function in assembly.resources("AWS::Lambda::Function").values()
-        if "RETRIEVAL_TIMEOUT_SECONDS" in function["Properties"]["Environment"]["Variables"]
-    ]
-
-    assert 24 < timeout_seconds <= 29
+    assert 24 < assembly.function("query")["Timeout"] <= 29

@@ -5,9 +5,14 @@ import json
 import pytest
 
 from infra.engine import IN_THE_LAYER, Engine
-from infra.options import Auth, OptionError, Options
+from infra.options import Auth, ExistingKnowledgeBase, OptionError, Options
 from infra.target import Target
+from infra.variables import LARGEST_DOCUMENT_BYTES, LONGEST_UPLOAD_SECONDS
+from ragstack_common.document_api.settings import LONGEST_UPLOAD_SECONDS as LONGEST_SIGNED_SECONDS
+from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.retrieval import known_backends
+from ragstack_common.settings import QuerySettings
 
 from .conftest import EXISTING, LOCAL
 
@@ -73,6 +78,23 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
         ({"large_retrieval_size_single_corpus": "0"}, "large_retrieval_size_single_corpus=0 is unusable: write a"),
         ({"search_k": "101"}, "search_k=101 is unusable: write a whole number from 1 to 100"),
         ({"ingestion_max_receives": "0"}, "ingestion_max_receives=0 is unusable"),
+        ({"ingestion_max_attempts": "0"}, "ingestion_max_attempts=0 is unusable: write a whole number from 1 to 100"),
+        ({"ingestion_calls_per_second": "0"}, "ingestion_calls_per_second=0 is unusable: write a number from 0.1 to"),
+        ({"ingestion_batch_window_seconds": "0.5"}, "ingestion_batch_window_seconds=0.5 is unusable: write a whole"),
+        ({"ingestion_batch_window_seconds": "301"}, "ingestion_batch_window_seconds=301 is unusable: write a whole"),
+        ({"status_first_delay_seconds": "901"}, "status_first_delay_seconds=901 is unusable: write a number from 0"),
+        ({"status_give_up_seconds": "0"}, "status_give_up_seconds=0 is unusable: write a number from 1 to 259200"),
+        ({"upload_max_bytes": "52428801"}, "upload_max_bytes=52428801 is unusable: write a whole number from 1 to"),
+        ({"upload_seconds": "0"}, "upload_seconds=0 is unusable: write a whole number from 1 to 3600"),
+        ({"vector_store": "OTHER"}, "vector_store is given without knowledge_base=existing"),
+        ({**EXISTING, "vector_store": "pinecone"}, "vector_store=pinecone is unusable: choose S3_VECTORS or OTHER"),
+        ({"event_bus_name": "arn:aws:events"}, "event_bus_name=arn:aws:events is unusable: write the name"),
+        ({"reconcile_settle_seconds": "-1"}, "reconcile_settle_seconds=-1 is unusable: write a number from 0 to 3600"),
+        ({"reconcile_poll_seconds": "901"}, "reconcile_poll_seconds=901 is unusable: write a number from 0 to 900"),
+        ({"reconcile_schedule": "nightly"}, "reconcile_schedule=nightly is unusable: write cron("),
+        ({"reconcile_schedule": "cron(0 3 * * *)"}, "reconcile_schedule=cron(0 3 * * *) is unusable: write cron("),
+        ({"reconcile_schedule": "rate(1 days)"}, "reconcile_schedule=rate(1 days) is unusable: write cron("),
+        ({"reconcile_schedule": "rate(0 hours)"}, "reconcile_schedule=rate(0 hours) is unusable: write cron("),
         ({"dependencies_layer": "/nowhere.zip"}, "dependencies_layer=/nowhere.zip is unusable: there is no such file"),
         ({"knowlege_base": "existing"}, "context value 'knowlege_base' is unknown: choose from auth,"),
     ],
@@ -83,6 +105,50 @@ def test_an_unusable_value_is_refused_in_one_line_that_says_what_to_write(contex
 
     assert str(refused.value).startswith(says)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "schedule"),
+    [
+        ("cron(15 1 ? * MON-FRI *)", "cron(15 1 ? * MON-FRI *)"),
+        ("rate(1 day)", "rate(1 day)"),
+        ("rate(12 hours)", "rate(12 hours)"),
+        ("off", None),
+    ],
+)
+def test_reconciliation_comes_when_the_deployer_says_or_never(written: str, schedule: str | None) -> None:
+    assert Options.from_context({"reconcile_schedule": written}).reconcile_schedule == schedule
+
+
+def test_an_existing_knowledge_base_has_no_limits_unless_it_is_said_to_be_on_s3_vectors() -> None:
+    silent = Options.from_context(EXISTING).existing_knowledge_base
+    told = Options.from_context({**EXISTING, "vector_store": "s3_vectors"}).existing_knowledge_base
+
+    assert silent is not None
+    assert told is not None
+    assert (silent.vector_store, told.vector_store) == ("OTHER", "S3_VECTORS")
+
+
+def test_the_local_target_asks_about_documents_sooner_unless_told_when() -> None:
+    assert Options.from_context(LOCAL).ingestion_variables == {"STATUS_FIRST_DELAY_SECONDS": "1"}
+    assert Options.from_context({**LOCAL, "status_first_delay_seconds": "0"}).ingestion_variables == {
+        "STATUS_FIRST_DELAY_SECONDS": "0"
+    }
+    assert Options.from_context({}).ingestion_variables == {}
+
+
+def test_the_stacks_assume_the_defaults_of_the_settings() -> None:
+    options = Options()
+
+    assert options.max_receives == IngestionSettings.max_receives
+    assert options.give_up_seconds == IngestionSettings.give_up_seconds
+    assert options.event_bus_name == IngestionSettings.event_bus_name
+    assert options.retrieval_timeout_seconds == QuerySettings.timeout_seconds
+    assert ExistingKnowledgeBase("", "").vector_store == IngestionSettings.vector_store
+
+
+def test_the_limits_of_uploads_are_those_of_the_function_that_signs_them() -> None:
+    assert (LARGEST_DOCUMENT_BYTES, LONGEST_UPLOAD_SECONDS) == (LARGEST_DOCUMENT, LONGEST_SIGNED_SECONDS)
 
 
 def test_numbers_and_booleans_may_come_from_cdk_json() -> None:

@@ -1,4 +1,4 @@
-"""Documents, and the queue of what happens to them."""
+"""The buckets, and who hears of changes."""
 
 from typing import Any
 
@@ -13,16 +13,6 @@ def documents(aws: Any) -> dict[str, Any]:
         if "NotificationConfiguration" in bucket["Properties"]
     ]
     return bucket
-
-
-@pytest.fixture
-def queue(aws: Any) -> dict[str, Any]:
-    (queue,) = [
-        queue["Properties"]
-        for queue in aws.resources("AWS::SQS::Queue").values()
-        if "RedrivePolicy" in queue["Properties"]
-    ]
-    return queue
 
 
 def denies_plain_http(aws: Any, kind: str, reference: str) -> bool:
@@ -74,53 +64,3 @@ def test_the_bucket_waits_for_the_policy_that_lets_it_send(aws: Any, documents: 
 
     assert [sender["Principal"] for sender in senders] == [{"Service": "s3.amazonaws.com"}]
     assert senders[0]["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
-
-
-def test_every_queue_is_encrypted(aws: Any) -> None:
-    queues = aws.resources("AWS::SQS::Queue")
-
-    assert len(queues) == 2
-    assert all(queue["Properties"]["SqsManagedSseEnabled"] for queue in queues.values())
-
-
-def test_a_message_stays_hidden_for_six_times_the_functions_timeout(aws: Any, queue: dict[str, Any]) -> None:
-    (timeout_seconds,) = [
-        function["Properties"]["Timeout"]
-        for function in aws.resources("AWS::Lambda::Function").values()
-        if "DEAD_LETTER_QUEUE_URL" in function["Properties"]["Environment"]["Variables"]
-    ]
-
-    assert queue["VisibilityTimeout"] >= 6 * timeout_seconds
-
-
-@pytest.mark.parametrize("context", [{}, {"ingestion_max_receives": "3"}])
-def test_the_redrive_policy_comes_one_delivery_after_the_function_gives_up(
-    synthesize: Any, context: dict[str, str]
-) -> None:
-    assembly = synthesize(**context)
-
-    max_receives = int(assembly.environment("ingestion")["INGESTION_MAX_RECEIVES"])
-    redrives = [
-        queue["Properties"]["RedrivePolicy"]["maxReceiveCount"]
-        for queue in assembly.resources("AWS::SQS::Queue").values()
-        if "RedrivePolicy" in queue["Properties"]
-    ]
-
-    assert max_receives == int(context.get("ingestion_max_receives", 5))
-    assert redrives == [max_receives + 1]
-
-
-def test_a_dead_letter_outlives_the_queue_it_came_from(aws: Any, queue: dict[str, Any]) -> None:
-    (dead_letters,) = [
-        other["Properties"] for other in aws.resources("AWS::SQS::Queue").values() if other["Properties"] != queue
-    ]
-
-    assert dead_letters["MessageRetentionPeriod"] > queue["MessageRetentionPeriod"]
-
-
-def test_one_dead_letter_raises_the_alarm(aws: Any) -> None:
-    alarm = aws.only("AWS::CloudWatch::Alarm")
-
-    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
-    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
-    assert "DeadLetters" in str(alarm["Dimensions"])

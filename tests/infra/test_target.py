@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from infra.target import CHANGED_LOCALLY, LEFT_OUT_LOCALLY
+from infra.target import CHANGED_LOCALLY, LEFT_OUT_LOCALLY, LOCAL_VARIABLES
 
 from .conftest import EXISTING, LOCAL
 
@@ -46,11 +46,19 @@ def test_what_the_local_target_changes_is_on_the_list(synthesize: Any) -> None:
 
     changed = set(differences(on_aws.templates, here.templates))
 
+    kept = [*buckets, *on_aws.resources("AWS::DynamoDB::Table")]
     (documents,) = [name for name in buckets if name.startswith("DocumentsBucket")]
     expected = {
         "RagStackApi/Outputs/ApiUrl/Value",
         f"{documents}/Properties/BucketName",
-        *(f"{bucket}/{policy}" for bucket in buckets for policy in ("DeletionPolicy", "UpdateReplacePolicy")),
+        *(f"{name}/{policy}" for name in kept for policy in ("DeletionPolicy", "UpdateReplacePolicy")),
+        *(f"{table}/Properties/DeletionProtectionEnabled" for table in on_aws.resources("AWS::DynamoDB::Table")),
+        *(
+            f"{function}/Properties/Environment/Variables/{variable}"
+            for function, resource in functions.items()
+            for variable in LOCAL_VARIABLES
+            if "STATUS_QUEUE_URL" in resource["Properties"]["Environment"]["Variables"]
+        ),
         *(
             f"{function}/Properties/Environment/Variables/AWS_ENDPOINT_URL_{service}"
             for function in functions
@@ -58,12 +66,12 @@ def test_what_the_local_target_changes_is_on_the_list(synthesize: Any) -> None:
         ),
     }
     assert {re.sub(r"^/\w+/Resources/|^/|(?<=ApiUrl/Value)/.*", "", path) for path in changed} == expected
-    # Authentication, which this compares as it was chosen, is the fifth.
-    assert len(CHANGED_LOCALLY) == 5
+    # Authentication, which this compares as it was chosen, is the sixth.
+    assert len(CHANGED_LOCALLY) == 6
 
 
 def test_the_functions_reach_the_local_bedrock(local: Any) -> None:
-    for service in ("query", "ingestion"):
+    for service in ("query", "ingestion", "ingestion_status", "reconcile"):
         environment = local.environment(service)
 
         assert environment["AWS_ENDPOINT_URL_BEDROCK_AGENT"] == "http://127.0.0.1:9999"

@@ -1,0 +1,92 @@
+"""The table that knows what became of every document."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.target import Target
+from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
+
+READ_ACTIONS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
+LIST_ACTIONS: Final = ("dynamodb:Query",)
+PUT: Final = "dynamodb:PutItem"
+UPDATE: Final = "dynamodb:UpdateItem"
+DELETE: Final = "dynamodb:DeleteItem"
+"""A transaction needs the rights to what it does. Source: DynamoDB developer guide, "Managing transactions"."""
+
+JOBS: Final = (JOB, f"{JOB}#*")
+"""The partitions of jobs, and of the locks that keep two of one kind apart."""
+
+
+class DocumentRegistry(Construct):
+    """One table, paid by the request; it is kept and protected on AWS.
+
+    Attributes:
+        table: The table.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, target: Target) -> None:
+        super().__init__(scope, construct_id)
+        local = target is Target.LOCAL
+        self.table = dynamodb.Table(
+            self,
+            "Table",
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            deletion_protection=not local,
+            partition_key=_text(PARTITION_KEY),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            removal_policy=RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN,
+            sort_key=_text(SORT_KEY),
+            time_to_live_attribute=EXPIRES_AT,
+        )
+        for name, partition_key in INDEXES.items():
+            keys = {PARTITION_KEY, SORT_KEY, partition_key, URI}
+            self.table.add_global_secondary_index(
+                index_name=name,
+                non_key_attributes=[attribute for attribute in LISTED if attribute not in keys],
+                partition_key=_text(partition_key),
+                projection_type=dynamodb.ProjectionType.INCLUDE,
+                sort_key=_text(URI),
+            )
+
+    def grant_read(self, function: iam.IGrantable) -> None:
+        """Let *function* read items by their keys."""
+        self._allow(function, READ_ACTIONS, [self.table.table_arn])
+
+    def grant_list(self, function: iam.IGrantable) -> None:
+        """Let *function* list items: of a partition, or of an index."""
+        self._allow(function, LIST_ACTIONS, [self.table.table_arn, *self._index_arns()])
+
+    def grant_list_of(self, function: iam.IGrantable, partition: str) -> None:
+        """Let *function* list the items of one partition."""
+        self._allow(function, LIST_ACTIONS, [self.table.table_arn], [partition])
+
+    def grant_scan(self, function: iam.IGrantable) -> None:
+        """Let *function* read the whole table."""
+        self._allow(function, ("dynamodb:Scan",), [self.table.table_arn])
+
+    def grant_write(self, function: iam.IGrantable, actions: Sequence[str], partitions: Sequence[str] = ()) -> None:
+        """Let *function* do *actions* with items: of *partitions*, which may end in a star, or of all."""
+        self._allow(function, actions, [self.table.table_arn], partitions)
+
+    def _index_arns(self) -> list[str]:
+        """Name each index: the CDK's own grants allow every index that the table will ever have."""
+        return [f"{self.table.table_arn}/index/{name}" for name in INDEXES]
+
+    def _allow(
+        self, function: iam.IGrantable, actions: Sequence[str], arns: list[str], partitions: Sequence[str] = ()
+    ) -> None:
+        conditions = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [*partitions]}}
+        iam.Grant.add_to_principal(
+            actions=[*actions], conditions=conditions if partitions else None, grantee=function, resource_arns=arns
+        )
+
+
+def _text(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

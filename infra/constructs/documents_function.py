@@ -1,0 +1,53 @@
+"""The function behind the routes for documents and jobs."""
+
+from typing import Final
+
+from constructs import Construct
+
+from infra.constructs.document_registry import DELETE, JOBS, PUT
+from infra.constructs.ingestion_path import IngestionPath
+from infra.constructs.python_function import PythonFunction
+from infra.options import Options
+from ragstack_common import settings
+
+DOCUMENTS_MEMORY_MB: Final = 1024
+"""Processor time comes with memory, and a cold start is mostly imports."""
+
+DOCUMENTS_TIMEOUT_SECONDS: Final = 29
+"""As long as API Gateway waits."""
+
+OBJECT_ACTIONS: Final = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+"""An upload is allowed what the function is that signed it."""
+
+
+class DocumentsFunction(Construct):
+    """Signs uploads, lists and deletes documents, and starts jobs; what follows from it is the other functions' work.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self.function = PythonFunction(
+            self,
+            "Documents",
+            description="Answers requests about documents and ingestion jobs",
+            environment={
+                settings.REGISTRY_TABLE: path.registry.table.table_name,
+                settings.DOCUMENTS_BUCKET: path.documents.bucket.bucket_name,
+                settings.JOBS_QUEUE_URL: path.jobs.queue.queue_url,
+                settings.VECTOR_STORE: path.knowledge_base.vector_store,
+                **options.upload_variables,
+            },
+            folder="documents",
+            memory_mb=DOCUMENTS_MEMORY_MB,
+            options=options,
+            timeout_seconds=DOCUMENTS_TIMEOUT_SECONDS,
+        ).function
+        path.documents.grant_list(self.function)
+        path.documents.grant_objects(self.function, OBJECT_ACTIONS, "Callers upload and delete any document")
+        path.registry.grant_read(self.function)
+        path.registry.grant_list(self.function)
+        path.registry.grant_write(self.function, [PUT, DELETE], JOBS)
+        path.jobs.queue.grant_send_messages(self.function)

@@ -1,0 +1,106 @@
+"""The function that compares bucket, registry and knowledge base, and the rule that starts it."""
+
+from typing import Final
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from constructs import Construct
+
+from infra.alarms import raise_alarm
+from infra.constructs.document_registry import DELETE, JOBS, PUT, UPDATE
+from infra.constructs.ingestion_path import IngestionPath
+from infra.constructs.python_function import METRICS_NAMESPACE, PythonFunction
+from infra.options import Options
+from ragstack_common import settings
+from ragstack_common.registry.table import CATALOGUE, GATE, RATE
+
+FOLDER: Final = "reconcile"
+
+RECONCILE_MEMORY_MB: Final = 1769
+
+RECONCILE_TIMEOUT_SECONDS: Final = 900
+"""The longest that Lambda offers."""
+
+DIFFERENCES_METRIC: Final = "ReconciliationDifferences"
+
+WRITTEN_PARTITIONS: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE)
+"""Reports, the gate of a full synchronisation, turns to call, and counts that it corrects: it writes no document."""
+
+READ_VARIABLES: Final = (settings.INGESTION_CALLS_PER_SECOND, settings.STATUS_GIVE_UP_SECONDS)
+"""Settings of the other functions that this one has to know."""
+
+NIGHTLY: Final = {"start": "reconcile", "by": "schedule"}
+
+
+class ReconcileFunction(Construct):
+    """Compares what should be with what is, page by page, and asks for what differs to be looked at again."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        function = PythonFunction(
+            self,
+            "Reconcile",
+            description="Compares bucket, registry and knowledge base, and repairs what differs",
+            environment={
+                settings.KNOWLEDGE_BASE_ID: path.knowledge_base.knowledge_base_id,
+                settings.DATA_SOURCE_ID: path.knowledge_base.data_source_id,
+                settings.REGISTRY_TABLE: path.registry.table.table_name,
+                settings.DOCUMENTS_BUCKET: path.documents.bucket.bucket_name,
+                settings.INGESTION_QUEUE_URL: path.changes.queue.queue_url,
+                settings.JOBS_QUEUE_URL: path.jobs.queue.queue_url,
+                **{name: value for name, value in options.ingestion_variables.items() if name in READ_VARIABLES},
+                **options.reconcile_variables,
+            },
+            folder=FOLDER,
+            memory_mb=RECONCILE_MEMORY_MB,
+            options=options,
+            timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
+        ).function
+        path.jobs.feed(function, messages=1)
+        path.documents.grant_list(function)
+        path.registry.grant_read(function)
+        path.registry.grant_list(function)
+        path.registry.grant_scan(function)
+        path.registry.grant_write(function, [PUT, UPDATE, DELETE], WRITTEN_PARTITIONS)
+        path.knowledge_base.grant_reconciliation(function, Stack.of(self))
+        for receiver in (path.changes, path.jobs):
+            receiver.queue.grant_send_messages(function)
+        if options.reconcile_schedule:
+            self._start_by(options.reconcile_schedule, path)
+        raise_alarm(
+            self,
+            "FailureAlarm",
+            at_least=1,
+            metric=function.metric_errors(period=Duration.minutes(15)),
+            what_to_do="The function reconcile failed: its log says why. `ragstack reconcile` starts it again",
+        )
+        raise_alarm(
+            self,
+            "DifferenceAlarm",
+            at_least=1,
+            metric=cloudwatch.Metric(
+                dimensions_map={"service": FOLDER},
+                metric_name=DIFFERENCES_METRIC,
+                namespace=METRICS_NAMESPACE,
+                period=Duration.hours(1),
+                statistic=cloudwatch.Stats.MAXIMUM,
+            ),
+            what_to_do=(
+                "Bucket, registry and knowledge base differed, and what differed is being repaired: the job's report"
+                " (GET /api/ingestion-jobs) names it. If it happens again, events are lost: look at the bucket's"
+                " notifications and the log of the function ingestion"
+            ),
+        )
+
+    def _start_by(self, schedule: str, path: IngestionPath) -> None:
+        """Send by a rule; the queue takes it from this rule alone."""
+        queue = targets.SqsQueue(path.jobs.queue, message=events.RuleTargetInput.from_object(NIGHTLY))
+        events.Rule(
+            self,
+            "Schedule",
+            description="Starts a reconciliation",
+            schedule=events.Schedule.expression(schedule),
+            targets=[queue],
+        )

@@ -1,0 +1,149 @@
+"""The queues: who reads them, how often a message is delivered, and when somebody is called."""
+
+from typing import Any
+
+import pytest
+
+from ragstack_common.reconciliation.service import MAX_FAILURES
+from ragstack_common.registry.jobs import SILENT_SECONDS
+
+READERS = {
+    "ChangesEvents": ("ingestion", 6),
+    "StatusQueue": ("ingestion_status", 6),
+    "JobsQueue": ("reconcile", 2),
+}
+"""Each queue with its function, and for how many of that function's timeouts a delivered message stays hidden."""
+
+HOUR = 3600
+
+queues = pytest.mark.parametrize("queue", sorted(READERS))
+
+
+def properties_of(assembly: Any, queue: str) -> dict[str, Any]:
+    (found,) = [
+        resource["Properties"]
+        for name, resource in assembly.resources("AWS::SQS::Queue").items()
+        if name.startswith(queue)
+    ]
+    return dict(found)
+
+
+def mapping_of(assembly: Any, queue: str) -> dict[str, Any]:
+    (found,) = [
+        resource["Properties"]
+        for resource in assembly.resources("AWS::Lambda::EventSourceMapping").values()
+        if queue in str(resource["Properties"]["EventSourceArn"])
+    ]
+    return dict(found)
+
+
+def alarms(assembly: Any, metric: str) -> dict[str, dict[str, Any]]:
+    return {
+        str(alarm["Properties"]["Dimensions"]): alarm["Properties"]
+        for alarm in assembly.resources("AWS::CloudWatch::Alarm").values()
+        if alarm["Properties"]["MetricName"] == metric
+    }
+
+
+def age_alarm(assembly: Any, queue: str) -> dict[str, Any]:
+    (found,) = [alarm for on, alarm in alarms(assembly, "ApproximateAgeOfOldestMessage").items() if queue in on]
+    return found
+
+
+def test_every_queue_is_encrypted(aws: Any) -> None:
+    found = aws.resources("AWS::SQS::Queue")
+
+    assert len(found) == len(READERS) + 1
+    assert all(queue["Properties"]["SqsManagedSseEnabled"] for queue in found.values())
+
+
+@queues
+def test_a_message_stays_hidden_until_its_function_has_surely_ended(aws: Any, queue: str) -> None:
+    service, timeouts = READERS[queue]
+
+    assert properties_of(aws, queue)["VisibilityTimeout"] == timeouts * aws.function(service)["Timeout"]
+
+
+def test_a_job_whose_function_was_killed_goes_on_before_it_counts_as_abandoned(aws: Any) -> None:
+    assert properties_of(aws, "JobsQueue")["VisibilityTimeout"] < HOUR < SILENT_SECONDS
+
+
+@queues
+def test_each_queue_feeds_its_function_whose_failed_message_does_not_take_its_batch_along(aws: Any, queue: str) -> None:
+    mapping = mapping_of(aws, queue)
+    function = aws.resources("AWS::Lambda::Function")[mapping["FunctionName"]["Ref"]]["Properties"]
+
+    assert function == aws.function(READERS[queue][0])
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
+
+
+def test_documents_come_by_the_hundred_and_jobs_one_by_one(aws: Any) -> None:
+    batches = {
+        queue: (mapping["BatchSize"], mapping.get("MaximumBatchingWindowInSeconds"))
+        for queue in READERS
+        for mapping in [mapping_of(aws, queue)]
+    }
+
+    assert batches == {"ChangesEvents": (100, 1), "StatusQueue": (100, 1), "JobsQueue": (1, None)}
+
+
+def test_without_a_window_a_batch_is_as_large_as_lambda_takes_then(tuned: Any) -> None:
+    for queue in ("ChangesEvents", "StatusQueue"):
+        mapping = mapping_of(tuned, queue)
+        assert (mapping["BatchSize"], "MaximumBatchingWindowInSeconds" in mapping) == (10, False)
+
+
+def test_the_redrive_policy_comes_one_delivery_after_the_function_gives_up(aws: Any, tuned: Any) -> None:
+    for assembly, max_receives in ((aws, 20), (tuned, 3)):
+        assert assembly.environment("ingestion")["INGESTION_MAX_RECEIVES"] == str(max_receives)
+        assert properties_of(assembly, "ChangesEvents")["RedrivePolicy"]["maxReceiveCount"] == max_receives + 1
+
+
+def test_what_a_function_never_or_seldom_gives_up_is_delivered_as_often_as_it_takes(aws: Any) -> None:
+    assert properties_of(aws, "StatusQueue")["RedrivePolicy"]["maxReceiveCount"] == 100
+    assert properties_of(aws, "JobsQueue")["RedrivePolicy"]["maxReceiveCount"] > MAX_FAILURES + 1
+
+
+@queues
+def test_there_is_one_dead_letter_queue_and_it_keeps_a_message_longer_than_the_others(aws: Any, queue: str) -> None:
+    properties = properties_of(aws, queue)
+
+    assert "DeadLetters" in str(properties["RedrivePolicy"]["deadLetterTargetArn"])
+    assert properties["MessageRetentionPeriod"] == 4 * 24 * HOUR
+    assert properties_of(aws, "ChangesDeadLetters")["MessageRetentionPeriod"] == 14 * 24 * HOUR
+
+
+def test_one_dead_letter_raises_the_alarm(aws: Any) -> None:
+    ((dimensions, alarm),) = alarms(aws, "ApproximateNumberOfMessagesVisible").items()
+
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
+    assert "DeadLetters" in dimensions
+    assert "ragstack failures" in alarm["AlarmDescription"]
+
+
+def test_a_message_that_waits_too_long_raises_the_alarm_of_its_queue(aws: Any) -> None:
+    hours = {queue: age_alarm(aws, queue)["Threshold"] / HOUR for queue in READERS}
+
+    assert hours == {"ChangesEvents": 1, "StatusQueue": 7, "JobsQueue": 1}
+
+
+def test_a_document_may_wait_for_as_long_as_it_is_followed(tuned: Any) -> None:
+    assert age_alarm(tuned, "StatusQueue")["Threshold"] == 3 * HOUR
+
+
+def test_a_failing_function_that_nobody_waits_for_raises_an_alarm(aws: Any) -> None:
+    failing = alarms(aws, "Errors")
+
+    assert len(failing) == 2
+    for service in ("StatusFunction", "ReconcileFunction"):
+        (alarm,) = [alarm for on, alarm in failing.items() if service in on]
+        assert (alarm["Threshold"], alarm["Period"], alarm["Statistic"]) == (1, 900, "Sum")
+
+
+def test_alarms_are_few_and_each_says_what_to_do_in_terms_that_any_cloudformation_knows(aws: Any) -> None:
+    found = [alarm["Properties"] for alarm in aws.resources("AWS::CloudWatch::Alarm").values()]
+
+    assert len(found) == 7
+    assert all(len(alarm["AlarmDescription"]) > 60 for alarm in found)
+    assert all("Metrics" not in alarm and alarm["TreatMissingData"] == "notBreaching" for alarm in found)
