@@ -11,25 +11,19 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.markup import escape
 
-from ragstack_common.documents import DocumentStatus, key_of
 from ragstack_common.errors import RagStackError
 from ragstack_common.settings import DEFAULT_EMBEDDING
-from ragstack_local import asking, display
-from ragstack_local.asking import NOTHING_FOUND
+from ragstack_local import asking, display, ingesting, repairing
 from ragstack_local.bedrock import command
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.bedrock.options import EMBEDDING_HELP
 from ragstack_local.collections import command as collections_command
-from ragstack_local.connection import DEFAULT_PREFIX
 from ragstack_local.demo import run_demo
 from ragstack_local.evaluation import command as evaluation
-from ragstack_local.ingest import ingest as upload_and_follow
-from ragstack_local.ingest import note_skipped
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
-from ragstack_local.targets import DATA_VARIABLE, OnAws, Prefix, connect, find_project
-from ragstack_local.uploads import FINAL, SEARCHABLE, list_documents, queue_depth, select
+from ragstack_local.targets import DATA_VARIABLE, find_project
 
 FAILED: Final = 3
 STOP_SECONDS: Final = 20.0
@@ -162,60 +156,17 @@ def down() -> None:
 app.command()(command.bedrock)
 
 
-@app.command()
-def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files, or folders that are walked.", show_default=False)],
-    prefix: Annotated[str, typer.Option(help="Put before every key in the bucket.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 600.0,
-    aws: OnAws = False,
-    stack_prefix: Prefix = DEFAULT_PREFIX,
-) -> None:
-    """Upload documents and wait until each is searchable, or it is known why not.
-
-    A file NAME.metadata.json beside a document holds its attributes:  {"metadataAttributes": {"topic": "travel"}}
-
-    Example:  ragstack ingest handbook/ prices.csv --prefix company
-    """
-    selection = select(paths, prefix)
-    note_skipped(selection.skipped)
-    if not selection.files:
-        raise StackError("There is no document below these paths")
-    connection = connect(aws, stack_prefix)
-    statuses = upload_and_follow(connection, selection.files, timeout)
-    display.print_unsearchable(statuses)
-    display.console.print(display.summary(statuses))
-    if any(status not in FINAL for status in statuses.values()):
-        put_aside = queue_depth(connection, connection.dead_letter_queue_url)
-        raise StackError(
-            f"Not every document got to a final state within {timeout:g} s;"
-            f" the dead-letter queue holds {put_aside} messages. `ragstack status` shows how it goes on"
-        )
-    if any(status not in SEARCHABLE for status in statuses.values()):
-        raise typer.Exit(NOTHING_FOUND)
-
-
+app.command()(ingesting.ingest)
+app.command()(ingesting.status)
+app.command()(repairing.failures)
+app.command()(repairing.replay)
+app.command()(repairing.reconcile)
 app.command()(asking.query)
 app.command()(asking.corpora)
 app.command()(asking.versions)
 app.command()(collections_command.build)
 app.command("eval")(evaluation.evaluate)
 app.command()(evaluation.tune)
-
-
-@app.command()
-def status(aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX) -> None:
-    """Show where the stack is, how many documents are in which state and why, and what waits in the queues.
-
-    Example:  ragstack status
-    """
-    connection = connect(aws, stack_prefix)
-    display.print_urls(connection)
-    statuses = {key_of(detail["identifier"]): DocumentStatus.of(detail) for detail in list_documents(connection)}
-    display.console.print(f"[dim]Documents       [/] {display.summary(statuses) or 'none'}")
-    display.console.print(f"[dim]Waiting events  [/] {queue_depth(connection, connection.queue_url)}")
-    display.console.print(f"[dim]Dead letters    [/] {queue_depth(connection, connection.dead_letter_queue_url)}")
-    ended = {uri: status for uri, status in statuses.items() if status in FINAL}
-    display.print_unsearchable(ended)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ DEFAULT_PREFIX: Final = "RagStack"
 OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
 TRANSFER_THREADS: Final = 16
 
+OTHER_STORE: Final = "OTHER"
+"""A vector store whose limits are not known, among ``settings.VECTOR_STORES``."""
+
 
 @dataclass(frozen=True)
 class Connection:
@@ -30,6 +34,10 @@ class Connection:
         data_source_id: Ten alphanumeric characters.
         queue_url: The queue of S3 events.
         dead_letter_queue_url: The queue of what could not be ingested.
+        status_queue_url: The queue of documents that are to be asked about.
+        jobs_queue_url: The queue of reconciliations.
+        registry_table: The document registry.
+        vector_store: What is behind the knowledge base; decides which attributes a document can have.
         aws_endpoint: MiniStack's URL; None on AWS.
         bedrock_endpoint: The local Bedrock's URL; None on AWS.
         process_id: The process that keeps the local stack up; None on AWS.
@@ -41,6 +49,10 @@ class Connection:
     data_source_id: str
     queue_url: str
     dead_letter_queue_url: str
+    status_queue_url: str
+    jobs_queue_url: str
+    registry_table: str
+    vector_store: str = OTHER_STORE
     aws_endpoint: str | None = None
     bedrock_endpoint: str | None = None
     process_id: int | None = None
@@ -61,6 +73,10 @@ class Connection:
                 data_source_id=merged["DataSourceId"],
                 queue_url=merged["IngestionQueueUrl"],
                 dead_letter_queue_url=merged["DeadLetterQueueUrl"],
+                status_queue_url=merged["StatusQueueUrl"],
+                jobs_queue_url=merged["JobsQueueUrl"],
+                registry_table=merged["RegistryTableName"],
+                vector_store=merged.get("VectorStore", OTHER_STORE),
                 **local,
             )
         except KeyError as error:
@@ -109,7 +125,7 @@ class Connection:
         return self.aws_endpoint is not None
 
     def client(self, service: str) -> Any:
-        """Make an unmodified boto3 client of S3, SQS or bedrock-agent for this stack."""
+        """Make an unmodified boto3 client of S3, SQS, DynamoDB or bedrock-agent for this stack."""
         config = Config(max_pool_connections=TRANSFER_THREADS, retries={"mode": "standard"})
         if not self.is_local:
             return boto3.client(service, config=config)  # type: ignore[call-overload]
@@ -121,8 +137,13 @@ def local_client(service: str, endpoint: str, config: Config) -> Any:
     """Make a client that knows the local stack's credentials and nothing of the user's, nor of a proxy."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)
-    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106
-    return session.client(service, endpoint_url=endpoint, config=config.merge(Config(proxies={})))  # type: ignore[call-overload]
+    return _local_session().client(service, endpoint_url=endpoint, config=config.merge(Config(proxies={})))  # type: ignore[call-overload]
+
+
+@cache
+def _local_session() -> boto3.Session:
+    """Kept, because each session reads the descriptions of the services anew."""
+    return boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106
 
 
 def local_environment(aws_endpoint: str, **more: str) -> dict[str, str]:

@@ -8,11 +8,12 @@ from typing import Any, Final
 from rich.markup import escape
 
 from ragstack_local import display
+from ragstack_local.awaiting import FOUND
 from ragstack_local.connection import Connection
 from ragstack_local.ingest import ingest, note_skipped
 from ragstack_local.search import Caller
 from ragstack_local.stack.errors import StackError
-from ragstack_local.uploads import SEARCHABLE, select
+from ragstack_local.uploads import select
 
 INDEXING_SECONDS: Final = 300.0
 
@@ -27,8 +28,8 @@ def run_demo(connection: Connection, root: Path) -> None:
     handbook = select([root / "samples" / "documents"], prefix="samples")
     docs = select([root / "docs"])
     note_skipped([*handbook.skipped, *docs.skipped])
-    statuses = ingest(connection, [*handbook.files, *docs.files], INDEXING_SECONDS)
-    if any(status not in SEARCHABLE for status in statuses.values()):
+    statuses = ingest(connection, [*handbook.files, *docs.files], INDEXING_SECONDS).statuses
+    if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)
         raise StackError(f"Not every document became searchable: {display.summary(statuses)}")
     caller = Caller.of(connection)

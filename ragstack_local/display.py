@@ -13,8 +13,8 @@ from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import explanation
+from ragstack_local.awaiting import ENDED, FOUND
 from ragstack_local.connection import Connection
-from ragstack_local.uploads import SEARCHABLE
 
 EXCERPT_WORDS: Final = 36
 SHORT_WORD: Final = 3
@@ -36,8 +36,8 @@ def step(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
-    """Show bars for long work."""
+def progress(*, beside: bool = False) -> Iterator[Progress]:
+    """Show bars for long work; *beside* what a program reads, they go to the error stream."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -46,7 +46,7 @@ def progress() -> Iterator[Progress]:
         TimeElapsedColumn(),
         TextColumn("[dim]{task.fields[detail]}[/]"),
     )
-    with Progress(*columns, console=console) as bars:
+    with Progress(*columns, console=errors if beside else console) as bars:
         yield bars
 
 
@@ -58,10 +58,23 @@ def summary(statuses: Mapping[str, DocumentStatus]) -> str:
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
 
 
+def counted(count: int, what: str) -> str:
+    """Write a number of things."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def interrupted(statuses: Mapping[str, DocumentStatus]) -> str:
+    """Say what goes on without us."""
+    under_way = sum(status not in ENDED for status in statuses.values())
+    if not under_way:
+        return "Interrupted."
+    return f"Interrupted. {counted(under_way, 'document')} on the way without us: `ragstack status` shows how it goes"
+
+
 def print_unsearchable(statuses: Mapping[str, DocumentStatus]) -> None:
     """List the documents that cannot be found, and why."""
     for uri, status in statuses.items():
-        if status not in SEARCHABLE:
+        if status not in FOUND:
             reason = status.reason or "no reason given"
             console.print(Text.assemble((status, "red"), f" {uri}: {reason}"), soft_wrap=True)
 

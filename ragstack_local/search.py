@@ -1,6 +1,7 @@
-"""Searches through the HTTP interface, as any program would."""
+"""Requests to the HTTP interface, as any program would send them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -15,6 +16,8 @@ from ragstack_local.connection import Connection
 
 TIMEOUT_SECONDS: Final = 30.0
 """API Gateway answers within 29."""
+
+SUCCESS: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 
 
 class ApiError(RagStackError):
@@ -41,19 +44,27 @@ class Caller:
         return cls(connection.api_url, api_key, sign=not connection.is_local and not api_key)
 
     def retrieve(self, body: dict[str, Any]) -> dict[str, Any]:
-        """POST /api/retrieve. Errors are those of :meth:`look_up`."""
-        return self._ask("POST", "/api/retrieve", "results", json.dumps(body).encode())
+        """POST /api/retrieve. Errors are those of :meth:`ask`."""
+        return self.ask("POST", "/api/retrieve", "results", body)
 
     def look_up(self, name: str) -> dict[str, Any]:
-        """GET /api/NAME, whose answer has a member of that name.
+        """GET /api/NAME, whose answer has a member of that name. Errors are those of :meth:`ask`."""
+        return self.ask("GET", f"/api/{name}", name)
+
+    def ask(self, method: str, path: str, member: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request, with the key or the signature that the API asks for.
+
+        Args:
+            method: GET, POST or DELETE.
+            path: Begins with a slash; quoted as a URL has it.
+            member: What the answer must have, so that nobody else's answer is taken for the API's.
+            body: Sent as JSON; None for no body.
 
         Raises:
             ApiError: The API refused or could not be reached; the message says why in one line.
         """
-        return self._ask("GET", f"/api/{name}", name)
-
-    def _ask(self, method: str, path: str, member: str, payload: bytes | None = None) -> dict[str, Any]:
         url = self.api_url + path
+        payload = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         if self.api_key:
             headers["x-api-key"] = self.api_key
@@ -73,7 +84,7 @@ def _answer(response: urllib3.BaseHTTPResponse, member: str) -> dict[str, Any]:
         answer = json.loads(response.data)
     except ValueError:
         answer = response.data.decode(errors="replace")
-    if response.status == HTTPStatus.OK and isinstance(answer, dict) and member in answer:
+    if response.status in SUCCESS and isinstance(answer, dict) and member in answer:
         return answer
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(error, dict) and {"code", "message"} <= error.keys():

@@ -2,25 +2,29 @@
 
 MiniStack writes objects at once and everything else when it is asked to end. After a kill the two do not fit, so the
 objects of the documents bucket are set aside, the stack starts empty, and they are uploaded again: ingestion then
-makes the knowledge base agree with the bucket.
+makes the knowledge base and the registry, which is empty too, agree with the bucket. What only the knowledge base still
+has, no event and no record will ever name, so that is deleted directly.
 """
 
 import fcntl
 import json
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from ragstack_common.documents import key_of, s3_uri
-from ragstack_common.ingestion import delete_documents_with_retry
+from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
+from ragstack_common.ingestion import batch_check_document_statuses, delete_documents_with_retry
 from ragstack_local.connection import Connection
 from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import BUCKET
-from ragstack_local.uploads import list_documents
+
+DELETION_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.1
 
 _DESCRIPTION_SUFFIX: Final = ".meta.json"
 
@@ -112,20 +116,20 @@ class DataFolder:
         shutil.rmtree(self.state, ignore_errors=True)
 
     def restore(self, connection: Connection) -> None:
-        """Upload what was set aside, and delete from the knowledge base what the bucket had no more."""
+        """Upload what was set aside, and delete from the knowledge base what the bucket had no more.
+
+        Raises:
+            StackError: The knowledge base still has some of that.
+        """
         s3 = connection.client("s3")
         documents = self._set_aside()
-        for key, body in documents.items():
+        # Sidecars first: a document that came before its own would be indexed twice.
+        for key, body in sorted(documents.items(), key=lambda entry: not entry[0].endswith(SIDECAR_SUFFIX)):
             s3.upload_file(str(body), connection.bucket, key)
         listed = [key_of(detail["identifier"]) for detail in list_documents(connection)]
         gone = [uri for uri in listed if uri.removeprefix(s3_uri(connection.bucket, "")) not in documents]
         if gone:
-            delete_documents_with_retry(
-                connection.knowledge_base_id,
-                connection.data_source_id,
-                gone,
-                client=connection.client("bedrock-agent"),
-            )
+            _delete(connection, gone)
         if self._aside.exists():
             # At once, so that a kill leaves all of it or nothing.
             shutil.rmtree(self._done, ignore_errors=True)
@@ -144,3 +148,29 @@ class DataFolder:
                 elif body.is_file():
                     found[description["key"]] = body
         return found
+
+
+def _delete(connection: Connection, uris: list[str]) -> None:
+    """Delete documents from the knowledge base, which only promises it at first, and see that they are gone."""
+    agent = connection.client("bedrock-agent")
+    ids = (connection.knowledge_base_id, connection.data_source_id)
+    delete_documents_with_retry(*ids, uris, client=agent)
+    deadline = time.monotonic() + DELETION_SECONDS
+    while True:
+        statuses = batch_check_document_statuses(*ids, uris, client=agent)
+        left = [uri for uri, status in statuses.items() if status != "NOT_FOUND"]
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            raise StackError(f"{len(left)} documents were deleted before the kill and are still found, as {left[0]}")
+        time.sleep(POLL_SECONDS)
+
+
+def list_documents(connection: Connection) -> Iterable[dict[str, Any]]:
+    """List the documents that the knowledge base has of the stack's data source, page by page."""
+    agent = connection.client("bedrock-agent")
+    pages = agent.get_paginator("list_knowledge_base_documents").paginate(
+        knowledgeBaseId=connection.knowledge_base_id, dataSourceId=connection.data_source_id
+    )
+    for page in pages:
+        yield from page["documentDetails"]

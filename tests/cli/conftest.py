@@ -12,6 +12,7 @@ from moto.server import ThreadedMotoServer
 from ragstack_local.bedrock.server import running
 from ragstack_local.connection import Connection
 from tests.cli.support import Api, aws, create_knowledge_base, serving_api, stack_at
+from tests.support.registry_table import create_table
 
 SETTINGS = {
     "AWS_ACCESS_KEY_ID": "testing",
@@ -56,9 +57,12 @@ def bedrock_url(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iter
 def connection(moto_url: str, bedrock_url: str) -> Connection:
     """A local stack without functions: the test itself decides what is ingested."""
     name = f"documents-{os.getpid()}-{next(_numbers)}"
-    aws("s3", moto_url).create_bucket(Bucket=name)
-    sqs = aws("sqs", moto_url)
-    events, dead = (sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in ("events", "dead"))
+    s3, sqs = aws("s3", moto_url), aws("sqs", moto_url)
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    create_table(aws("dynamodb", moto_url), name)
+    kinds = ("events", "status", "jobs", "dead")
+    events, status, jobs, dead = (sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in kinds)
     knowledge_base, source = create_knowledge_base(bedrock_url, name, name)
     nothing = stack_at(aws_endpoint=moto_url, bedrock_endpoint=bedrock_url)
     return replace(
@@ -68,6 +72,9 @@ def connection(moto_url: str, bedrock_url: str) -> Connection:
         data_source_id=source,
         queue_url=events,
         dead_letter_queue_url=dead,
+        status_queue_url=status,
+        jobs_queue_url=jobs,
+        registry_table=name,
     )
 
 

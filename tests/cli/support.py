@@ -46,6 +46,9 @@ def stack_at(**more: Any) -> Connection:
         "data_source_id": "KLMNOPQRST",
         "queue_url": f"{NOWHERE}/000000000000/events",
         "dead_letter_queue_url": f"{NOWHERE}/000000000000/dead",
+        "status_queue_url": f"{NOWHERE}/000000000000/status",
+        "jobs_queue_url": f"{NOWHERE}/000000000000/jobs",
+        "registry_table": "registry",
         "aws_endpoint": NOWHERE,
         "bedrock_endpoint": NOWHERE,
     }
@@ -91,13 +94,14 @@ def create_knowledge_base(bedrock_url: str, bucket: str, name: str) -> tuple[str
 
 @dataclass
 class Api:
-    """An HTTP server that answers as it is told, and keeps what it was sent."""
+    """An HTTP server that answers as it is told, the first requests otherwise, and keeps what it was sent."""
 
     url: str = ""
     status: int = 200
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict)
     requests: list[dict[str, Any]] = field(default_factory=list)
+    first: list[Any] = field(default_factory=list)
 
     def will_answer(self, status: int, body: Any, **headers: str) -> None:
         self.status, self.headers = status, headers
@@ -115,14 +119,20 @@ def serving_api() -> Iterator[Api]:
         def do_GET(self) -> None:
             self.answer(None)
 
+        def do_DELETE(self) -> None:
+            self.answer(None)
+
         def answer(self, body: Any) -> None:
-            api.requests.append({"path": self.path, "headers": dict(self.headers), "body": body})
+            api.requests.append(
+                {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body}
+            )
+            content = json.dumps(api.first.pop(0)).encode() if api.first else api.body
             self.send_response(api.status)
             for name, value in api.headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(api.body)))
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(api.body)
+            self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
             pass

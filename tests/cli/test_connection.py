@@ -23,8 +23,14 @@ OUTPUTS = {
         "DocumentsBucketName": "documents",
         "IngestionQueueUrl": "https://sqs/events",
         "DeadLetterQueueUrl": "https://sqs/dead",
+        "RegistryTableName": "registry",
     },
-    "RagStackIngestion": {"KnowledgeBaseId": "ABCDEFGHIJ", "DataSourceId": "KLMNOPQRST"},
+    "RagStackIngestion": {
+        "KnowledgeBaseId": "ABCDEFGHIJ",
+        "DataSourceId": "KLMNOPQRST",
+        "StatusQueueUrl": "https://sqs/status",
+        "JobsQueueUrl": "https://sqs/jobs",
+    },
     "RagStackApi": {"ApiUrl": "https://api/prod/"},
 }
 
@@ -57,8 +63,18 @@ def test_what_was_deployed_is_read_from_the_outputs() -> None:
         data_source_id="KLMNOPQRST",
         queue_url="https://sqs/events",
         dead_letter_queue_url="https://sqs/dead",
+        status_queue_url="https://sqs/status",
+        jobs_queue_url="https://sqs/jobs",
+        registry_table="registry",
     )
+    assert connection.vector_store == "OTHER"
     assert not connection.is_local
+
+
+def test_the_vector_store_is_known_where_the_stacks_tell_it() -> None:
+    told = {**OUTPUTS, "RagStackIngestion": {**OUTPUTS["RagStackIngestion"], "VectorStore": "S3_VECTORS"}}
+
+    assert Connection.from_outputs(told, "RagStack").vector_store == "S3_VECTORS"
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ from ragstack_local.stack.knowledge_base import BUCKET, LocalKnowledgeBase
 from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.project import Project
-from ragstack_local.stack.recovery import DataFolder
-from ragstack_local.uploads import list_documents
+from ragstack_local.stack.recovery import DataFolder, list_documents
 from tests.cli.support import stack_at
 
 ODD_KEYS = (

@@ -148,3 +148,32 @@ def test_an_answer_to_something_else_is_an_error(api: Api) -> None:
 
     with pytest.raises(ApiError, match="The API answered 200"):
         Caller(api.url).look_up("versions")
+
+
+@pytest.mark.parametrize("status", [200, 201, 202])
+def test_what_was_accepted_is_an_answer(api: Api, status: int) -> None:
+    api.will_answer(status, {"id": "1", "status": "QUEUED"})
+
+    assert on_aws(api).ask("POST", "/api/ingestion-jobs", "status", {"kind": "full"})["id"] == "1"
+
+    (request,) = api.requests
+    assert (request["method"], request["path"]) == ("POST", "/prod/api/ingestion-jobs")
+    assert request["body"] == {"kind": "full"}
+    assert "Authorization" in request["headers"]
+
+
+def test_a_deletion_is_signed_and_has_no_body(api: Api) -> None:
+    api.will_answer(202, {"status": "DELETING"})
+
+    on_aws(api).ask("DELETE", "/api/documents/1", "status")
+
+    (request,) = api.requests
+    assert (request["method"], request["body"]) == ("DELETE", None)
+    assert "Authorization" in request["headers"]
+
+
+def test_a_conflict_is_told_in_the_words_of_the_api(api: Api) -> None:
+    api.will_answer(409, {"error": {"code": "JobConflict", "message": "A job is still running"}})
+
+    with pytest.raises(ApiError, match=r"^JobConflict: A job is still running$"):
+        Caller(api.url).ask("POST", "/api/ingestion-jobs", "status", {})

@@ -174,9 +174,9 @@ def test_a_folder_without_documents_selects_nothing(folder: Path) -> None:
         (b"topic: travel", "is not JSON"),
         (b"", "is not JSON"),
         (b"\xff\xfe\x00", "is not JSON"),
-        (b'{"attributes": {}}', "must hold"),
-        (b'{"metadataAttributes": [1]}', "must hold"),
-        (b'{"metadataAttributes": {"a": "' + b"x" * 10_240 + b'"}}', "a sidecar may have 10240"),
+        (b'{"attributes": {}}', "cannot be used: it must be"),
+        (b'{"metadataAttributes": [1]}', "cannot be used: it must be"),
+        (b'{"metadataAttributes": {"a": "' + b"x" * 10_240 + b'"}}', "at most 10,240 are allowed"),
     ],
 )
 def test_a_sidecar_that_cannot_be_used_is_an_error(folder: Path, content: bytes, words: str) -> None:

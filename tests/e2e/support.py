@@ -17,6 +17,9 @@ import urllib3
 
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
+from ragstack_common.registry.records import DocumentRecord
+from ragstack_local.awaiting import ENDED, ask, registry_of
+from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.stack import running
 
@@ -27,7 +30,6 @@ RAGSTACK = Path(sys.executable).with_name("ragstack")
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 INDEXING_SECONDS = 60.0
-FINAL = ("INDEXED", "FAILED")
 
 
 def free_ports(count: int) -> list[int]:
@@ -163,6 +165,17 @@ class LocalStack:
         self.connection.client("s3").delete_object(Bucket=self.connection.bucket, Key=key)
 
     def statuses(self, *uris: str) -> dict[str, DocumentStatus]:
+        """Ask the registry; what it has forgotten, or never knew, is as the knowledge base says."""
+        records = self.records(*uris)
+        forgotten = [uri for uri, record in records.items() if not record.revision or record.status == "DELETED"]
+        known = {uri: DocumentStatus(record.status, record.reason) for uri, record in records.items()}
+        return known | (self.known(*forgotten) if forgotten else {})
+
+    def records(self, *uris: str) -> dict[str, DocumentRecord]:
+        return registry_of(self.connection).read(uris)
+
+    def known(self, *uris: str) -> dict[str, DocumentStatus]:
+        """Ask the knowledge base."""
         connection = self.connection
         agent = connection.client("bedrock-agent")
         return batch_check_document_statuses(
@@ -170,11 +183,13 @@ class LocalStack:
         )
 
     def settled(self, *uris: str) -> dict[str, DocumentStatus]:
-        """Wait until every document is in a final state."""
+        """Wait until every document is in a final state for what lies in the bucket now."""
+        bucket = Bucket.of(self.connection)
+        awaited = {uri: bucket.current(uri) for uri in uris}
 
         def look() -> dict[str, DocumentStatus] | None:
-            found = self.statuses(*uris)
-            return found if all(status in FINAL for status in found.values()) else None
+            found = ask(registry_of(self.connection), awaited)
+            return found if all(status in ENDED for status in found.values()) else None
 
         return wait_for(look)
 

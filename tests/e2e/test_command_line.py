@@ -63,8 +63,13 @@ def test_ingest_the_same_again_succeeds_again(stack: LocalStack, tmp_path: Path)
     first = stack.run("ingest", document)
     second = stack.run("ingest", document)
 
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    forced = stack.run("ingest", document, "--force")
+
+    assert (first.returncode, second.returncode, forced.returncode) == (0, 0, 0), first.stderr + second.stderr
     assert "1 INDEXED" in second.stdout
+    assert "1 unchanged, so not uploaded again" in second.stdout
+    assert "1 INDEXED" in forced.stdout
+    assert "unchanged" not in forced.stdout
 
 
 def test_ingest_reports_the_changed_file_and_not_what_was_indexed_before(stack: LocalStack, tmp_path: Path) -> None:
@@ -77,6 +82,49 @@ def test_ingest_reports_the_changed_file_and_not_what_was_indexed_before(stack: 
 
     assert (first.returncode, second.returncode) == (0, 1), first.stderr + second.stderr
     assert "The file is empty" in second.stdout
+
+
+def test_attributes_of_the_command_line_are_searched_by_and_listed(stack: LocalStack, tmp_path: Path) -> None:
+    document = tmp_path / "shrew.md"
+    document.write_text("The shrew eats every two hours.")
+
+    done = stack.run("ingest", document, "--corpus", "mammals", "--version", "7", "--metadata", "legs=4")
+    corpora = stack.run("corpora")
+    (best, *_) = stack.search("When does the shrew eat?", metadata_filter={"legs": 4}, corpus_filter="mammals")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mammals" in corpora.stdout
+    assert (best["metadata"]["version"], best["metadata"]["legs"]) == ("7", 4)
+
+
+def test_what_failed_is_listed_replayed_and_listed_again(stack: LocalStack) -> None:
+    uri = stack.put("failures/empty.md", "")
+    stack.settled(uri)
+
+    listed = stack.run("failures")
+    replayed = stack.run("replay", uri, timeout=90)
+    after = json.loads(stack.run("failures", "--json").stdout)
+    stack.put("failures/empty.md", "Not empty any more.")
+    stack.settled(uri)
+    cleared = stack.run("replay", uri, timeout=90)
+
+    assert uri in listed.stdout
+    assert "The file is empty." in listed.stdout
+    assert replayed.returncode == 1, replayed.stdout + replayed.stderr
+    assert f"FAILED {uri}: " in replayed.stdout
+    assert [entry["attempts"] > 1 for entry in after["documents"] if entry["uri"] == uri] == [True]
+    assert cleared.returncode == 0, cleared.stdout + cleared.stderr
+    assert uri not in stack.run("failures").stdout
+
+
+def test_reconcile_compares_everything_and_shows_the_report(stack: LocalStack, handbook: Path) -> None:
+    done = stack.run("reconcile", timeout=120)
+    as_json = stack.run("reconcile", "--json", timeout=120)
+
+    report = json.loads(as_json.stdout)["report"]
+    assert (done.returncode, as_json.returncode) == (0, 0), done.stdout + done.stderr
+    assert f"compared: documents {report['compared']['documents']}" in " ".join(done.stdout.split())
+    assert report["compared"]["documents"] >= len(list(handbook.rglob("*.md")))
 
 
 def test_a_second_stack_in_the_same_place_is_refused_whatever_its_ports(stack: LocalStack, tmp_path: Path) -> None:

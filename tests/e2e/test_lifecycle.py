@@ -24,6 +24,7 @@ def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: Loc
     stack.delete("kept/moa.md")
     wait_for(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
     groups = {os.getpgid(number) for number in stack.processes()}
+    before = stack.records(kept, deleted)
 
     done = stack.run("down")
     assert stack.process is not None
@@ -31,6 +32,7 @@ def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: Loc
     left = stack.processes()
     after = stack.run("status")
     stack.start()
+    registered = stack.records(kept, deleted)
     result = stack.found("ibis estuary", "probes the mud")
     again = stack.put("kept/jabiru.md", "The jabiru came after the restart.")
 
@@ -40,6 +42,7 @@ def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: Loc
     assert all(not group_exists(group) for group in groups)
     assert (after.returncode, after.stderr.count("\n")) == (3, 1)
     assert "No local stack is running" in after.stderr
+    assert registered == before
     assert result["source"] == kept
     assert stack.settled(again) == {again: "INDEXED"}
     assert deleted not in [found["source"] for found in stack.search("The moa of the south island", top_k=50)]
@@ -69,8 +72,13 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     assert refused.stderr.startswith("Error: RetrievalTimeout: ")
     assert [result["source"] for result in results] == [odd, unseen]
     assert "uploading its documents again" in stack.log.read_text()
-    wait_for(lambda: stack.statuses(late)[late] == "NOT_FOUND")
-    assert stack.statuses(deleted) == {deleted: "NOT_FOUND"}
+    settled = stack.settled(odd, unseen)
+    wait_for(lambda: stack.known(late)[late] == "NOT_FOUND")
+
+    # The registry was lost with the kill, and knows again what the bucket has, and nothing else.
+    assert settled == {odd: "INDEXED", unseen: "INDEXED"}
+    assert stack.known(odd, unseen, deleted) == {odd: "INDEXED", unseen: "INDEXED", deleted: "NOT_FOUND"}
+    assert [record.revision for record in stack.records(late, deleted).values()] == [0, 0]
 
 
 def test_a_part_that_dies_ends_the_stack_which_names_it_and_the_next_start_has_all_documents(stack: LocalStack) -> None:

@@ -1,0 +1,226 @@
+"""The documents bucket: files are put into it, or found to be there already, and taken out of it."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from botocore.exceptions import ClientError
+
+from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX, s3_uri
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_common.registry.records import Attributes, DocumentRecord, Status
+from ragstack_local.attributes import sidecar_for
+from ragstack_local.awaiting import Gone, Uploaded
+from ragstack_local.connection import TRANSFER_THREADS, Connection
+from ragstack_local.stack.errors import StackError
+from ragstack_local.uploads import LocalFile
+
+_ATTEMPTS: Final = 5
+"""With a file that changes while it is read or uploaded."""
+
+_ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+"""Of an object whose newest version is a delete marker, S3 says either, depending on how it is asked for."""
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """A file that is indexed as it is."""
+
+
+@dataclass(frozen=True)
+class NotUploaded:
+    """A file that could not be uploaded, and why."""
+
+    reason: str
+
+
+Result: TypeAlias = Uploaded | Unchanged | NotUploaded
+
+State: TypeAlias = tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]
+"""Of a file and of its sidecar: what a change of either changes; None for one that is not there."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A stack's documents bucket.
+
+    Attributes:
+        name: What it is called.
+        vector_store: What is behind the knowledge base.
+        s3: A boto3 client.
+        given: Attributes for every document whose own sidecar does not name them.
+    """
+
+    name: str
+    vector_store: str
+    s3: Any
+    given: Attributes = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, connection: Connection, given: Attributes | None = None) -> "Bucket":
+        """Use the bucket of a stack."""
+        return cls(connection.bucket, connection.vector_store, connection.client("s3"), given or {})
+
+    def uri(self, file: LocalFile) -> str:
+        """Name the document that a file becomes."""
+        return s3_uri(self.name, file.key)
+
+    def check(self, files: Sequence[LocalFile]) -> None:
+        """Check what can be checked before anything is uploaded.
+
+        Raises:
+            StackError: A file's URI would be too long for direct ingestion.
+            InvalidDocumentError: A document cannot have its attributes.
+        """
+        for file in files:
+            uri = self.uri(file)
+            if len(uri) > MAX_URI_CHARACTERS:
+                raise StackError(
+                    f"{uri} has {len(uri)} characters; Bedrock takes {MAX_URI_CHARACTERS}: shorten the path"
+                )
+            sidecar_for(file, self.given, self.vector_store)
+
+    def put_all(
+        self, files: Sequence[LocalFile], known: Mapping[str, DocumentRecord], done: Callable[[], None]
+    ) -> Iterator[tuple[LocalFile, Result]]:
+        """Put files into the bucket, several at once, in the order in which they are given.
+
+        Args:
+            files: Each becomes a document.
+            known: What the registry says, by URI; a file that it does not know is uploaded whatever is in the bucket.
+            done: Told after each file.
+
+        Raises:
+            ClientError: The bucket refused.
+            BotoCoreError: It could not be reached.
+        """
+
+        def put(file: LocalFile) -> Result:
+            result = self.put(file, known.get(self.uri(file)))
+            done()
+            return result
+
+        threads = ThreadPoolExecutor(TRANSFER_THREADS)
+        try:
+            yield from zip(files, threads.map(put, files), strict=True)
+        finally:
+            # After an error, or Ctrl-C, what has not begun does not begin.
+            threads.shutdown(cancel_futures=True)
+
+    def put(self, file: LocalFile, known: DocumentRecord | None = None) -> Result:
+        """Put a file into the bucket after its sidecar, unless both are there and indexed.
+
+        What is uploaded was in the file at one moment; where the file changes meanwhile, it is uploaded again.
+
+        Raises:
+            ClientError: The bucket refused.
+            BotoCoreError: It could not be reached.
+        """
+        for _ in range(_ATTEMPTS):
+            before = state_of(file)
+            try:
+                if file.path.stat().st_size > LARGEST_DOCUMENT:
+                    return NotUploaded(f"It is larger than the {LARGEST_DOCUMENT // 1024**2} MB that Bedrock takes")
+                content = file.path.read_bytes()
+                sidecar = sidecar_for(file, self.given, self.vector_store)
+            except FileNotFoundError:
+                return NotUploaded("The file vanished before it was uploaded")
+            except OSError as error:
+                return NotUploaded(f"The file cannot be read: {os.strerror(error.errno or 0)}")
+            except InvalidDocumentError as error:
+                return NotUploaded(str(error))
+            if state_of(file) != before:
+                continue
+            result = self._put(file, content, sidecar, known)
+            after = state_of(file)
+            if after == before or after[0] is None:
+                return result
+        return NotUploaded("It changed again and again while it was uploaded: upload it once more when it is complete")
+
+    def _put(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord | None) -> Result:
+        replaces = known is not None and known.revision > 0
+        if known is not None and self._is_indexed(file, content, sidecar, known):
+            return Unchanged()
+        sidecar_etag = None
+        if sidecar is not None:
+            key = file.key + SIDECAR_SUFFIX
+            # The same again would be an event of its own, and the document indexed twice.
+            sidecar_etag = self._etag(key) if replaces else None
+            if sidecar_etag != _md5(sidecar):
+                sidecar_etag = self.s3.put_object(Bucket=self.name, Key=key, Body=sidecar)["ETag"]
+        answer = self.s3.put_object(Bucket=self.name, Key=file.key, Body=content)
+        if version_id := answer.get("VersionId"):
+            return Uploaded(answer["ETag"], version_id, sidecar_etag=sidecar_etag)
+        # Only a bucket that keeps no versions must be asked what it has now.
+        head = self.s3.head_object(Bucket=self.name, Key=file.key)
+        return Uploaded(head["ETag"], None, head["LastModified"].timestamp(), sidecar_etag)
+
+    def current(self, uri: str) -> Uploaded | Gone:
+        """Tell what lies in the bucket now; nothing does under a URI of another bucket."""
+        here = s3_uri(self.name, "")
+        head = self._head(uri.removeprefix(here)) if uri.startswith(here) and uri != here else None
+        if head is None:
+            return Gone()
+        return Uploaded(head["ETag"], _version_of(head), head["LastModified"].timestamp())
+
+    def remove(self, key: str) -> None:
+        """Delete a document, then its sidecar: in this order nothing is ever indexed without its attributes."""
+        self.s3.delete_object(Bucket=self.name, Key=key)
+        self.remove_sidecar(key)
+
+    def remove_sidecar(self, key: str) -> None:
+        """Delete a document's sidecar, where it has one."""
+        if self._head(key + SIDECAR_SUFFIX) is not None:
+            self.s3.delete_object(Bucket=self.name, Key=key + SIDECAR_SUFFIX)
+
+    def _is_indexed(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord) -> bool:
+        """Whether registry and bucket both have the file as it is, and its sidecar; of neither is a guess made."""
+        seen = known.observed
+        if known.status is not Status.INDEXED or known.again or seen.etag != _md5(content):
+            return False
+        if sidecar is not None and seen.sidecar_etag != _md5(sidecar):
+            return False
+        head = self._head(file.key)
+        if head is None or (head["ETag"], _version_of(head)) != (seen.etag, seen.version_id):
+            return False
+        return sidecar is None or self._etag(file.key + SIDECAR_SUFFIX) == seen.sidecar_etag
+
+    def _etag(self, key: str) -> str | None:
+        head = self._head(key)
+        return head["ETag"] if head else None
+
+    def _head(self, key: str) -> Any | None:
+        try:
+            return self.s3.head_object(Bucket=self.name, Key=key)
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] in _ABSENT:
+                return None
+            raise
+
+
+def state_of(file: LocalFile) -> State:
+    """Tell a file and its sidecar from what they were before, without reading them."""
+    return _stat(file.path), _stat(file.sidecar_path)
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _md5(content: bytes) -> str:
+    """The entity tag that S3 gives an object that was uploaded at once and is not encrypted with a customer's key."""
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+
+
+def _version_of(head: Mapping[str, Any]) -> str | None:
+    return head.get("VersionId")

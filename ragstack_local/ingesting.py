@@ -1,0 +1,207 @@
+"""The commands that put documents in, and show how they stand."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.markup import escape
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.registry.records import Attributes, DocumentRecord, Status
+from ragstack_local import display, ingestion_display
+from ragstack_local.advice import advice
+from ragstack_local.asking import NOTHING_FOUND
+from ragstack_local.attributes import read_options
+from ragstack_local.awaiting import ENDED, FOUND, registry_of
+from ragstack_local.bucket import Bucket
+from ragstack_local.connection import DEFAULT_PREFIX, Connection
+from ragstack_local.ingest import ingest as upload_and_follow
+from ragstack_local.ingest import note_skipped
+from ragstack_local.registry_view import RegistryView, seconds_since
+from ragstack_local.stack.errors import StackError
+from ragstack_local.targets import AsJson, OnAws, Prefix, connect
+from ragstack_local.uploads import select
+
+if TYPE_CHECKING:
+    from ragstack_local.watching import Watch
+
+INTERRUPTED: Final = 130
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files, or folders that are walked.", show_default=False)],
+    prefix: Annotated[str, typer.Option(help="Put before every key in the bucket.")] = "",
+    corpus: Annotated[str | None, typer.Option(help="The corpus that the documents belong to.")] = None,
+    version: Annotated[str | None, typer.Option(help="The version of the documents, a text.")] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metadata",
+            metavar="NAME=VALUE",
+            help="Another attribute of every document. Repeatable. A value that is JSON is read as such: a number, "
+            'true, false, or a list of texts like \'["a", "b"]\'; every other one is a text.',
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Upload also what is indexed already just as it is here.")
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Then go on: upload what changes, and delete from the bucket what is deleted, until Ctrl-C.",
+        ),
+    ] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 600.0,
+    aws: OnAws = False,
+    stack_prefix: Prefix = DEFAULT_PREFIX,
+) -> None:
+    """Upload documents and wait until each is searchable, or it is known why not.
+
+    A file NAME.metadata.json beside a document holds its attributes:  {"metadataAttributes": {"topic": "travel"}}
+
+    What --corpus, --version and --metadata say is put into the sidecar of every document.
+    Where a document's own sidecar names the same attribute, the sidecar wins: it is more specific.
+    All attributes are checked before anything is uploaded.
+
+    What is indexed just as it is here, attributes too, is not uploaded again.
+    Nothing is deleted from the bucket but, with --watch, what is deleted here meanwhile.
+
+    Example:  ragstack ingest handbook/ prices.csv --prefix company
+
+    With attributes:  ragstack ingest handbook/ --corpus people --version 2026 --metadata 'audience=["staff", "hr"]'
+
+    Of a folder that one works in:  ragstack ingest notes/ --watch
+    """
+    try:
+        given = read_options(corpus, version, metadata or [])
+    except InvalidDocumentError as error:
+        option, _, words = str(error).partition(": ")
+        raise typer.BadParameter(words, param_hint=option) from None
+    selection = select(paths, prefix)
+    note_skipped(selection.skipped)
+    if not selection.files and not watch:
+        raise StackError("There is no document below these paths")
+    connection = connect(aws, stack_prefix)
+    watched = _watch(connection, paths, prefix, given) if watch else None
+    if watched:
+        watched.note(selection.files)
+    try:
+        done = upload_and_follow(connection, selection.files, timeout, given=given, force=force)
+    except KeyboardInterrupt as interrupt:
+        display.console.print(str(interrupt))
+        raise typer.Exit(INTERRUPTED) from None
+    display.print_unsearchable(done.statuses)
+    display.console.print(display.summary(done.statuses))
+    if done.unchanged:
+        display.console.print(
+            f"[dim]{done.unchanged:,} unchanged, so not uploaded again (--force does it all the same)[/]"
+        )
+    if watched:
+        _keep_watching(watched)
+    else:
+        end(connection, done.statuses, timeout)
+
+
+def status(
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Each document that failed: why, since when, and what to do.")
+    ] = False,
+    as_json: AsJson = False,
+    aws: OnAws = False,
+    stack_prefix: Prefix = DEFAULT_PREFIX,
+) -> None:
+    """Show where the stack is, how many documents are in which state and why, and what waits in the queues.
+
+    Example:  ragstack status
+
+    What to do about what failed:  ragstack status --failed
+    """
+    connection = connect(aws, stack_prefix)
+    view = RegistryView(connection)
+    if as_json:
+        typer.echo(json.dumps(_status(view, failed), indent=2, ensure_ascii=False))
+        return
+    if failed:
+        _print_failed(connection, view)
+        return
+    display.print_urls(connection)
+    counts = view.counts()
+    ingestion_display.print_counts(counts, view.queues())
+    ingestion_display.print_in_motion(view.in_motion())
+    ingestion_display.print_failed_in_short(view.failed(), counts.get(Status.FAILED, 0))
+
+
+def end(connection: Connection, statuses: Mapping[str, DocumentStatus], timeout: float) -> None:
+    """End a command that followed documents with the code that says how they are.
+
+    Raises:
+        StackError: Some did not get to a final state in time.
+        Exit: With 1 where one is not searchable.
+    """
+    if any(status not in ENDED for status in statuses.values()):
+        put_aside = RegistryView(connection).queues().dead_letters
+        raise StackError(
+            f"Not every document got to a final state within {timeout:g} s;"
+            f" the dead-letter queue holds {put_aside} messages. `ragstack status` shows how it goes on"
+        )
+    if any(status not in FOUND for status in statuses.values()):
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attributes) -> "Watch":
+    from ragstack_local.watching import Watch  # noqa: PLC0415 - the other commands start without the library
+
+    return Watch(
+        paths,
+        prefix,
+        Bucket.of(connection, given),
+        registry_of(connection),
+        tell=ingestion_display.print_outcome,
+        warn=lambda text: display.console.print(f"[yellow]{escape(text)}[/]", soft_wrap=True),
+    )
+
+
+def _keep_watching(watched: "Watch") -> None:
+    display.console.print("\nWatching. Ctrl-C ends it.")
+    try:
+        watched.run()
+    except KeyboardInterrupt:
+        left = watched.on_their_way
+        more = f" {display.counted(left, 'document')} on the way without us." if left else ""
+        display.console.print(f"\nNo longer watching.{more}")
+
+
+def _status(view: RegistryView, failed: bool) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "documents": view.counts(),
+        "queues": asdict(view.queues()),
+        "in_motion": [_plain(record) for record in view.in_motion()],
+    }
+    if failed:
+        answer["failed"] = [{**_plain(record), "advice": advice(record)} for record in view.documents(Status.FAILED)]
+    return answer
+
+
+def _plain(record: DocumentRecord) -> dict[str, Any]:
+    return {
+        "uri": record.uri,
+        "status": str(record.status),
+        "reason": record.reason,
+        "attempts": record.attempts,
+        "seconds": round(seconds_since(record), 1),
+    }
+
+
+def _print_failed(connection: Connection, view: RegistryView) -> None:
+    found = list(view.documents(Status.FAILED))
+    # As they are now: the index follows the table a little later.
+    for record in registry_of(connection).read(record.uri for record in found).values():
+        if record.status is Status.FAILED:
+            ingestion_display.print_failed(record)
+    if not found:
+        display.console.print("No document failed.")

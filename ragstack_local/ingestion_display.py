@@ -1,0 +1,159 @@
+"""How ingestion is shown: documents in motion and failed ones, dead letters, jobs."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ragstack_common.registry.records import DocumentRecord
+from ragstack_local.advice import advice
+from ragstack_local.awaiting import DELETED, FOUND
+from ragstack_local.dead_letters import DeadLetter
+from ragstack_local.display import console, counted
+from ragstack_local.failures import Failure
+from ragstack_local.registry_view import Queues, seconds_since
+
+if TYPE_CHECKING:
+    from ragstack_local.watching import Outcome
+
+SHOWN: Final = 10
+"""Lines of a list that only gives an impression."""
+
+INDENT: Final = 7
+LABEL: Final = 16
+STATUS_WIDTH: Final = 8
+
+_CAPITAL: Final = re.compile("(?<=[a-z])[A-Z]")
+_UNITS: Final = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"))
+
+
+def duration(seconds: float) -> str:
+    """Write a time span for people."""
+    for length, unit in _UNITS:
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def print_counts(counts: Mapping[str, int], queues: Queues) -> None:
+    """Show how many documents are in which state, and how many messages wait."""
+    documents = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    rows: Sequence[tuple[str, str]] = (
+        ("Documents", documents or "none"),
+        ("Waiting events", f"{queues.events:,}"),
+        ("Being followed", f"{queues.followed:,}"),
+        ("Waiting jobs", f"{queues.jobs:,}"),
+        ("Dead letters", f"{queues.dead_letters:,}"),
+    )
+    for name, value in rows:
+        console.print(f"[dim]{name:{LABEL}}[/] {escape(value)}")
+    if queues.dead_letters:
+        console.print("[yellow]`ragstack failures` lists the dead letters, `ragstack replay` sends them again.[/]")
+
+
+def print_in_motion(records: Sequence[DocumentRecord]) -> None:
+    """List what has been on its way the longest."""
+    for record in records[:SHOWN]:
+        text = Text.assemble((str(record.status), "cyan"), f" {record.uri} for {duration(seconds_since(record))}")
+        if record.reason:
+            text.append(f": {record.reason}")
+        console.print(text, soft_wrap=True)
+    if len(records) > SHOWN:
+        console.print(f"[dim]... and {len(records) - SHOWN:,} more that have been on their way for less long[/]")
+
+
+def print_failed_in_short(records: Iterable[DocumentRecord], count: int) -> None:
+    """List the first of failed documents, a line each."""
+    for record in islice(records, SHOWN):
+        # The whole line, whatever the width: it is there to be copied.
+        reason = record.reason or "no reason given"
+        console.print(Text.assemble((str(record.status), "red"), f" {record.uri}: {reason}"), soft_wrap=True)
+    if count > SHOWN:
+        console.print(f"[dim]... and {count - SHOWN:,} more that failed before these[/]")
+    if count:
+        console.print("[yellow]`ragstack status --failed` says what to do about each.[/]")
+
+
+def print_failed(record: DocumentRecord) -> None:
+    """Show a failed document with all that helps to mend it."""
+    console.print(Text.assemble((str(record.status), "red"), " ", (record.uri, "bold")), soft_wrap=True)
+    _below(record.reason or "no reason given")
+    _below(f"{counted(record.attempts, 'attempt')}, failed {duration(seconds_since(record))} ago", "dim")
+    _below(advice(record), "yellow")
+
+
+def print_outcome(outcome: "Outcome") -> None:
+    """Show what became of a document, in one line."""
+    good = outcome.status in FOUND or outcome.status == DELETED
+    text = Text.assemble((f"{outcome.status:{STATUS_WIDTH}}", "green" if good else "red"), f" {outcome.uri}")
+    if outcome.status.reason and not good:
+        text.append(f": {outcome.status.reason}")
+    text.append(f"  {outcome.seconds:.1f} s", "dim")
+    console.print(text, soft_wrap=True)
+
+
+def print_failure(failure: Failure) -> None:
+    """Show a document that was put aside, or failed, or both."""
+    style = "red" if failure.is_failed else "green"
+    console.print(Text.assemble((failure.status, style), " ", (failure.uri, "bold")), soft_wrap=True)
+    for reason in failure.reasons:
+        _below(reason)
+    counts = f"{counted(failure.letters, 'dead letter')}, {counted(failure.attempts, 'attempt')}"
+    _below(f"{counts}, {duration(failure.age_seconds)} ago", "dim")
+    _below(failure.advice, "yellow")
+
+
+def print_unreadable(letter: DeadLetter) -> None:
+    """Show a message that is about no document."""
+    console.print(Text.assemble(("UNREADABLE", "magenta"), " message ", (letter.message_id, "bold")), soft_wrap=True)
+    _below(letter.cause or letter.fault or "no cause given")
+    body = " ".join(letter.body.split())
+    _below(f"{body[:200]}{' …' if len(body) > 200 else ''}", "dim")  # noqa: PLR2004 - two lines, as cut
+
+
+def print_job(job: Mapping[str, Any]) -> None:
+    """Show what a job compared, what differed, and what was done."""
+    table = Table("What", "How many", "For example", box=None, pad_edge=False, header_style="dim")
+    table.columns[1].justify = "right"
+    table.columns[2].overflow = "fold"
+    others = []
+    for name, value in _rows(job.get("report") or {}):
+        if isinstance(value, Mapping):
+            table.add_row(name, f"{value['count']:,}", Text(_examples(value["samples"]), "dim"))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            table.add_row(name, f"{value:,}")
+        elif value not in (None, "", []):
+            others.append((name, value))
+    if table.row_count:
+        console.print(table)
+    for name, value in others:
+        for one in value if isinstance(value, list) else [value]:
+            console.print(Text.assemble((f"{name}: ", "dim"), str(one)), soft_wrap=True)
+
+
+def _rows(report: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, Any]]:
+    """Name each figure of a report, in words; a count with samples stays together."""
+    for name, value in report.items():
+        words = f"{above}{_words(name)}"
+        if isinstance(value, Mapping) and not {"count", "samples"} <= value.keys():
+            yield from _rows(value, f"{words}: ")
+        else:
+            yield words, value
+
+
+def _words(name: str) -> str:
+    """Write a name of a program's as people would."""
+    return _CAPITAL.sub(lambda found: f" {found[0].lower()}", name).replace("_", " ")
+
+
+def _examples(samples: Sequence[object]) -> str:
+    return f"{samples[0]}{' ...' if len(samples) > 1 else ''}" if samples else ""
+
+
+def _below(text: str, style: str = "") -> None:
+    console.print(Padding(Text(text, style), (0, 0, 0, INDENT), expand=False))

@@ -1,0 +1,241 @@
+"""Folders whose documents in the bucket follow what happens in them.
+
+Notifications only say when to look. What is done follows from what lies in the folders then, compared with what lay
+there before: a moved folder, a file that was replaced at once, or a notification that got lost are all the same to it.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import watchfiles
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ragstack_common.documents import DocumentStatus, s3_uri
+from ragstack_common.errors import RegistryError
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_local.awaiting import ENDED, NO_SIDECAR, NOT_UPLOADED, Awaited, Gone, Uploaded, ask
+from ragstack_local.bucket import Bucket, NotUploaded, State, state_of
+from ragstack_local.stack.errors import StackError
+from ragstack_local.uploads import LocalFile, find
+
+TICK_MILLISECONDS: Final = 300
+LONGEST_DEBOUNCE_MILLISECONDS: Final = 600
+
+LOOK_SECONDS: Final = 10.0
+"""As often everything is looked at without a notification: drives of other machines send none."""
+
+RETRY_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a document, or went wrong on the way.
+
+    Attributes:
+        status: Final.
+        uri: The document.
+        seconds: Since it was uploaded, or deleted.
+    """
+
+    status: DocumentStatus
+    uri: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Seen:
+    file: LocalFile
+    state: State
+
+
+@dataclass(frozen=True)
+class _OnItsWay:
+    awaited: Awaited
+    since: float
+
+
+class Watch:
+    """Compares folders with what they were, and takes the differences to the bucket."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        prefix: str,
+        bucket: Bucket,
+        registry: DocumentRegistry,
+        *,
+        tell: Callable[[Outcome], None],
+        warn: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Watch files and folders that exist.
+
+        Args:
+            paths: What is watched.
+            prefix: Put before every key.
+            bucket: Where documents go.
+            registry: Says what became of them.
+            tell: Told of each outcome.
+            warn: Told what does not work for the moment.
+            clock: Seconds.
+            sleep: Waits that many seconds.
+        """
+        self._roots = {path: path.expanduser().resolve() for path in paths}
+        self._folders = [root for root in self._roots.values() if root.is_dir()]
+        self._prefix = prefix
+        self._bucket = bucket
+        self._registry = registry
+        self._tell = tell
+        self._warn = warn
+        self._clock = clock
+        self._sleep = sleep
+        self._seen: dict[str, _Seen] = {}
+        self._unsettled: dict[str, State] = {}
+        self._on_their_way: dict[str, _OnItsWay] = {}
+        self._looked_at = -LOOK_SECONDS
+        self._warning = ""
+        self._missing: set[Path] = set()
+
+    @property
+    def on_their_way(self) -> int:
+        """Documents whose outcome is not known yet."""
+        return len(self._on_their_way)
+
+    def note(self, files: Iterable[LocalFile]) -> None:
+        """Take files for uploaded as they are now."""
+        self._seen.update({file.key: _Seen(file, state_of(file)) for file in files})
+
+    def run(self) -> None:
+        """Watch until interrupted.
+
+        Raises:
+            KeyboardInterrupt: As asked.
+        """
+        for changed in self._notifications():
+            self.tick(changed=changed)
+
+    def tick(self, *, changed: bool = False) -> None:
+        """Look if there is a reason to, and tell of what has become final.
+
+        Args:
+            changed: Whether something was notified.
+        """
+        try:
+            due = self._clock() - self._looked_at >= LOOK_SECONDS
+            if changed or due or self._unsettled or self._a_named_file_changed():
+                self._look()
+                self._looked_at = self._clock()
+            self._ask()
+            self._warning = ""
+        except (ClientError, BotoCoreError, RegistryError, StackError) as error:
+            # What was not uploaded still differs from what was seen, so it is tried again.
+            self._looked_at = -LOOK_SECONDS
+            self._warn_once(str(error))
+            self._sleep(RETRY_SECONDS)
+
+    def _notifications(self) -> Iterator[bool]:
+        if not self._folders:
+            while True:
+                self._sleep(TICK_MILLISECONDS / 1000)
+                yield False
+        for changes in watchfiles.watch(
+            *self._folders,
+            watch_filter=None,
+            debounce=LONGEST_DEBOUNCE_MILLISECONDS,
+            rust_timeout=TICK_MILLISECONDS,
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        ):
+            yield bool(changes)
+
+    def _look(self) -> None:
+        missing = {given for given, root in self._roots.items() if not self._is_there(root)}
+        for path in missing - self._missing:
+            self._warn(f"{path} is gone as a whole: nothing of it is deleted from the bucket unless it comes back")
+        self._missing = missing
+        found = find([path for path in self._roots if path.expanduser().exists()], self._prefix).files
+        now = {file.key: _Seen(file, state_of(file)) for file in found}
+        differing = {key for key, seen in now.items() if self._seen.get(key) != seen}
+        # Not while it is being written: it must be the same twice.
+        settled = [key for key in differing if self._unsettled.get(key) == now[key].state]
+        self._unsettled = {key: now[key].state for key in differing}
+        self._delete([key for key in self._seen if key not in now and self._is_deleted(self._seen[key].file)])
+        self._upload([now[key] for key in sorted(settled)])
+
+    def _upload(self, changed: Sequence[_Seen]) -> None:
+        if not changed:
+            return
+        bare = {seen.file.key for seen in changed if self._lost_its_sidecar(seen)}
+        for key in sorted(bare):
+            self._bucket.remove_sidecar(key)
+        known = self._registry.read(self._bucket.uri(seen.file) for seen in changed)
+        start = self._clock()
+        results = self._bucket.put_all([seen.file for seen in changed], known, lambda: None)
+        for seen, (file, result) in zip(changed, results, strict=True):
+            uri = self._bucket.uri(file)
+            awaited: Awaited | None = result if isinstance(result, Uploaded) else None
+            if file.key in bare:
+                now = awaited or self._bucket.current(uri)
+                awaited = replace(now, sidecar_etag=NO_SIDECAR) if isinstance(now, Uploaded) else now
+            if isinstance(result, NotUploaded):
+                self._tell(Outcome(DocumentStatus(NOT_UPLOADED, result.reason), uri, self._clock() - start))
+            elif awaited is not None:
+                self._on_their_way[uri] = _OnItsWay(awaited, start)
+            self._seen[file.key] = seen
+            self._unsettled.pop(file.key, None)
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            start = self._clock()
+            self._bucket.remove(key)
+            self._on_their_way[s3_uri(self._bucket.name, key)] = _OnItsWay(Gone(), start)
+            del self._seen[key]
+
+    def _ask(self) -> None:
+        if not self._on_their_way:
+            return
+        answers = ask(self._registry, {uri: one.awaited for uri, one in self._on_their_way.items()})
+        for uri, status in answers.items():
+            if status in ENDED:
+                since = self._on_their_way.pop(uri).since
+                self._tell(Outcome(status, uri, self._clock() - since))
+
+    def _lost_its_sidecar(self, now: _Seen) -> bool:
+        before = self._seen.get(now.file.key)
+        had_one = before is not None and before.state[1] is not None
+        return had_one and now.state[1] is None and not self._bucket.given
+
+    def _a_named_file_changed(self) -> bool:
+        return any(
+            state_of(seen.file) != seen.state for seen in self._seen.values() if seen.file.path.resolve() in self._named
+        )
+
+    @property
+    def _named(self) -> set[Path]:
+        return {root for root in self._roots.values() if root not in self._folders}
+
+    def _is_there(self, root: Path) -> bool:
+        """Whether a folder exists, or the one that a named file is or was in."""
+        return root.is_dir() if root in self._folders else root.parent.is_dir()
+
+    def _is_deleted(self, file: LocalFile) -> bool:
+        """Whether a file that was not found was deleted, and is not merely out of reach for the moment."""
+        for root in self._roots.values():
+            if file.path.is_relative_to(root) and not self._is_there(root):
+                return False
+        try:
+            file.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+        return False
+
+    def _warn_once(self, text: str) -> None:
+        if text != self._warning:
+            self._warning = text
+            self._warn(text)

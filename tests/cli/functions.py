@@ -1,0 +1,80 @@
+"""What the functions of the ingestion path write into the registry, step by step, as a test wants it."""
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_common.ingestion.observation import Observer
+from ragstack_common.registry import life
+from ragstack_common.registry.answers import Patience, answered
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.life import Seen
+from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
+from ragstack_local.awaiting import registry_of
+from ragstack_local.connection import Connection
+
+
+@cache
+def registry(connection: Connection) -> DocumentRegistry:
+    return registry_of(connection)
+
+
+@cache
+def observer(connection: Connection) -> Observer:
+    return Observer(connection.client("s3"), connection.vector_store)
+
+
+def write(connection: Connection, before: DocumentRecord, after: DocumentRecord) -> DocumentRecord:
+    assert registry(connection).write([Change(before, after)]) == set()
+    return record_of(connection, after.uri)
+
+
+def record_of(connection: Connection, uri: str) -> DocumentRecord:
+    return registry(connection).read([uri])[uri]
+
+
+def submit(connection: Connection, uri: str) -> DocumentRecord:
+    """Look into the bucket, claim the document, and have it accepted."""
+    before, now = record_of(connection, uri), time.time()
+    observed = observer(connection).observe(uri)
+    operation = Operation(uuid.uuid4().hex, OperationKind.INGEST, now + 60)
+    claimed = write(connection, before, life.claimed(before, observed, Seen(forced=True), operation, now))
+    return write(connection, claimed, life.accepted(claimed, now))
+
+
+def end(connection: Connection, uri: str) -> DocumentRecord:
+    """Take in that the knowledge base has indexed it."""
+    before = record_of(connection, uri)
+    after, _ = answered(before, DocumentStatus("INDEXED"), time.time(), Patience())
+    return write(connection, before, after)
+
+
+def index(connection: Connection, *uris: str) -> None:
+    for uri in uris:
+        submit(connection, uri)
+        end(connection, uri)
+
+
+def fail(connection: Connection, uri: str, reason: str) -> DocumentRecord:
+    before = record_of(connection, uri)
+    observed = observer(connection).observe(uri)
+    return write(connection, before, life.failed(before, reason, time.time(), observed=observed))
+
+
+def fail_all(connection: Connection, uris: Sequence[str]) -> None:
+    """Write many documents at once that failed before they were submitted."""
+    changes = [Change(DocumentRecord(uri), life.failed(DocumentRecord(uri), "x", time.time())) for uri in uris]
+    assert registry(connection).write(changes) == set()
+
+
+def forget(connection: Connection, uri: str) -> DocumentRecord:
+    before = record_of(connection, uri)
+    return write(connection, before, life.forgotten(before, time.time()))
+
+
+def mark_again(connection: Connection, uri: str) -> DocumentRecord:
+    before = record_of(connection, uri)
+    return write(connection, before, replace(before, again=True))
