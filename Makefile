@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test clients check lint types synth bench lock clean
+.PHONY: help setup demo up test soak clients check lint types synth bench lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROC
 
 test: setup ## Run every test, on two cores (ARGS= for pytest)
 	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+
+soak: setup ## Thousands of documents through failing services and dying functions (takes half an hour or more)
+	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s tests/faults/test_soak.py $(ARGS)
 
 # Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.

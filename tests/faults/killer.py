@@ -1,0 +1,116 @@
+"""Kills processes that run functions, as a power cut does: between any two of their steps."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+from tests.e2e.support import LocalStack
+
+WORKER: Final = b"_worker.py"
+FUNCTION: Final = b"POWERTOOLS_SERVICE_NAME="
+VICTIMS: Final = ("ingestion", "ingestion_status")
+
+BUSY_SHARE: Final = 0.8
+"""So many times a process is waited for that is at work; else the next one is taken, whatever it does."""
+
+PATIENCE_SECONDS: Final = 3.0
+
+
+class Killer:
+    """Kills one process after the other for as long as its context lasts.
+
+    Attributes:
+        kills: How many, by function and by what it was doing.
+    """
+
+    def __init__(self, stack: LocalStack, seconds_between: float, most: int, seed: int = 0) -> None:
+        self.kills: Counter[tuple[str, str]] = Counter()
+        self._stack = stack
+        self._seconds = seconds_between
+        self._most = most
+        self._chance = random.Random(seed)
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def of_busy(self) -> int:
+        """Kills that hit a function at work."""
+        return sum(count for (_, doing), count in self.kills.items() if doing == "busy")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._enough.wait(self._chance.uniform(0.5, 1.5) * self._seconds):
+            self._kill_one()
+            if self.kills.total() >= self._most:
+                return
+
+    def _kill_one(self) -> None:
+        busy_only = self._chance.random() < BUSY_SHARE
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self._enough.is_set():
+            workers = [
+                (process_id, function, is_busy(process_id))
+                for process_id, function in sorted(workers_of(self._stack).items())
+                if has_begun(process_id)
+            ]
+            chosen = [worker for worker in workers if worker[2] or not busy_only]
+            if chosen:
+                process_id, function, busy = self._chance.choice(chosen)
+                with suppress(ProcessLookupError):
+                    os.kill(process_id, signal.SIGKILL)
+                    self.kills[function, "busy" if busy else "idle"] += 1
+                return
+            if time.monotonic() > end:
+                return
+            # Not in step with anything that the function does.
+            time.sleep(self._chance.uniform(0.005, 0.05))
+
+
+def workers_of(stack: LocalStack) -> dict[int, str]:
+    """Find the processes that run functions of the ingestion path, with the function of each."""
+    found = {}
+    for process_id in stack.processes():
+        with suppress(OSError):
+            folder = Path(f"/proc/{process_id}")
+            if WORKER not in (folder / "cmdline").read_bytes():
+                continue
+            environ = (folder / "environ").read_bytes().split(b"\0")
+            names = [entry.removeprefix(FUNCTION).decode() for entry in environ if entry.startswith(FUNCTION)]
+            if names and names[0] in VICTIMS:
+                found[process_id] = names[0]
+    return found
+
+
+def has_begun(process_id: int) -> bool:
+    """Tell whether a function has called a service yet, and not only been imported.
+
+    The local Lambda ends every process of a function when one cannot be started, and ends it in the middle of its work:
+    a kill during an import would spread over the others, again and again.
+    """
+    with suppress(OSError):
+        handles = [handle.readlink() for handle in Path(f"/proc/{process_id}/fd").iterdir()]
+        return any(handle.name.startswith("socket:") for handle in handles)
+    return False
+
+
+def is_busy(process_id: int) -> bool:
+    """Tell whether a function is at work: an idle one waits for a line on its standard input."""
+    try:
+        call = Path(f"/proc/{process_id}/syscall").read_text().split()
+    except OSError:
+        return False
+    reads = {"x86_64": "0", "aarch64": "63"}[os.uname().machine]
+    return call[:2] != [reads, "0x0"]

@@ -1,0 +1,262 @@
+"""What people do to a bucket while all of it is being ingested: uploads, overwrites and deletions, in a seeded order.
+
+Everything that is done to one key is done by one thread, in order, so that what must come of it is known. Each content
+has a word of its own that no other has.
+"""
+
+import json
+import random
+import string
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, s3_uri
+
+THREADS: Final = 8
+
+LATE: Final = 0.7
+"""Of the whole: until then all uploads are done, and what is done to them while they are being ingested."""
+
+CORPORA: Final = ("handbook", "contracts", "letters")
+FOLDERS: Final = ("", "a/", "deep/er/", "mit Umlauten äöü/", "plus+and space/", "100%/")
+SUBJECTS: Final = ("vacation days", "travel expenses", "the coffee machine", "notice periods", "parental leave")
+
+BAD_SIDECARS: Final = (
+    b"{",
+    b"[]",
+    b'{"metadataAttributes": {"nested": {"a": 1}}}',
+    b'{"metadataAttributes": {"x-amz-bedrock-kb-mine": "no"}}',
+    json.dumps({"metadataAttributes": {"long": "x" * MAX_SIDECAR_BYTES}}).encode(),
+)
+
+
+BAD_KEYS: Final = {
+    "x" * 128 + ".txt": "a URI that is too long",
+    ".png": "a kind of file that is not supported",
+    ".pdf": "no PDF",
+}
+"""How the key of a document ends that cannot be indexed, whatever its content."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much of the work is of which kind; of one each."""
+
+    bad_key: float = 0.04
+    bad_sidecar: float = 0.04
+    unreadable: float = 0.06
+    no_sidecar: float = 0.25
+    sidecar_first: float = 0.4
+    recreated: float = 0.4
+    soon: float = 0.5
+
+
+@dataclass
+class Life:
+    """A key, and what the workload has put there.
+
+    Attributes:
+        key: In the bucket.
+        words: The word of each content, oldest first; the last one is there now unless it was deleted.
+        body: What lies there; None after a deletion.
+        sidecar: The same.
+        bad: Why the document cannot be indexed; None for one that must be.
+    """
+
+    key: str
+    words: list[str] = field(default_factory=list)
+    body: bytes | None = None
+    sidecar: bytes | None = None
+    bad: str | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    at: float
+    life: Life
+    act: Callable[[Life, random.Random], None]
+    seed: int
+
+
+class Workload:
+    """Does the work.
+
+    Attributes:
+        lives: Every key that was ever written.
+        done: Operations so far.
+    """
+
+    def __init__(
+        self, s3: Any, bucket: str, seed: int, *, uploads: int, overwrites: int, deletions: int, share: Share = Share()
+    ) -> None:
+        self.lives: list[Life] = []
+        self.done = 0
+        self._s3 = s3
+        self._bucket = bucket
+        self._share = share
+        self._lock = threading.Lock()
+        self._chance = random.Random(seed)
+        self._tasks = sorted(self._plan(uploads, overwrites, deletions), key=lambda task: task.at)
+
+    @property
+    def words_of_now(self) -> dict[str, str]:
+        """The word of each document that must be found, by URI."""
+        return {self._uri(life): life.words[-1] for life in self.lives if life.body is not None and not life.bad}
+
+    @property
+    def words_of_old(self) -> dict[str, str]:
+        """Each word that must not be found any more, with the URI of the document that had it."""
+        return {
+            word: self._uri(life)
+            for life in self.lives
+            for word in life.words
+            if life.body is None or life.bad or word != life.words[-1]
+        }
+
+    @property
+    def bad(self) -> dict[str, str]:
+        """Why each document that lies in the bucket and cannot be indexed cannot, by URI."""
+        return {self._uri(life): life.bad for life in self.lives if life.body is not None and life.bad}
+
+    def run_first(self, seconds: float = 0.0) -> None:
+        """Do the uploads and what follows them at once, spread over at least so many seconds."""
+        self._run([task for task in self._tasks if task.at < LATE], 0.0, seconds / LATE)
+
+    def run_last(self, seconds: float = 0.0) -> None:
+        """Do the rest."""
+        self._run([task for task in self._tasks if task.at >= LATE], LATE, seconds / (1 - LATE))
+
+    def _run(self, tasks: Sequence[_Task], begin: float, seconds: float) -> None:
+        lanes: list[list[_Task]] = [[] for _ in range(THREADS)]
+        numbers = {life.key: number for number, life in enumerate(self.lives)}
+        for task in tasks:
+            lanes[numbers[task.life.key] % THREADS].append(task)
+        start = time.monotonic()
+
+        def work(lane: list[_Task]) -> None:
+            for task in lane:
+                time.sleep(max(0.0, start + (task.at - begin) * seconds - time.monotonic()))
+                task.act(task.life, random.Random(task.seed))
+                with self._lock:
+                    self.done += 1
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            for outcome in [pool.submit(work, lane) for lane in lanes]:
+                outcome.result()
+
+    def _plan(self, uploads: int, overwrites: int, deletions: int) -> Iterator[_Task]:
+        starts: list[float] = []
+        for number in range(uploads):
+            self.lives.append(self._new_life(number))
+            starts.append(number / uploads * LATE)
+            yield self._task(starts[-1], number, self._upload)
+        for act, times in ((self._overwrite, overwrites), (self._delete, deletions)):
+            for _ in range(times):
+                number = self._chance.randrange(uploads)
+                soon = self._chance.random() < self._share.soon
+                at = starts[number] + self._chance.uniform(0, 0.03) if soon else self._chance.uniform(LATE, 1)
+                yield self._task(at, number, act)
+
+    def _task(self, at: float, number: int, act: Callable[[Life, random.Random], None]) -> _Task:
+        return _Task(at, self.lives[number], act, self._chance.getrandbits(64))
+
+    def _new_life(self, number: int) -> Life:
+        name = f"{self._chance.choice(FOLDERS)}{number:04}"
+        drawn = self._chance.random()
+        if drawn < self._share.bad_key:
+            return Life(name + self._chance.choice([*BAD_KEYS]))
+        return Life(f"{name}.{self._chance.choice(('txt', 'txt', 'md', 'html', 'csv'))}")
+
+    def _upload(self, life: Life, chance: random.Random) -> None:
+        body = self._content(life, chance)
+        sidecar = None if chance.random() < self._share.no_sidecar else self._attributes(chance)
+        self._put(life, body, sidecar, first=chance.random() < self._share.sidecar_first)
+
+    def _overwrite(self, life: Life, chance: random.Random) -> None:
+        """Change one thing or the other, or nothing at all."""
+        if life.body is None:
+            self._upload(life, chance)
+            return
+        match chance.choice(("content", "content", "same", "sidecar", "no sidecar", "both")):
+            case "content":
+                self._put_body(life, self._content(life, chance))
+            case "same":
+                self._put_body(life, life.body)
+            case "sidecar":
+                self._put_sidecar(life, self._attributes(chance))
+            case "no sidecar":
+                self._delete_object(life.key + SIDECAR_SUFFIX)
+                life.sidecar = None
+            case "both":
+                self._put(life, self._content(life, chance), self._attributes(chance), first=chance.random() < 0.5)
+        self._judge(life)
+
+    def _delete(self, life: Life, chance: random.Random) -> None:
+        """Delete a document, most often with its sidecar, and now and then put another one there at once."""
+        self._delete_object(life.key)
+        life.body = None
+        if chance.random() < 0.8:
+            self._delete_object(life.key + SIDECAR_SUFFIX)
+            life.sidecar = None
+        if chance.random() < self._share.recreated:
+            self._upload(life, chance)
+
+    def _content(self, life: Life, chance: random.Random) -> bytes:
+        if chance.random() < self._share.unreadable:
+            # An empty word stands for a content that nothing can be found of.
+            life.words.append("")
+            return chance.choice((b"", b" \n "))
+        word = "".join(chance.choices(string.ascii_lowercase, k=14))
+        life.words.append(word)
+        subject = chance.choice(SUBJECTS)
+        lines = [f"This note is about {subject} and its name is {word}."]
+        lines += [f"Rule {number} of {word} on {subject}: ask first." for number in range(chance.randrange(1, 12))]
+        return "\n\n".join(lines).encode()
+
+    def _attributes(self, chance: random.Random) -> bytes:
+        if chance.random() < self._share.bad_sidecar:
+            return chance.choice(BAD_SIDECARS)
+        attributes: dict[str, Any] = {
+            "corpus": chance.choice(CORPORA),
+            "version": f"{chance.randrange(1, 4)}.0",
+            "year": chance.randrange(1990, 2030),
+        }
+        if chance.random() < 0.5:
+            attributes["tags"] = chance.sample(["new", "draft", "internal", "ärger"], chance.randrange(1, 4))
+        return json.dumps({"metadataAttributes": attributes}).encode()
+
+    def _put(self, life: Life, body: bytes, sidecar: bytes | None, *, first: bool) -> None:
+        if sidecar is not None and first:
+            self._put_sidecar(life, sidecar)
+        self._put_body(life, body)
+        if sidecar is not None and not first:
+            self._put_sidecar(life, sidecar)
+        self._judge(life)
+
+    def _put_body(self, life: Life, body: bytes) -> None:
+        self._s3.put_object(Bucket=self._bucket, Key=life.key, Body=body)
+        life.body = body
+
+    def _put_sidecar(self, life: Life, sidecar: bytes) -> None:
+        self._s3.put_object(Bucket=self._bucket, Key=life.key + SIDECAR_SUFFIX, Body=sidecar)
+        life.sidecar = sidecar
+
+    def _delete_object(self, key: str) -> None:
+        self._s3.delete_object(Bucket=self._bucket, Key=key)
+
+    def _judge(self, life: Life) -> None:
+        """Say whether what lies there now can be indexed."""
+        bad_key = next((why for end, why in BAD_KEYS.items() if life.key.endswith(end)), None)
+        if bad_key:
+            life.bad = bad_key
+        elif life.sidecar in BAD_SIDECARS:
+            life.bad = "a sidecar that cannot be used"
+        else:
+            life.bad = None if life.words[-1] else "a content that cannot be read"
+
+    def _uri(self, life: Life) -> str:
+        return s3_uri(self._bucket, life.key)
