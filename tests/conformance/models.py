@@ -23,6 +23,7 @@ def operations() -> dict[str, OperationModel]:
     }
 
 
+@cache
 def implemented() -> dict[str, OperationModel]:
     """Those that the local Bedrock has, by name; where HTTP cannot tell two of a name apart, the first one.
 

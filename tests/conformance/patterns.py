@@ -30,6 +30,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
+@cache
 def matching(pattern: str, least: int, most: int | None) -> st.SearchStrategy[str]:
     """Strings of a pattern and a length."""
     fits = st.from_regex(compiled(pattern), fullmatch=True)

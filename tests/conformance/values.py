@@ -6,6 +6,7 @@ member's name.
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
@@ -141,11 +142,17 @@ def _structure(draw: st.DrawFn, shape: StructureShape, known: Known, stack: tupl
         names = [draw(st.sampled_from(open_))]
     else:
         optional = [name for name in open_ if name not in shape.required_members]
-        chosen = st.lists(st.sampled_from(optional), unique=True, max_size=_MOST_OPTIONAL) if optional else st.just([])
-        names = [*shape.required_members, *draw(chosen)]
+        names = [*shape.required_members, *draw(_some_of(tuple(optional)))]
     return {name: draw(values(shape.members[name], known, stack, name)) for name in names}
 
 
+# A strategy is examined when it is first drawn from, which takes longer than to draw: those that stay are made once.
+@cache
+def _some_of(names: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), unique=True, max_size=_MOST_OPTIONAL) if names else st.just([])
+
+
+@cache
 def _scalars(shape: Shape) -> st.SearchStrategy[Any]:
     highest = most(shape)
     match shape.type_name:
@@ -202,6 +209,7 @@ def _smallest_scalar(shape: Shape) -> Any:
     raise NotImplementedError(f"{shape.name} is a {shape.type_name}: say how to make one")
 
 
+@cache
 def _documents() -> st.SearchStrategy[Any]:
     numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     leaves = st.one_of(st.just("snail"), st.text(max_size=10), numbers, st.booleans())

@@ -1,7 +1,7 @@
 """What holds for every retrieval backend, shown on each of them with a real store."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from ragstack_common.errors import InvalidFilterError, InvalidQueryError, Invali
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest
 from tests.contract.case import Case
 from tests.contract.documents import DOCUMENTS
+from tests.support.soak import SOAK
 
 Make = Callable[[], RetrievalBackend]
 
@@ -139,66 +140,6 @@ def test_a_minimal_score_leaves_out_what_is_lower(make: Make) -> None:
     assert texts(chunks) == [chunk.content for chunk in everything if chunk.score >= least]
 
 
-@pytest.mark.parametrize("condition", FILTERS, ids=str)
-def test_a_filter_lets_through_what_it_means_or_is_refused_by_name(
-    case: Case, make: Make, condition: dict[str, Any]
-) -> None:
-    if _operators(filter_language.parse(condition)) & case.refuses:
-        with pytest.raises(InvalidFilterError, match=r"\w+\(.+\)"):
-            retrieve(make, EVERYTHING, top_k=12, filters=condition)
-        return
-
-    try:
-        found = set(texts(retrieve(make, EVERYTHING, top_k=12, filters=condition)))
-    except InvalidFilterError:
-        pytest.skip("refused, which is always right; what must not be refused stands in the cases")
-
-    wanted = matching(condition)
-    assert found == wanted if case.whole_collection else found <= wanted
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_any_filter_is_answered_as_it_is_meant_or_refused(case: Case, make: Make, data: st.DataObject) -> None:
-    condition = data.draw(_conditions())
-
-    try:
-        found = set(texts(retrieve(make, EVERYTHING, top_k=12, filters=condition)))
-    except InvalidFilterError:
-        return
-
-    assert found == matching(condition) if case.whole_collection else found <= matching(condition)
-
-
-@pytest.mark.parametrize("condition", [{}, {"$where": "1"}, {"corpus": {"$regex": "x"}}, {"corpus": []}], ids=str)
-def test_a_malformed_filter_is_refused(make: Make, condition: dict[str, Any]) -> None:
-    with pytest.raises(InvalidFilterError):
-        retrieve(make, LEAVE, filters=condition)
-
-
-@pytest.mark.parametrize("query", ["", "  \n ", "x" * 20_001])
-def test_a_query_that_is_empty_or_too_long_is_refused(make: Make, query: str) -> None:
-    with pytest.raises(InvalidQueryError, match="query"):
-        retrieve(make, query)
-
-
-@pytest.mark.parametrize("top_k", [0, -1, True, 2.5, 10_001])
-def test_a_number_of_results_that_is_none_is_refused(make: Make, top_k: Any) -> None:
-    with pytest.raises(InvalidQueryError, match="top_k"):
-        retrieve(make, LEAVE, top_k=top_k)
-
-
-@pytest.mark.parametrize("min_score", [-0.1, 1.1, float("nan"), "x"])
-def test_a_minimal_score_out_of_range_is_refused(make: Make, min_score: Any) -> None:
-    with pytest.raises(InvalidQueryError, match="min_score"):
-        retrieve(make, LEAVE, min_score=min_score)
-
-
-@pytest.mark.parametrize("query", ["?", "'", '"', "a\x00b", "DROP TABLE chunk; --", "😀 straße", "é" * 50])
-def test_no_text_is_syntax(make: Make, query: str) -> None:
-    assert isinstance(retrieve(make, query), list)
-
-
 def test_a_chunk_is_found_again_by_its_id(case: Case, make: Make) -> None:
     chunk = retrieve(make, PUMP, top_k=1)[0]
     if not case.looks_up:
@@ -314,6 +255,78 @@ def test_what_the_query_is_about_ranks_higher_or_is_refused(case: Case, make: Ma
 
     assert chunks[0].content == DOCUMENTS[2].text
     assert {chunk.metadata.get("version") for chunk in chunks} > {"2"}
+
+
+Search = Callable[..., list[RetrievedChunk]]
+
+
+@pytest.fixture(scope="module")
+def search(make: Make) -> Iterator[Search]:
+    """Search with one backend that stays open: what stands below searches often; above, each test opens its own."""
+    with asyncio.Runner() as runner:
+        backend = make()
+        yield lambda *arguments, **named: runner.run(backend.retrieve(*arguments, **named))
+        runner.run(backend.close())
+
+
+@pytest.mark.parametrize("condition", FILTERS, ids=str)
+def test_a_filter_lets_through_what_it_means_or_is_refused_by_name(
+    case: Case, search: Search, condition: dict[str, Any]
+) -> None:
+    if _operators(filter_language.parse(condition)) & case.refuses:
+        with pytest.raises(InvalidFilterError, match=r"\w+\(.+\)"):
+            search(EVERYTHING, top_k=12, filters=condition)
+        return
+
+    try:
+        found = set(texts(search(EVERYTHING, top_k=12, filters=condition)))
+    except InvalidFilterError:
+        pytest.skip("refused, which is always right; what must not be refused stands in the cases")
+
+    wanted = matching(condition)
+    assert found == wanted if case.whole_collection else found <= wanted
+
+
+@settings(max_examples=25 if SOAK else 10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_filter_is_answered_as_it_is_meant_or_refused(case: Case, search: Search, data: st.DataObject) -> None:
+    condition = data.draw(_conditions())
+
+    try:
+        found = set(texts(search(EVERYTHING, top_k=12, filters=condition)))
+    except InvalidFilterError:
+        return
+
+    assert found == matching(condition) if case.whole_collection else found <= matching(condition)
+
+
+@pytest.mark.parametrize("condition", [{}, {"$where": "1"}, {"corpus": {"$regex": "x"}}, {"corpus": []}], ids=str)
+def test_a_malformed_filter_is_refused(search: Search, condition: dict[str, Any]) -> None:
+    with pytest.raises(InvalidFilterError):
+        search(LEAVE, filters=condition)
+
+
+@pytest.mark.parametrize("query", ["", "  \n ", "x" * 20_001])
+def test_a_query_that_is_empty_or_too_long_is_refused(search: Search, query: str) -> None:
+    with pytest.raises(InvalidQueryError, match="query"):
+        search(query)
+
+
+@pytest.mark.parametrize("top_k", [0, -1, True, 2.5, 10_001])
+def test_a_number_of_results_that_is_none_is_refused(search: Search, top_k: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="top_k"):
+        search(LEAVE, top_k=top_k)
+
+
+@pytest.mark.parametrize("min_score", [-0.1, 1.1, float("nan"), "x"])
+def test_a_minimal_score_out_of_range_is_refused(search: Search, min_score: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="min_score"):
+        search(LEAVE, min_score=min_score)
+
+
+@pytest.mark.parametrize("query", ["?", "'", '"', "a\x00b", "DROP TABLE chunk; --", "😀 straße", "é" * 50])
+def test_no_text_is_syntax(search: Search, query: str) -> None:
+    assert isinstance(search(query), list)
 
 
 def _operators(condition: filter_language.Filter) -> set[str]:

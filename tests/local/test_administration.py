@@ -1,6 +1,7 @@
 """The administrative routes: off by default, and for programs on this machine."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,25 @@ from tests.local.support import Bedrock, text_document
 JSON = {"Content-Type": "application/json"}
 
 
-@pytest.fixture
-def administered(tmp_path: Path) -> Iterator[Bedrock]:
+@contextmanager
+def started(folder: Path) -> Iterator[Bedrock]:
     with running(
-        tmp_path, admin=True, llm_api_key="very secret", quotas=Quotas().with_settings(["rerank_per_second=off"])
+        folder, admin=True, llm_api_key="very secret", quotas=Quotas().with_settings(["rerank_per_second=off"])
     ) as url:
         yield Bedrock.at(url)
+
+
+@pytest.fixture(scope="module")
+def everybodys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bedrock]:
+    with started(tmp_path_factory.mktemp("administered")) as bedrock:
+        yield bedrock
+
+
+@pytest.fixture
+def administered(everybodys: Bedrock) -> Bedrock:
+    """A local Bedrock in which no faults are in force."""
+    ask(everybodys.url, "DELETE", "faults")
+    return everybodys
 
 
 def ask(url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -132,17 +146,24 @@ def test_no_other_origin_is_allowed_to_read(administered: Bedrock) -> None:
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
-def test_metrics_count_calls_errors_and_injected_faults(administered: Bedrock) -> None:
-    source = administered.custom_source(administered.knowledge_base("measured"))
-    source.ingested(text_document("heron", "A heron waits in the shallow water."))
-    administered.search(source.knowledge_base_id, "heron")
-    with pytest.raises(ClientError):
-        administered.search("ABCDEFGHIJ", "heron")
-    ask(administered.url, "PUT", "faults", {"rules": [{"operation": "Retrieve", "kind": "unavailable", "count": 1}]})
-    with pytest.raises(ClientError):
-        administered.search(source.knowledge_base_id, "heron")
+@pytest.fixture
+def unasked(tmp_path: Path) -> Iterator[Bedrock]:
+    """One that has counted nothing yet."""
+    with started(tmp_path) as bedrock:
+        yield bedrock
 
-    _, metrics = ask(administered.url, "GET", "metrics")
+
+def test_metrics_count_calls_errors_and_injected_faults(unasked: Bedrock) -> None:
+    source = unasked.custom_source(unasked.knowledge_base("measured"))
+    source.ingested(text_document("heron", "A heron waits in the shallow water."))
+    unasked.search(source.knowledge_base_id, "heron")
+    with pytest.raises(ClientError):
+        unasked.search("ABCDEFGHIJ", "heron")
+    ask(unasked.url, "PUT", "faults", {"rules": [{"operation": "Retrieve", "kind": "unavailable", "count": 1}]})
+    with pytest.raises(ClientError):
+        unasked.search(source.knowledge_base_id, "heron")
+
+    _, metrics = ask(unasked.url, "GET", "metrics")
 
     retrieve = metrics["operations"]["Retrieve"]
     assert retrieve["calls"] == 3

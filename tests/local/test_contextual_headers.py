@@ -1,7 +1,8 @@
 """Contextual headers: what they find, what they never show, and that both places compose the same."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ragstack_common.contextual_headers import MARK, compose, split
 from ragstack_common.sections import outline
 from ragstack_local.bedrock.chunking import Chunk, FixedSize, Strategy, Whole
 from ragstack_local.bedrock.reading import formats
-from ragstack_local.bedrock.reading.parsing import Parser
+from ragstack_local.bedrock.reading.parsing import ParsedDocument, Parser
 from ragstack_local.bedrock.server import running
 from tests.local.support import Bedrock, Source, s3_document
 
@@ -73,10 +74,14 @@ def test_what_is_returned_is_the_text_alone(source: Source) -> None:
     assert all("gryphon" not in text and "Wilhelmina" not in text and MARK not in text for text in texts)
 
 
+Read = Callable[[Path], ParsedDocument]
+
+
 @pytest.fixture(scope="module")
-def parser() -> Iterator[Parser]:
+def read() -> Iterator[Read]:
+    """Read a document, whose text is then the same to every strategy."""
     parser = Parser()
-    yield parser
+    yield cache(lambda document: parser.parse(document.read_bytes(), formats.of_name(document.name)))
     parser.close()
 
 
@@ -115,10 +120,10 @@ def transformed(s3: Any, bucket: str, uri: str, chunks: list[Chunk], chunks_per_
     ids=str,
 )
 def test_the_header_made_of_chunks_is_the_one_made_of_the_whole_document(
-    document: Path, strategy: Strategy, parser: Parser, s3: Any, bucket: str
+    document: Path, strategy: Strategy, read: Read, s3: Any, bucket: str
 ) -> None:
     uri = f"s3://documents/{document.name}"
-    parsed = parser.parse(document.read_bytes(), formats.of_name(uri))
+    parsed = read(document)
     chunks = list(strategy.cut(parsed.text, _no_embedding).chunks)
     whole = outline(parsed.text)
     title = parsed.title or whole.title

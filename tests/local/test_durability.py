@@ -19,8 +19,10 @@ from ragstack_local.bedrock.server import PortInUseError, running
 from ragstack_local.bedrock.service import Service
 from ragstack_local.bedrock.store.database import DataFolderError
 from tests.local.support import Bedrock, Source, bytes_document, custom_identifier, text_document, wait_for
+from tests.support.soak import SOAK
 
 START_LIMIT_SECONDS = 2.0
+SEEDS = range(3) if SOAK else range(1)
 
 
 @contextmanager
@@ -126,7 +128,7 @@ def test_a_job_that_was_killed_is_run_to_its_end(tmp_path: Path, s3: Any, s3_url
     assert len(listed) == 20
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
     tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
 ) -> None:
@@ -158,7 +160,7 @@ def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
     }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
     tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
 ) -> None:

@@ -1,42 +1,22 @@
 """The fixtures that other projects test with, in runs of pytest of their own."""
 
 import inspect
+import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from ragstack_local import pytest_plugin
 
-pytest_plugins = ["pytester"]
-
 USE_IT = 'pytest_plugins = ["ragstack_local.pytest_plugin"]\n'
+PROJECT = Path(__file__).parents[2]
 
-
-def run(pytester: pytest.Pytester, test: str, conftest: str = "") -> pytest.RunResult:
-    pytester.makeconftest(USE_IT + textwrap.dedent(conftest))
-    pytester.makepyfile(textwrap.dedent(test))
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-q")
-
-
-def test_the_example_of_its_documentation_runs(pytester: pytest.Pytester) -> None:
-    text = inspect.getdoc(pytest_plugin)
-    assert text is not None
-    example = text.split("::\n", 1)[1].split("\nFixtures:")[0]
-
-    pytester.makepyfile(textwrap.dedent(example))
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
-
-    result.assert_outcomes(passed=1)
-    assert len(example.strip().splitlines()) <= 10
-
-
-def test_every_test_has_a_knowledge_base_of_its_own(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
+WITH_DEFAULTS = {
+    "its_own": """
         import pytest
 
         seen = []
@@ -49,15 +29,7 @@ def test_every_test_has_a_knowledge_base_of_its_own(pytester: pytest.Pytester) -
             seen.append(knowledge_base.id)
             knowledge_base.add(f"text {number}")
         """,
-    )
-
-    result.assert_outcomes(passed=3)
-
-
-def test_texts_are_added_alone_in_lists_or_by_id_with_attributes(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
+    "texts": """
         def test_all_of_them(knowledge_base):
             one = knowledge_base.add("A heron waits.", {"bird": True})
             several = knowledge_base.add([f"Text {number}." for number in range(25)], {"year": 2024, "tags": ["a"]})
@@ -75,15 +47,7 @@ def test_texts_are_added_alone_in_lists_or_by_id_with_attributes(pytester: pytes
             assert len(one) == 1 and len(set(several)) == 25 and named == ["wren"]
             assert [result["content"]["text"] for result in found] == ["A wren sings."]
         """,
-    )
-
-    result.assert_outcomes(passed=1)
-
-
-def test_a_document_that_fails_says_why(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
+    "failing": """
         import pytest
         from ragstack_local.pytest_plugin import NotIndexedError
 
@@ -91,15 +55,79 @@ def test_a_document_that_fails_says_why(pytester: pytest.Pytester) -> None:
             with pytest.raises(NotIndexedError, match="empty is FAILED: ."):
                 knowledge_base.add({"empty": " "})
         """,
+    "deleting": """
+        def test_it(knowledge_base):
+            knowledge_base.client("bedrock-agent").delete_knowledge_base(knowledgeBaseId=knowledge_base.id)
+        """,
+    "account": """
+        import os
+
+        def test_it(knowledge_base):
+            assert os.environ["AWS_PROFILE"] == "production"
+            knowledge_base.add("A heron waits.")
+        """,
+}
+"""Projects' test files by their names. All of them run in one pytest, as starting it takes longer than they do."""
+ACCOUNT = {"AWS_PROFILE": "production", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+
+Outcomes = dict[str, list[str]]
+
+
+def run(folder: Path, files: dict[str, str], conftest: str = "", **environment: str) -> Outcomes:
+    """Run pytest in a process of its own; what became of the tests of each file: passed, failure, error or skipped."""
+    (folder / "conftest.py").write_text(textwrap.dedent(conftest))
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(textwrap.dedent(text))
+    report = folder / "report.xml"
+    # Without the plugins of this project's own tests, which others need not have.
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--rootdir={folder}"]
+    done = subprocess.run(
+        [*command, f"--junitxml={report}", str(folder)],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    assert report.is_file(), done.stdout + done.stderr
+    outcomes: Outcomes = {name: [] for name in files}
+    for case in ET.parse(report).iter("testcase"):
+        name = case.attrib["classname"].removeprefix("test_")
+        outcomes[name].append(case[0].tag if len(case) else "passed")
+    assert (done.returncode == 0) == all(set(found) == {"passed"} for found in outcomes.values()), done.stdout
+    return outcomes
 
-    result.assert_outcomes(passed=1)
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    """What became of the tests with the options as by default, and settings of a user who has an account."""
+    return run(tmp_path_factory.mktemp("projects"), WITH_DEFAULTS, USE_IT, **ACCOUNT)
 
 
-def test_the_options_are_those_that_the_project_gives(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
+def test_the_example_of_its_documentation_runs(tmp_path: Path) -> None:
+    text = inspect.getdoc(pytest_plugin)
+    assert text is not None
+    example = text.split("::\n", 1)[1].split("\nFixtures:")[0]
+
+    assert run(tmp_path, {"example": example}) == {"example": ["passed"]}
+    assert len(example.strip().splitlines()) <= 10
+
+
+def test_every_test_has_a_knowledge_base_of_its_own(outcomes: Outcomes) -> None:
+    assert outcomes["its_own"] == ["passed"] * 3
+
+
+def test_texts_are_added_alone_in_lists_or_by_id_with_attributes(outcomes: Outcomes) -> None:
+    assert outcomes["texts"] == ["passed"]
+
+
+def test_a_document_that_fails_says_why(outcomes: Outcomes) -> None:
+    assert outcomes["failing"] == ["passed"]
+
+
+def test_the_options_are_those_that_the_project_gives(tmp_path: Path) -> None:
+    throttled = """
         import pytest
         from botocore.exceptions import ClientError
 
@@ -108,44 +136,28 @@ def test_the_options_are_those_that_the_project_gives(pytester: pytest.Pytester)
             with pytest.raises(ClientError, match="ThrottlingException"):
                 for _ in range(20):
                     agent.list_ingestion_jobs(**knowledge_base.ids)
-        """,
         """
+    options = """
         import pytest
         from ragstack_local.bedrock.limits.quotas import Quotas
 
         @pytest.fixture(scope="session")
         def bedrock_options():
             return {"quotas": Quotas().with_settings(["list_ingestion_jobs_per_second=0.001"])}
-        """,
-    )
-
-    result.assert_outcomes(passed=1)
-
-
-def test_a_test_that_deletes_its_knowledge_base_ends_well(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
         """
-        def test_it(knowledge_base):
-            knowledge_base.client("bedrock-agent").delete_knowledge_base(knowledgeBaseId=knowledge_base.id)
-        """,
-    )
 
-    result.assert_outcomes(passed=1)
+    assert run(tmp_path, {"throttled": throttled}, USE_IT + textwrap.dedent(options)) == {"throttled": ["passed"]}
 
 
-def test_no_setting_of_the_user_sends_a_test_to_an_account(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "production")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-
-    result = run(pytester, "def test_it(knowledge_base):\n    knowledge_base.add('A heron waits.')")
-
-    result.assert_outcomes(passed=1)
+def test_a_test_that_deletes_its_knowledge_base_ends_well(outcomes: Outcomes) -> None:
+    assert outcomes["deleting"] == ["passed"]
 
 
-def test_a_run_that_asks_for_nothing_loads_nothing(tmp_path: Path) -> None:
+def test_no_setting_of_the_user_sends_a_test_to_an_account(outcomes: Outcomes) -> None:
+    assert outcomes["account"] == ["passed"]
+
+
+def test_a_run_that_asks_for_nothing_loads_nothing() -> None:
     heavy = ("boto3", "botocore", "numpy", "apsw", "starlette", "uvicorn")
     code = f"import ragstack_local.pytest_plugin, sys; print([name for name in {heavy} if name in sys.modules])"
 

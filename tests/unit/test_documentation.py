@@ -10,11 +10,22 @@ from typer.main import get_command
 
 from infra.options import OptionError, Options
 from ragstack_common import settings
+from ragstack_common.document_api.settings import DocumentApiSettings
+from ragstack_common.documents import MAX_SIDECAR_BYTES, MAX_URI_CHARACTERS
 from ragstack_common.errors import ConfigurationError, InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.s3_vectors import to_s3_vectors
+from ragstack_common.ingestion.messages import read_follow, read_looks
+from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, _detail
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.ingestion.sidecars import KEYS_ON_S3_VECTORS, LARGEST_ON_S3_VECTORS, read_sidecar
 from ragstack_common.query import RetrieveRequest
-from ragstack_common.settings import IngestionSettings, QuerySettings
+from ragstack_common.reconciliation.differences import SAMPLES_PER_KIND, Difference
+from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.registry.catalogue import LONGEST_VALUE, VALUES_COUNTED
+from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
+from ragstack_common.settings import QuerySettings
 from ragstack_local.bedrock.limits.quotas import Quotas
 from ragstack_local.bedrock.service import OPERATIONS, S3_VECTORS
 from ragstack_local.cli import app
@@ -24,14 +35,19 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 CONFIGURATION = (DOCS / "CONFIGURATION.md").read_text(encoding="utf-8")
 LOCAL_BEDROCK = (DOCS / "LOCAL_BEDROCK.md").read_text(encoding="utf-8")
+INGESTION = (DOCS / "INGESTION.md").read_text(encoding="utf-8")
 FILTERING = (DOCS / "METADATA_FILTERING.md").read_text(encoding="utf-8")
 
 REQUIRED = "required"
 UNSET = "none"
 
-SETTINGS: dict[str, type[QuerySettings] | type[IngestionSettings]] = {
+SETTINGS: dict[
+    str, type[QuerySettings] | type[IngestionSettings] | type[ReconcileSettings] | type[DocumentApiSettings]
+] = {
     "query function": QuerySettings,
-    "ingestion function": IngestionSettings,
+    "ingestion functions": IngestionSettings,
+    "reconcile function": ReconcileSettings,
+    "documents function": DocumentApiSettings,
 }
 NAMED_OTHERWISE = {
     settings.MULTI_CORPUS_METADATA: "corpora",
@@ -40,7 +56,13 @@ NAMED_OTHERWISE = {
 }
 """Fields of the settings that have a better name than the specification's variable."""
 
-CHOSEN_FROM_FEW = {settings.SEARCH_TYPE, settings.RERANK, settings.RETRIEVAL_ENGINE, settings.RETRIEVAL_ENGINE_CONFIG}
+CHOSEN_FROM_FEW = {
+    settings.SEARCH_TYPE,
+    settings.RERANK,
+    settings.RETRIEVAL_ENGINE,
+    settings.RETRIEVAL_ENGINE_CONFIG,
+    settings.VECTOR_STORE,
+}
 functions = pytest.mark.parametrize("function", SETTINGS)
 
 
@@ -62,7 +84,12 @@ def rows_after(document: str, start: str) -> list[list[str]]:
 
 
 def names_of_variables() -> set[str]:
-    return {value for name, value in vars(settings).items() if name.isupper() and value == name}
+    named_after_themselves = {value for name, value in vars(settings).items() if name.isupper() and value == name}
+    return named_after_themselves - set(settings.VECTOR_STORES)
+
+
+def json_blocks(document: str) -> list[str]:
+    return re.findall(r"```json\n(.*?)```", document, flags=re.DOTALL)
 
 
 def anchors(document: str) -> set[str]:
@@ -119,8 +146,8 @@ def test_context_values_and_variables_of_one_name_have_one_default() -> None:
 
     for function in SETTINGS:
         for variable, default in table(CONFIGURATION, function).items():
-            if default not in (REQUIRED, UNSET):
-                assert context[variable.lower()] == default
+            if default not in (REQUIRED, UNSET) and variable.lower() in context:
+                assert context[variable.lower()].partition("`")[0] == default
 
 
 def test_every_option_of_the_command_line_is_documented_with_its_default() -> None:
@@ -174,7 +201,7 @@ def test_a_filter_documented_as_refused_by_s3_vectors_is_refused(row: list[str])
         to_s3_vectors(parse(json.loads(row[0].strip("`"))))
 
 
-@pytest.mark.parametrize("block", re.findall(r"```json\n(.*?)```", FILTERING, flags=re.DOTALL))
+@pytest.mark.parametrize("block", json_blocks(FILTERING))
 def test_an_example_in_json_is_a_sidecar_or_a_filter(block: str) -> None:
     example: dict[str, Any] = json.loads(block)
 
@@ -201,3 +228,75 @@ def test_every_quota_of_the_local_bedrock_is_documented_with_its_value() -> None
     documented = table(LOCAL_BEDROCK, "quota | value | of | over it")
 
     assert {name: float(value) for name, value in documented.items()} == vars(Quotas())
+
+
+def test_every_status_of_a_document_is_documented_and_whether_it_can_be_found() -> None:
+    documented = {row[0].strip("`"): row[1] for row in rows_after(INGESTION, "<!-- statuses -->\n")}
+
+    assert documented.keys() == set(Status)
+    assert {Status(name) for name, found in documented.items() if found == "yes"} == SEARCHABLE
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.UPLOADED])
+def test_the_picture_of_the_states_has_every_state(status: Status) -> None:
+    assert f">{status}</text>" in (DOCS / "ingestion" / "states.svg").read_text(encoding="utf-8")
+
+
+def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values() -> None:
+    documented = {row[0].strip("`"): int(row[1].replace(",", "")) for row in rows_after(INGESTION, "<!-- limits -->\n")}
+
+    assert documented == {
+        "MAX_SIDECAR_BYTES": MAX_SIDECAR_BYTES,
+        "LARGEST_ON_S3_VECTORS": LARGEST_ON_S3_VECTORS,
+        "KEYS_ON_S3_VECTORS": KEYS_ON_S3_VECTORS,
+        "LARGEST_DOCUMENT": LARGEST_DOCUMENT,
+        "MAX_URI_CHARACTERS": MAX_URI_CHARACTERS,
+        "VALUES_COUNTED": VALUES_COUNTED,
+        "LONGEST_VALUE": LONGEST_VALUE,
+    }
+
+
+def test_every_kind_of_difference_is_documented() -> None:
+    documented = [row[0].strip("`") for row in rows_after(INGESTION, "<!-- differences -->\n")]
+
+    assert documented == [*Difference]
+    assert f"up to {SAMPLES_PER_KIND} examples" in INGESTION
+
+
+def test_every_metric_of_the_ingestion_path_is_documented() -> None:
+    documented = {
+        name for row in rows_after(INGESTION, "<!-- metrics -->\n") for name in re.findall(r"`(\w+)`", row[0])
+    }
+    folders = [ROOT / "ragstack_common" / name for name in ("ingestion", "reconciliation")]
+    sources = [file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.py")]
+    added = {name for source in sources for name in re.findall(r'add_metric\(\s*"(\w+)"', source)}
+
+    assert documented == added | set(METRICS.values())
+
+
+def test_the_example_of_an_event_has_the_members_of_an_event() -> None:
+    (event,) = [json.loads(block) for block in json_blocks(INGESTION) if "detail-type" in block]
+
+    assert event["source"] == settings.EVENT_SOURCE
+    assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
+    assert event["detail"].keys() == _detail(DocumentRecord(event["detail"]["uri"])).keys()
+    assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
+    assert all(f"`{name}`" in INGESTION for name in DETAIL_TYPES.values())
+
+
+@pytest.mark.parametrize("block", [block for block in json_blocks(INGESTION) if "metadataAttributes" in block])
+def test_an_example_of_a_sidecar_is_one(block: str) -> None:
+    assert read_sidecar(block.encode(), settings.S3_VECTORS)
+
+
+@pytest.mark.parametrize("row", rows_after(INGESTION, "| queue | body |"), ids=lambda row: f"{row[0]}: {row[2][:20]}")
+def test_an_example_of_a_message_is_one(row: list[str]) -> None:
+    bodies = re.findall(r"`(\{.*?\})`", row[1])
+
+    for body in bodies:
+        if row[0] == "status":
+            assert read_follow(body).checks == 2
+        elif row[0] == "jobs":
+            assert {"job", "start"} & json.loads(body).keys()
+        else:
+            assert [*read_looks(body)] == ["s3://documents/a.md"]
