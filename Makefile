@@ -64,8 +64,8 @@ up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROC
 test: setup ## Run every test, on two cores (ARGS= for pytest)
 	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
-soak: setup ## Thousands of documents through failing services and dying functions (takes half an hour or more)
-	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s tests/faults/test_soak.py $(ARGS)
+soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
+	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/unit tests/conformance tests/contract tests/local)
 
 # Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.

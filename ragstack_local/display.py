@@ -118,16 +118,23 @@ def print_corpora(answer: Mapping[str, Any]) -> None:
     for corpus in answer["corpora"]:
         marks = [("configured", "green")] if corpus["configured"] else []
         marks += [] if corpus["searchable"] else [("no document of it was found", "yellow")]
+        marks += [(_documents(corpus["documents"]), "dim")] if corpus["searchable"] and corpus.get("documents") else []
         console.print(Text.assemble(corpus["name"], *(Text.assemble("  ", mark) for mark in marks)))
     _say_if_more(answer)
 
 
 def print_versions(answer: Mapping[str, Any]) -> None:
     """List versions as they are to be written: a text, or a number."""
-    for version in answer["versions"]:
+    counts = answer.get("documents") or [None] * len(answer["versions"])
+    for version, documents in zip(answer["versions"], counts, strict=True):
         kind = "" if isinstance(version, str) else f"  ({'boolean' if isinstance(version, bool) else 'number'})"
-        console.print(Text.assemble(str(version), (kind, "dim")))
+        count = f"  {_documents(documents)}" if documents else ""
+        console.print(Text.assemble(str(version), (kind + count, "dim")))
     _say_if_more(answer)
+
+
+def _documents(count: int) -> str:
+    return "1 document" if count == 1 else f"{count} documents"
 
 
 def _say_if_more(answer: Mapping[str, Any]) -> None:

@@ -12,6 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER: Final = {
     "tests/e2e/": "the local stack",
+    "tests/faults/test_small.py": "a local stack that fails",
+    "tests/infra/": "the stacks, synthesized",
     "tests/conformance/test_files.py": "the files of every kind",
     "tests/evaluation/test_command.py": "a measured data set",
     "tests/local/test_contextual_headers.py": "the sample documents, read",

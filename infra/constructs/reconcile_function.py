@@ -19,6 +19,7 @@ from ragstack_common.registry.table import CATALOGUE, GATE, RATE
 FOLDER: Final = "reconcile"
 
 RECONCILE_MEMORY_MB: Final = 1769
+"""One whole processor, which reading pages keeps busy. Source: Lambda developer guide, memory and computing power."""
 
 RECONCILE_TIMEOUT_SECONDS: Final = 900
 """The longest that Lambda offers."""

@@ -56,7 +56,8 @@ def bedrock_url(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iter
 @pytest.fixture
 def connection(moto_url: str, bedrock_url: str) -> Connection:
     """A local stack without functions: the test itself decides what is ingested."""
-    name = f"documents-{os.getpid()}-{next(_numbers)}"
+    # Named as nothing else is: every server of moto in one process has the same buckets.
+    name = f"command-line-{os.getpid()}-{next(_numbers)}"
     s3, sqs = aws("s3", moto_url), aws("sqs", moto_url)
     s3.create_bucket(Bucket=name)
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})

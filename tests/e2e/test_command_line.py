@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import ROOT, LocalStack, free_ports
+from tests.e2e.support import ROOT, LocalStack, free_ports, wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -53,7 +53,7 @@ def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack
     for value in (stack.connection.api_url, stack.connection.bucket, stack.connection.knowledge_base_id):
         assert value in done.stdout
     assert " INDEXED" in done.stdout
-    assert "Waiting events   0" in done.stdout
+    assert wait_for(lambda: "Waiting events   0" in stack.run("status").stdout)
 
 
 def test_ingest_the_same_again_succeeds_again(stack: LocalStack, tmp_path: Path) -> None:

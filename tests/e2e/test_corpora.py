@@ -98,10 +98,13 @@ def test_versions_are_listed_in_their_natural_order(balanced: LocalStack) -> Non
 def test_the_command_line_shows_corpora_versions_and_why(balanced: LocalStack) -> None:
     corpora = balanced.run("corpora")
     versions = balanced.run("versions", "--json")
+    counted = balanced.run("versions")
     shown = balanced.run("query", QUESTION, "--doc-version", "2", "--corpus", "product", "--explain")
 
     assert "law  configured  no document of it was found" in corpora.stdout
+    assert "engineering  5 documents" in corpora.stdout
     assert json.loads(versions.stdout)["versions"] == ["1", "2", "4", "2025", "2026"]
+    assert "2025  1 document\n2026  11 documents" in counted.stdout
     assert shown.returncode == 0, shown.stderr
     assert "How they came to their places" in shown.stdout
     assert "api-rate-limits-v2.md" in shown.stdout

@@ -66,7 +66,7 @@ def test_a_document_that_failed_is_indexed_once_it_is_mended(stack: LocalStack) 
 
     assert failed == "FAILED"
     assert result["source"] == uri
-    assert stack.statuses(uri) == {uri: "INDEXED"}
+    assert stack.settled(uri) == {uri: "INDEXED"}
 
 
 def test_a_message_that_is_no_event_goes_to_the_dead_letters_with_its_cause(stack: LocalStack) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from tests.faults.faulty_stack import FaultyStack
 from tests.faults.scenario import Size, run
+from tests.support.soak import SOAK
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.skipif(not os.environ.get("RAGSTACK_SOAK"), reason="takes many minutes: run `make soak`"),
+    pytest.mark.skipif(not SOAK, reason="takes many minutes: run `make soak`"),
     pytest.mark.timeout(2 * 3600),
 ]
 

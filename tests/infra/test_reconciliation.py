@@ -55,4 +55,4 @@ def test_differences_raise_an_alarm(aws: Any) -> None:
 def test_a_reconciliation_has_the_longest_time_that_there_is(aws: Any) -> None:
     function = aws.function("reconcile")
 
-    assert (function["Timeout"], function["MemorySize"]) == (900, 1024)
+    assert (function["Timeout"], function["MemorySize"]) == (900, 1769)

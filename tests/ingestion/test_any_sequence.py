@@ -1,6 +1,5 @@
 """Whatever people do to the bucket, whatever becomes of the events and the functions: at rest everything agrees."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +12,10 @@ from ragstack_common.ingestion.messages import QueueMessage
 from tests.ingestion.queues import PolledQueue
 from tests.ingestion.services import Killed
 from tests.ingestion.world import World
+from tests.support.soak import SOAK
 
-SOAK = int(os.environ.get("RAGSTACK_SOAK") or 0)
-"""Examples; 0 takes a few, always the same."""
+EXAMPLES = 150 if SOAK else 15
+"""Of a short run always the same ones."""
 
 NAMES = st.sampled_from(["a.txt", "b c+ü.md"])
 TEXTS = st.sampled_from(["granite is hard", "granite is grey", "granite is old", "\n"])
@@ -167,7 +167,7 @@ def test_whatever_happens_everything_agrees_at_rest(make_world: Callable[[], Wor
     run_state_machine_as_test(
         lambda: AnySequence(make_world()),
         settings=settings(
-            max_examples=SOAK or 15,
+            max_examples=EXAMPLES,
             stateful_step_count=60 if SOAK else 25,
             deadline=None,
             derandomize=not SOAK,

@@ -287,10 +287,10 @@ def test_a_function_that_is_killed_anywhere_starts_one_synchronisation_and_ends_
     stack.indexed("a.txt")
     deaths = 0
 
-    # Every fourth call, and with the other parameter those two later: the steps repeat the same calls.
+    # Every sixth call, and with the other parameter those three later: the steps repeat the same calls.
     for jobs in range(1, 100):
         stack.clock.ahead += HOUR
-        death = Death(4 * jobs - 3 + 2 * after, after)
+        death = Death(6 * jobs - 5 + 3 * after, after)
         job = stack.jobs.create("full", "test")
         stack.send_job({"job": job.id})
         _run_and_die(stack, death)

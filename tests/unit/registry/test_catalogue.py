@@ -1,7 +1,6 @@
 """Counts per attribute value: always what a recount gives."""
 
 import json
-import os
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -27,9 +26,9 @@ from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.table import CATALOGUE, LONGEST_KEY_BYTES
 from tests.support.registry_table import TABLE, create_table
+from tests.support.soak import SOAK
 from tests.unit.registry.strategies import ATTRIBUTES, RECORDS
 
-SOAK = bool(os.environ.get("RAGSTACK_SOAK"))
 NAMES = [f"s3://bucket/{number}" for number in range(5)]
 VALUES = st.sampled_from(["stones", "woods", 1, 1.0, True, 0.5, "", "日本", ["a", "b"], ["a", "a"], []])
 SMALL = st.dictionaries(st.sampled_from(["corpus", "version", "topic", "tag", "a\x1fb"]), VALUES, max_size=4)
