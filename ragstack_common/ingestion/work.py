@@ -179,7 +179,11 @@ class Work:
         asked = [r for r in records if r.is_followed and self._seen[r.uri].forced]
         for start in range(0, len(asked), DOCUMENTS_PER_CALL):
             batch = asked[start : start + DOCUMENTS_PER_CALL]
-            self._services.status_queue.send([Letter(follow(batch, checks=0))])
+            try:
+                self._services.status_queue.send([Letter(follow(batch, checks=0))])
+            except CALL_ERRORS as error:
+                # What was claimed beside these goes on.
+                self.problems |= {record.uri: problem_of(error) for record in batch}
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
         settings = self._services.settings

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from botocore.exceptions import ConnectionClosedError
 
 from ragstack_common.registry.catalogue import Facet
 from ragstack_common.registry.records import Status
@@ -616,6 +617,32 @@ def test_a_document_that_another_function_works_on_is_left_to_it_even_at_the_las
 
     world.check()
     assert "DocumentFailed" not in types(world, "a.txt")
+
+
+@pytest.mark.parametrize("queue_fails", [False, True])
+def test_a_document_whose_status_message_was_lost_is_asked_about_when_somebody_looks(
+    world: World, queue_fails: bool
+) -> None:
+    world.put("a.txt", "granite is hard")
+    world.announce()
+    world.ingest()
+    world.status_queue.collect()
+    world.status_queue.held.clear()
+    assert world.record("a.txt").status is Status.INDEXING
+    failures = [queue_fails]
+
+    def fail_once(moment: str, operation: str, _data: dict[str, Any]) -> None:
+        if moment == "before" and operation == "SendMessageBatch" and failures[0]:
+            failures[0] = False
+            raise ConnectionClosedError(endpoint_url="the queue")
+
+    world.aws.intercept = fail_once
+    world.look("a.txt")
+    world.run()
+
+    world.check()
+    assert world.record("a.txt").status is Status.INDEXED
+    assert world.count(INGEST) == 1
 
 
 def test_the_time_that_a_dead_function_had_is_waited_for(world: World) -> None:
