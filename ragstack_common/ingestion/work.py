@@ -22,6 +22,9 @@ from ragstack_common.telemetry import LOGGER
 WAITING_SECONDS: Final = 60.0
 """How long documents wait for the end of an ingestion job before they are looked at again."""
 
+_SOMEBODY_ELSES: Final = Problem("Another function works on the document", Remedy.WAITING, after_seconds=2.0)
+"""It is most often done long before its lease is over; if it has died, the message comes again until then."""
+
 _LOST_RACE: Final = Problem("Another function wrote the document", Remedy.WAITING, after_seconds=1.0)
 
 LAST_CALL_SECONDS: Final = 20.0
@@ -139,8 +142,7 @@ class Work:
             observation = life.standing(before, found)
             step = _step(before, observation, seen, now)
             if step is Step.LATER:
-                wait = max(1.0, before.operation.lease_until - now) if before.operation else None
-                self.problems[uri] = Problem("Another function works on the document", Remedy.WAITING, wait)
+                self.problems[uri] = _SOMEBODY_ELSES
             elif step is Step.NOTE:
                 notes.append(Change(before, life.noted(before, observation, seen, now)))
             elif step is Step.FAIL:

@@ -611,12 +611,14 @@ def test_a_document_that_another_function_works_on_is_left_to_it_even_at_the_las
         second.receives = world.settings.max_receives - 1
         world.ingest([second])
 
+    began = world.aws.clock()
     world.aws.intercept = at_the_call
     world.ingest([first])
     world.run()
 
     world.check()
     assert "DocumentFailed" not in types(world, "a.txt")
+    assert world.aws.clock() < began + 30, "it was left for a moment, not until the other's lease is over"
 
 
 @pytest.mark.parametrize("queue_fails", [False, True])
