@@ -9,8 +9,14 @@
     observation.py   what lies in the bucket for a document, at one moment
     sidecars.py      attributes, checked against the limits of the vector store
     service.py       the function `ingestion`: from messages to accepted documents
+    work.py          what one invocation of it does about its documents
+    submission.py    its calls of the knowledge base
+    problems.py      why something could not be carried out, and what helps
     following.py     the function `ingestion_status`: from accepted documents to final states
     outcomes.py      who is told of them
+    queues.py        sending so that what was not taken is known
+    paced_agent.py   the client of bedrock-agent, kept to a rate
+    services.py      clients, bound to the settings of settings.py
 """
 
 from ragstack_common.ingestion.direct import (

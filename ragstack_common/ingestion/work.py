@@ -108,7 +108,7 @@ class Work:
 
     def _given_up(self, record: DocumentRecord) -> str:
         reason = f"Given up: {self.problems[record.uri].cause}"
-        return f"{reason}; what was indexed before may still be found" if record.counted else reason
+        return f"{reason}; something of it may be found all the same" if record.in_knowledge_base else reason
 
     def _is_shut_out(self) -> bool:
         """Tell whether everything must wait for the end of a synchronisation."""
@@ -196,10 +196,19 @@ class Work:
                 self._settle(submissions, delay)
             except CALL_ERRORS as error:
                 LOGGER.warning("%d documents were submitted and not noted: %s", len(submissions), error)
-                for submission in submissions:
-                    # One that a message of the status queue sees to needs nobody else.
-                    if submission.record.uri not in self._followed:
-                        self.problems.setdefault(submission.record.uri, problem_of(error))
+                # One that a message of the status queue sees to needs nobody else.
+                self._release([s.record.uri for s in submissions if s.record.uri not in self._followed], error)
+
+    def _release(self, uris: Sequence[str], error: Exception) -> None:
+        """Give up claims, so that the next delivery can go on at once and counts as one."""
+        problem, now = problem_of(error), self._services.clock()
+        for uri in uris:
+            self.problems.setdefault(uri, problem)
+        records = [self._records[uri] for uri in uris if self._records[uri].is_claimed(now)]
+        try:
+            self._write([Change(record, life.put_back(record, problem.cause, now)) for record in records])
+        except CALL_ERRORS as failure:
+            LOGGER.warning("%d claims stay until their lease is over: %s", len(records), failure)
 
     def _first_delay(self) -> float:
         """Tell after how many seconds the knowledge base is probably done."""

@@ -647,6 +647,28 @@ def test_a_document_whose_status_message_was_lost_is_asked_about_when_somebody_l
     assert world.count(INGEST) == 1
 
 
+def test_a_document_that_was_accepted_and_can_never_be_followed_is_given_up_and_the_reason_says_what_is_so(
+    world: World,
+) -> None:
+    world.put("a.txt", "granite is hard")
+
+    def refuse(moment: str, operation: str, data: dict[str, Any]) -> None:
+        if moment == "before" and operation == "SendMessageBatch" and "follow" in str(data):
+            raise ConnectionClosedError(endpoint_url="the status queue")
+
+    with world.aws.intercepted(refuse):
+        world.run()
+
+    record = world.record("a.txt")
+    assert record.status is Status.FAILED
+    assert "something of it may be found all the same" in (record.reason or "")
+    assert world.dead()
+    world.look("a.txt")
+    world.run()
+    world.check()
+    assert world.record("a.txt").status is Status.INDEXED
+
+
 def test_the_time_that_a_dead_function_had_is_waited_for(world: World) -> None:
     world.put("a.txt", "granite is hard")
     world.announce()
