@@ -53,12 +53,12 @@ def test_a_call_that_outlives_the_deadline_has_neither_value_nor_error() -> None
     release = Event()
     start = time.monotonic()
 
-    late, done = call_together([lambda: release.wait(NEVER_MIND_SECONDS), lambda: True], 0.1)
+    late, done = call_together([lambda: release.wait(NEVER_MIND_SECONDS), lambda: True], 1.0)
     release.set()
 
-    assert time.monotonic() - start < NEVER_MIND_SECONDS / 10
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
     assert (late.value, late.error) == (None, None)
-    assert late.milliseconds >= 100
+    assert late.milliseconds >= 1000
     assert done.value is True
 
 
@@ -156,11 +156,11 @@ async def test_an_awaited_call_that_outlives_the_deadline_is_cancelled_and_not_w
             await asyncio.sleep(0.05)  # it takes its time even then
 
     start = time.monotonic()
-    late, done = await await_together([stubborn, lambda: _value(7)], 0.02)
+    late, done = await await_together([stubborn, lambda: _value(7)], 1.0)
 
-    assert time.monotonic() - start < NEVER_MIND_SECONDS / 10
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
     assert (late.value, late.error, done.value) == (None, None, 7)
-    assert late.milliseconds >= 20
+    assert late.milliseconds >= 1000
     await asyncio.wait_for(cancelled.wait(), NEVER_MIND_SECONDS)
 
 

@@ -27,6 +27,9 @@ DEADLINE_SECONDS = 0.3
 HANG_SECONDS = 30.0
 """Far more than any machine is late by."""
 
+ENOUGH_SECONDS = 2.0
+"""A deadline that an answer which is there at once does not miss, however busy the machine is."""
+
 CODES = {
     "ResourceNotFoundException": errors.KnowledgeBaseNotFoundError,
     "AccessDeniedException": errors.AccessDeniedError,
@@ -207,11 +210,11 @@ def test_the_deadline_holds_while_a_slice_hangs_and_the_other_ones_results_come_
     searches.program("Retrieve", Late(hits(hit("s3://b/late")), seconds=HANG_SECONDS), when=hanging)
     start = time.monotonic()
 
-    outcome = MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS).search(
+    outcome = MultiSliceRetriever(searches.client(), timeout_seconds=ENOUGH_SECONDS).search(
         "Judy", KNOWLEDGE_BASE, None, TOPIC
     )
 
-    assert time.monotonic() - start < HANG_SECONDS / 10
+    assert time.monotonic() - start < HANG_SECONDS / 3
     assert uris(outcome.results) == ["s3://b/found"]
     assert sorted(report.status for report in outcome.slices) == ["ok", "timeout"]
     assert not outcome.complete
@@ -226,7 +229,7 @@ def test_when_every_slice_hangs_the_deadline_is_an_error_and_no_empty_result(sea
             "Judy", KNOWLEDGE_BASE, None, TOPIC
         )
 
-    assert time.monotonic() - start < HANG_SECONDS / 10
+    assert time.monotonic() - start < HANG_SECONDS / 3
 
 
 def test_the_next_search_does_not_wait_for_the_abandoned_calls(searches: AwsService) -> None:
@@ -264,7 +267,7 @@ except RetrievalTimeoutError:
 def test_a_late_answer_does_not_turn_up_in_a_later_search(searches: AwsService) -> None:
     release = Event()
     searches.program("Retrieve", Late(hits(hit("s3://b/stale")), until=release))
-    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS)
+    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=ENOUGH_SECONDS)
     with pytest.raises(errors.RetrievalTimeoutError):
         retriever.retrieve("first", KNOWLEDGE_BASE, None)
     searches.program("Retrieve", hits(hit("s3://b/fresh")))

@@ -13,6 +13,7 @@ from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.metered import MeteredBackend
 from ragstack_common.retrieval.models import SearchOutcome, SearchRequest
 from tests.support.backends import Shelf, chunk, names
+from tests.support.virtual_time import in_virtual_time
 
 
 class Echo(Shelf):
@@ -75,7 +76,7 @@ async def test_parameters_hold_for_every_query() -> None:
     assert [names(answer) for answer in answers] == ["0 2 4", "0 2 4"]
 
 
-@pytest.mark.asyncio
+@in_virtual_time
 async def test_a_batch_that_is_given_up_gives_up_its_searches() -> None:
     shelf = Shelf()
     shelf.gate.clear()

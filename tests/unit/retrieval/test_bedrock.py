@@ -26,6 +26,9 @@ TOPIC = {"topic": "genealogy"}
 TOPIC_FILTER = {"equals": {"key": "topic", "value": "genealogy"}}
 HANG_SECONDS = 30.0
 
+ENOUGH_SECONDS = 2.0
+"""A deadline that an answer which is there at once does not miss, however busy the machine is."""
+
 
 def chunk_hit(uri: str, number: int, score: float, **metadata: Any) -> Any:
     own = {"x-amz-bedrock-kb-chunk-id": f"1%3A0%3A{number}", "x-amz-bedrock-kb-source-uri": uri, **metadata}
@@ -174,24 +177,26 @@ def test_a_page_that_comes_too_late_leaves_those_before_it_and_the_report_says_s
     searches.program("Retrieve", pages(1200, fails_at=100, fault=late))
     start = time.monotonic()
 
-    outcome = search(searches, SearchRequest("Judy", top_k=300), timeout_seconds=0.3)
+    outcome = search(searches, SearchRequest("Judy", top_k=300), timeout_seconds=ENOUGH_SECONDS)
     released.set()
 
     [part] = outcome.parts
-    assert time.monotonic() - start < HANG_SECONDS / 10
+    assert time.monotonic() - start < HANG_SECONDS / 3
     assert len(outcome.chunks) == 100
     assert not outcome.complete
     assert (part.status, part.hits, part.error) == ("timeout", 100, "after page 1: no answer before the deadline")
 
 
 def test_no_page_is_asked_for_after_the_deadline(searches: AwsService) -> None:
-    searches.program("Retrieve", lambda p: Late(pages(1200)(p), seconds=0.2))
+    released = Event()
+    searches.program("Retrieve", lambda p: Late(pages(1200)(p), until=released))
 
-    outcome = search(searches, SearchRequest("Judy", top_k=1000), timeout_seconds=0.3)
-    time.sleep(0.3)
+    with pytest.raises(errors.RetrievalTimeoutError):
+        search(searches, SearchRequest("Judy", top_k=1000), timeout_seconds=0.3)
+    released.set()
+    time.sleep(0.5)  # a call that was given up has its page now, and goes no further
 
-    assert outcome.parts[0].status == "timeout"
-    assert len(searches.asked("Retrieve")) == 2
+    assert len(searches.asked("Retrieve")) == 1
 
 
 def test_a_first_page_that_fails_is_the_error_of_the_search(searches: AwsService) -> None:
@@ -244,7 +249,7 @@ def test_the_deadline_holds_where_no_thread_is_free(searches: AwsService, monkey
 
     asyncio.run(ask())
 
-    assert time.monotonic() - start < HANG_SECONDS / 10
+    assert time.monotonic() - start < HANG_SECONDS / 3
     assert searches.requests == []
     deadline._threads.cache_clear()
 

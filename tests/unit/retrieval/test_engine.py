@@ -86,7 +86,7 @@ def test_an_engine_that_awaits_too_long_is_given_up_at_the_deadline() -> None:
     with pytest.raises(RetrievalTimeoutError, match=r"shelf did not answer within 0\.03 seconds"):
         search(engine)
 
-    assert time.monotonic() - start < NEVER_MIND_SECONDS / 10
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
 
 
 def test_a_blocking_call_is_given_up_at_the_deadline_and_the_loop_does_not_wait_for_it() -> None:
@@ -100,7 +100,7 @@ def test_a_blocking_call_is_given_up_at_the_deadline_and_the_loop_does_not_wait_
         search(engine)
     release.set()
 
-    assert time.monotonic() - start < NEVER_MIND_SECONDS / 10
+    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
 
 
 def test_an_engine_within_its_deadline_is_waited_for() -> None:

@@ -29,6 +29,7 @@ from ragstack_common.retrieval.fusion import fuse
 from ragstack_common.retrieval.models import RAW_SCORE_KEY
 from ragstack_common.retrieval.parts import failure_of
 from tests.support.backends import Shelf, chunk, names
+from tests.support.virtual_time import in_virtual_time
 
 
 def shelf(text: str, **options: Any) -> Shelf:
@@ -161,7 +162,7 @@ async def test_the_failure_of_one_makes_no_score_higher() -> None:
     assert all(found.score <= before.score for found, before in zip(half, whole, strict=True))
 
 
-@pytest.mark.asyncio
+@in_virtual_time
 async def test_one_that_is_late_is_reported_and_not_waited_for() -> None:
     late = shelf("late")
     late.gate.clear()
@@ -176,7 +177,7 @@ async def test_one_that_is_late_is_reported_and_not_waited_for() -> None:
     assert late.cancelled == 1
 
 
-@pytest.mark.asyncio
+@in_virtual_time
 async def test_one_that_will_not_be_cancelled_is_not_waited_for_either() -> None:
     release = asyncio.Event()
 
@@ -384,7 +385,7 @@ async def test_a_look_up_skips_who_cannot_and_does_not_take_a_failure_for_an_abs
         await FederatedBackend({"unable": unable}).get_by_id("one")
 
 
-@pytest.mark.asyncio
+@in_virtual_time
 async def test_it_is_healthy_as_long_as_one_would_answer_and_says_which() -> None:
     late = shelf("x")
     late.gate.clear()

@@ -16,6 +16,7 @@ from ragstack_common.retrieval.base import ReportingBackend
 from ragstack_common.retrieval.models import SearchOutcome
 from ragstack_common.retrieval.reranked import RerankedBackend
 from tests.support.aws_service import AwsService, Fault
+from tests.support.virtual_time import run_in_virtual_time
 
 LEAVE = "annual leave"
 
@@ -142,7 +143,7 @@ def test_a_reranker_that_fails_or_is_late_leaves_the_order_of_the_search_and_a_n
     backend = RerankedBackend(inner, Failing(error), timeout_seconds=0.01)
 
     with caplog.at_level(logging.WARNING, "ragstack"):
-        outcome = search(backend, top_k=3, min_score=0.5)
+        outcome = run_in_virtual_time(backend.search(SearchRequest(LEAVE, 3, 0.5)))
 
     assert [found.content for found in outcome.chunks] == ["first", "annual leave"]
     assert len(outcome.notes) == 1
