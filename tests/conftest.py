@@ -1,13 +1,18 @@
 """Which tests one worker runs, where tests run on several; and what a run reads and compiles once instead of often."""
 
+import asyncio
+import gc
 import os
 import sys
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Final
 
+import botocore.loaders
 import botocore.session
 import pytest
-from botocore.loaders import create_loader
+import uvicorn.server
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER: Final = {
@@ -18,17 +23,33 @@ TOGETHER: Final = {
     "tests/evaluation/test_command.py": "a measured data set",
     "tests/local/test_contextual_headers.py": "the sample documents, read",
     "tests/milvus/": "a file of Milvus Lite",
+    "tests/clients/": "the zoo, and the clients that visit it",
     "tests/local/test_pytest_plugin.py": "one run of pytest inside the other",
 }
 """Tests below these paths share something that is slow to make; every other test goes wherever a worker is free."""
 OF_ONE_BACKEND: Final = "tests/contract/test_backends.py"
 """The tests here of one backend, which is the first part of their parameters, share its store."""
+COLLECTED_AFTER: Final = (20_000, 20, 20)
+"""New objects until the garbage collector looks at the young ones, and how often it does before it looks at more."""
+OFTENER: Final = 5
+"""How many times as often as elsewhere a server in this process sees whether it is to end."""
 
+# An example that takes long tells of a busy machine, not of a mistake.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 # Every process that a test starts would compile the project anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# Every session of botocore reads the models of its services, a tenth of a second each; they are the same to all.
-botocore.session.create_loader = cache(create_loader)
+# Service models and fixtures stay for the whole run: to look for garbage among them as often as Python would takes a
+# tenth of its time.
+gc.set_threshold(*COLLECTED_AFTER)
+# Every session of botocore, and every local Bedrock, reads the models of its services, a tenth of a second each; they
+# are the same to all.
+botocore.loaders.create_loader = botocore.session.create_loader = cache(botocore.loaders.create_loader)
+# A server of uvicorn looks ten times a second whether it is to end, and hundreds of tests end one.
+vars(uvicorn.server)["asyncio"] = SimpleNamespace(
+    **{**vars(asyncio), "sleep": lambda seconds: asyncio.sleep(seconds / OFTENER)}
+)
 
 
 class _Scheduling(LoadScopeScheduling):

@@ -18,7 +18,7 @@ CLIENTS = ROOT / ".clients" / "bin"
 LLAMA_INDEX = ROOT / ".llama-index" / "bin"
 SCRIPTS = Path(__file__).parent / "scripts"
 HOW_TO_INSTALL = "the clients are not installed: make clients"
-END_SECONDS = 20
+END_SECONDS = 60
 
 
 class ClientError(Exception):

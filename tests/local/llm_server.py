@@ -60,7 +60,7 @@ DEFAULTS: dict[str, Any] = {
 @contextmanager
 def language_model() -> Iterator[LanguageModel]:
     server = _Server(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     server.model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     try:
         yield server.model
@@ -79,6 +79,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         names = self.server.model.models

@@ -5,12 +5,19 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
+import pytest
 from botocore.config import Config
+
+from ragstack_local.bedrock import server
+from ragstack_local.bedrock.service import Service
 
 T = TypeVar("T")
 
@@ -47,6 +54,25 @@ def client(service: str, url: str, *, validate: bool = True, **settings: Any) ->
     )
     session: Any = boto3.Session()
     return session.client(service, endpoint_url=url, region_name=REGION, config=config)
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextmanager
+def running_by(clock: Clock, data_dir: Path, **options: Any) -> Iterator[str]:
+    """Serve as :func:`server.running`, but let what documents and resources wait for pass by the clock."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "Service", partial(Service, clock=clock))
+        with server.running(data_dir, **options) as url:
+            yield url
 
 
 @dataclass(frozen=True)
@@ -221,7 +247,7 @@ def ask(url: str, method: str, path: str, body: bytes = b"") -> tuple[int, dict[
     """Send a request without boto3; returns status, headers and body."""
     request = urllib.request.Request(url + path, data=body or None, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status, dict(answer.headers), json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, dict(error.headers), json.load(error)

@@ -16,6 +16,7 @@ from ragstack_local.bedrock.reading import formats
 from ragstack_local.bedrock.reading.parsing import ParsedDocument, Parser
 from ragstack_local.bedrock.server import running
 from tests.local.support import Bedrock, Source, s3_document
+from tests.support.soak import SOAK
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "documents"
 DOCUMENTS = sorted(file for file in SAMPLES.rglob("*.*") if file.is_file() and not file.name.endswith(".json"))
@@ -74,6 +75,8 @@ def test_what_is_returned_is_the_text_alone(source: Source) -> None:
     assert all("gryphon" not in text and "Wilhelmina" not in text and MARK not in text for text in texts)
 
 
+BATCHES = 1000 if SOAK else 3
+"""At most so many: each is written and read twice."""
 Read = Callable[[Path], ParsedDocument]
 
 
@@ -128,7 +131,7 @@ def test_the_header_made_of_chunks_is_the_one_made_of_the_whole_document(
     whole = outline(parsed.text)
     title = parsed.title or whole.title
 
-    found = list(transformed(s3, bucket, uri, chunks, chunks_per_batch=3))
+    found = list(transformed(s3, bucket, uri, chunks, max(3, -(-len(chunks) // BATCHES))))
 
     assert found == [(compose(uri, title, whole.path_at(chunk.start)), chunk.text) for chunk in chunks]
 

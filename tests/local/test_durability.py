@@ -1,12 +1,14 @@
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from ragstack_local.bedrock.store.database import DataFolderError
 from tests.local.support import Bedrock, Source, bytes_document, custom_identifier, text_document, wait_for
 from tests.support.soak import SOAK
 
-START_LIMIT_SECONDS = 2.0
+START_LIMIT_CPU_SECONDS = 2.0
+END_SECONDS = 30
 SEEDS = range(3) if SOAK else range(1)
 
 
@@ -42,23 +45,28 @@ def process(data_dir: Path, *options: str) -> Iterator[tuple[Bedrock, "subproces
         child.communicate()
 
 
+def children_cpu_seconds() -> float:
+    """Tell how long the children that have ended had a processor."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run(*options: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "ragstack_local.bedrock", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_it_is_up_soon_says_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:
-    start = time.monotonic()
+    before = children_cpu_seconds()
 
     with process(tmp_path) as (bedrock, child, line):
         bedrock.knowledge_base("first")
-        taken = time.monotonic() - start
         child.send_signal(signal.SIGTERM)
-        code = child.wait(10)
+        code = child.wait(END_SECONDS)
         errors = child.stderr.read() if child.stderr else ""
 
-    # Twice the limit: the machine may be busy with other tests.
-    assert taken < 2 * START_LIMIT_SECONDS
+    # Not the time that passed: the machine may be busy with other tests.
+    assert children_cpu_seconds() - before < START_LIMIT_CPU_SECONDS
     assert "embedding hashed (1024 dimensions)" in line
     assert code == 0
     assert errors == ""
@@ -73,7 +81,7 @@ def test_killed_at_any_moment_it_finishes_what_it_acknowledged(tmp_path: Path) -
             source.ingest(*(text_document(name, text) for name, text in zip(names[start:], texts, strict=False)))
         source.delete(custom_identifier(names[0]))
         os.kill(child.pid, signal.SIGKILL)
-        child.wait(10)
+        child.wait(END_SECONDS)
 
     with process(tmp_path) as (bedrock, _child, _line):
         again = Source(bedrock, source.knowledge_base_id, source.id)
@@ -96,7 +104,7 @@ def test_stopped_amid_a_long_conversion_it_ends_soon_and_takes_the_document_up_a
         wait_for(lambda: source.details(custom_identifier("endless"))[0]["status"] == "IN_PROGRESS")
         time.sleep(1)
         child.send_signal(signal.SIGTERM)
-        code = child.wait(10)
+        code = child.wait(END_SECONDS)
 
     with process(tmp_path) as (bedrock, _child, _line):
         again = Source(bedrock, source.knowledge_base_id, source.id)
@@ -116,7 +124,7 @@ def test_a_job_that_was_killed_is_run_to_its_end(tmp_path: Path, s3: Any, s3_url
         job = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
         wait_for(lambda: bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"])
         os.kill(child.pid, signal.SIGKILL)
-        child.wait(10)
+        child.wait(END_SECONDS)
 
     with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
         again = Source(bedrock, source.knowledge_base_id, source.id)
@@ -147,7 +155,7 @@ def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
                 )
             time.sleep(moment.uniform(0, 0.5))
             os.kill(child.pid, signal.SIGKILL)
-            child.wait(10)
+            child.wait(END_SECONDS)
 
     with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
         job = Source(bedrock, ids["knowledgeBaseId"], ids["dataSourceId"]).ended(job_id)
@@ -193,7 +201,7 @@ def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
                 pass
             time.sleep(moment.uniform(0, 0.7))
             os.kill(child.pid, signal.SIGKILL)
-            child.wait(10)
+            child.wait(END_SECONDS)
 
     with process(tmp_path, *pace) as (bedrock, _child, _line):
         source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
@@ -301,16 +309,25 @@ def test_a_port_in_use_is_said_before_anything_else(tmp_path: Path, bedrock: Bed
 
 def test_readers_do_not_wait_for_a_running_ingestion(custom: Source) -> None:
     custom.ingested(text_document("heron", "Herons stand in the shallow water."))
-    long = [custom_identifier(f"long-{number}") for number in range(8)]
-    text = "Nothing at all is said about anything. " * 20_000
-    custom.ingest(*(text_document(identifier["custom"]["id"], text) for identifier in long))
-    times = []
+    answered_meanwhile = 0
 
-    while any(detail["status"] in ("STARTING", "IN_PROGRESS") for detail in custom.details(*long)):
-        start = time.monotonic()
-        found = custom.texts("herons", numberOfResults=1)
-        times.append(time.monotonic() - start)
-        assert found == ["Herons stand in the shallow water."]
+    # One document takes long enough, unless the machine is so busy that it ends between two questions.
+    for number in range(20):
+        custom.ingest(text_document(f"long-{number}", "Nothing at all is said about anything. " * 20_000))
+        long = custom_identifier(f"long-{number}")
+        wait_for(partial(is_begun, custom, long))
+        while status(custom, long) == "IN_PROGRESS":
+            assert custom.texts("herons", numberOfResults=1) == ["Herons stand in the shallow water."]
+            answered_meanwhile += status(custom, long) == "IN_PROGRESS"
+        if answered_meanwhile > 5:
+            break
 
-    assert len(times) > 3
-    assert sorted(times)[len(times) // 2] < 0.5
+    assert answered_meanwhile > 5
+
+
+def is_begun(source: Source, identifier: dict[str, Any]) -> bool:
+    return status(source, identifier) != "STARTING"
+
+
+def status(source: Source, identifier: dict[str, Any]) -> str:
+    return str(source.details(identifier)[0]["status"])

@@ -139,7 +139,7 @@ def pdf(*objects: bytes) -> bytes:
 
 
 def pdf_of_many_empty_pages() -> bytes:
-    count = 100_000 if SOAK else 20_000
+    count = 100_000 if SOAK else 5_000
     kids = b" ".join(b"%d 0 R" % number for number in range(3, count + 3))
     pages = b"<< /Type /Pages /Count %d /Kids [%s] /MediaBox [0 0 9 9] >>" % (count, kids)
     return pdf(b"<< /Type /Catalog /Pages 2 0 R >>", pages, *[b"<< /Type /Page /Parent 2 0 R >>"] * count)
@@ -178,7 +178,7 @@ def pdf_of_a_stream_that_never_ends() -> bytes:
 
 
 def deep_html() -> bytes:
-    depth = 100_000 if SOAK else 30_000
+    depth = 100_000 if SOAK else 10_000
     return b"<html><body>" + b"<div>" * depth + b"heron" + b"</div>" * depth + b"</body></html>"
 
 

@@ -8,8 +8,18 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_local.bedrock.options import Pace
-from ragstack_local.bedrock.server import running
-from tests.local.support import Bedrock, Source, client, custom_identifier, s3_document, s3_identifier, text_document
+from tests.local.support import (
+    Bedrock,
+    Clock,
+    Source,
+    client,
+    custom_identifier,
+    running_by,
+    s3_document,
+    s3_identifier,
+    text_document,
+    wait_for,
+)
 
 
 def put(s3: Any, bucket: str, **bodies: str) -> None:
@@ -125,12 +135,16 @@ def test_a_job_leaves_documents_that_are_being_ingested_directly_to_that(
     s3: Any, bucket: str, s3_url: str, tmp_path: Path
 ) -> None:
     put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
-    with running(tmp_path, s3_endpoint=s3_url, pace=Pace(indexing_seconds=1.0)) as url:
+    clock, pace = Clock(), Pace(indexing_seconds=1 / 32)
+    with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=pace) as url:
         bedrock = Bedrock.at(url)
         source = bedrock.s3_source(bedrock.knowledge_base("both"), bucket)
         source.ingest(s3_document(bucket, "heron.txt"))
 
-        job = source.synchronised()
+        job_id = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]["ingestionJobId"]
+        wait_for(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
+        clock.now += pace.indexing_seconds
+        job = source.ended(job_id)
 
         settled = source.settled(s3_identifier(bucket, "heron.txt"), s3_identifier(bucket, "osprey.txt"))
     assert counts(job) == {"DocumentsScanned": 2, "NewDocumentsIndexed": 1, "DocumentsSkipped": 1}
@@ -168,24 +182,32 @@ def test_a_job_over_a_bucket_that_is_not_there_fails(bedrock: Bedrock, knowledge
     assert "no-such-bucket-here cannot be listed" in job["failureReasons"][0]
 
 
-def test_while_a_job_runs_a_second_and_direct_ingestion_are_refused(s3: Any, bucket: str, s3_source: Source) -> None:
-    for number in range(30):
-        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand in the shallow water. " * 3000)
-    running = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids)["ingestionJob"]
+def test_while_a_job_runs_a_second_and_direct_ingestion_are_refused(
+    s3: Any, bucket: str, s3_url: str, tmp_path: Path
+) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
+    clock, pace = Clock(), Pace(indexing_seconds=1 / 32)
+    with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=pace) as url:
+        bedrock = Bedrock.at(url)
+        source = bedrock.s3_source(bedrock.knowledge_base("busy"), bucket)
+        running = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
 
-    with pytest.raises(ClientError) as second:
-        s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids)
-    with pytest.raises(ClientError) as direct:
-        s3_source.ingest(s3_document(bucket, "1.txt"))
-    with pytest.raises(ClientError) as deletion:
-        s3_source.delete(s3_identifier(bucket, "1.txt"))
+        with pytest.raises(ClientError) as second:
+            bedrock.agent.start_ingestion_job(**source.ids)
+        with pytest.raises(ClientError) as direct:
+            source.ingest(s3_document(bucket, "heron.txt"))
+        with pytest.raises(ClientError) as deletion:
+            source.delete(s3_identifier(bucket, "heron.txt"))
+        wait_for(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
+        clock.now += pace.indexing_seconds
+        ended = source.ended(running["ingestionJobId"])
 
     assert running["status"] == "STARTING"
+    assert ended["status"] == "COMPLETE"
     assert second.value.response["Error"]["Code"] == "ConflictException"
     for refused in (direct, deletion):
         assert refused.value.response["Error"]["Code"] == "ValidationException"
         assert "ongoing" in refused.value.response["Error"]["Message"]
-    assert s3_source.ended(running["ingestionJobId"])["status"] == "COMPLETE"
 
 
 def test_a_custom_data_source_has_nothing_to_scan(custom: Source) -> None:

@@ -1,7 +1,7 @@
 """How statuses pass with time: in the tables at given moments, and over HTTP with a short pace."""
 
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,20 @@ from ragstack_local.bedrock.store.documents import Document
 from ragstack_local.bedrock.store.resources import KnowledgeBase
 from tests.local.support import (
     Bedrock,
+    Clock,
     Source,
     bytes_document,
     custom_identifier,
     knowledge_base_request,
+    running_by,
     text_document,
     wait_for,
 )
 
 BASE, SOURCE = "KB12345678", "DS12345678"
-PACE = Pace(creation_seconds=0.5, indexing_seconds=0.9, deletion_seconds=0.6)
+STATUS_SECONDS = 1 / 32
+"""Of the clock, which stands still until a test has seen what it must."""
+PACE = Pace(creation_seconds=STATUS_SECONDS, indexing_seconds=3 * STATUS_SECONDS, deletion_seconds=2 * STATUS_SECONDS)
 
 
 @pytest.fixture
@@ -111,19 +115,22 @@ def test_a_knowledge_base_is_active_when_its_time_has_come(database: Database) -
 
 
 @pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bedrock]:
-    with running(tmp_path_factory.mktemp("slow"), pace=PACE) as url:
+def clock() -> Clock:
+    return Clock(1_700_000_000.0)
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Bedrock]:
+    with running_by(clock, tmp_path_factory.mktemp("slow"), pace=PACE) as url:
         yield Bedrock.at(url)
 
 
-def passed(look: Callable[[], str], *final: str) -> list[str]:
-    """Note the statuses in their order until one of the final ones."""
-    seen: list[str] = []
-    while not seen or seen[-1] not in final:
-        now = look()
-        if not seen or seen[-1] != now:
-            seen.append(now)
-        threading.Event().wait(0.02)
+def passed(clock: Clock, look: Callable[[], str], changes: int) -> list[str]:
+    """Note the statuses in their order, of which each stays until its time has passed."""
+    seen = [look()]
+    for _ in range(changes):
+        clock.now += STATUS_SECONDS
+        seen.append(wait_for(lambda: now if (now := look()) != seen[-1] else None))
     return seen
 
 
@@ -134,8 +141,9 @@ def base_status(bedrock: Bedrock, knowledge_base_id: str) -> str:
         return "gone"
 
 
-def active(bedrock: Bedrock, name: str) -> str:
+def active(bedrock: Bedrock, clock: Clock, name: str) -> str:
     made = bedrock.knowledge_base(name)
+    clock.now += PACE.creation_seconds
     wait_for(lambda: base_status(bedrock, made) == "ACTIVE")
     return made
 
@@ -144,51 +152,55 @@ def look_at(source: Source, name: str) -> Callable[[], str]:
     return lambda: str(source.details(custom_identifier(name))[0]["status"])
 
 
-def test_a_knowledge_base_is_created_and_deleted_in_its_time(slow: Bedrock) -> None:
+def test_a_knowledge_base_is_created_and_deleted_in_its_time(slow: Bedrock, clock: Clock) -> None:
     made = slow.agent.create_knowledge_base(**knowledge_base_request("timed"))["knowledgeBase"]["knowledgeBaseId"]
     with pytest.raises(ClientError, match="is in status CREATING"):
         slow.custom_source(made)
-    created = passed(lambda: base_status(slow, made), "ACTIVE")
+    created = passed(clock, lambda: base_status(slow, made), 1)
 
     slow.agent.delete_knowledge_base(knowledgeBaseId=made)
-    deleted = passed(lambda: base_status(slow, made), "gone")
+    clock.now += STATUS_SECONDS  # a half of its time
+    deleted = passed(clock, lambda: base_status(slow, made), 1)
 
     assert created == ["CREATING", "ACTIVE"]
     assert deleted == ["DELETING", "gone"]
 
 
-def test_a_document_passes_every_status_there_and_back(slow: Bedrock) -> None:
-    source = slow.custom_source(active(slow, "passing"))
+def test_a_document_passes_every_status_there_and_back(slow: Bedrock, clock: Clock) -> None:
+    source = slow.custom_source(active(slow, clock, "passing"))
     source.ingest(text_document("heron", "Herons stand in the shallow water."))
-    ingested = passed(look_at(source, "heron"), "INDEXED", "FAILED")
+    ingested = passed(clock, look_at(source, "heron"), 3)
 
     source.delete(custom_identifier("heron"))
-    deleted = passed(look_at(source, "heron"), "NOT_FOUND")
+    deleted = passed(clock, look_at(source, "heron"), 2)
 
     assert ingested == ["STARTING", "PENDING", "IN_PROGRESS", "INDEXED"]
     assert deleted == ["DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"]
 
 
-def test_a_failure_comes_no_earlier_than_success_would(slow: Bedrock) -> None:
-    source = slow.custom_source(active(slow, "failing"))
+def test_a_failure_comes_no_earlier_than_success_would(slow: Bedrock, clock: Clock) -> None:
+    source = slow.custom_source(active(slow, clock, "failing"))
     started = source.ingest(bytes_document("broken", b"%PDF broken", "application/pdf"))[0]["updatedAt"]
 
-    seen = passed(look_at(source, "broken"), "INDEXED", "FAILED")
+    seen = passed(clock, look_at(source, "broken"), 3)
 
     ended = source.details(custom_identifier("broken"))[0]["updatedAt"]
-    assert seen == ["STARTING", "PENDING", "IN_PROGRESS", "FAILED"]
     assert (ended - started).total_seconds() >= PACE.indexing_seconds
+    assert seen == ["STARTING", "PENDING", "IN_PROGRESS", "FAILED"]
 
 
-def test_documents_that_wait_for_their_time_do_not_wait_for_one_another(slow: Bedrock) -> None:
-    source = slow.custom_source(active(slow, "together"))
+def test_documents_that_wait_for_their_time_do_not_wait_for_one_another(slow: Bedrock, clock: Clock) -> None:
+    source = slow.custom_source(active(slow, clock, "together"))
     identifiers = [custom_identifier(f"bird-{number}") for number in range(10)]
+
+    def all_are(expected: str) -> bool:
+        return {detail["status"] for detail in source.details(*identifiers)} == {expected}
 
     source.ingest(*(text_document(entry["custom"]["id"], "Herons stand.") for entry in identifiers))
 
-    together = lambda: {detail["status"] for detail in source.details(*identifiers)}  # noqa: E731
-    wait_for(lambda: together() == {"IN_PROGRESS"})
-    wait_for(lambda: together() == {"INDEXED"})
+    for seconds, expected in ((2 * STATUS_SECONDS, "IN_PROGRESS"), (STATUS_SECONDS, "INDEXED")):
+        clock.now += seconds
+        wait_for(partial(all_are, expected))
 
 
 def test_due_times_survive_a_restart_and_closing_is_prompt(tmp_path: Path) -> None:

@@ -23,10 +23,12 @@ from ragstack_local.bedrock.server import running
 from ragstack_local.bedrock.wire import SERVICES
 from tests.local.support import (
     Bedrock,
+    Clock,
     Source,
     client,
     custom_identifier,
     knowledge_base_request,
+    running_by,
     text_document,
     wait_for,
 )
@@ -34,16 +36,8 @@ from tests.local.support import (
 UNLIMITED = Quotas().with_settings([f"{name}=off" for name in vars(Quotas())])
 ONE_CALL = 0.001
 """A second; the bucket holds one call, and no test is so slow that it holds another."""
-
-
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+MOMENT = 1 / 32
+"""Seconds of a clock that stands still until a test has seen what it must."""
 
 
 @contextmanager
@@ -182,8 +176,10 @@ def test_without_quotas_nothing_is_counted(bedrock: Bedrock) -> None:
 
 
 def test_requests_whose_documents_are_under_way_leave_no_room_for_more(tmp_path: Path) -> None:
-    pace = Pace(indexing_seconds=1.5, deletion_seconds=1.5)
-    with limited(tmp_path, "concurrent_document_requests=2", pace=pace) as bedrock:
+    clock, quotas = Clock(), UNLIMITED.with_settings(["concurrent_document_requests=2"])
+    pace = Pace(indexing_seconds=MOMENT, deletion_seconds=MOMENT)
+    with running_by(clock, tmp_path, quotas=quotas, pace=pace) as url:
+        bedrock = Bedrock.at(url)
         source = bedrock.custom_source(bedrock.knowledge_base("busy"))
         other = bedrock.custom_source(bedrock.knowledge_base("other"))
         source.ingest(text_document("a", "one"), text_document("b", "two"))
@@ -201,6 +197,7 @@ def test_requests_whose_documents_are_under_way_leave_no_room_for_more(tmp_path:
         assert ingesting == deleting
         assert ingesting[:2] == (400, "ValidationException")
         assert "can't exceed (2)" in ingesting[2]
+        clock.now += MOMENT
         source.settled(custom_identifier("a"), custom_identifier("b"))
         source.ingest(text_document("d", "four"))
 
@@ -315,21 +312,26 @@ def test_two_hundred_documents_get_through_the_quotas_and_none_is_lost(tmp_path:
 
 def test_an_ingestion_waits_for_room_and_loses_nothing(tmp_path: Path) -> None:
     names = [f"bird-{number}" for number in range(30)]
-    with limited(tmp_path, "concurrent_document_requests=1", pace=Pace(indexing_seconds=0.5)) as bedrock:
+    clock, quotas = Clock(), UNLIMITED.with_settings(["concurrent_document_requests=1"])
+    with running_by(clock, tmp_path, quotas=quotas, pace=Pace(indexing_seconds=MOMENT)) as url:
+        bedrock = Bedrock.at(url)
         source = bedrock.custom_source(bedrock.knowledge_base("crowded"))
         slept: list[float] = []
 
         def sleep(seconds: float) -> None:
             slept.append(seconds)
+            clock.now += MOMENT
             wait_for(lambda: all(not is_under_way(source, some) for some in tens(names)))
 
         ingest_documents_with_retry(
             source.knowledge_base_id,
             source.id,
             [text_document(name, f"{name} wades in the marsh.") for name in names],
-            client=client("bedrock-agent", bedrock.url),
+            client=client("bedrock-agent", url),
             sleep=sleep,
         )
+
+        clock.now += MOMENT
 
         assert len(slept) == 2
         for some in tens(names):

@@ -315,7 +315,7 @@ def test_a_failing_service_is_a_named_error(tmp_path: Path, kind: Kind, expected
 
 @pytest.mark.usefixtures("_credentials")
 def test_a_slow_service_is_given_up_at_the_deadline(tmp_path: Path) -> None:
-    with running(tmp_path, faults=(FaultRule(Kind.LATENCY, "GetIndex", milliseconds=400),)) as url:
+    with running(tmp_path, faults=(FaultRule(Kind.LATENCY, "GetIndex", milliseconds=2000),)) as url:
         slow = S3VectorsBackend(BUCKET, "index", client=client("s3vectors", url), timeout_seconds=0.1)
         read = S3VectorsBackend(BUCKET, "index", client=client("s3vectors", url, read_timeout=0.1))
 

@@ -26,18 +26,19 @@ TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
 LIST = "/knowledgebases/"
 
 
-@pytest.fixture(params=["h11", "httptools"])
-def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["h11", "httptools"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run it with each of uvicorn's implementations of HTTP: an installation has one or both."""
     name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
     module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
-    monkeypatch.setattr(server, "Protocol", telling(getattr(module, name)))
-    with running(tmp_path) as running_url:
-        yield running_url
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "Protocol", telling(getattr(module, name)))
+        with running(tmp_path_factory.mktemp(request.param)) as running_url:
+            yield running_url
 
 
 def connection_to(url: str) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+    return http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
 
 
 def test_a_body_over_the_limit_is_refused_and_the_connection_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +201,7 @@ class SilentModelHandler(BaseHTTPRequestHandler):
 
 def test_callers_who_wait_for_a_slow_model_keep_no_search_waiting(tmp_path: Path) -> None:
     model = SilentModel()
-    threading.Thread(target=model.serve_forever, daemon=True).start()
+    threading.Thread(target=model.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     question = {
         "modelId": TEXT_MODEL,
         "messages": [{"role": "user", "content": [{"text": "Where does the heron wait?"}]}],

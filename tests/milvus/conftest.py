@@ -1,26 +1,20 @@
 """A Milvus Lite file for each module, and small embeddings."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("milvus_lite", reason="needs the extra milvus")
 
 from pymilvus import MilvusClient
-from pymilvus.client import grpc_handler
 
-POLLS_PER_SECOND = 100
+from tests.support.milvus import looking_soon
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _soon() -> Iterator[None]:
-    """Let pymilvus look after a moment whether an index is made, not after half a second."""
-    soon = SimpleNamespace(**{**vars(time), "sleep": lambda _seconds: time.sleep(1 / POLLS_PER_SECOND)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grpc_handler, "time", soon)
+    with looking_soon():
         yield
 
 

@@ -58,7 +58,7 @@ def server(folder: Path) -> Iterator[int]:
 
 
 def _wait_for(port: int) -> None:
-    for _ in range(200):
+    for _ in range(1_000):
         try:
             httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat").raise_for_status()
         except httpx.HTTPError:

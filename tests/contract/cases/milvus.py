@@ -11,6 +11,7 @@ from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
 from tests.contract.case import Case
 from tests.contract.documents import Document
+from tests.support.milvus import looking_soon
 
 
 @contextmanager
@@ -24,7 +25,8 @@ def _made_here(documents: Sequence[Document], folder: Path) -> Iterator[Callable
 
     config = {"type": "milvus", "uri": str(folder / "made.db"), "collection_name": "handbook"}
     keeper = MilvusBackend(config["uri"], config["collection_name"])  # keeps the server from starting for every test
-    asyncio.run(fill(keeper))
+    with looking_soon():
+        asyncio.run(fill(keeper))
     yield lambda: create_retrieval_backend(config)
     asyncio.run(keeper.close())
 
@@ -45,7 +47,8 @@ def _made_elsewhere(documents: Sequence[Document], folder: Path) -> Iterator[Cal
     schema.add_field("score", DataType.DOUBLE, nullable=True)
     schema.add_field("public", DataType.BOOL, nullable=True)
     index = client.prepare_index_params("vector", index_type="AUTOINDEX", metric_type="IP")
-    client.create_collection("handbook", schema=schema, index_params=index)
+    with looking_soon():
+        client.create_collection("handbook", schema=schema, index_params=index)
     vectors = embedding.embed([document.text for document in documents])
     missing = {"corpus": None, "year": None, "score": None, "public": None}
     rows = [
