@@ -1,5 +1,6 @@
 """Documents as the caller names them and as bedrock-agent takes them."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Self
@@ -17,6 +18,9 @@ SUFFIXES: Final = frozenset({".txt", ".md", ".html", ".htm", ".doc", ".docx", ".
 
 MAX_URI_CHARACTERS: Final = 133
 """Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
+
+_LINE_BREAK: Final = re.compile("[\n\r\x85\u2028\u2029]")
+"""What the point of that shape's pattern does not stand for. Sources: ECMA-262, LineTerminator; java.util.regex."""
 
 
 class DocumentStatus(str):
@@ -46,6 +50,28 @@ class DocumentStatus(str):
 def s3_uri(bucket: str, key: str) -> str:
     """Name an object by its URI; the key stands in it as it is, unquoted."""
     return f"s3://{bucket}/{key}"
+
+
+def fault_of_uri(uri: str) -> str | None:
+    """Tell why direct ingestion takes no document with this URI, and what to do; None where it does."""
+    if len(uri) > MAX_URI_CHARACTERS:
+        return f"The URI has {len(uri)} characters; Bedrock takes {MAX_URI_CHARACTERS}: give the document a shorter key"
+    if _LINE_BREAK.search(uri):
+        return "The URI has a line break in it, which Bedrock does not take: give the document another key"
+    return None
+
+
+def leaves_its_bucket(key: str) -> bool:
+    """Tell whether a key has more ``..`` than folders before them; S3 takes no such object.
+
+    Source: Amazon S3 user guide, object key naming guidelines.
+    """
+    depth = 0
+    for part in key.split("/"):
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return False
 
 
 def s3_identifier(uri: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.python_function import METRICS_NAMESPACE, PythonFunction
 from infra.options import Options
 from ragstack_common import settings
-from ragstack_common.registry.table import CATALOGUE, GATE, RATE
+from ragstack_common.registry.table import CATALOGUE, DOCUMENT, GATE, RATE
 
 FOLDER: Final = "reconcile"
 
@@ -26,8 +26,9 @@ RECONCILE_TIMEOUT_SECONDS: Final = 900
 
 DIFFERENCES_METRIC: Final = "ReconciliationDifferences"
 
-WRITTEN_PARTITIONS: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE)
-"""Reports, the gate of a full synchronisation, turns to call, and counts that it corrects: it writes no document."""
+WRITTEN_PARTITIONS: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE, f"{DOCUMENT}#*")
+"""Reports, the gate of a full synchronisation, turns to call, counts that it corrects, and records that nobody can
+read, which it makes anew."""
 
 READ_VARIABLES: Final = (settings.INGESTION_CALLS_PER_SECOND, settings.STATUS_GIVE_UP_SECONDS)
 """Settings of the other functions that this one has to know."""

@@ -73,7 +73,7 @@ class FollowingService:
         told: list[DocumentRecord] = []
         waiting: list[DocumentRecord] = []
         followed: dict[str, tuple[DocumentRecord, int]] = {}
-        for record in self._services.registry.read(awaited).values():
+        for record in self._read_records(awaited):
             mine = [a for a in awaited[record.uri] if record.operation and record.operation.id == a.operation]
             if mine and record.is_final:
                 # Whoever wrote this may have died, or not have known that it was written, before it told anybody.
@@ -86,6 +86,17 @@ class FollowingService:
         self._services.outcomes.announce([*told, *ended])
         self._have_looked_at([*waiting, *again])
         self._go_on_following(on)
+
+    def _read_records(self, uris: Iterable[str]) -> Iterator[DocumentRecord]:
+        """Read the records; what cannot be read is put aside: a reconciliation makes the record anew, and looks."""
+        faults: list[Letter] = []
+        for uri, found in self._services.registry.read_each(uris).items():
+            if isinstance(found, DocumentRecord):
+                yield found
+            else:
+                LOGGER.error("%s", found)
+                faults.append(Letter(look([uri], forced=False), str(found)))
+        self._services.dead_letters.send(faults)
 
     def _take_in(
         self, followed: Mapping[str, tuple[DocumentRecord, int]]

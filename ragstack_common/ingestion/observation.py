@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ragstack_common.documents import MAX_SIDECAR_BYTES, MAX_URI_CHARACTERS, SIDECAR_SUFFIX
+from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import read_sidecar
 from ragstack_common.registry.records import Attributes, Observation
@@ -74,7 +74,7 @@ class Observer:
             sidecar_version_id=sidecar.version_id,
             sidecar_last_modified=sidecar.last_modified,
             attributes=sidecar.attributes,
-            refusal=_refusal(uri, size) or sidecar.fault,
+            refusal=fault_of_uri(uri) or _fault_of_size(size) or sidecar.fault,
         )
 
     def _try(self, uri: str) -> Observation | Exception:
@@ -110,9 +110,7 @@ class Observer:
             return replace(seen, fault=f"The sidecar cannot be used: {error}")
 
 
-def _refusal(uri: str, size: int) -> str | None:
-    if len(uri) > MAX_URI_CHARACTERS:
-        return f"The URI has {len(uri)} characters; Bedrock takes {MAX_URI_CHARACTERS}: give the document a shorter key"
+def _fault_of_size(size: int) -> str | None:
     if size > LARGEST_DOCUMENT:
         return f"The document has {size / 1024**2:.1f} MB; Bedrock takes 50 MB: divide it"
     return None

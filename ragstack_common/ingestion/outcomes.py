@@ -1,7 +1,8 @@
 """Who is told what became of documents: programs by events, people by metrics and the dead-letter queue.
 
 At least once: a function that dies between the registry's write and these is called again, and tells again. The
-member ``operation`` of an event is the same in each repetition.
+members ``operation`` and ``finished_at`` of an event are the same in each repetition. Events come in any order, and the
+bus knows whole seconds only: of two states of a document, that with the later ``finished_at`` is the newer one.
 """
 
 import json
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 EVENTS_PER_CALL: Final = 10
 """Source: EventBridge API reference, PutEvents."""
+
+TOLD_SECONDS: Final = 1800.0
+"""After which an end has been told: longer than a message stays away whose function was killed, twice in a row."""
 
 DETAIL_TYPES: Final = {
     Status.INDEXED: "DocumentIndexed",
@@ -56,10 +60,19 @@ class Outcomes:
         """
         failed = [record for record in records if record.status is Status.FAILED]
         self.dead_letters.send([Letter(failure(record), record.reason) for record in failed])
-        for start in range(0, len(records), EVENTS_PER_CALL):
-            self._publish(records[start : start + EVENTS_PER_CALL])
+        self.publish(records)
         for record in records:
             self._measure(record)
+
+    def publish(self, records: Sequence[DocumentRecord]) -> None:
+        """Tell programs alone.
+
+        Raises:
+            DeliveryError: The bus did not take all of it.
+            ClientError: It could not be reached; some may have been told.
+        """
+        for start in range(0, len(records), EVENTS_PER_CALL):
+            self._publish(records[start : start + EVENTS_PER_CALL])
 
     def _publish(self, records: Sequence[DocumentRecord]) -> None:
         entries: Any = [
@@ -85,6 +98,11 @@ class Outcomes:
         level("document %s is %s after %d attempts: %s", record.id, record.status, record.attempts, record.reason)
 
 
+def may_be_untold(record: DocumentRecord, now: float) -> bool:
+    """Tell whether whoever wrote how a document ended may have died before telling anybody, and nobody has since."""
+    return record.finished_at is not None and now < record.finished_at + TOLD_SECONDS
+
+
 def _detail(record: DocumentRecord) -> dict[str, Any]:
     bucket, _, key = record.uri.removeprefix("s3://").partition("/")
     return {
@@ -99,5 +117,10 @@ def _detail(record: DocumentRecord) -> dict[str, Any]:
         "attempts": record.attempts,
         "corpus": record.corpus,
         "operation": record.operation.id if record.operation else f"{record.id}-{record.revision}",
+        "finished_at": None if record.finished_at is None else _iso(record.finished_at),
         "seconds": None if record.finished_at is None else round(record.finished_at - record.received_at, 3),
     }
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,20 +2,51 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ragstack_common import settings
 from ragstack_common.environment import not_negative, optional, positive, required
 
 
-@dataclass(frozen=True)
-class IngestionSettings:
-    """How documents are submitted and followed; `ingestion` and `ingestion_status` have the same.
+@dataclass(frozen=True, kw_only=True)
+class PathSettings:
+    """What every function of the path is told.
 
     Attributes:
         knowledge_base_id: Ten alphanumeric characters.
         data_source_id: The S3 data source that the documents belong to.
         registry_table: The document registry.
-        ingestion_queue_url: Where events and requests to look at documents come from.
+        ingestion_queue_url: Where events, and requests to look at documents, wait.
+        calls_per_second: Calls of one operation, by all functions together, over 0. The quota is 5.
+        give_up_seconds: After which a document without a final status is FAILED, over 0.
+    """
+
+    knowledge_base_id: str
+    data_source_id: str
+    registry_table: str
+    ingestion_queue_url: str
+    calls_per_second: float = 5.0
+    give_up_seconds: float = 6 * 3600.0
+
+    @classmethod
+    def _shared(cls, env: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            "knowledge_base_id": required(env, settings.KNOWLEDGE_BASE_ID),
+            "data_source_id": required(env, settings.DATA_SOURCE_ID),
+            "registry_table": required(env, settings.REGISTRY_TABLE),
+            "ingestion_queue_url": required(env, settings.INGESTION_QUEUE_URL),
+            "calls_per_second": optional(
+                env, settings.INGESTION_CALLS_PER_SECOND, positive(float), cls.calls_per_second
+            ),
+            "give_up_seconds": optional(env, settings.STATUS_GIVE_UP_SECONDS, positive(float), cls.give_up_seconds),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestionSettings(PathSettings):
+    """How documents are submitted and followed; `ingestion` and `ingestion_status` have the same.
+
+    Attributes:
         status_queue_url: Where documents wait to be asked about.
         dead_letter_queue_url: Where what cannot succeed is put, with its cause.
         event_bus_name: Where the outcome is published.
@@ -25,15 +56,9 @@ class IngestionSettings:
         max_attempts: Submissions of one content of a document at most, 1 or more.
         base_delay_seconds: First back-off between those calls.
         documents_per_call: Documents in one call, 1 or more. The service model allows 10.
-        calls_per_second: Calls of one operation, by all functions together, over 0. The quota is 5.
         first_delay_seconds: Time between the acceptance of a document and the first question about it, 0 or more.
-        give_up_seconds: After which a document without a final status is FAILED, over 0.
     """
 
-    knowledge_base_id: str
-    data_source_id: str
-    registry_table: str
-    ingestion_queue_url: str
     status_queue_url: str
     dead_letter_queue_url: str
     event_bus_name: str = "default"
@@ -43,9 +68,7 @@ class IngestionSettings:
     max_attempts: int = 5
     base_delay_seconds: float = 2.0
     documents_per_call: int = 10
-    calls_per_second: float = 5.0
     first_delay_seconds: float = 2.0
-    give_up_seconds: float = 6 * 3600.0
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "IngestionSettings":
@@ -55,10 +78,7 @@ class IngestionSettings:
             ConfigurationError: A variable is missing or unusable; the message names it.
         """
         return cls(
-            knowledge_base_id=required(env, settings.KNOWLEDGE_BASE_ID),
-            data_source_id=required(env, settings.DATA_SOURCE_ID),
-            registry_table=required(env, settings.REGISTRY_TABLE),
-            ingestion_queue_url=required(env, settings.INGESTION_QUEUE_URL),
+            **cls._shared(env),
             status_queue_url=required(env, settings.STATUS_QUEUE_URL),
             dead_letter_queue_url=required(env, settings.DEAD_LETTER_QUEUE_URL),
             event_bus_name=optional(env, settings.EVENT_BUS_NAME, str, cls.event_bus_name),
@@ -72,11 +92,9 @@ class IngestionSettings:
             documents_per_call=optional(
                 env, settings.INGESTION_DOCUMENTS_PER_CALL, positive(int), cls.documents_per_call
             ),
-            calls_per_second=optional(env, settings.INGESTION_CALLS_PER_SECOND, positive(float), cls.calls_per_second),
             first_delay_seconds=optional(
                 env, settings.STATUS_FIRST_DELAY_SECONDS, not_negative(float), cls.first_delay_seconds
             ),
-            give_up_seconds=optional(env, settings.STATUS_GIVE_UP_SECONDS, positive(float), cls.give_up_seconds),
         )
 
 

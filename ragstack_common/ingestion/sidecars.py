@@ -21,7 +21,7 @@ from typing import Any, Final
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.registry.records import Attributes, AttributeValue
-from ragstack_common.settings import S3_VECTORS
+from ragstack_common.settings import ALL_CORPORA, S3_VECTORS
 
 LARGEST_ON_S3_VECTORS: Final = 1024
 KEYS_ON_S3_VECTORS: Final = 35
@@ -30,6 +30,7 @@ KEYS_ON_S3_VECTORS: Final = 35
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
 """Bedrock's own attributes begin with it."""
 
+_CORPUS: Final = "corpus"
 _ENTRIES: Final = "metadataAttributes"
 _FORM: Final = '{"metadataAttributes": {"name": value, ...}}'
 
@@ -89,10 +90,26 @@ def check_attributes(attributes: Attributes, vector_store: str) -> None:
     """Check that a document can have these attributes, before they are in a sidecar.
 
     Raises:
-        InvalidDocumentError: It cannot.
+        InvalidDocumentError: It cannot, or nobody could ask for its corpus.
     """
     write_sidecar(attributes)
     check_size(attributes, vector_store)
+    check_corpus(attributes)
+
+
+def check_corpus(attributes: Attributes) -> None:
+    """Check that a search can choose the corpus that a document is to belong to.
+
+    Raises:
+        InvalidDocumentError: It is no text, an empty one, or the word that asks for every corpus.
+    """
+    if _CORPUS not in attributes:
+        return
+    corpus = attributes[_CORPUS]
+    if not isinstance(corpus, str) or not corpus.strip():
+        raise InvalidDocumentError(f"the attribute {_CORPUS!r} is the name of a corpus, a text, not {_shown(corpus)}")
+    if corpus == ALL_CORPORA:
+        raise InvalidDocumentError(f"no corpus can be called {ALL_CORPORA}, which asks for every corpus")
 
 
 def check_size(attributes: Attributes, vector_store: str) -> None:

@@ -1,22 +1,23 @@
 """What one invocation of the function `ingestion` does about its documents."""
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ragstack_common.documents import MAX_URI_CHARACTERS
+from ragstack_common.documents import fault_of_uri
 from ragstack_common.ingestion.calls import DOCUMENTS_PER_CALL
 from ragstack_common.ingestion.messages import follow
+from ragstack_common.ingestion.operations import named, operation_for
+from ragstack_common.ingestion.outcomes import may_be_untold
 from ragstack_common.ingestion.problems import Problem, Remedy, problem_of
 from ragstack_common.ingestion.queues import Letter
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.ingestion.submission import OUT_OF_TIME, Submission, Submitter
 from ragstack_common.registry import life
-from ragstack_common.registry.answers import Next, refused
+from ragstack_common.registry.answers import refused, told
 from ragstack_common.registry.documents import Change
 from ragstack_common.registry.life import Seen, Step
-from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
+from ragstack_common.registry.records import DocumentRecord, Observation, OperationKind, Status
 from ragstack_common.telemetry import LOGGER
 
 WAITING_SECONDS: Final = 60.0
@@ -37,6 +38,10 @@ USUAL_CALL_SECONDS: Final = 2.0
 """What a call takes, its turn included. No more documents are claimed than there is time for."""
 
 LONGEST_FIRST_DELAY_SECONDS: Final = 300.0
+
+LONGEST_FIRST_DELAY_OF_FEW_SECONDS: Final = 5.0
+"""Of fewer documents than one call takes. They may be quicker than the many before them, from which the pace was
+learned; a question too early costs one call, and one too late keeps somebody waiting."""
 
 A_LITTLE_MORE: Final = 1.1
 """Than what documents take at present: to ask a little late costs less than to ask twice."""
@@ -76,7 +81,7 @@ class Work:
         """
         try:
             if self._seen and not self._is_shut_out():
-                self._records = self._services.registry.read(self._seen)
+                self._read()
                 self._go_on([*self._not_known(delivered_before)])
         except CALL_ERRORS as error:
             LOGGER.warning("%d documents were not dealt with: %s", len(self._seen), error)
@@ -95,7 +100,7 @@ class Work:
         now = self._services.clock()
         records = [self._records[uri] for uri in uris if uri in self._records and uri in self.problems]
         changes = [
-            Change(record, life.failed(record, self._given_up(record), now))
+            Change(record, self._given_up(record, now))
             for record in records
             if not (record.is_final or record.is_followed or self._is_somebody_elses(record, now))
         ]
@@ -106,9 +111,12 @@ class Work:
     def _is_somebody_elses(self, record: DocumentRecord, now: float) -> bool:
         return record.is_claimed(now) and record.uri not in self._claimed
 
-    def _given_up(self, record: DocumentRecord) -> str:
+    def _given_up(self, record: DocumentRecord, now: float) -> DocumentRecord:
         reason = f"Given up: {self.problems[record.uri].cause}"
-        return f"{reason}; something of it may be found all the same" if record.in_knowledge_base else reason
+        if record.in_knowledge_base:
+            reason = f"{reason}; something of it may be found all the same"
+        after = life.failed(record, reason, now)
+        return after if after.operation else named(after, OperationKind.INGEST)
 
     def _is_shut_out(self) -> bool:
         """Tell whether everything must wait for the end of a synchronisation."""
@@ -120,16 +128,24 @@ class Work:
         self.problems = dict.fromkeys(self._seen, problem)
         return True
 
+    def _read(self) -> None:
+        """Read the records; one that cannot be read is in nobody else's way."""
+        for uri, found in self._services.registry.read_each(self._seen).items():
+            if isinstance(found, DocumentRecord):
+                self._records[uri] = found
+            else:
+                self.problems[uri] = problem_of(found)
+
     def _not_known(self, delivered_before: Iterable[str]) -> Iterable[str]:
         """Find the documents that the registry has not taken everything into account for."""
-        known = {uri for uri, seen in self._seen.items() if life.is_known(self._records[uri], seen)}
+        known = {uri for uri, record in self._records.items() if life.is_known(record, self._seen[uri])}
         ended = [
             uri
             for uri in delivered_before
             if uri in known and self._records[uri].status in (Status.FAILED, Status.DELETED)
         ]
         self._try_to_tell(ended)
-        return (uri for uri in self._seen if uri not in known)
+        return (uri for uri in self._records if uri not in known)
 
     def _go_on(self, uris: Sequence[str]) -> None:
         notes: list[Change] = []
@@ -147,18 +163,30 @@ class Work:
                 notes.append(Change(before, life.noted(before, observation, seen, now)))
             elif step is Step.FAIL:
                 reason = observation.refusal or "It cannot be submitted"
-                endings.append(Change(before, life.failed(before, reason, now, observed=observation, seen=seen)))
+                after = life.failed(before, reason, now, observed=observation, seen=seen)
+                endings.append(Change(before, named(after, OperationKind.INGEST)))
             elif step is Step.FORGET:
-                endings.append(Change(before, life.forgotten(before, now, seen)))
+                endings.append(Change(before, named(life.forgotten(before, now, seen), OperationKind.DELETE)))
             elif step in (Step.INGEST, Step.DELETE):
-                operation = _operation(before, observation, step, self._deadline)
+                operation = operation_for(before, observation, step, self._deadline)
                 claims.append(Change(before, life.claimed(before, observation, seen, operation, now)))
         claims = self._as_many_as_there_is_time_for(claims, now)
+        endings, claims = self._what_can_follow(endings, now), self._what_can_follow(claims, now)
         written = self._write([*notes, *endings, *claims])
         self._follow_again([change.after for change in notes if change.after.uri in written])
         self._try_to_tell([change.after.uri for change in endings if change.after.uri in written])
         self._claimed = {change.after.uri for change in claims if change.after.uri in written}
         self._submit([self._records[change.after.uri] for change in claims if change.after.uri in written])
+
+    def _what_can_follow(self, changes: list[Change], now: float) -> list[Change]:
+        """Tell again how documents ended lately: nobody can tell of it when another end has followed."""
+        lately = [change.before for change in changes if may_be_untold(change.before, now)]
+        try:
+            self._services.outcomes.publish(lately)
+        except CALL_ERRORS as error:
+            LOGGER.warning("%d documents wait until it is told how they ended before: %s", len(lately), error)
+            self.problems |= {record.uri: problem_of(error) for record in lately}
+        return [change for change in changes if change.before.uri not in self.problems]
 
     def _as_many_as_there_is_time_for(self, claims: list[Change], now: float) -> list[Change]:
         calls = max(1, int((self._last_call - now) / USUAL_CALL_SECONDS))
@@ -189,7 +217,7 @@ class Work:
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
         settings = self._services.settings
-        delay = self._first_delay() if claimed else 0.0
+        delay = self._first_delay(len(claimed)) if claimed else 0.0
         submitter = Submitter(settings, self._services.agent, self._has_time, sleep=self._services.sleep)
         for submissions in submitter.submit(claimed):
             try:
@@ -210,24 +238,26 @@ class Work:
         except CALL_ERRORS as failure:
             LOGGER.warning("%d claims stay until their lease is over: %s", len(records), failure)
 
-    def _first_delay(self) -> float:
-        """Tell after how many seconds the knowledge base is probably done."""
-        least = self._services.settings.first_delay_seconds
+    def _first_delay(self, documents: int) -> float:
+        """Tell after how many seconds the knowledge base is probably done with so many documents."""
+        settings = self._services.settings
+        least = settings.first_delay_seconds
+        are_few = documents < settings.documents_per_call
+        longest = LONGEST_FIRST_DELAY_OF_FEW_SECONDS if are_few else LONGEST_FIRST_DELAY_SECONDS
         try:
             expected = self._services.pace.expected_seconds() or 0.0
         except CALL_ERRORS as error:
             LOGGER.warning("Nothing is known of how long documents take: %s", error)
             return least
-        return max(least, min(LONGEST_FIRST_DELAY_SECONDS, A_LITTLE_MORE * expected))
+        return max(least, min(longest, A_LITTLE_MORE * expected))
 
     def _has_time(self) -> bool:
         return self._services.clock() < self._last_call
 
     def _settle(self, submissions: Sequence[Submission], delay: float) -> None:
-        """Have what was accepted followed, then write what became of each document."""
+        """Have what was accepted followed, then note that, and what is to be tried again or removed."""
         now = self._services.clock()
         accepted: list[Change] = []
-        failures: list[Change] = []
         put_back: list[Change] = []
         for submission in submissions:
             record, answer = submission.record, submission.answer
@@ -236,17 +266,14 @@ class Work:
                 self.problems[record.uri] = problem
                 put_back.append(Change(record, life.put_back(record, problem.cause, now)))
             elif submission.is_refused:
-                after, then = refused(record, f"{answer}: {answer.reason or 'no reason given'}", now)
-                if then is Next.LOOK_AGAIN:
-                    self.problems[record.uri] = Problem("An earlier version must be removed", after_seconds=0.0)
-                (failures if then is Next.DONE else put_back).append(Change(record, after))
+                self.problems[record.uri] = Problem("What is indexed of it must be removed", after_seconds=0.0)
+                put_back.append(Change(record, refused(record, told(answer), now)))
             else:
                 accepted.append(Change(record, life.accepted(record, now)))
         if accepted:
             self._services.status_queue.send([Letter(follow([change.after for change in accepted], checks=0))], delay)
             self._followed.update(change.after.uri for change in accepted)
-        written = self._write([*put_back, *failures, *accepted])
-        self._try_to_tell([change.after.uri for change in failures if change.after.uri in written])
+        self._write([*put_back, *accepted])
         self._services.metrics.add_metric("DocumentsSubmitted", "Count", len(accepted))
 
     def _write(self, changes: Sequence[Change]) -> set[str]:
@@ -274,22 +301,7 @@ class Work:
 
 def _step(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
     step = life.step_for(record, observed, seen, now)
-    if step is Step.DELETE and len(record.uri) > MAX_URI_CHARACTERS:
-        # The service takes no such URI, so it has no such document.
+    if step is Step.DELETE and fault_of_uri(record.uri):
+        # The service takes no such URI, so it can neither have been given the document nor be asked to delete it.
         return Step.FAIL if observed.is_present else Step.FORGET
     return step
-
-
-def _operation(record: DocumentRecord, observed: Observation, step: Step, deadline: float) -> Operation:
-    """Name what is to be done. What was claimed and not accepted is the same thing again, under the same name."""
-    kind = OperationKind.INGEST if step is Step.INGEST else OperationKind.DELETE
-    last = record.operation
-    if (
-        last is not None
-        and not record.is_final
-        and last.accepted_at is None
-        and last.kind is kind
-        and record.observed.is_the_same_as(observed)
-    ):
-        return replace(last, lease_until=deadline)
-    return Operation(uuid.uuid4().hex, kind, deadline)

@@ -8,6 +8,7 @@
     differences.py       the kinds of differences, counted and sampled
     comparison.py        what differs; reads and writes nothing
     suspects.py          what differs is read once more, and sent to the ingestion queue
+    repairs.py           items that cannot be read, replaced
     catalogue_counts.py  the catalogue's counts, made again
     reconciliation.py    one comparison, from beginning to end
     synchronisation.py   one full synchronisation, in steps between which nobody waits

@@ -4,9 +4,9 @@ A count changes in the transaction that changes a document. So where no document
 registry began, a count that differs is wrong for good, and is put right.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.reconciliation.differences import SAMPLES_PER_KIND
 from ragstack_common.registry.catalogue import COUNT, count_writes
-from ragstack_common.registry.items import plain_of
+from ragstack_common.registry.items import counted_of, plain_of
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, KIND, PARTITION_KEY, SORT_KEY
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MOST_VALUES: Final = 200_000
 """More different values than this are not counted again: they would not fit into memory, nor into a list."""
+
+LONGEST_SECONDS: Final = 24 * 3600.0
+"""No comparison takes as long."""
 
 _CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 
@@ -34,14 +37,12 @@ class Recount:
     is_possible: bool = True
 
     def add(self, items: Iterable[Mapping[str, Any]]) -> None:
-        """Take in items of documents; one that cannot be read counts nowhere."""
+        """Take in items of documents; one whose counts cannot be read counts nowhere, here as when it is replaced."""
         if not self.is_possible:
             return
         for item in items:
-            try:
-                self.counts.update((str(key), str(value)) for key, value in json.loads(item["counted"]["S"]))
-            except (KeyError, TypeError, ValueError):
-                continue
+            with suppress(ValueError):
+                self.counts.update(counted_of(item))
         if len(self.counts) > MOST_VALUES:
             self.is_possible = False
             self.counts.clear()
@@ -79,7 +80,7 @@ class CatalogueCounts:
             return {"differences": 0, "reason": f"There are more than {MOST_VALUES:,} values: they were not compared"}
         right = recount.by_sort_key()
         found = self._read()
-        wrong = sorted(name for name in {*right, *found} if right.get(name, 0) != (found.get(name) or 0))
+        wrong = sorted(name for name in {*right, *found} if right.get(name, 0) != _count(found.get(name)))
         report: dict[str, Any] = {"values": len(right), "differences": 0, "repaired": 0}
         if not wrong or self._has_moved(since):
             # While documents come and go, two readings at different times differ without anything being wrong.
@@ -90,20 +91,20 @@ class CatalogueCounts:
             "differences": len(wrong),
             "repaired": len(repaired),
             "samples": [
-                {"value": name, "was": found.get(name) or 0, "is": right.get(name, 0)}
+                {"value": name, "was": _count(found.get(name)), "is": right.get(name, 0)}
                 for name in wrong[:SAMPLES_PER_KIND]
             ],
         }
 
-    def _read(self) -> dict[str, int | None]:
+    def _read(self) -> dict[str, Any]:
+        """Read the counts as the table holds them; None where an item has none."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table,
             KeyConditionExpression=f"{PARTITION_KEY} = :partition",
             ExpressionAttributeValues={":partition": {"S": CATALOGUE}},
             ConsistentRead=True,
         )
-        items = (plain_of(item) for page in pages for item in page["Items"])
-        return {item[SORT_KEY]: item.get(COUNT) for item in items}
+        return {item[SORT_KEY]["S"]: item.get(COUNT) for page in pages for item in page["Items"]}
 
     def _has_moved(self, since: float) -> bool:
         """Tell whether a document was written since then. The table looks, and sends nothing."""
@@ -111,16 +112,24 @@ class CatalogueCounts:
             TableName=self.table,
             ConsistentRead=True,
             Select="COUNT",
-            FilterExpression="#kind = :document AND updated_at >= :since",
+            FilterExpression=(
+                "#kind = :document AND attribute_type(updated_at, :number) AND updated_at BETWEEN :since AND :until"
+            ),
             ExpressionAttributeNames={"#kind": KIND},
-            ExpressionAttributeValues={":document": {"S": DOCUMENT}, ":since": {"N": repr(since)}},
+            ExpressionAttributeValues={
+                ":document": {"S": DOCUMENT},
+                ":number": {"S": "N"},
+                ":since": {"N": repr(since)},
+                # A time to come was written by hand. It would say for ever that something has just been written.
+                ":until": {"N": repr(since + LONGEST_SECONDS)},
+            },
         )
         return any(page["Count"] for page in pages)
 
-    def _write(self, name: str, was: int | None, right: int) -> bool:
+    def _write(self, name: str, was: Any, right: int) -> bool:
         values: dict[str, Any] = {":right": {"N": str(right)}}
         if was is not None:
-            values[":was"] = {"N": str(was)}
+            values[":was"] = was
         try:
             self.client.update_item(
                 TableName=self.table,
@@ -135,3 +144,10 @@ class CatalogueCounts:
                 raise
             return False
         return True
+
+
+def _count(value: Any) -> Any:
+    """Tell the number; or what somebody wrote instead of one, as a text, which no number equals."""
+    if value is None:
+        return 0
+    return plain_of({COUNT: value})[COUNT] if "N" in value else str(value)

@@ -5,26 +5,31 @@ turn out not to have is found in the registry again by its id. Nothing that diff
 read once more, see suspects.py.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_common.documents import MAX_URI_CHARACTERS, s3_uri
-from ragstack_common.reconciliation.differences import Difference
+from ragstack_common.documents import fault_of_uri, s3_uri
+from ragstack_common.errors import RegistryError
+from ragstack_common.reconciliation.differences import Difference, Reach, Tally
 from ragstack_common.reconciliation.memory import (
     IN_BUCKET,
     IN_KNOWLEDGE_BASE,
     SIDECAR_IN_BUCKET,
     Memory,
     Standing,
+    id_of,
     number_of,
 )
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.reconciliation.sources import BucketObject, IndexedDocument
 from ragstack_common.registry.answers import OUTCOMES
-from ragstack_common.registry.items import plain_of, record_of
-from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
-from ragstack_common.registry.table import FULL_URI, PARTITION_KEY
+from ragstack_common.registry.items import record_of
+from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
+from ragstack_common.registry.table import ID_CHARACTERS, id_in_key
+
+_ID: Final = re.compile(f"[0-9a-f]{{{ID_CHARACTERS}}}")
 
 CLOCK_SECONDS: Final = 10.0
 """By so much a record may look older than it is: the clocks of two functions, and the time that a write takes."""
@@ -48,43 +53,84 @@ class Suspect:
     uri: str | None = None
 
 
-class Comparison:
-    """Takes in page after page, and tells what seems to differ; of each document one thing at most."""
+@dataclass
+class Unreadable:
+    """A document whose item cannot be read.
 
-    def __init__(self, settings: ReconcileSettings, started_at: float) -> None:
-        """Begin a comparison at a time, in seconds since 1970."""
+    Attributes:
+        uri: What the bucket or the knowledge base calls it; None where neither has it.
+        is_worked_on: Whether the knowledge base is at work on it.
+    """
+
+    uri: str | None = None
+    is_worked_on: bool = False
+
+
+class Comparison:
+    """Takes in page after page, and tells what seems to differ; of each document one thing at most.
+
+    Attributes:
+        memory: What is remembered of each document.
+        unreadable: Documents whose item in the registry cannot be read, by the id that it is kept under.
+        elsewhere: Documents of the data source that lie in other buckets.
+        reach: Documents that searches find and no call about them can remove.
+    """
+
+    def __init__(self, settings: ReconcileSettings, started_at: float, quiet_since: float | None = None) -> None:
+        """Begin a comparison.
+
+        Args:
+            settings: How long things may take.
+            started_at: When, in seconds since 1970.
+            quiet_since: Since when events have waited for the end of a synchronisation; None where they have not.
+        """
         self.memory = Memory()
+        self.unreadable: dict[str, Unreadable] = {}
         self.elsewhere = 0
         self._settings = settings
         self._started_at = started_at
-        self._settled_before = started_at - settings.settle_seconds
+        self._settled_before = (quiet_since or started_at) - settings.settle_seconds
+        self.reach = Tally(Reach)
         self._prefix = s3_uri(settings.documents_bucket, "")
 
     def registry(self, items: Iterable[Mapping[str, Any]]) -> Iterator[Suspect]:
-        """Remember what the registry says; tell what is stuck, and what cannot be read."""
+        """Remember what the registry says, and which items cannot be read; tell what is stuck."""
         for item in items:
             try:
-                plain = plain_of(item)
-                uri, status = plain[FULL_URI], Status(plain["status"])
-                number = number_of(uri)
-                if not uri.startswith(self._prefix):
-                    self.elsewhere += 1
-                elif status in FINAL:
-                    standing = Standing.MOVING if self.is_new(plain["updated_at"]) else _STANDINGS[status]
-                    self.memory.remember(number, standing, plain.get("etag"), plain.get("sidecar_etag"))
-                else:
-                    self.memory.remember(number, Standing.MOVING)
-                    if self.is_stuck(record_of(item)):
-                        yield Suspect(Difference.STUCK, number, uri)
-            except (KeyError, TypeError, ValueError):
-                number = int(item[PARTITION_KEY]["S"].rpartition("#")[2], 16)
+                record = record_of(item)
+            except RegistryError:
+                self._remember_unreadable(id_in_key(item))
+                continue
+            number = number_of(record.uri)
+            if not record.uri.startswith(self._prefix):
+                self.elsewhere += 1
+            elif record.is_final:
+                standing = Standing.MOVING if self.is_new(record.updated_at) else _STANDINGS[record.status]
+                self.memory.remember(number, standing, record.observed.etag, record.observed.sidecar_etag)
+            else:
                 self.memory.remember(number, Standing.MOVING)
-                yield Suspect(Difference.UNREADABLE, number)
+                if self.is_stuck(record):
+                    yield Suspect(Difference.STUCK, number, record.uri)
+
+    def _remember_unreadable(self, identifier: str) -> None:
+        """Say nothing more of a document whose item cannot be read, but what it is called elsewhere."""
+        self.unreadable[identifier] = Unreadable()
+        if _ID.fullmatch(identifier):
+            self.memory.remember(int(identifier, 16), Standing.MOVING)
+
+    def _unreadable(self, number: int, uri: str) -> "Unreadable | None":
+        """Note how a document is called whose item cannot be read."""
+        found = self.unreadable.get(id_of(number)) if self.unreadable else None
+        if found is not None:
+            found.uri = uri
+        return found
 
     def bucket(self, objects: Iterable[BucketObject]) -> Iterator[Suspect]:
         """Note what lies in the bucket; tell what the registry does not know, or knows otherwise."""
         for each in objects:
             number = number_of(each.uri)
+            if not each.is_sidecar:
+                self._unreadable(number, each.uri)
             standing = self.memory.standing(number)
             kind = self._sidecar(number, each, standing) if each.is_sidecar else self._object(number, each, standing)
             if kind is None:
@@ -96,10 +142,12 @@ class Comparison:
     def knowledge_base(self, documents: Iterable[IndexedDocument]) -> Iterator[Suspect]:
         """Note what the knowledge base has; tell what it should not have, or not so."""
         for each in documents:
+            number = number_of(each.uri)
+            if (unreadable := self._unreadable(number, each.uri)) is not None:
+                unreadable.is_worked_on = self._is_moving(each)
             if not each.uri.startswith(self._prefix):
                 self.elsewhere += 1
                 continue
-            number = number_of(each.uri)
             kind = self._indexed(number, each)
             if kind is not None:
                 self.memory.drop(number)
@@ -143,8 +191,7 @@ class Comparison:
     def _object(self, number: int, each: BucketObject, standing: Standing | None) -> Difference | None:
         self.memory.mark(number, IN_BUCKET)
         if standing is None or standing in (Standing.UNKNOWN, Standing.DELETED):
-            is_usable = len(each.uri) <= MAX_URI_CHARACTERS
-            return Difference.NOT_IN_REGISTRY if is_usable else Difference.UNREADABLE
+            return Difference.UNREADABLE if fault_of_uri(each.uri) else Difference.NOT_IN_REGISTRY
         if standing is Standing.MOVING or self.memory.has_etag(number, each.etag):
             return None
         return Difference.CONTENT
@@ -157,8 +204,11 @@ class Comparison:
 
     def _indexed(self, number: int, each: IndexedDocument) -> Difference | None:
         standing = self.memory.standing(number)
-        is_moving = each.status not in _FOUND | _NOT_FOUND
-        if standing is Standing.MOVING or (is_moving and each.updated_at > self._given_up_before):
+        if fault_of_uri(each.uri):
+            if each.status in _FOUND:
+                self.reach.add(Reach.OUT_OF_REACH, [each.uri])
+            return None
+        if standing is Standing.MOVING or self._is_moving(each):
             self.memory.mark(number, IN_KNOWLEDGE_BASE)
             self.memory.drop(number)
             return None
@@ -171,6 +221,7 @@ class Comparison:
             return Difference.SEARCHABLE
         return Difference.UNKNOWN_IN_KNOWLEDGE_BASE if each.updated_at < self._settled_before else None
 
-    @property
-    def _given_up_before(self) -> float:
-        return self._started_at - self._settings.give_up_seconds - self._settings.stuck_seconds
+    def _is_moving(self, each: IndexedDocument) -> bool:
+        """Tell whether the knowledge base is working on a document, and not for longer than anybody waits for it."""
+        given_up_before = self._started_at - self._settings.give_up_seconds - self._settings.stuck_seconds
+        return each.status not in _FOUND | _NOT_FOUND and each.updated_at > given_up_before

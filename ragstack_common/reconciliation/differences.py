@@ -1,4 +1,4 @@
-"""The kinds of differences, each counted and sampled."""
+"""The kinds of differences; and what is told of each kind of anything: how many, and a few examples."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -35,20 +35,41 @@ class Difference(StrEnum):
     """It is on its way, and nobody brings it further."""
     UNREADABLE = "unreadable"
     """It lies in the bucket under a name that no document can have, and the registry does not say so; or its record
-    cannot be read."""
+    cannot be read, see repairs.py."""
 
 
-class Differences:
+FORCED: Final = frozenset(
+    {
+        Difference.UNKNOWN_IN_KNOWLEDGE_BASE,
+        Difference.NOT_SEARCHABLE,
+        Difference.SEARCHABLE,
+        Difference.STUCK,
+        Difference.UNREADABLE,
+    }
+)
+"""Kinds of which registry and bucket alone do not tell whether there is still something to do."""
+
+
+class Reach(StrEnum):
+    """What no call about a document can put right."""
+
+    OUT_OF_REACH = "out_of_reach"
+    """The knowledge base has it from a synchronisation, under a URI that direct calls do not take: only another
+    synchronisation, after the object is deleted, removes it."""
+
+
+class Tally:
     """Counts exactly, and keeps a few examples of each kind."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._counts: Counter[Difference] = Counter()
-        self._samples: dict[Difference, list[str]] = {}
+    def __init__(self, kinds: type[StrEnum]) -> None:
+        """Begin with none of any kind."""
+        self._kinds = kinds
+        self._counts: Counter[str] = Counter()
+        self._samples: dict[str, list[str]] = {}
         self._bytes = 0
 
-    def add(self, kind: Difference, names: Iterable[str]) -> None:
-        """Take documents in, by URI; where there is none, by id."""
+    def add(self, kind: StrEnum, names: Iterable[str]) -> None:
+        """Take in what is of a kind, by what is to be said of each: of a document its URI, or else its id."""
         samples = self._samples.setdefault(kind, [])
         for name in names:
             self._counts[kind] += 1
@@ -66,6 +87,6 @@ class Differences:
         """List the kinds that there are, each with its count and samples."""
         return {
             kind: {"count": self._counts[kind], "samples": sorted(self._samples[kind])}
-            for kind in Difference
+            for kind in self._kinds
             if self._counts[kind]
         }

@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ragstack_common.documents import s3_uri
 from ragstack_common.ingestion.queues import Queue
 from ragstack_common.reconciliation.catalogue_counts import CatalogueCounts, Recount
 from ragstack_common.reconciliation.comparison import CLOCK_SECONDS, Comparison, Suspect
+from ragstack_common.reconciliation.repairs import Repairs
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.reconciliation.sources import bucket_pages, knowledge_base_pages, registry_pages
 from ragstack_common.reconciliation.suspects import Suspects
+from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -21,6 +24,9 @@ T = TypeVar("T")
 
 RESERVE_SECONDS: Final = 45.0
 """So much time is kept back to have looked at what was found, and to write the report."""
+
+LAST_SECONDS: Final = 15.0
+"""So much of it is kept back for the report alone."""
 
 _DOCUMENTS_BETWEEN_LOOKS_AT_THE_CLOCK: Final = 1000
 
@@ -62,17 +68,18 @@ class Reconciliation:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
-    def run(self, seconds_left: Callable[[], float]) -> Outcome:
+    def run(self, seconds_left: Callable[[], float], quiet_since: float | None = None) -> Outcome:
         """Compare everything, or as much as there is time for.
 
         Args:
             seconds_left: Until the function is ended.
+            quiet_since: When a synchronisation began that has just ended: the events since have waited for that.
 
         Raises:
             ClientError, BotoCoreError: The registry, the bucket, the knowledge base or the queue did not answer.
             DeliveryError, RegistryError: The queue or the registry did not take or give everything.
         """
-        run = _Run(self, seconds_left, self.clock())
+        run = _Run(self, seconds_left, self.clock(), quiet_since)
         reason = None
         try:
             run.compare()
@@ -80,6 +87,8 @@ class Reconciliation:
             reason = f"The time ended while {run.stage}"
             LOGGER.warning("The reconciliation is incomplete: %s", reason)
         run.suspects.settle()
+        if not run.repair(is_complete=reason is None):
+            reason = reason or "The time ended while records that cannot be read were replaced"
         seconds = self.clock() - run.started_at
         report = run.report() | {"seconds": round(seconds, 3), "complete": reason is None}
         self.metrics.add_metric("ReconciliationDifferences", "Count", report["differences_in_all"])
@@ -96,14 +105,17 @@ class _Run:
     of: Reconciliation
     seconds_left: Callable[[], float]
     started_at: float
+    quiet_since: float | None = None
     stage: str = "nothing was done yet"
     read: dict[str, int] = field(default_factory=lambda: {"registry": 0, "bucket": 0, "knowledge_base": 0})
     catalogue: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         of = self.of
-        self.comparison = Comparison(of.settings, self.started_at)
-        self.suspects = Suspects(self.comparison, of.queue, of.dynamodb, of.settings.registry_table, sleep=of.sleep)
+        self.comparison = Comparison(of.settings, self.started_at, self.quiet_since)
+        registry = DocumentRegistry(of.settings.registry_table, of.dynamodb, sleep=of.sleep)
+        self.suspects = Suspects(self.comparison, of.queue, registry, sleep=of.sleep)
+        self.repairs = Repairs(registry, self.suspects, s3_uri(of.settings.documents_bucket, ""), of.clock)
         self.recount = Recount()
 
     def compare(self) -> None:
@@ -124,6 +136,14 @@ class _Run:
         self.stage = "what the knowledge base lacks was looked at"
         self._suspect(self.comparison.absent_from_knowledge_base())
 
+    def repair(self, *, is_complete: bool) -> bool:
+        """Replace what cannot be read; False where there was no time for all of it."""
+        return self.repairs.repair(
+            self.comparison.unreadable,
+            is_complete=is_complete,
+            has_time=lambda: self.seconds_left() > LAST_SECONDS,
+        )
+
     def report(self) -> dict[str, Any]:
         """Put together what was found and done."""
         in_catalogue = (self.catalogue or {}).get("differences", 0)
@@ -132,6 +152,8 @@ class _Run:
             "elsewhere": self.comparison.elsewhere,
             "differences": self.suspects.differences.report(),
             "differences_in_all": self.suspects.differences.total + in_catalogue,
+            "records": self.repairs.tally.report(),
+            **self.comparison.reach.report(),
             "looked_at": self.suspects.looks,
             "catalogue": self.catalogue or {"differences": 0, "reason": "It was not compared"},
         }

@@ -1,15 +1,14 @@
 """The function `reconcile`: which job is to be gone on with, by whom, and how it ends.
 
-::
-
-    {"start": "reconcile", "by": "schedule"}        create a job of that kind, and go on with it
-    {"job": "<id>", "step": 3, "failures": 1}       go on with a job; without a step, it is the first
-
 A message is sent for the next step before the job says that this one is done. So a function that dies between any two
 of its actions leaves a message that goes on, and a message of a step that is done already says nothing new.
+
+A job ends FAILED here after three attempts. A message that the queue puts aside is one that no function lived to see,
+or for which the registry did not answer: that of a job nobody could write to. Such a job is FAILED for everybody who
+reads it once nothing was heard of it for two hours, or as soon as its dead letter is discarded; sent again before, it
+goes on.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,12 +20,13 @@ from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.ingestion.paced_agent import PacedAgent
 from ragstack_common.ingestion.queues import Letter, Queue
 from ragstack_common.ingestion.services import CALL_ERRORS
+from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.reconciliation import Reconciliation
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.reconciliation.synchronisation import REPORT, Synchronisation
 from ragstack_common.registry.call_rate import CallRate
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import FULL, KINDS, Job, JobKind, JobStatus, JobStore
+from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -44,18 +44,12 @@ LEASE_DELAY_SECONDS: Final = 60.0
 NEXT_STEP_SECONDS: Final = 1.0
 """At least, so that the job says what was done before the next step begins."""
 
+_LONGEST_REASON: Final = 1000
+
+_ENDED_BY_FORCE: Final = "its function was ended"
+_NEVER_BEGUN: Final = "no function came to begin it, or the registry did not answer"
+
 _BUSY: Final = "A full synchronisation is running, which ends with a reconciliation of its own"
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What a message asks for: to start a job of a kind, or to go on with one."""
-
-    kind: JobKind | None = None
-    by: str = ""
-    job_id: str = ""
-    step: int = 0
-    failures: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,22 +106,31 @@ class ReconcileService:
         Returns:
             The ids of the messages that must be delivered again: the registry or the queue did not answer, or nobody
             can read them, and the queue puts them aside after a while.
+
+        Raises:
+            Exception: A fault of ours. The function fails, which its alarm tells; the message comes again, and the job
+                says why it did not get on.
         """
         again = []
         for message in messages:
             try:
-                request = _read(message.body)
+                request = read_job_message(message.body)
                 if request.kind is not None:
                     self._start(request.kind, request.by)
                 else:
                     self._go_on(request, request.failures + message.receives - 1, seconds_left)
             except InvalidRequestError as error:
                 LOGGER.error("message %s cannot be read: %s", message.message_id, error)
+                # It will never be readable: the queue is to put it aside now, not after hours.
+                self.queue.give_back(message, 0)
                 again.append(message.message_id)
             except CALL_ERRORS as error:
                 LOGGER.warning("message %s will be delivered again: %s", message.message_id, error)
                 self.queue.give_back(message)
                 again.append(message.message_id)
+            except Exception:
+                self.queue.give_back(message, FAILURE_DELAY_SECONDS)
+                raise
         return again
 
     def _start(self, kind: JobKind, by: str) -> None:
@@ -138,9 +141,9 @@ class ReconcileService:
             job = self.jobs.running(kind)
         if job is not None and job.status == "QUEUED":
             # Also of a job that somebody else created, who may have died before sending this.
-            self._send(_Request(job_id=job.id), NEXT_STEP_SECONDS)
+            self._send(JobMessage(job_id=job.id), NEXT_STEP_SECONDS)
 
-    def _go_on(self, request: _Request, failures: int, seconds_left: Callable[[], float]) -> None:
+    def _go_on(self, request: JobMessage, failures: int, seconds_left: Callable[[], float]) -> None:
         try:
             job = self.jobs.get(request.job_id)
         except JobNotFoundError as error:
@@ -158,7 +161,8 @@ class ReconcileService:
             self._send(request, min(LEASE_DELAY_SECONDS, job.lease_until - now + 1))
             return
         if failures >= MAX_FAILURES:
-            self._end(job, "FAILED", f"Given up after {failures} attempts: {job.reason or 'its function was ended'}")
+            unsaid = _ENDED_BY_FORCE if job.lease_until else _NEVER_BEGUN
+            self._end(job, "FAILED", f"Given up after {failures} attempts: {job.reason or unsaid}")
             return
         claim = replace(
             job, status="RUNNING", started_at=job.started_at or now, step=request.step, lease_until=now + seconds_left()
@@ -172,7 +176,12 @@ class ReconcileService:
         except CALL_ERRORS as error:
             LOGGER.warning("job %s did not get on: %s", job.id, error)
             self._send(replace(request, failures=failures + 1), FAILURE_DELAY_SECONDS)
-            self._write(job, replace(job, lease_until=0.0, reason=" ".join(str(error).split())[:1000]))
+            self._write(job, replace(job, lease_until=0.0, reason=_in_one_line(str(error))))
+        except Exception as error:
+            reason = _in_one_line(f"{type(error).__name__}: {error}")
+            LOGGER.error("job %s did not get on: %s", job.id, reason)
+            self._write(job, replace(job, lease_until=0.0, reason=reason))
+            raise
 
     def _carry_out(self, job: Job, seconds_left: Callable[[], float]) -> None:
         if job.kind == FULL and REPORT not in job.report:
@@ -181,7 +190,7 @@ class ReconcileService:
         if job.kind != FULL and self.gate.closed_until() is not None:
             self._end(job, "INCOMPLETE", _BUSY)
             return
-        outcome = self.reconciliation.run(seconds_left)
+        outcome = self.reconciliation.run(seconds_left, job.started_at if job.kind == FULL else None)
         job_after = replace(job, report={**job.report, **outcome.report})
         if failure := job.report.get(REPORT, {}).get("failure"):
             self._end(job, "FAILED", failure, job_after)
@@ -195,7 +204,7 @@ class ReconcileService:
             return
         has_ended = REPORT in step.job.report
         self._send(
-            _Request(job_id=job.id, step=job.step + 1),
+            JobMessage(job_id=job.id, step=job.step + 1),
             NEXT_STEP_SECONDS if has_ended else max(NEXT_STEP_SECONDS, self.poll_seconds),
         )
         self._write(job, replace(step.job, step=job.step + 1, lease_until=0.0))
@@ -213,28 +222,12 @@ class ReconcileService:
             LOGGER.warning("job %s was written by somebody else, or another job has taken its place", before.id)
         return written
 
-    def _send(self, request: _Request, delay_seconds: float) -> None:
-        body = {"job": request.job_id, "step": request.step, "failures": request.failures}
-        self.queue.send([Letter(json.dumps(body))], delay_seconds)
+    def _send(self, request: JobMessage, delay_seconds: float) -> None:
+        self.queue.send([Letter(request.body)], delay_seconds)
 
 
 _LEVELS: Final = {"COMPLETE": 20, "INCOMPLETE": 30, "FAILED": 40}
 
 
-def _read(body: str) -> _Request:
-    """Read a message of the jobs queue.
-
-    Raises:
-        InvalidRequestError: It is none of the two forms.
-    """
-    try:
-        message = json.loads(body)
-        if "start" in message:
-            if message["start"] not in KINDS:
-                raise InvalidRequestError(f"There is no job of the kind {message['start']!r:.100}")
-            return _Request(kind=message["start"], by=str(message.get("by", "unknown")))
-        return _Request(
-            job_id=str(message["job"]), step=int(message.get("step", 0)), failures=int(message.get("failures", 0))
-        )
-    except (ValueError, TypeError, KeyError):
-        raise InvalidRequestError(f"The message is no request for a job: {body!r:.200}") from None
+def _in_one_line(reason: str) -> str:
+    return " ".join(reason.split())[:_LONGEST_REASON]

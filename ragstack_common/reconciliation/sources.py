@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
 from ragstack_common.ingestion.calls import is_retryable
-from ragstack_common.registry.items import Item
-from ragstack_common.registry.table import DOCUMENT, FULL_URI, KIND, PARTITION_KEY, STATUS
+from ragstack_common.registry.items import ATTRIBUTES, Item
+from ragstack_common.registry.table import DOCUMENT, PARTITION_KEY, SORT_KEY
 from ragstack_common.retry import Backoff
 
 if TYPE_CHECKING:
@@ -23,17 +23,8 @@ DOCUMENTS_PER_PAGE: Final = 1000
 LIST_RETRIES: Final = 5
 LIST_BASE_SECONDS: Final = 1.0
 
-_COMPARED: Final = (
-    PARTITION_KEY,
-    FULL_URI,
-    STATUS,
-    "etag",
-    "sidecar_etag",
-    "operation",
-    "counted",
-    "updated_at",
-)
-"""What is read of each item of the registry, of the twenty-odd attributes that there are."""
+_READ: Final = (PARTITION_KEY, SORT_KEY, *sorted(ATTRIBUTES))
+"""What is read of each item of the registry: everything of ours, or what cannot be read would not be found."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +54,18 @@ class IndexedDocument:
 
 
 def registry_pages(client: "DynamoDBClient", table: str, page_size: int | None = None) -> Iterator[list[Item]]:
-    """Read the items of documents, consistently, in no order.
+    """Read the items of documents, consistently, in no order: what stands under a document's key is one.
 
     Raises:
         ClientError: The table cannot be read.
     """
-    names = {f"#{name}": name for name in (*_COMPARED, KIND)}
     scan: dict[str, Any] = {
         "TableName": table,
         "ConsistentRead": True,
-        "FilterExpression": f"#{KIND} = :document",
-        "ProjectionExpression": ", ".join(f"#{name}" for name in _COMPARED),
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": {":document": {"S": DOCUMENT}},
+        "FilterExpression": f"#{SORT_KEY} = :document AND begins_with(#{PARTITION_KEY}, :documents)",
+        "ProjectionExpression": ", ".join(f"#{name}" for name in _READ),
+        "ExpressionAttributeNames": {f"#{name}": name for name in _READ},
+        "ExpressionAttributeValues": {":document": {"S": DOCUMENT}, ":documents": {"S": f"{DOCUMENT}#"}},
     }
     if page_size is not None:
         scan["Limit"] = page_size

@@ -6,21 +6,17 @@ differences that are none.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ragstack_common.errors import DeliveryError, RegistryError
+from ragstack_common.errors import DeliveryError
 from ragstack_common.ingestion.messages import look
 from ragstack_common.ingestion.queues import Letter, Queue
 from ragstack_common.reconciliation.comparison import Comparison, Suspect
-from ragstack_common.reconciliation.differences import Difference, Differences
+from ragstack_common.reconciliation.differences import FORCED, Difference, Tally
 from ragstack_common.reconciliation.memory import id_of
-from ragstack_common.registry.documents import KEYS_PER_READ
-from ragstack_common.registry.items import plain_of
-from ragstack_common.registry.table import FULL_URI, PARTITION_KEY, key_of_id
+from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
+from ragstack_common.registry.items import plain_of, uri_of
 from ragstack_common.retry import Backoff
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 URIS_PER_MESSAGE: Final = 50
 
@@ -35,8 +31,7 @@ class Suspects:
         self,
         comparison: Comparison,
         queue: Queue,
-        dynamodb: "DynamoDBClient",
-        table: str,
+        registry: DocumentRegistry,
         *,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -45,16 +40,14 @@ class Suspects:
         Args:
             comparison: Tells which records are too new to say anything of.
             queue: The ingestion queue.
-            dynamodb: A boto3 client of DynamoDB.
-            table: The registry's.
+            registry: Where their records are read.
             sleep: Waits that many seconds.
         """
-        self.differences = Differences()
+        self.differences = Tally(Difference)
         self.looks = 0
         self._comparison = comparison
         self._queue = queue
-        self._dynamodb = dynamodb
-        self._table = table
+        self._registry = registry
         self._backoff = Backoff(_ATTEMPTS, _BASE_SECONDS, ceiling_seconds=5.0, sleep=sleep)
         self._waiting: list[Suspect] = []
 
@@ -77,52 +70,41 @@ class Suspects:
             RegistryError: The table answered for a part only, several times.
         """
         batch, self._waiting = self._waiting, []
-        records = self._records([id_of(suspect.number) for suspect in batch])
+        items = self._registry.items(id_of(suspect.number) for suspect in batch)
         found: dict[Difference, list[str]] = {}
-        uris: list[str] = []
+        looks: dict[bool, list[str]] = {True: [], False: []}
         for suspect in batch:
-            record = records.get(id_of(suspect.number))
-            if record is not None and self._has_changed(suspect, record):
+            item = items.get(id_of(suspect.number))
+            if item is not None and self._has_changed(item):
                 continue
-            uri = suspect.uri or (record or {}).get(FULL_URI)
-            if suspect.uri is None and record is None:
+            uri = suspect.uri or (uri_of(item) if item else None)
+            if uri is None:
                 continue  # the registry has forgotten it meanwhile: it was deleted long ago
-            found.setdefault(suspect.kind, []).append(uri or id_of(suspect.number))
-            if uri and not (suspect.kind is Difference.UNREADABLE and suspect.uri is None):
-                # A record that cannot be read would be in the way of the others in its message.
-                uris.append(uri)
+            found.setdefault(suspect.kind, []).append(uri)
+            looks[suspect.kind in FORCED].append(uri)
         for kind, names in found.items():
             self.differences.add(kind, names)
-        self._send(uris)
+        for forced, named in looks.items():
+            self.send(named, forced=forced)
 
-    def _has_changed(self, suspect: Suspect, record: Mapping[str, Any]) -> bool:
-        if suspect.kind is Difference.UNREADABLE and suspect.uri is None:
-            return False
-        updated_at = record.get("updated_at")
-        return isinstance(updated_at, int | float) and self._comparison.is_new(updated_at)
+    def send(self, uris: Sequence[str], delay_seconds: float = 0.0, *, forced: bool = True) -> None:
+        """Have documents looked at.
 
-    def _records(self, identifiers: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Read records as they are now, by id: without their history, and also those that make no sense."""
-        found: dict[str, dict[str, Any]] = {}
-        keys = [{name: {"S": part} for name, part in key_of_id(one).items()} for one in dict.fromkeys(identifiers)]
-        waiting: Any = {self._table: {"Keys": keys, "ConsistentRead": True}} if keys else None
-        for attempt in range(_ATTEMPTS):
-            if not waiting:
-                return found
-            answer = self._dynamodb.batch_get_item(RequestItems=waiting)
-            for item in map(plain_of, answer["Responses"].get(self._table, [])):
-                found[item[PARTITION_KEY].rpartition("#")[2]] = item
-            if waiting := answer.get("UnprocessedKeys"):
-                self._backoff.pause(attempt)
-        if waiting:
-            raise RegistryError("The registry's table answered for a part of the documents only; try again")
-        return found
+        Args:
+            uris: Of the documents.
+            delay_seconds: Until the message can be read.
+            forced: Whether they are submitted or deleted once more though the registry has them right: where an event
+                was merely late, that would be done twice.
 
-    def _send(self, uris: Sequence[str]) -> None:
-        letters = [Letter(look(uris[at : at + URIS_PER_MESSAGE])) for at in range(0, len(uris), URIS_PER_MESSAGE)]
+        Raises:
+            ClientError: The queue cannot be reached.
+            DeliveryError: It did not take all of it, several times.
+        """
+        batches = (uris[at : at + URIS_PER_MESSAGE] for at in range(0, len(uris), URIS_PER_MESSAGE))
+        letters = [Letter(look(batch, forced=forced)) for batch in batches]
         for attempt in range(_ATTEMPTS):
             try:
-                self._queue.send(letters)
+                self._queue.send(letters, delay_seconds)
             except DeliveryError:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -131,3 +113,7 @@ class Suspects:
             else:
                 break
         self.looks += len(uris)
+
+    def _has_changed(self, item: Mapping[str, Any]) -> bool:
+        updated_at = plain_of(item).get("updated_at")
+        return isinstance(updated_at, int | float) and self._comparison.is_new(updated_at)

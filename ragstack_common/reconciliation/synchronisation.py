@@ -18,7 +18,7 @@ from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.listing import MAX_LIMIT, Listing
-from ragstack_common.registry.records import Status
+from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
@@ -121,8 +121,9 @@ class Synchronisation:
             while True:
                 page = listing.page(status=status, limit=MAX_LIMIT, token=token)
                 # Whoever claimed a document and died is not waited for: only a look takes it over, behind the gate.
-                for record in registry.read(document.uri for document in page.documents).values():
-                    if record.is_followed or record.is_claimed(self.clock()):
+                for record in registry.read_each(document.uri for document in page.documents).values():
+                    # Nor is one whose record cannot be read: Bedrock itself refuses while it works on documents.
+                    if isinstance(record, DocumentRecord) and (record.is_followed or record.is_claimed(self.clock())):
                         return record.uri
                 if (token := page.next_token) is None:
                     break

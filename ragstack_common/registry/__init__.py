@@ -10,6 +10,8 @@ is still as it was read.
     life.py           how a document gets from one state to the next
     answers.py        what follows from the knowledge base's answers
     items.py          records to items of the table and back
+    attributes.py     single attributes of an item, each read with a check
+    replacement.py    a record for a document whose item cannot be read
     documents.py      reading and writing documents, in batches
     transactions.py   conditional writes that tell who lost
     catalogue.py      how many searchable documents have which attribute

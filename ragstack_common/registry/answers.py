@@ -22,8 +22,6 @@ OUTCOMES: Final[Mapping[str, Status]] = {
 
 CHANGED_MEANWHILE: Final = "The document changed while it was worked on"
 
-_LEAVES_SOMETHING: Final = ("INDEXED", "PARTIALLY_INDEXED", "METADATA_PARTIALLY_INDEXED", "METADATA_UPDATE_FAILED")
-
 _PASSING: Final = ("throttl", "too many requests", "rate exceeded", "timed out", "timeout", "try again", "unavailable")
 """Words of the service's reason for a failure that another attempt may not meet again."""
 
@@ -68,7 +66,6 @@ def answered(
         record,
         knowledge_base_status=str(answer),
         knowledge_base_updated_at=updated_at,
-        in_index=record.in_index or str(answer) in _LEAVES_SOMETHING,
     )
     hangs = not ended and not _has_missed(record.operation.kind, str(answer))
     if hangs and since < patience.give_up_seconds:
@@ -85,12 +82,21 @@ def answered(
     return _indexed_or_not(heard, answer, now, patience)
 
 
-def refused(record: DocumentRecord, reason: str, now: float) -> tuple[DocumentRecord, Next]:
-    """End in failure what the knowledge base did not index; what it still has of an earlier version goes first."""
-    if not record.in_index:
-        return failed(record, reason, now), Next.DONE
+def refused(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
+    """Have removed, before it ends in failure, what the knowledge base did not index.
+
+    It keeps the version before in its index and does not say so. The registry need not know of that version: an
+    ingestion job reads the whole bucket, whatever events are still on their way.
+    """
     to_remove = replace(record, observed=replace(record.observed, refusal=reason))
-    return put_back(to_remove, reason, now), Next.LOOK_AGAIN
+    return put_back(to_remove, reason, now)
+
+
+def told(answer: DocumentStatus) -> str:
+    """Say what the knowledge base said of a document; that it failed, people are told anyway."""
+    if not answer.reason:
+        return f"{answer}, without a reason"
+    return answer.reason if str(answer) == Status.FAILED else f"{answer}: {answer.reason}"
 
 
 def _has_ended(kind: OperationKind, status: str) -> bool:
@@ -105,8 +111,7 @@ def _has_missed(kind: OperationKind, status: str) -> bool:
 def _missed(kind: OperationKind, answer: DocumentStatus) -> str:
     if kind is OperationKind.INGEST:
         return "The knowledge base accepted the document and does not know it"
-    said = f"{answer}: {answer.reason}" if answer.reason else str(answer)
-    return f"The knowledge base accepted the deletion and still has the document: {said}"
+    return f"The knowledge base accepted the deletion and still has the document: {told(answer)}"
 
 
 def _indexed_or_not(
@@ -114,10 +119,10 @@ def _indexed_or_not(
 ) -> tuple[DocumentRecord, Next]:
     status = OUTCOMES[str(answer)]
     if status is Status.FAILED:
-        reason = f"{answer}: {answer.reason}" if answer.reason else f"{answer}, without a reason"
+        reason = told(answer)
         if any(word in reason.lower() for word in _PASSING):
             return _once_more(record, reason, now, patience)
-        return refused(record, reason, now)
+        return refused(record, reason, now), Next.LOOK_AGAIN
     after = replace(record, counted=counted_under(record.observed.attributes))
     return become(after, status, answer.reason, now), Next.DONE
 
@@ -126,9 +131,7 @@ def _removed(record: DocumentRecord, now: float) -> DocumentRecord:
     if not record.observed.is_present:
         return forgotten(record, now)
     reason = record.observed.refusal or record.reason or "It must not be searchable"
-    if record.in_index:
-        reason = f"{reason} What was indexed before has been removed."
-    return failed(replace(record, in_knowledge_base=False, in_index=False), reason, now)
+    return failed(replace(record, in_knowledge_base=False), reason, now)
 
 
 def _once_more(record: DocumentRecord, reason: str, now: float, patience: Patience) -> tuple[DocumentRecord, Next]:
@@ -137,4 +140,4 @@ def _once_more(record: DocumentRecord, reason: str, now: float, patience: Patien
     reason = f"{reason} (after {record.attempts} attempts)"
     if record.operation is not None and record.operation.kind is OperationKind.DELETE:
         return failed(record, reason, now), Next.DONE
-    return refused(record, reason, now)
+    return refused(record, reason, now), Next.LOOK_AGAIN

@@ -6,7 +6,7 @@ does not put off those after it, so that a second holds one call more than the r
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
@@ -63,26 +63,31 @@ class CallRate:
             now = self._clock()
             # One interval behind the clock: a call that comes a little late does not slow down those after it.
             idle = now - self._interval
+            # What is no number was written by hand, and no turn would ever come after it.
+            is_number = f"attribute_type({_NEXT}, :number)"
             try:
-                return self._move(operation, f"{_NEXT} > :idle", {":idle": idle}, f"{_NEXT} + :interval")
+                return self._move(
+                    operation, f"{is_number} AND {_NEXT} > :idle", {":idle": idle}, f"{_NEXT} + :interval"
+                )
             except ClientError as error:
                 if error.response["Error"]["Code"] != _CONDITION_FAILED:
                     raise
             try:
-                condition = f"attribute_not_exists({_NEXT}) OR {_NEXT} <= :idle"
-                return self._move(operation, condition, {":idle": idle, ":now": now}, ":now + :interval")
+                is_free = f"attribute_not_exists({_NEXT}) OR NOT {is_number} OR {_NEXT} <= :idle"
+                return self._move(operation, is_free, {":idle": idle, ":now": now}, ":now + :interval")
             except ClientError as error:
                 if error.response["Error"]["Code"] != _CONDITION_FAILED:
                     raise
 
-    def _move(self, operation: str, condition: str, values: dict[str, float], to: str) -> float:
+    def _move(self, operation: str, condition: str, values: Mapping[str, float], to: str) -> float:
         answer = self._client.update_item(
             TableName=self._table,
             Key={PARTITION_KEY: {"S": f"{RATE}#{operation}"}, SORT_KEY: {"S": RATE}},
             UpdateExpression=f"SET {_NEXT} = {to}",
             ConditionExpression=condition,
             ExpressionAttributeValues={
-                name: {"N": f"{value:.6f}"} for name, value in {**values, ":interval": self._interval}.items()
+                ":number": {"S": "N"},
+                **{name: {"N": f"{value:.6f}"} for name, value in {**values, ":interval": self._interval}.items()},
             },
             ReturnValues="UPDATED_NEW",
         )

@@ -5,20 +5,25 @@ A count changes in the transaction that changes the document, so that the two ag
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.registry.items import plain_of
+from ragstack_common.registry.attributes import CheckedAttributes
 from ragstack_common.registry.records import Attributes, DocumentRecord
-from ragstack_common.registry.table import CATALOGUE, LONGEST_KEY_BYTES, PARTITION_KEY, SORT_KEY
+from ragstack_common.registry.table import (
+    CATALOGUE,
+    DIVIDER,
+    LONGEST_KEY_BYTES,
+    PARTITION_KEY,
+    SORT_KEY,
+    VALUES_COUNTED,
+)
 from ragstack_common.registry.transactions import Write
+from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-VALUES_COUNTED: Final = 40
-"""Of one document, at most: a transaction takes a hundred writes, and replacing a document takes two for each value."""
 
 LONGEST_VALUE: Final = 200
 """Characters of a value's JSON text. Longer ones are descriptions, which nobody chooses from a list."""
@@ -29,7 +34,6 @@ ALL_DOCUMENTS: Final = ("", "null")
 FIRST: Final = ("corpus", "version")
 """Counted before all others, because corpora and versions are listed from the catalogue."""
 
-_DIVIDER: Final = "\x1f"
 COUNT: Final = "documents"
 
 
@@ -49,7 +53,7 @@ def counted_under(attributes: Attributes) -> tuple[tuple[str, str], ...]:
         value = attributes[key]
         for one in value if isinstance(value, list) else [value]:
             text = json.dumps(one, ensure_ascii=False).encode("utf-8", "replace").decode()
-            sort_key = f"{key}{_DIVIDER}{text}".encode("utf-8", "replace")
+            sort_key = f"{key}{DIVIDER}{text}".encode("utf-8", "replace")
             if key and len(text) <= LONGEST_VALUE and len(sort_key) <= LONGEST_KEY_BYTES:
                 found[key, text] = None
     return tuple(found)[:VALUES_COUNTED]
@@ -71,7 +75,7 @@ def count_writes(changes: Iterable[tuple[tuple[str, str], int]]) -> Iterator[Wri
             name="",
             action={
                 "Update": {
-                    "Key": {PARTITION_KEY: {"S": CATALOGUE}, SORT_KEY: {"S": f"{key}{_DIVIDER}{value}"}},
+                    "Key": {PARTITION_KEY: {"S": CATALOGUE}, SORT_KEY: {"S": f"{key}{DIVIDER}{value}"}},
                     "UpdateExpression": f"ADD {COUNT} :change",
                     "ExpressionAttributeValues": {":change": {"N": str(change)}},
                 }
@@ -108,7 +112,7 @@ class Catalogue:
         values: dict[str, Any] = {":partition": {"S": CATALOGUE}}
         if key is not None:
             condition += f" AND begins_with({SORT_KEY}, :key)"
-            values[":key"] = {"S": f"{key}{_DIVIDER}"}
+            values[":key"] = {"S": f"{key}{DIVIDER}"}
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
             KeyConditionExpression=condition,
@@ -117,8 +121,18 @@ class Catalogue:
         )
         for page in pages:
             for item in page["Items"]:
-                plain = plain_of(item)
-                # JSON holds no control character, so the last divider is ours.
-                name, _, value = plain[SORT_KEY].rpartition(_DIVIDER)
-                if plain.get(COUNT, 0) > 0 and key in (None, name):
-                    yield Facet(name, json.loads(value), plain[COUNT])
+                facet = _facet(item)
+                if facet is not None and key in (None, facet.key):
+                    yield facet
+
+
+def _facet(item: Mapping[str, Any]) -> Facet | None:
+    """Read a count; None where there is nothing to count, or somebody edited it: a reconciliation counts anew."""
+    # JSON holds no control character, so the last divider is ours.
+    name, _, value = item[SORT_KEY]["S"].rpartition(DIVIDER)
+    try:
+        documents = CheckedAttributes(item).whole(COUNT) or 0
+        return Facet(name, json.loads(value), documents) if documents > 0 else None
+    except ValueError as error:
+        LOGGER.error("The catalogue's count of %r cannot be read: %s. `ragstack reconcile` counts anew", name, error)
+        return None

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ragstack_common.clients import dynamodb_client
 from ragstack_common.errors import RegistryError
 from ragstack_common.registry.catalogue import count_changes, count_writes
-from ragstack_common.registry.items import REVISION, item_of, record_of
+from ragstack_common.registry.items import REVISION, Item, item_of, record_of
 from ragstack_common.registry.records import DocumentRecord
-from ragstack_common.registry.table import PARTITION_KEY, URI, document_key, uri_in_indexes
+from ragstack_common.registry.replacement import replacement
+from ragstack_common.registry.table import PARTITION_KEY, URI, document_id, id_in_key, key_of_id, uri_in_indexes
 from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION, Transactions, Write
 from ragstack_common.retry import Backoff
 
@@ -63,14 +64,36 @@ class DocumentRegistry:
 
         Raises:
             ClientError: The table cannot be read.
+            RegistryError: The table answered for only a part, several times; or the record of a document cannot be
+                read, which the message names. :meth:`read_each` gives the others all the same.
+        """
+        found: dict[str, DocumentRecord] = {}
+        for uri, each in self.read_each(uris).items():
+            if isinstance(each, RegistryError):
+                raise each
+            found[uri] = each
+        return found
+
+    def read_each(self, uris: Iterable[str]) -> dict[str, DocumentRecord | RegistryError]:
+        """Read documents as they are now; for one whose record cannot be read, the error that says what to do.
+
+        Raises:
+            ClientError: The table cannot be read.
             RegistryError: The table answered for only a part, several times.
         """
-        keys = {document_key(uri)[PARTITION_KEY]: uri for uri in uris}
-        found = {uri: DocumentRecord(uri) for uri in keys.values()}
-        for item in self._items([_typed(document_key(uri)) for uri in keys.values()]):
-            record = record_of(item)
-            found[record.uri] = record
-        return found
+        by_id = {document_id(uri): uri for uri in uris}
+        items = self.items(by_id)
+        return {uri: _read(uri, items.get(identifier)) for identifier, uri in by_id.items()}
+
+    def items(self, identifiers: Iterable[str]) -> dict[str, Item]:
+        """Read the items of documents by id, whatever is in them; those that there are.
+
+        Raises:
+            ClientError: The table cannot be read.
+            RegistryError: The table answered for only a part, several times.
+        """
+        keys = [_typed(key_of_id(identifier)) for identifier in dict.fromkeys(identifiers)]
+        return {id_in_key(item): dict(item) for item in self._items(keys)}
 
     def write(self, changes: Sequence[Change]) -> set[str]:
         """Write documents, and with each what the catalogue counts.
@@ -93,6 +116,22 @@ class DocumentRegistry:
                 batches.extend(_batches([change for change in batch if change.after.uri not in losers]))
         return lost
 
+    def replace(self, item: Item, record: DocumentRecord | None) -> bool:
+        """Put a record into the place of an item that makes none, and correct the counts by what they had of it.
+
+        Args:
+            item: As it was read. It must be the same still, in every attribute that is ours: its revision may be
+                what is wrong with it.
+            record: What is known of the document; None removes the item.
+
+        Returns:
+            False where somebody else wrote it meanwhile.
+
+        Raises:
+            ClientError: The table cannot be written.
+        """
+        return not self._transactions.write(replacement(item, record, uuid.uuid4().hex))
+
     def _write(self, batch: Sequence[Change], write: str) -> set[str]:
         """Write all, or none and tell who is in the way."""
         counts = count_changes((change.before, change.after) for change in batch)
@@ -112,6 +151,13 @@ class DocumentRegistry:
                 backoff.pause(attempt)
             else:
                 raise RegistryError("The registry's table answered for a part of the documents only; try again")
+
+
+def _read(uri: str, item: Item | None) -> DocumentRecord | RegistryError:
+    try:
+        return DocumentRecord(uri) if item is None else record_of(item, uri)
+    except RegistryError as error:
+        return error
 
 
 def _put(change: Change, write: str) -> Write:

@@ -64,12 +64,17 @@ class Gate:
                 TableName=self._table,
                 Key=_KEY,
                 UpdateExpression=f"SET #owner = :job, {_UNTIL} = :until",
-                ConditionExpression=f"attribute_not_exists(#owner) OR #owner = :job OR {_UNTIL} <= :now",
+                # A time that is no number was written by hand: it keeps nothing closed, and nobody out.
+                ConditionExpression=(
+                    "attribute_not_exists(#owner) OR #owner = :job"
+                    f" OR NOT attribute_type({_UNTIL}, :number) OR {_UNTIL} <= :now"
+                ),
                 ExpressionAttributeNames=_NAMES,
                 ExpressionAttributeValues={
                     ":job": {"S": job_id},
                     ":until": {"N": f"{until:.3f}"},
                     ":now": {"N": f"{self._clock():.3f}"},
+                    ":number": {"S": "N"},
                 },
             )
         )

@@ -40,7 +40,11 @@ KEPT_SECONDS: Final = 90 * 24 * 3600.0
 
 MAX_PAGE: Final = 100
 
-ABANDONED: Final = "Its function ended without an answer"
+ABANDONED: Final = (
+    f"Nothing was heard of it for {SILENT_SECONDS / 3600:g} hours: its function was ended each time, or its message"
+    " lies in the dead-letter queue. Start another"
+)
+"""What is said of a job that gave no sign of life, besides what was said last."""
 
 _LOCK: Final = f"{JOB}#LOCK"
 _OWNER: Final = "owner"
@@ -90,6 +94,11 @@ class Job:
     def is_running(self) -> bool:
         """Whether it has not ended."""
         return self.status in RUNNING
+
+
+def is_job_id(text: str) -> bool:
+    """Whether that is a job's id, of whatever job."""
+    return _ID.fullmatch(text) is not None
 
 
 class JobStore:
@@ -147,7 +156,7 @@ class JobStore:
             JobNotFoundError: There is none of that id.
             ClientError: The table cannot be read.
         """
-        if _ID.fullmatch(job_id):
+        if is_job_id(job_id):
             answer = self._client.get_item(TableName=self._table, Key=_key(job_id), ConsistentRead=True)
             if item := answer.get("Item"):
                 return self._read(item)
@@ -192,7 +201,7 @@ class JobStore:
             "ConsistentRead": True,
         }
         if token is not None:
-            if not _ID.fullmatch(token):
+            if not is_job_id(token):
                 raise InvalidRequestError("next_token is none of this listing: take it from the page before")
             query["ExclusiveStartKey"] = _key(token)
         jobs: list[Job] = []
@@ -226,7 +235,8 @@ class JobStore:
     def _read(self, item: Mapping[str, Any]) -> Job:
         job = Job(**json.loads(item[_JOB]["S"]))
         if job.is_running and self._clock() > job.updated_at + SILENT_SECONDS:
-            return replace(job, status="FAILED", finished_at=job.updated_at + SILENT_SECONDS, reason=ABANDONED)
+            reason = f"{ABANDONED}. The last that was said: {job.reason}" if job.reason else ABANDONED
+            return replace(job, status="FAILED", finished_at=job.updated_at + SILENT_SECONDS, reason=reason)
         return job
 
 

@@ -92,22 +92,23 @@ def standing(record: DocumentRecord, observed: Observation) -> Observation:
 
 def step_for(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
     """Decide what is to be done about a document, from its record and what lies in the bucket."""
-    same = record.observed.is_the_same_as(observed)
+    is_settled = record.is_final and record.status is not Status.DELETED and record.observed.is_the_same_as(observed)
     if record.is_claimed(now):
         return Step.LATER
     if record.is_followed:
         return Step.NOTE
     if not observed.is_present:
-        if record.in_knowledge_base or seen.forced:
+        if record.in_knowledge_base or record.status is Status.FAILED or seen.forced:
+            # An ingestion job may have read since what direct calls did not index.
             return Step.DELETE
         if record.status is Status.DELETED:
             return Step.NOTE
         return Step.FORGET if record.revision else Step.NOTHING
     if observed.refusal is not None:
-        if record.in_knowledge_base:
+        if record.in_knowledge_base or seen.forced:
             return Step.DELETE
-        return Step.NOTE if same and record.is_final and not seen.forced else Step.FAIL
-    return Step.NOTE if same and record.is_final and not seen.forced else Step.INGEST
+        return Step.NOTE if is_settled else Step.FAIL
+    return Step.NOTE if is_settled and not seen.forced else Step.INGEST
 
 
 def noted(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> DocumentRecord:
@@ -127,15 +128,15 @@ def claimed(
     """Claim a document for one operation."""
     goes_on = not record.is_final and record.revision > 0 and record.observed.is_the_same_as(observed)
     ingests = operation.kind is OperationKind.INGEST
+    # To remove what failed is part of the attempt that failed.
+    is_repeated = record.operation is None or record.operation.kind is operation.kind
     after = replace(
         _with_events(record, seen),
         observed=observed,
         operation=operation,
         again=False,
-        attempts=record.attempts + 1 if goes_on else 1,
+        attempts=record.attempts + is_repeated if goes_on else 1,
         in_knowledge_base=record.in_knowledge_base or ingests or not observed.is_present,
-        # Whoever asks to look whatever the registry says, may know of something that it does not know.
-        in_index=record.in_index or seen.forced,
         received_at=record.received_at if goes_on else now,
         expires_at=None,
     )
@@ -188,7 +189,6 @@ def forgotten(record: DocumentRecord, now: float, seen: Seen | None = None) -> D
         again=False,
         counted=(),
         in_knowledge_base=False,
-        in_index=False,
         expires_at=now + TOMBSTONE_SECONDS,
     )
     return become(after, Status.DELETED, None, now)

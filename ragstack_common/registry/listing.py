@@ -2,12 +2,13 @@
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.errors import InvalidRequestError
-from ragstack_common.registry.items import record_of
+from ragstack_common.errors import InvalidRequestError, RegistryError
+from ragstack_common.registry.items import Item, listed_of, record_of
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import (
     BY_CORPUS,
@@ -15,12 +16,15 @@ from ragstack_common.registry.table import (
     BY_URI,
     CORPUS,
     DOCUMENT,
+    ID_CHARACTERS,
     INDEXES,
     STATUS,
     URI,
-    document_key,
+    id_in_key,
     key_of_id,
+    uri_in_indexes,
 )
+from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -44,10 +48,13 @@ class DocumentPage:
     Attributes:
         documents: What the index repeats of each: no history, and no operation.
         next_token: Asks for what comes after; None at the end.
+        unreadable: What is wrong with records that came between these and cannot be read, and what to do. The log has
+            it too.
     """
 
     documents: list[DocumentRecord]
     next_token: str | None
+    unreadable: tuple[str, ...] = ()
 
 
 class Listing:
@@ -83,19 +90,22 @@ class Listing:
         index, query = self._query(status, corpus)
         partition = query["ExpressionAttributeValues"][":partition"]
         found: list[DocumentRecord] = []
+        unreadable: list[str] = []
         at_once, read = limit + 1, 0
         if token is not None:
-            query["ExclusiveStartKey"] = _position(_uri_of(token, status, corpus), index, partition)
+            query["ExclusiveStartKey"] = _position(*_place_of(token, status, corpus), index, partition)
         while True:
             answer = self._client.query(**query, Limit=at_once)
-            found.extend(map(record_of, answer["Items"]))
+            _sort_out(answer["Items"], found, unreadable)
             read += answer["ScannedCount"]
             if len(found) > limit:
-                return DocumentPage(found[:limit], _token(found[limit - 1].uri, status, corpus))
+                last_one = found[limit - 1]
+                token = _token(last_one.id, uri_in_indexes(last_one.uri), status, corpus)
+                return DocumentPage(found[:limit], token, tuple(unreadable))
             if not (last := answer.get("LastEvaluatedKey")):
-                return DocumentPage(found, None)
+                return DocumentPage(found, None, tuple(unreadable))
             if read >= ITEMS_PER_PAGE:
-                return DocumentPage(found, _token(last[URI]["S"], status, corpus))
+                return DocumentPage(found, _token(id_in_key(last), last[URI]["S"], status, corpus), tuple(unreadable))
             query["ExclusiveStartKey"] = last
             at_once = min(4 * at_once, ITEMS_PER_CALL)
 
@@ -104,6 +114,7 @@ class Listing:
 
         Raises:
             ClientError: The table cannot be read.
+            RegistryError: Its record cannot be read; the message names it and says what to do.
         """
         key: Any = {name: {"S": value} for name, value in key_of_id(identifier).items()}
         item = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True).get("Item")
@@ -134,18 +145,29 @@ class Listing:
         }
 
 
-def _position(uri: str, index: str, partition: Any) -> dict[str, Any]:
-    """Name a place in an index. What the caller handed in is the URI alone, so no place outside can be named."""
-    key = {name: {"S": value} for name, value in document_key(uri).items()}
+def _sort_out(items: Iterable[Item], found: list[DocumentRecord], unreadable: list[str]) -> None:
+    """Add records to those that were found; one that cannot be read is in nobody's way, and never silently."""
+    for item in items:
+        try:
+            found.append(listed_of(item))
+        except RegistryError as error:
+            LOGGER.error("%s", error)
+            unreadable.append(str(error))
+
+
+def _position(identifier: str, uri: str, index: str, partition: Any) -> dict[str, Any]:
+    """Name a place in an index. What the caller handed in names a document, so no place outside can be named."""
+    key = {name: {"S": value} for name, value in key_of_id(identifier).items()}
     return {**key, INDEXES[index]: partition, URI: {"S": uri}}
 
 
-def _token(uri: str, status: Status | None, corpus: str | None) -> str:
-    return urlsafe_b64encode(f"{_check(uri, status, corpus)}{uri}".encode()).decode().rstrip("=")
+def _token(identifier: str, uri: str, status: Status | None, corpus: str | None) -> str:
+    place = f"{identifier}{uri}"
+    return urlsafe_b64encode(f"{_check(place, status, corpus)}{place}".encode()).decode().rstrip("=")
 
 
-def _uri_of(token: str, status: Status | None, corpus: str | None) -> str:
-    """Read a token.
+def _place_of(token: str, status: Status | None, corpus: str | None) -> tuple[str, str]:
+    """Read a token: a document's id, and its URI as the indexes have it.
 
     Raises:
         InvalidRequestError: It was made for other filters, or not by us.
@@ -154,12 +176,13 @@ def _uri_of(token: str, status: Status | None, corpus: str | None) -> str:
         text = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4)).decode()
     except ValueError:
         text = ""
-    check, uri = text[:_CHECK_CHARACTERS], text[_CHECK_CHARACTERS:]
-    if not uri or check != _check(uri, status, corpus):
+    check, place = text[:_CHECK_CHARACTERS], text[_CHECK_CHARACTERS:]
+    identifier, uri = place[:ID_CHARACTERS], place[ID_CHARACTERS:]
+    if not uri or check != _check(place, status, corpus):
         raise InvalidRequestError("next_token is none of this listing: take it from the page before, with its filters")
-    return uri
+    return identifier, uri
 
 
-def _check(uri: str, status: Status | None, corpus: str | None) -> str:
-    parts = json.dumps(["documents", status, corpus, uri])
+def _check(place: str, status: Status | None, corpus: str | None) -> str:
+    parts = json.dumps(["documents", status, corpus, place])
     return sha256(parts.encode()).hexdigest()[:_CHECK_CHARACTERS]

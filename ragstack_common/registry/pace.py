@@ -5,7 +5,7 @@ was learned a while ago is forgotten: the next load is another one.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,9 +82,17 @@ class Pace:
         now = self._clock()
         if now - self._read_at >= READ_EVERY_SECONDS:
             item = self._client.get_item(TableName=self._table, Key=_KEY).get("Item")
-            self._written = _Learned(float(item["seconds"]["N"]), float(item["at"]["N"])) if item else None
+            self._written = _learned(item) if item else None
             if self._written and (self._known is None or self._written.at > self._known.at):
                 self._known = self._written
             self._read_at = now
         if self._known is not None and now - self._known.at > FORGOTTEN_AFTER_SECONDS:
             self._known = None
+
+
+def _learned(item: Mapping[str, Any]) -> _Learned | None:
+    """Read what was learned; None where somebody edited it, until it is learned anew."""
+    try:
+        return _Learned(float(item["seconds"]["N"]), float(item["at"]["N"]))
+    except (KeyError, ValueError):
+        return None

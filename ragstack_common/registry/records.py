@@ -39,6 +39,13 @@ class OperationKind(StrEnum):
     DELETE = "DELETE"
 
 
+ABANDONED: Final = (
+    "The message of a function that did not get to its end, to be delivered again, minutes later;"
+    " `ragstack replay` has the document looked at now"
+)
+"""What a document waits for of which :meth:`DocumentRecord.is_abandoned` is true."""
+
+
 @dataclass(frozen=True)
 class Operation:
     """What is being done about a document; there is one at a time.
@@ -133,7 +140,6 @@ class DocumentRecord:
         again: Whether something happened since the operation was accepted, so that it must be looked at again.
         attempts: Submissions of what was observed.
         in_knowledge_base: Whether the knowledge base may know the document, be it as one that failed.
-        in_index: Whether searches may find passages of the document, be it of an earlier version.
         knowledge_base_status: What it last said.
         knowledge_base_updated_at: As of when, in seconds since 1970.
         counted: What the catalogue counts the document under: pairs of an attribute and the JSON text of a value.
@@ -156,7 +162,6 @@ class DocumentRecord:
     again: bool = False
     attempts: int = 0
     in_knowledge_base: bool = False
-    in_index: bool = False
     knowledge_base_status: str | None = None
     knowledge_base_updated_at: float | None = None
     counted: tuple[tuple[str, str], ...] = ()
@@ -191,6 +196,11 @@ class DocumentRecord:
         """Whether a function is at this moment calling the knowledge base about the document, as far as it is known."""
         claimed = self._is_worked_on and not self.is_followed
         return claimed and self.operation is not None and now < self.operation.lease_until
+
+    def is_abandoned(self, now: float) -> bool:
+        """Whether a function claimed the document and did not get to the end: its message will be delivered again."""
+        claimed = self._is_worked_on and not self.is_followed
+        return claimed and self.operation is not None and now >= self.operation.lease_until
 
     @property
     def _is_worked_on(self) -> bool:

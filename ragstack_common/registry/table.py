@@ -15,7 +15,8 @@ those of one corpus.
 """
 
 import hashlib
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 PARTITION_KEY: Final = "pk"
 SORT_KEY: Final = "sk"
@@ -63,6 +64,12 @@ RATE: Final = "RATE"
 PACE: Final = "PACE"
 GATE: Final = "GATE"
 
+DIVIDER: Final = "\x1f"
+"""Between attribute and value in the sort key of a count."""
+
+VALUES_COUNTED: Final = 40
+"""Of one document, at most: a transaction takes a hundred writes, and replacing a document takes two for each value."""
+
 ID_CHARACTERS: Final = 32
 
 LONGEST_KEY_BYTES: Final = 1000
@@ -91,3 +98,9 @@ def document_key(uri: str) -> dict[str, str]:
 def key_of_id(identifier: str) -> dict[str, str]:
     """Name a document's item by the document's id."""
     return {PARTITION_KEY: f"{DOCUMENT}#{identifier}", SORT_KEY: DOCUMENT}
+
+
+def id_in_key(item: Mapping[str, Any]) -> str:
+    """Tell the id that an item of a document is kept under: that of the document, unless somebody made the item."""
+    partition: str = item[PARTITION_KEY]["S"]
+    return partition.removeprefix(f"{DOCUMENT}#")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX
+from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion import messages
 from ragstack_common.ingestion.following import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
@@ -177,7 +177,7 @@ class World:
     def details(self) -> dict[str, dict[str, Any]]:
         """What the knowledge base says of each document."""
         found: dict[str, dict[str, Any]] = {name: {"status": "NOT_FOUND"} for name in self.keys}
-        possible = [name for name in self.keys if len(self.uri(name)) <= MAX_URI_CHARACTERS]
+        possible = [name for name in self.keys if not fault_of_uri(self.uri(name))]
         for start in range(0, len(possible), 10):
             names = possible[start : start + 10]
             identifiers = [{"dataSourceType": "S3", "s3": {"uri": self.uri(name)}} for name in names]

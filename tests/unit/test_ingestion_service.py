@@ -138,6 +138,24 @@ def test_a_document_is_submitted_as_the_service_wants_it(path: Path, agent: AwsS
     assert path.record("a b+ü.txt").status is Status.INDEXING
 
 
+@pytest.mark.parametrize(("documents", "delay"), [(1, 5), (9, 5), (10, 110)])
+def test_few_documents_are_asked_about_soon_however_long_those_before_them_took(
+    path: Path, documents: int, delay: int
+) -> None:
+    path.services.pace.learn(99.5)
+    names = [f"{number}.txt" for number in range(documents)]
+    path.put(*names)
+    delays: list[int] = []
+    path.sqs.meta.events.register(
+        "provide-client-params.sqs.SendMessageBatch",
+        lambda params, **_: delays.extend(entry["DelaySeconds"] for entry in params["Entries"]),
+    )
+
+    path.ingest(message(*names))
+
+    assert set(delays) == {delay}
+
+
 @pytest.mark.parametrize("changed", ["a.pdf", "a.pdf.metadata.json"])
 def test_a_document_is_submitted_with_its_sidecar_whichever_of_the_two_came_last(
     path: Path, agent: AwsService, changed: str
@@ -228,16 +246,23 @@ def test_at_the_last_delivery_a_document_is_failed_with_its_cause(path: Path, ag
 
 
 @pytest.mark.parametrize("status", ["FAILED", "IGNORED"])
-def test_a_document_that_is_refused_at_once_is_failed_with_its_reason_and_the_others_go_on(
+def test_a_document_that_is_refused_at_once_is_removed_and_failed_with_its_reason_and_the_others_go_on(
     path: Path, agent: AwsService, status: str
 ) -> None:
     path.put("good.txt", "bad.txt")
     agent.program(INGEST, answer_with(**{"bad.txt": status, "good.txt": "STARTING"}))
+    agent.program(GET, answer_with(**{"bad.txt": "NOT_FOUND", "good.txt": "STARTING"}))
 
-    assert path.ingest(message("good.txt"), message("bad.txt", name="message-2")) == []
+    assert path.ingest(message("good.txt"), message("bad.txt", name="message-2")) == ["message-2"]
+    assert path.ingest(message("bad.txt", name="message-2", receives=2)) == []
+    path.follow(*path.followed())
 
+    assert [asked_uris(p) for p in agent.asked(DELETE)] == [[f"s3://{BUCKET}/bad.txt"]]
     record = path.record("bad.txt")
-    assert (record.status, record.reason) == (Status.FAILED, f"{status}: because {status}")
+    assert (record.status, record.reason) == (
+        Status.FAILED,
+        f"because {status}" if status == "FAILED" else f"{status}: because {status}",
+    )
     assert path.record("good.txt").status is Status.INDEXING
 
 
@@ -406,12 +431,13 @@ def test_what_there_is_no_time_for_comes_again_without_a_claim(path: Path, agent
 def test_metrics_tell_what_became_of_the_documents(path: Path, agent: AwsService) -> None:
     path.put("good.txt", "bad.txt")
     agent.program(INGEST, answer_with(**{"bad.txt": "FAILED", "good.txt": "STARTING"}))
-    agent.program(GET, answer_with())
+    agent.program(GET, answer_with(**{"bad.txt": "NOT_FOUND"}))
 
     path.ingest(message("good.txt"), message("bad.txt", name="message-2"))
+    path.ingest(message("bad.txt", name="message-2", receives=2))
     path.follow(*path.followed())
 
     metrics = path.services.metrics
     assert isinstance(metrics, Metrics)
-    expected = {"DocumentsSubmitted": 1, "DocumentsIndexed": 1, "DocumentsFailed": 1, "MessagesRetried": 0}
+    expected = {"DocumentsSubmitted": 2, "DocumentsIndexed": 1, "DocumentsFailed": 1, "MessagesRetried": 1}
     assert metrics.sums.items() >= expected.items()

@@ -15,7 +15,6 @@ from ragstack_local.bedrock.store import schema
 from ragstack_local.bedrock.store.database import Change
 from ragstack_local.bedrock.store.documents import Document
 
-EARLIER_VERSION_STAYS: Final = "The version that was indexed before stays searchable."
 FAILED: Final = "FAILED"
 METADATA_UPDATE_FAILED: Final = "METADATA_UPDATE_FAILED"
 
@@ -103,10 +102,9 @@ def replace(change: Change, document: Document, prepared: Prepared, now: float) 
 
 def fail(change: Change, document: Document, status: str, reason: str, now: float) -> None:
     """Set FAILED or METADATA_UPDATE_FAILED with its reason; what was indexed before stays."""
-    searchable = change.connection.execute("SELECT 1 FROM chunk WHERE document_id = ?", (document.id,)).fetchone()
     change.connection.execute(
         "UPDATE document SET status = ?, reason = ?, updated_at = ? WHERE id = ?",
-        (status, f"{reason} {EARLIER_VERSION_STAYS}" if searchable else reason, now, document.id),
+        (status, reason, now, document.id),
     )
     change.connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
 

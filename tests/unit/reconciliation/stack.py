@@ -21,6 +21,9 @@ from tests.local.support import Source, s3_document, s3_identifier
 
 HOUR = 3600.0
 LONG = 900.0
+MOST = 10
+"""Messages that SQS hands out at once."""
+
 SETTLED = ("INDEXED", "FAILED", "NOT_FOUND")
 
 
@@ -98,11 +101,17 @@ class Stack:
     def uri(self, key: str) -> str:
         return f"s3://{self.bucket}/{key}"
 
+    def identifier(self, key: str) -> dict[str, Any]:
+        return s3_identifier(self.bucket, key)
+
     def record(self, key: str) -> DocumentRecord:
         return self.registry.read([self.uri(key)])[self.uri(key)]
 
     def in_knowledge_base(self, key: str) -> str:
         return str(self.source.details(s3_identifier(self.bucket, key))[0]["status"])
+
+    def etag(self, key: str) -> str:
+        return str(self.aws.s3.head_object(Bucket=self.bucket, Key=key)["ETag"])
 
     # what is done
 
@@ -121,10 +130,14 @@ class Stack:
         """Put documents, and have them indexed; then an hour passes."""
         for key in keys:
             self.put(key, f"The text of {key}.", attributes or None)
-        self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=look(self.uri(key) for key in keys))
+        self.look(*keys)
         self.rest()
         assert {self.record(key).status for key in keys} == {"INDEXED"}, [self.record(key).reason for key in keys]
         self.clock.ahead += HOUR
+
+    def look(self, *keys: str) -> None:
+        """Have documents looked at."""
+        self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=look(self.uri(key) for key in keys))
 
     def ingest_behind_the_back(self, key: str) -> None:
         self.source.ingested(s3_document(self.bucket, key))
@@ -142,9 +155,9 @@ class Stack:
 
     # what happens then
 
-    def rest(self) -> None:
-        """Have both functions work until no message is left."""
-        services = Services.of(
+    def services(self) -> Services:
+        """What both functions of the path work with."""
+        return Services.of(
             IngestionSettings(
                 knowledge_base_id=self.source.knowledge_base_id,
                 data_source_id=self.source.id,
@@ -163,6 +176,10 @@ class Stack:
             clock=self.clock,
             sleep=self.slept.append,
         )
+
+    def rest(self) -> None:
+        """Have both functions work until no message is left."""
+        services = self.services()
         ingestion, following = IngestionService(services), FollowingService(services)
         end = time.monotonic() + 30
         while time.monotonic() < end:
@@ -178,15 +195,25 @@ class Stack:
     def take(self, queue: str) -> list[QueueMessage]:
         """Take the messages of a queue."""
         taken: list[QueueMessage] = []
+        url = self.queues[queue]
         while True:
             answer = self.aws.sqs.receive_message(
-                QueueUrl=self.queues[queue], MaxNumberOfMessages=10, WaitTimeSeconds=0, AttributeNames=["All"]
+                QueueUrl=url, MaxNumberOfMessages=MOST, WaitTimeSeconds=0, AttributeNames=["All"]
             )
-            if not answer.get("Messages"):
+            messages = answer.get("Messages", [])
+            if messages:
+                entries = [{"Id": m["MessageId"], "ReceiptHandle": m["ReceiptHandle"]} for m in messages]
+                self.aws.sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+            taken += [QueueMessage(message["MessageId"], message["Body"], 1) for message in messages]
+            if len(messages) < MOST:  # moto's queue hands out all that it has
                 return taken
-            for message in answer["Messages"]:
-                self.aws.sqs.delete_message(QueueUrl=self.queues[queue], ReceiptHandle=message["ReceiptHandle"])
-                taken.append(QueueMessage(message["MessageId"], message["Body"], 1))
+
+    def letters(self, queue: str) -> list[dict[str, Any]]:
+        """Look at some messages of a queue as they are, with their attributes."""
+        answer = self.aws.sqs.receive_message(
+            QueueUrl=self.queues[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        return list(answer.get("Messages", []))
 
     def looks(self) -> list[str]:
         """Take the documents that are to be looked at, by key."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.ingestion.service import IngestionService
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
-from tests.unit.reconciliation.stack import HOUR, Stack
+from tests.unit.reconciliation.stack import HOUR, LONG, Stack
 
 PLAIN: dict[str, Any] = {}
 OLD = {"corpus": "old"}
@@ -192,31 +193,45 @@ def test_an_object_that_no_document_can_be_gets_its_reason(stack: Stack) -> None
     assert afterwards.report["differences"] == {}
 
 
-def test_a_record_that_cannot_be_read_is_told_and_is_in_nobodys_way(stack: Stack) -> None:
-    stack.indexed("x.txt", "y.txt")
-    item = {"pk": {"S": f"DOCUMENT#{stack.record('x.txt').id}"}, "sk": {"S": "DOCUMENT"}}
-    stack.aws.dynamodb.update_item(
-        TableName=stack.bucket,
-        Key=item,
-        UpdateExpression="SET #status = :status",
-        ExpressionAttributeNames={"#status": "status"},
-        ExpressionAttributeValues={":status": {"S": "NO SUCH STATUS"}},
-    )
-    stack.remove("y.txt")
+def test_what_an_event_was_merely_late_for_is_not_submitted_twice(stack: Stack) -> None:
+    stack.put("late.txt")
+    stack.clock.ahead += HOUR
+    stack.reconcile()
+    stack.look("late.txt")  # what its event does, before the look of the reconciliation is read
+
+    first, second = stack.take("ingestion")
+    services = stack.services()
+    IngestionService(services).process([second], LONG)
+    stack.rest()
+    operation = stack.record("late.txt").operation
+    IngestionService(services).process([first], LONG)
+    stack.rest()
+
+    assert stack.record("late.txt").status == "INDEXED"
+    assert stack.record("late.txt").operation == operation
+
+
+def test_what_only_a_synchronisation_can_remove_is_told_and_no_difference(stack: Stack) -> None:
+    key = f"{'x' * 200}.txt"
+    stack.put(key)
+    stack.look(key)
+    stack.rest()
+    stack.clock.ahead += HOUR
+    stack.reconcile("full")
+    stack.clock.ahead += HOUR
 
     job = stack.reconcile()
 
-    assert job.report["differences"] == {
-        "not_in_bucket": {"count": 1, "samples": [stack.uri("y.txt")]},
-        "unreadable": {"count": 1, "samples": [stack.uri("x.txt")]},
-    }
-    assert stack.looks() == ["y.txt"]
+    assert stack.record(key).status == "FAILED"
+    assert job.report["differences"] == {}
+    assert job.report["out_of_reach"] == {"count": 1, "samples": [stack.uri(key)]}
+    assert stack.looks() == []
 
 
 def test_several_differences_of_several_kinds_are_counted_each(stack: Stack) -> None:
-    stack.indexed(*(f"{number}.txt" for number in range(30)))
+    stack.indexed("28.txt", "29.txt", "30.txt")
     for number in range(25):
-        stack.remove(f"{number}.txt")
+        stack.put(f"{number}.txt")
     stack.delete_behind_the_back("29.txt")
     stack.put("28.txt", "Another text.")
     stack.clock.ahead += HOUR
@@ -224,8 +239,8 @@ def test_several_differences_of_several_kinds_are_counted_each(stack: Stack) -> 
     job = stack.reconcile()
 
     counts = {kind: found["count"] for kind, found in job.report["differences"].items()}
-    assert counts == {"not_in_bucket": 25, "content": 1, "not_searchable": 1}
-    assert len(job.report["differences"]["not_in_bucket"]["samples"]) == 20
+    assert counts == {"not_in_registry": 25, "content": 1, "not_searchable": 1}
+    assert len(job.report["differences"]["not_in_registry"]["samples"]) == 20
     assert (job.report["differences_in_all"], job.report["looked_at"]) == (27, 27)
     assert len(stack.looks()) == 27
     assert stack.metrics.values["ReconciliationDifferences"] == ("Count", 27)

@@ -47,6 +47,20 @@ def test_a_synchronisation_indexes_what_lies_there_and_the_registry_learns_of_it
     json.dumps(dict(job.report))
 
 
+def test_what_was_uploaded_meanwhile_is_no_difference(stack: Stack) -> None:
+    job = stack.jobs.create("full", "test")
+    stack.send_job({"job": job.id})
+    stack.service().process(stack.take("jobs"), lambda: LONG)
+    assert stack.jobs.get(job.id).status == "RUNNING"
+    stack.put("meanwhile.txt")  # its event waits behind the gate
+    stack.clock.ahead += HOUR / 6
+
+    stack.run_jobs()
+
+    assert stack.jobs.get(job.id).status == "COMPLETE", stack.jobs.get(job.id).reason
+    assert stack.jobs.get(job.id).report["differences"] == {}
+
+
 def test_after_the_looks_all_three_agree(stack: Stack) -> None:
     stack.put("new.txt", "Something new.")
     stack.clock.ahead += HOUR

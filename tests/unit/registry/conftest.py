@@ -7,6 +7,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE, create_table
 
 
@@ -17,3 +18,9 @@ def dynamodb() -> Iterator[Any]:
         client = boto3.client("dynamodb", region_name="eu-west-1")
         create_table(client, TABLE)
         yield client
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Time that a test makes pass."""
+    return Clock(1_700_000_000.123)

@@ -1,5 +1,6 @@
 """Records as hypothesis makes them."""
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from ragstack_common.registry.records import (
 )
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-NUMBERS = st.just(0.0) | st.floats(min_value=1e-6, max_value=1e12)
+NUMBERS = st.just(0.0) | st.floats(min_value=1e-6, max_value=2.5e11)
 COUNTS = st.integers(0, 2**40)
 SEQUENCERS = st.text("0123456789ABCDEF", max_size=18)
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -28,6 +29,8 @@ VALUES: Any = st.one_of(
 )
 ATTRIBUTES = st.dictionaries(st.one_of(st.sampled_from(["corpus", "version", "topic"]), KEYS), VALUES, max_size=5)
 STATUSES = st.sampled_from([status for status in Status if status is not Status.UPLOADED])
+
+COUNTED_UNDER = st.lists(st.tuples(TEXTS, VALUES.map(json.dumps)), max_size=4, unique=True).map(tuple)
 
 OBSERVATIONS = st.builds(
     Observation,
@@ -51,7 +54,7 @@ OPERATIONS = st.builds(
 RECORDS = st.builds(
     DocumentRecord,
     uri=st.builds("s3://bucket/{}".format, TEXTS),
-    revision=st.integers(0, 2**31),
+    revision=st.integers(1, 2**31),
     status=STATUSES,
     reason=st.none() | TEXTS,
     observed=OBSERVATIONS,
@@ -63,7 +66,7 @@ RECORDS = st.builds(
     in_knowledge_base=st.booleans(),
     knowledge_base_status=st.none() | TEXTS,
     knowledge_base_updated_at=st.none() | NUMBERS,
-    counted=st.lists(st.tuples(TEXTS, TEXTS), max_size=4).map(tuple),
+    counted=COUNTED_UNDER,
     created_at=NUMBERS,
     received_at=NUMBERS,
     updated_at=NUMBERS,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import boto3
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -27,10 +28,11 @@ from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.table import CATALOGUE, LONGEST_KEY_BYTES
 from tests.support.registry_table import TABLE, create_table
 from tests.support.soak import SOAK
-from tests.unit.registry.strategies import ATTRIBUTES, RECORDS
+from tests.unit.registry.strategies import ATTRIBUTES, COUNTED_UNDER
 
 NAMES = [f"s3://bucket/{number}" for number in range(5)]
 VALUES = st.sampled_from(["stones", "woods", 1, 1.0, True, 0.5, "", "日本", ["a", "b"], ["a", "a"], []])
+COUNTED = st.builds(DocumentRecord, st.just(NAMES[0]), counted=COUNTED_UNDER)
 SMALL = st.dictionaries(st.sampled_from(["corpus", "version", "topic", "tag", "a\x1fb"]), VALUES, max_size=4)
 
 
@@ -76,19 +78,32 @@ def test_one_attribute_is_listed_without_those_whose_names_begin_alike(dynamodb:
 
 
 def test_more_values_than_a_page_holds_are_all_listed(dynamodb: Any) -> None:
-    values = [f"{number:04d}" + "日" * 190 for number in range(2000)]
+    values = [f"{number:04d}" + "日" * 190 for number in range(75)]
+    large: Any = {"room": {"S": "x" * 20_000}}
     for start in range(0, len(values), 25):
         writes = count_writes(
             ((("topic", json.dumps(value, ensure_ascii=False)), 1)) for value in values[start : start + 25]
         )
-        items = [{"PutRequest": {"Item": {**write.action["Update"]["Key"], COUNT: {"N": "1"}}}} for write in writes]
-        dynamodb.batch_write_item(RequestItems={TABLE: items})
+        items = [{**write.action["Update"]["Key"], COUNT: {"N": "1"}, **large} for write in writes]
+        dynamodb.batch_write_item(RequestItems={TABLE: [{"PutRequest": {"Item": item}} for item in items]})
     first = dynamodb.query(
         TableName=TABLE, KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": {"S": CATALOGUE}}
     )
 
     assert "LastEvaluatedKey" in first, "one page holds them all"
     assert [facet.value for facet in Catalogue(dynamodb, TABLE).facets("topic")] == values
+
+
+def test_a_count_that_somebody_edited_is_in_nobodys_way_and_is_told(
+    dynamodb: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = DocumentRegistry(TABLE, dynamodb)
+    written(registry, NAMES[0], topic="a")
+    for sort_key, count in (('topic\x1f"b"', {"S": "many"}), ("topic\x1fno JSON", {"N": "1"}), ("topic", {"N": "1"})):
+        dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": CATALOGUE}, "sk": {"S": sort_key}, COUNT: count})
+
+    assert Catalogue(dynamodb, TABLE).facets() == [Facet("topic", "a", 1)]
+    assert "`ragstack reconcile` counts anew" in caplog.text
 
 
 def test_what_nobody_has_any_more_is_not_listed(dynamodb: Any) -> None:
@@ -122,7 +137,7 @@ def test_corpora_and_versions_are_counted_whatever_else_a_document_has() -> None
     assert len(counted) == VALUES_COUNTED
 
 
-@given(st.lists(st.tuples(RECORDS, RECORDS), max_size=5))
+@given(st.lists(st.tuples(COUNTED, COUNTED), max_size=5))
 def test_changes_of_counts_add_up(pairs: list[tuple[DocumentRecord, DocumentRecord]]) -> None:
     before, after = Counter[Any](), Counter[Any]()
     for one, other in pairs:

@@ -6,24 +6,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.registry.gate import Gate
+from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
 def gate(dynamodb: Any, clock: Clock) -> Gate:
+    clock.now = 1_000.0
     return Gate(dynamodb, TABLE, clock=clock)
 
 
@@ -85,3 +74,13 @@ def test_a_table_that_is_not_there_is_an_error_and_no_open_gate(dynamodb: Any) -
     for call in (gate.closed_until, lambda: gate.close("one", 2.0**33), lambda: gate.open("one")):
         with pytest.raises(ClientError, match="ResourceNotFoundException"):
             call()
+
+
+def test_a_time_that_somebody_edited_keeps_nothing_closed_and_nobody_out(gate: Gate, dynamodb: Any) -> None:
+    gate.close("one", 1_060.0)
+    key = {"pk": {"S": "GATE"}, "sk": {"S": "GATE"}}
+    dynamodb.put_item(TableName=TABLE, Item={**key, "owner": {"S": "one"}, "closed_until": {"S": "tomorrow"}})
+
+    assert gate.closed_until() is None
+    assert gate.close("two", 1_090.0)
+    assert gate.closed_until() == 1_090.0

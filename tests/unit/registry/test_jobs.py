@@ -9,22 +9,10 @@ from botocore.exceptions import ClientError
 from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
 from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS, Job, JobStatus, JobStore
 from ragstack_common.registry.transactions import Transactions
+from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE
 
 ENDS: tuple[JobStatus, ...] = ("COMPLETE", "INCOMPLETE", "FAILED")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.123
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ DELETION_FOLLOWED = followed(GONE, OperationKind.DELETE)
 WAITING = written(life.put_back(CLAIMED, "Throttled", NOW))
 INDEXED = ended(FOLLOWED, says("INDEXED"))
 PARTIAL = ended(FOLLOWED, says("PARTIALLY_INDEXED"))
-FAILED = ended(FOLLOWED, says("FAILED", "It is empty"))
+FAILED = written(life.failed(replace(FOLLOWED, in_knowledge_base=False), "It is empty", NOW + 1))
 DELETED = ended(DELETION_FOLLOWED, says("NOT_FOUND", at=None))
 REFUSED = written(life.failed(NEW, "The sidecar is no JSON", NOW, observed=BAD, seen=Seen("01")))
 
@@ -124,9 +124,9 @@ TABLE = [
     ("failed", FAILED, TWO, ANY, Step.INGEST),
     ("failed", FAILED, GONE, ANY, Step.DELETE),
     ("refused", REFUSED, BAD, ANY, Step.NOTE),
-    ("refused", REFUSED, BAD, FORCED, Step.FAIL),
+    ("refused", REFUSED, BAD, FORCED, Step.DELETE),
     ("refused", REFUSED, ONE, ANY, Step.INGEST),
-    ("refused", REFUSED, GONE, ANY, Step.FORGET),
+    ("refused", REFUSED, GONE, ANY, Step.DELETE),
     # It is gone.
     ("deleted", DELETED, GONE, ANY, Step.NOTE),
     ("deleted", DELETED, GONE, FORCED, Step.DELETE),
@@ -154,9 +154,10 @@ ANSWERS = [
     ("INGEST", "INDEXED", Next.DONE, Status.INDEXED),
     ("INGEST", "PARTIALLY_INDEXED", Next.DONE, Status.PARTIALLY_INDEXED),
     ("INGEST", "METADATA_PARTIALLY_INDEXED", Next.DONE, Status.PARTIALLY_INDEXED),
-    ("INGEST", "FAILED", Next.DONE, Status.FAILED),
-    ("INGEST", "IGNORED", Next.DONE, Status.FAILED),
-    ("INGEST", "METADATA_UPDATE_FAILED", Next.LOOK_AGAIN, Status.WAITING),
+    *(
+        ("INGEST", status, Next.LOOK_AGAIN, Status.WAITING)
+        for status in ("FAILED", "IGNORED", "METADATA_UPDATE_FAILED")
+    ),
     *(
         ("INGEST", status, Next.FOLLOW, Status.INDEXING)
         for status in ("STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND", "WHATEVER")
@@ -197,10 +198,12 @@ def test_an_operation_that_was_accepted_and_lost_is_done_once_more_and_not_for_e
     after, then = answers.answered(record, says(status), late, PATIENCE)
     last, at_last = answers.answered(replace(record, attempts=PATIENCE.attempts), says(status), late, PATIENCE)
 
-    assert (then, after.status) == (Next.LOOK_AGAIN, Status.WAITING)
-    assert (at_last, last.status) == (Next.DONE, Status.FAILED)
-    assert last.reason
-    assert "after 5 attempts" in last.reason
+    assert (then, after.status, after.observed) == (Next.LOOK_AGAIN, Status.WAITING, record.observed)
+    assert "after 5 attempts" in str(last.reason)
+    if kind == "DELETE":
+        assert (at_last, last.status) == (Next.DONE, Status.FAILED)
+    else:
+        assert is_to_be_removed(last, at_last)
 
 
 @pytest.mark.parametrize("reason", ["Throttled, try again", "The request timed out", "Service unavailable"])
@@ -208,8 +211,13 @@ def test_a_failure_that_may_pass_is_tried_again_and_not_for_ever(reason: str) ->
     after, then = answers.answered(FOLLOWED, says("FAILED", reason), NOW + 1, PATIENCE)
     last, at_last = answers.answered(replace(FOLLOWED, attempts=5), says("FAILED", reason), NOW + 1, PATIENCE)
 
-    assert (then, after.status) == (Next.LOOK_AGAIN, Status.WAITING)
-    assert (at_last, last.status) == (Next.DONE, Status.FAILED)
+    assert (then, after.status, after.observed) == (Next.LOOK_AGAIN, Status.WAITING, FOLLOWED.observed)
+    assert is_to_be_removed(last, at_last)
+
+
+def is_to_be_removed(record: DocumentRecord, then: Next) -> bool:
+    observed = life.standing(written(record), ONE)
+    return then is Next.LOOK_AGAIN and life.step_for(written(record), observed, Seen(), NOW + 2) is Step.DELETE
 
 
 @pytest.mark.parametrize("kind", ["INGEST", "DELETE"])
@@ -280,7 +288,7 @@ def test_a_failed_overwrite_takes_the_earlier_version_out_of_the_index_before_it
     failed = ended(written(life.accepted(written(deleting), NOW + 3)), says("NOT_FOUND", at=None), NOW + 4)
     assert failed.status is Status.FAILED
     assert "It is empty" in str(failed.reason)
-    assert not failed.in_index
+    assert not failed.in_knowledge_base
     assert failed.counted == ()
     assert life.step_for(failed, TWO, FORCED, NOW + 5) is Step.INGEST
 
@@ -452,9 +460,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.record.is_claimed(self.now))
     @rule()
     def it_is_refused(self) -> None:
-        after, then = answers.refused(self.record, "FAILED: no", self.now)
-        self.become(after)
-        assert (then is Next.DONE) == self.record.is_final
+        self.become(answers.refused(self.record, "It is empty", self.now))
 
     @precondition(lambda self: self.record.status is Status.WAITING and self.record.revision)
     @rule()
@@ -494,13 +500,11 @@ class Life(RuleBasedStateMachine):
         match self.record.status:
             case status if status in SEARCHABLE:
                 assert self.record.counted == counted_under(self.record.observed.attributes)
-                assert self.record.in_index
                 assert self.record.observed.is_present
             case Status.FAILED | Status.DELETED:
                 assert self.record.counted == ()
             case _:
                 assert self.record.counted == self.before.counted
-                assert self.record.in_index or not self.record.counted
 
     @invariant()
     def sequencers_never_go_back(self) -> None:
@@ -528,9 +532,7 @@ class Life(RuleBasedStateMachine):
     def what_is_deleted_leaves_nothing(self) -> None:
         if self.record.status is Status.DELETED:
             assert not self.record.in_knowledge_base
-            assert not self.record.in_index
             assert not self.record.observed.is_present
-        assert self.record.in_knowledge_base or not self.record.in_index
 
 
 TestLife = Life.TestCase

@@ -13,7 +13,7 @@ from ragstack_common.registry import listing
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.listing import Listing
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
-from ragstack_common.registry.table import document_id
+from ragstack_common.registry.table import document_id, document_key, uri_in_indexes
 from tests.support.registry_table import TABLE, create_table
 
 CORPORA = ("people", "product", "übrige")
@@ -155,3 +155,37 @@ def test_a_document_is_found_whole_by_its_id_and_no_other_is(dynamodb: Any) -> N
     assert (found.uri, found.history, found.corpus) == (written.uri, written.history, "people")
     assert reader.find(document_id("s3://documents/b.md")) is None
     assert reader.find("nonsense") is None
+
+
+def test_pages_go_on_after_a_name_that_is_longer_than_an_index_takes(dynamodb: Any) -> None:
+    long = [f"s3://documents/{letter}{'é' * 510}" for letter in "abc"]
+    assert all(uri_in_indexes(uri) != uri for uri in long)
+    write(dynamodb, *map(record, long))
+    reader = Listing(dynamodb, TABLE)
+
+    pages = [reader.page(limit=1)]
+    while pages[-1].next_token:
+        pages.append(reader.page(limit=1, token=pages[-1].next_token))
+
+    assert [uri for page in pages for uri in uris(page)] == long
+
+
+def test_a_record_that_cannot_be_read_is_told_with_its_page_and_the_others_are_listed(dynamodb: Any) -> None:
+    names = [f"s3://documents/{number}" for number in range(5)]
+    write(dynamodb, *map(record, names))
+    for name in (names[0], names[2], names[4]):
+        dynamodb.update_item(
+            TableName=TABLE,
+            Key={part: {"S": value} for part, value in document_key(name).items()},
+            UpdateExpression="SET full_uri = :number",
+            ExpressionAttributeValues={":number": {"N": "1"}},
+        )
+    reader = Listing(dynamodb, TABLE)
+
+    first = reader.page(limit=1)
+    second = reader.page(limit=1, token=first.next_token)
+
+    assert [uris(first), uris(second)] == [[names[1]], [names[3]]]
+    told = {text for page in (first, second) for text in page.unreadable}
+    assert {document_id(name) for name in (names[0], names[2], names[4])} == {text[29:61] for text in told}
+    assert all("`ragstack reconcile`" in text for text in told)
