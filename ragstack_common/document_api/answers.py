@@ -1,11 +1,12 @@
 """From what the registry and the bucket know of a document to what is answered about it."""
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from ragstack_common.document_api.models import DocumentDetail, DocumentSummary, HistoryLine
-from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status
+from ragstack_common.registry.records import ABANDONED, SEARCHABLE, DocumentRecord, Observation, Status
 
 _NEXT: Final = {
     Status.WAITING: "The ingestion function, to submit what lies in the bucket to the knowledge base",
@@ -21,10 +22,17 @@ _EARLIER: Final = "; until then searches may find the version before, which is {
 
 @dataclass(frozen=True)
 class DocumentNow:
-    """A document by its record, beside what lies in the bucket now."""
+    """A document by its record, beside what lies in the bucket now.
+
+    Attributes:
+        record: The registry's.
+        now: What lies in the bucket.
+        at: When, in seconds since 1970.
+    """
 
     record: DocumentRecord
     now: Observation
+    at: float = field(default_factory=time.time)
 
     @property
     def is_newer(self) -> bool:
@@ -59,7 +67,8 @@ class DocumentNow:
             return _EVENT_OF_UPLOAD + (_EARLIER.format(status=status) if status in SEARCHABLE else "")
         if self.record.is_final:
             return _EVENT_OF_DELETION if self.is_gone else None
-        return _NEXT[status] + (_AFTERWARDS if self.again else "")
+        awaited = ABANDONED if self.record.is_abandoned(self.at) else _NEXT[status]
+        return awaited + (_AFTERWARDS if self.again else "")
 
     def as_it_is(self) -> DocumentRecord:
         """Describe the version in the bucket where the record is about another that nobody works on any more."""

@@ -67,13 +67,13 @@ class DocumentsBucket:
             self.s3.delete_object(Bucket=self.name, Key=key)
         return True
 
-    def sign_upload(self, key: str, content_type: str, max_bytes: int, seconds: int) -> tuple[str, dict[str, str]]:
-        """Permit one upload, by a form that is posted: its address, and its fields.
+    def sign_upload(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
+        """Permit the upload of so many bytes of one type, by a form that is posted: its address, and its fields.
 
         The address is that of the bucket's region. What botocore gives is the global one, which S3 redirects until the
         name of a new bucket is known everywhere, and not every client follows with the file.
         """
-        conditions: list[Any] = [["content-length-range", 1, max_bytes], {"Content-Type": content_type}]
+        conditions: list[Any] = [["content-length-range", size, size], {"Content-Type": content_type}]
         with _reaching():
             signed = self.s3.generate_presigned_post(
                 self.name,

@@ -46,7 +46,8 @@ class Documents:
         """
         with reaching_the_registry():
             page = self._listing.page(status, corpus, limit, token)
-        return DocumentList(documents=[summary_of(each) for each in page.documents], next_token=page.next_token)
+        documents = [summary_of(each) for each in page.documents]
+        return DocumentList(documents=documents, next_token=page.next_token, unreadable=list(page.unreadable))
 
     def named(self, *, key: str | None = None, uri: str | None = None) -> DocumentList:
         """List the one document of a name, known to the registry or not; nothing where there is none.

@@ -1,12 +1,13 @@
 """Documents as a program asks for them and is answered about them, as JSON."""
 
+import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES
+from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, leaves_its_bucket
 from ragstack_common.registry.records import AttributeValue, Status
 
 MAX_KEY_CHARACTERS: Final = 1024
@@ -14,7 +15,7 @@ MAX_KEY_CHARACTERS: Final = 1024
 
 MAX_TYPE_CHARACTERS: Final = 200
 
-_TYPE_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*( ?; ?[A-Za-z0-9=_.+\"-]+)*$"
+_TYPE_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*( ?; ?[A-Za-z0-9=_.+\"-]+)*"
 
 _REPLACED_BY_S3: Final = "${filename}"
 """In the fields of a form S3 puts the uploaded file's own name for it."""
@@ -44,6 +45,12 @@ def _name_of_a_document(value: str) -> str:
     return value
 
 
+def _media_type(value: str) -> str:
+    if not re.fullmatch(_TYPE_PATTERN, value):
+        raise PydanticCustomError("media_type", "Write a media type, such as text/markdown")
+    return value
+
+
 def _without_folder(value: str) -> str:
     if "/" in value:
         raise PydanticCustomError("key", "Write folders as prefix, or the whole name as key")
@@ -57,14 +64,7 @@ Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=
 """ISO 8601, in UTC."""
 
 WrittenStatus = Literal[
-    Status.WAITING,
-    Status.SUBMITTING,
-    Status.INDEXING,
-    Status.DELETING,
-    Status.INDEXED,
-    Status.PARTIALLY_INDEXED,
-    Status.FAILED,
-    Status.DELETED,
+    "WAITING", "SUBMITTING", "INDEXING", "DELETING", "INDEXED", "PARTIALLY_INDEXED", "FAILED", "DELETED"
 ]
 """Those that the registry holds. UPLOADED is found out by looking into the bucket, for one document at a time."""
 
@@ -81,13 +81,10 @@ class UploadRequest(BaseModel):
     prefix: Annotated[str, Field(max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)] | None = Field(
         default=None, description="Folders, with or without slashes at both ends"
     )
-    content_type: str = Field(
-        max_length=MAX_TYPE_CHARACTERS,
-        pattern=_TYPE_PATTERN,
-        description="The upload must have the same",
-        examples=["application/pdf"],
+    content_type: Annotated[str, AfterValidator(_media_type)] = Field(
+        max_length=MAX_TYPE_CHARACTERS, description="The upload must have the same", examples=["application/pdf"]
     )
-    size: int = Field(ge=1, strict=True, description="Bytes of the document")
+    size: int = Field(ge=1, strict=True, description="Bytes of the document; the upload must have as many")
     attributes: dict[str, Any] | None = Field(
         default=None,
         description="Name to text, number, boolean or list of texts. They are the document's as soon as this is "
@@ -101,6 +98,8 @@ class UploadRequest(BaseModel):
             raise PydanticCustomError("name", "Give either key or filename")
         if self.prefix is not None and self.filename is None:
             raise PydanticCustomError("name", "A prefix goes with filename; key is the whole name")
+        if leaves_its_bucket(self.name):
+            raise PydanticCustomError("name", "Leave out the .. that leads out of the bucket: S3 takes no such key")
         return self
 
     @property
@@ -115,7 +114,7 @@ class PresignedPost(BaseModel):
 
     url: str = Field(description="Where the form (multipart/form-data) is posted")
     fields: dict[str, str]
-    max_bytes: int = Field(description="A larger file is refused, and an empty one")
+    size: int = Field(description="Bytes that the file must have; one of another size is refused")
     expires_at: Time
 
 
@@ -155,6 +154,9 @@ class DocumentList(BaseModel):
 
     documents: list[DocumentSummary]
     next_token: str | None = Field(description="Asks for what comes after; null at the end, and only there")
+    unreadable: list[str] = Field(
+        default=[], description="What is wrong with records of this page that cannot be read, and what to do"
+    )
 
 
 class HistoryLine(BaseModel):

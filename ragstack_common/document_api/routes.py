@@ -20,6 +20,7 @@ from ragstack_common.document_api.models import (
     WrittenStatus,
 )
 from ragstack_common.errors import InvalidRequestError
+from ragstack_common.registry.records import Status
 
 if TYPE_CHECKING:
     from ragstack_common.document_api.service import DocumentService
@@ -67,7 +68,7 @@ def _add_documents(app: APIGatewayRestResolver, service: Callable[[], "DocumentS
         """List by status and corpus; or find one document by key or uri, which looks into the bucket too."""
         _check_parameters(app, "status", "corpus", "limit", "next_token", "key", "uri")
         if key is None and uri is None:
-            return service().documents.page(status, corpus, limit, next_token)
+            return service().documents.page(Status(status) if status else None, corpus, limit, next_token)
         if len(app.current_event.query_string_parameters or {}) > 1:
             raise InvalidRequestError("key and uri: each names one document, so nothing else goes with it")
         return service().documents.named(key=key, uri=uri)

@@ -8,7 +8,7 @@ from ragstack_common.document_api.answers import iso
 from ragstack_common.document_api.bucket import DocumentsBucket
 from ragstack_common.document_api.models import PresignedPost, UploadAnswer, UploadRequest
 from ragstack_common.document_api.settings import DocumentApiSettings
-from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX
+from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
 from ragstack_common.registry.table import document_id
@@ -51,10 +51,8 @@ class Uploads:
         self._check(uri, request)
         sidecar = self._set_attributes(key, request.attributes) if request.attributes is not None else None
         until = self._clock() + settings.upload_seconds
-        url, fields = self._bucket.sign_upload(
-            key, request.content_type, settings.upload_max_bytes, settings.upload_seconds
-        )
-        upload = PresignedPost(url=url, fields=fields, max_bytes=settings.upload_max_bytes, expires_at=iso(until))
+        url, fields = self._bucket.sign_upload(key, request.content_type, request.size, settings.upload_seconds)
+        upload = PresignedPost(url=url, fields=fields, size=request.size, expires_at=iso(until))
         return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
 
     def _check(self, uri: str, request: UploadRequest) -> None:
@@ -64,6 +62,8 @@ class Uploads:
             raise InvalidDocumentError(
                 f"{member}: {len(request.name)} characters are too long a name; in this bucket it may have {most}"
             )
+        if fault := fault_of_uri(uri):
+            raise InvalidDocumentError(f"key: {fault}")
         if request.size > self._settings.upload_max_bytes:
             most = self._settings.upload_max_bytes
             raise InvalidDocumentError(f"size: {request.size:,} bytes are too many; a document may have {most:,}")

@@ -1,6 +1,5 @@
 """What can be searched, as the document registry counts it."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.clients import dynamodb_client
 from ragstack_common.errors import RegistryError
 from ragstack_common.query.models import Corpora, SearchableCorpus, Versions
-from ragstack_common.query.searchable import CORPUS_KEY, VERSION_KEY, with_configured
+from ragstack_common.query.searchable import CORPUS_KEY, VERSION_KEY, is_choosable, with_configured
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.retrieval.values import natural_order
 
@@ -39,16 +38,14 @@ class Catalogued:
         Raises:
             RegistryError: The registry cannot be read.
         """
-        counts: Counter[str] = Counter()
-        for value, documents in self._counts(CORPUS_KEY):
-            counts[str(value)] += documents  # 1 and "1" are one name, as they are to a search's answer
+        counts = {str(value): documents for value, documents in self._counts(CORPUS_KEY) if is_choosable(value)}
         return Corpora(
             corpora=[
                 SearchableCorpus(
                     name=name,
                     configured=name in self._configured,
                     searchable=name in counts,
-                    documents=counts[name],
+                    documents=counts.get(name, 0),
                 )
                 for name in with_configured(counts, self._configured)
             ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.query.models import Corpora, SearchableCorpus, Versions
 from ragstack_common.retrieval import RetrievalBackend
+from ragstack_common.settings import ALL_CORPORA
 
 if TYPE_CHECKING:
     from ragstack_common.retrieval.values import DistinctValues
@@ -23,6 +24,11 @@ REMEMBERED_SECONDS: Final = 60.0
 def with_configured(names: Iterable[str], configured: Sequence[str]) -> tuple[str, ...]:
     """Put the corpora that are configured, found or not, before the others that were found."""
     return (*configured, *(name for name in names if name not in configured))
+
+
+def is_choosable(corpus: object) -> bool:
+    """Tell whether a search can choose a corpus by this value: only a text can, but for the word for all of them."""
+    return isinstance(corpus, str) and corpus not in ("", ALL_CORPORA)
 
 
 class Searchable:
@@ -55,7 +61,7 @@ class Searchable:
 
     async def _find_corpora(self) -> Corpora:
         found = await self._values(CORPUS_KEY)
-        names = [str(value) for value in found.values]
+        names = [str(value) for value in found.values if is_choosable(value)]
         return Corpora(
             corpora=[
                 SearchableCorpus(name=name, configured=name in self._configured, searchable=name in names)

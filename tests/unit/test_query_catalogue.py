@@ -62,7 +62,8 @@ def test_corpora_are_those_configured_and_those_that_documents_have_with_their_n
     for number in range(3):
         write(registry, f"{number}.md", Status.INDEXED, corpus="people")
     write(registry, "more.md", Status.INDEXED, corpus=["product", "people"])
-    write(registry, "seven.md", Status.INDEXED, corpus=7)
+    for number, unchoosable in enumerate((7, "all", "", True)):
+        write(registry, f"unchoosable-{number}.md", Status.INDEXED, corpus=unchoosable)
     write(registry, "text.md", Status.INDEXED, corpus="7")
     write(registry, "failed.md", Status.FAILED, corpus="law")
 
@@ -72,7 +73,7 @@ def test_corpora_are_those_configured_and_those_that_documents_have_with_their_n
             "corpora": [
                 {"name": "law", "configured": True, "searchable": False, "documents": 0},
                 {"name": "people", "configured": True, "searchable": True, "documents": 4},
-                {"name": "7", "configured": False, "searchable": True, "documents": 2},
+                {"name": "7", "configured": False, "searchable": True, "documents": 1},
                 {"name": "product", "configured": False, "searchable": True, "documents": 1},
             ],
             "complete": True,

@@ -1,5 +1,6 @@
 """Documents over HTTP: in pages, one by one with what lies in the bucket, and deleted."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -119,6 +120,12 @@ def found_keys(call: Call) -> list[str]:
     return [document["key"] for document in call("GET", PATH, limit="100")[1]["documents"]]
 
 
+def test_a_status_that_there_is_not_is_answered_with_those_that_there_are(call: Call) -> None:
+    _, answer = call("GET", PATH, status="indexed")
+
+    assert answer["error"]["message"].startswith("status: Input should be 'WAITING', 'SUBMITTING', 'INDEXING',")
+
+
 @pytest.mark.parametrize(
     ("parameters", "names"),
     [
@@ -190,7 +197,7 @@ def test_a_document_tells_its_history_and_that_nothing_more_happens(aws: Aws, ca
 def test_a_document_on_its_way_says_what_it_waits_for_and_that_it_changed_meanwhile(
     aws: Aws, call: Call, status: Status, awaits: str
 ) -> None:
-    operation = Operation("o", OperationKind.INGEST, AT)
+    operation = Operation("o", OperationKind.INGEST, time.time() + 60)
     before = aws.record("a.md", status, aws.put("a.md", "One."), operation=operation)
 
     quiet = detail(call)
@@ -203,6 +210,14 @@ def test_a_document_on_its_way_says_what_it_waits_for_and_that_it_changed_meanwh
     assert changed["waiting_for"].startswith(awaits)
     assert "changed in the bucket" in changed["waiting_for"]
     assert changed["version_id"] == before.observed.version_id
+
+
+@pytest.mark.parametrize("status", [Status.SUBMITTING, Status.DELETING])
+def test_a_document_whose_function_died_says_so_and_what_helps(aws: Aws, call: Call, status: Status) -> None:
+    aws.record("a.md", status, aws.put("a.md"), operation=Operation("o", OperationKind.INGEST, AT))
+
+    assert "did not get to its end" in detail(call)["waiting_for"]
+    assert "`ragstack replay`" in detail(call)["waiting_for"]
 
 
 def test_a_change_that_the_registry_noted_is_told(aws: Aws, call: Call) -> None:
