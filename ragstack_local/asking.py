@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 import typer
 
@@ -15,6 +16,11 @@ from ragstack_local.search import Caller
 from ragstack_local.targets import ApiKey, OnAws, Prefix, connect
 
 NOTHING_FOUND: Final = 1
+
+_WHERE_NAMES_ARE_LISTED: Final = {
+    "corpus_filter": "`ragstack corpora` lists what --corpus can choose.",
+    "version_filter": "`ragstack versions` lists what --doc-version can choose.",
+}
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]
 
@@ -98,7 +104,7 @@ def query(
     else:
         _refuse({"--aws": aws, "--api-key": api_key}, f"is for the API, not for --engine {engine}")
         answer = _ask_engine(engine, collection, db_path, asked)
-    _show(answer, as_json, lambda: _print_results(answer, words, explain))
+    _show(answer, as_json, lambda: _print_results(answer, asked, explain))
     if not answer["results"]:
         raise typer.Exit(NOTHING_FOUND)
 
@@ -125,14 +131,36 @@ def versions(
     _show(answer, as_json, lambda: display.print_versions(answer))
 
 
+def facets(
+    key: Annotated[str | None, typer.Argument(help="Only this attribute.", show_default=False)] = None,
+    as_json: AsJson = False,
+    aws: OnAws = False,
+    stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_key: ApiKey = None,
+) -> None:
+    """Count the documents that can be searched, by the values of their attributes.
+
+    Example:  ragstack facets
+
+    One attribute, for a program:  ragstack facets topic --json
+    """
+    name = "facets" if key is None else f"facets?{urlencode({'key': key})}"
+    answer = Caller.of(connect(aws, stack_prefix), api_key).ask("GET", f"/api/{name}", "facets")
+    _show(answer, as_json, lambda: display.print_facets(answer))
+
+
 def _ask_engine(engine: str, collection: str | None, db_path: Path | None, asked: Mapping[str, Any]) -> dict[str, Any]:
     from ragstack_local.engine_search import answer_from  # noqa: PLC0415 - the other commands start without engines
 
     return answer_from(engine, collection, db_path, asked)
 
 
-def _print_results(answer: Mapping[str, Any], words: str, explain: bool) -> None:
-    display.print_results(answer, words)
+def _print_results(answer: Mapping[str, Any], asked: Mapping[str, Any], explain: bool) -> None:
+    display.print_results(answer, asked["query"])
+    if not answer["results"]:
+        for name, hint in _WHERE_NAMES_ARE_LISTED.items():
+            if name in asked:
+                display.console.print(f"[dim]{hint}[/]")
     if explain:
         display.print_explanation(answer)
 

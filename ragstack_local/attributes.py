@@ -5,9 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ragstack_common.errors import InvalidDocumentError
-from ragstack_common.ingestion.sidecars import check_attributes, parse_sidecar, read_sidecar, write_sidecar
+from ragstack_common.ingestion.sidecars import (
+    check_attributes,
+    check_corpus,
+    parse_sidecar,
+    read_sidecar,
+    write_sidecar,
+)
 from ragstack_common.registry.records import Attributes, AttributeValue
-from ragstack_common.settings import ALL_CORPORA
 from ragstack_local.uploads import LocalFile
 
 ENTRIES = "metadataAttributes"
@@ -34,6 +39,10 @@ def read_options(corpus: str | None, version: str | None, metadata: Sequence[str
         write_sidecar(found)
     except InvalidDocumentError as error:
         raise InvalidDocumentError(f"--metadata: {error}") from None
+    try:
+        check_corpus(found)
+    except InvalidDocumentError as error:
+        raise InvalidDocumentError(f"--corpus: {error}") from None
     return found
 
 
@@ -88,8 +97,6 @@ def _named(
         if not (name.strip() and equals and text.strip()):
             raise InvalidDocumentError(f"--metadata: {option!r} is no NAME=VALUE")
         yield "--metadata", name.strip(), _value(option, text)
-    if corpus == ALL_CORPORA or any(option.partition("=")[::2] == ("corpus", ALL_CORPORA) for option in metadata):
-        raise InvalidDocumentError(f"--corpus: no corpus can be called {ALL_CORPORA}, which asks for every corpus")
 
 
 def _value(option: str, text: str) -> AttributeValue:

@@ -2,8 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -11,14 +11,14 @@ from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX, s3_uri
+from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri, s3_uri
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.registry.records import Attributes, DocumentRecord, Status
 from ragstack_local.attributes import sidecar_for
 from ragstack_local.awaiting import Gone, Uploaded
 from ragstack_local.connection import TRANSFER_THREADS, Connection
-from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.errors import refuse
 from ragstack_local.uploads import LocalFile
 
 _ATTEMPTS: Final = 5
@@ -75,40 +75,39 @@ class Bucket:
         """Check what can be checked before anything is uploaded.
 
         Raises:
-            StackError: A file's URI would be too long for direct ingestion.
-            InvalidDocumentError: A document cannot have its attributes.
+            StackError: Direct ingestion would not take a file's URI, or a document cannot have its attributes. All of
+                these are named.
         """
+        faults = []
         for file in files:
-            uri = self.uri(file)
-            if len(uri) > MAX_URI_CHARACTERS:
-                raise StackError(
-                    f"{uri} has {len(uri)} characters; Bedrock takes {MAX_URI_CHARACTERS}: shorten the path"
-                )
-            sidecar_for(file, self.given, self.vector_store)
+            if fault := fault_of_uri(self.uri(file)):
+                faults.append(f"{file.path}: {fault}")
+            try:
+                sidecar_for(file, self.given, self.vector_store)
+            except InvalidDocumentError as error:
+                faults.append(str(error))
+            except OSError:
+                pass  # this document alone is not uploaded, for that reason
+        refuse(faults)
 
     def put_all(
-        self, files: Sequence[LocalFile], known: Mapping[str, DocumentRecord], done: Callable[[], None]
-    ) -> Iterator[tuple[LocalFile, Result]]:
-        """Put files into the bucket, several at once, in the order in which they are given.
+        self, files: Sequence[LocalFile], known: Mapping[str, DocumentRecord]
+    ) -> Generator[tuple[LocalFile, Result]]:
+        """Put files into the bucket, several at once, and tell of each when it is done.
 
         Args:
             files: Each becomes a document.
             known: What the registry says, by URI; a file that it does not know is uploaded whatever is in the bucket.
-            done: Told after each file.
 
         Raises:
             ClientError: The bucket refused.
             BotoCoreError: It could not be reached.
         """
-
-        def put(file: LocalFile) -> Result:
-            result = self.put(file, known.get(self.uri(file)))
-            done()
-            return result
-
         threads = ThreadPoolExecutor(TRANSFER_THREADS)
         try:
-            yield from zip(files, threads.map(put, files), strict=True)
+            begun = {threads.submit(self.put, file, known.get(self.uri(file))): file for file in files}
+            for ended in as_completed(begun):
+                yield begun[ended], ended.result()
         finally:
             # After an error, or Ctrl-C, what has not begun does not begin.
             threads.shutdown(cancel_futures=True)
@@ -132,7 +131,8 @@ class Bucket:
             except FileNotFoundError:
                 return NotUploaded("The file vanished before it was uploaded")
             except OSError as error:
-                return NotUploaded(f"The file cannot be read: {os.strerror(error.errno or 0)}")
+                what = "Its sidecar" if error.filename == str(file.sidecar_path) else "The file"
+                return NotUploaded(f"{what} cannot be read: {os.strerror(error.errno or 0)}")
             except InvalidDocumentError as error:
                 return NotUploaded(str(error))
             if state_of(file) != before:

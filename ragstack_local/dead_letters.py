@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ragstack_common.errors import DeliveryError, InvalidDocumentError
+from ragstack_common.errors import DeliveryError, InvalidDocumentError, InvalidRequestError
 from ragstack_common.ingestion.messages import read_looks
+from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_local.connection import Connection
 
 MESSAGES_PER_CALL: Final = 10
@@ -30,6 +31,7 @@ class DeadLetter:
         sent_at: When it was put there, in seconds since 1970.
         cause: Why, as far as the one who did it said.
         uris: The documents that it is about.
+        job: What it says about a job; None where it is about documents.
         fault: Why it cannot be read; None where it can.
     """
 
@@ -39,6 +41,7 @@ class DeadLetter:
     sent_at: float = 0.0
     cause: str | None = None
     uris: tuple[str, ...] = ()
+    job: JobMessage | None = None
     fault: str | None = None
 
 
@@ -96,7 +99,7 @@ class DeadLetters:
             self._held.pop(letters[int(deleted["Id"])].message_id, None)
         if failed := answer.get("Failed"):
             raise DeliveryError(
-                f"{len(failed)} dead letters were sent again and could not be deleted: {failed[0].get('Message')}"
+                f"{len(failed)} dead letters could not be deleted, and stay: {failed[0].get('Message')}"
             )
 
     def _pages(self) -> Iterator[list[DeadLetter]]:
@@ -134,12 +137,14 @@ def _letter(message: dict[str, Any]) -> DeadLetter:
     body = message["Body"]
     uris: tuple[str, ...] = ()
     fault = None
-    try:
-        uris = tuple(read_looks(body))
-        if not uris:
-            fault = "The message is about no document"
-    except InvalidDocumentError as error:
-        fault = str(error)
+    job = _job(body)
+    if job is None:
+        try:
+            uris = tuple(read_looks(body))
+            if not uris:
+                fault = "The message is about no document"
+        except InvalidDocumentError as error:
+            fault = str(error)
     return DeadLetter(
         message_id=message["MessageId"],
         body=body,
@@ -147,5 +152,13 @@ def _letter(message: dict[str, Any]) -> DeadLetter:
         sent_at=int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000,
         cause=message.get("MessageAttributes", {}).get("Cause", {}).get("StringValue"),
         uris=uris,
+        job=job,
         fault=fault,
     )
+
+
+def _job(body: str) -> JobMessage | None:
+    try:
+        return read_job_message(body)
+    except InvalidRequestError:
+        return None

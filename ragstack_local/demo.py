@@ -10,7 +10,7 @@ from rich.markup import escape
 from ragstack_local import display
 from ragstack_local.awaiting import FOUND
 from ragstack_local.connection import Connection
-from ragstack_local.ingest import ingest, note_skipped
+from ragstack_local.ingest import ingest, note_passed_over
 from ragstack_local.search import Caller
 from ragstack_local.stack.errors import StackError
 from ragstack_local.uploads import select
@@ -27,7 +27,8 @@ def run_demo(connection: Connection, root: Path) -> None:
     """
     handbook = select([root / "samples" / "documents"], prefix="samples")
     docs = select([root / "docs"])
-    note_skipped([*handbook.skipped, *docs.skipped])
+    note_passed_over(handbook)
+    note_passed_over(docs)
     statuses = ingest(connection, [*handbook.files, *docs.files], INDEXING_SECONDS).statuses
     if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)

@@ -1,5 +1,6 @@
 """What people see: tables, steps and progress."""
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -75,7 +76,7 @@ def print_unsearchable(statuses: Mapping[str, DocumentStatus]) -> None:
     """List the documents that cannot be found, and why."""
     for uri, status in statuses.items():
         if status not in FOUND:
-            reason = status.reason or "no reason given"
+            reason = status.reason or ("no reason given" if status in ENDED else "on its way")
             console.print(Text.assemble((status, "red"), f" {uri}: {reason}"), soft_wrap=True)
 
 
@@ -93,7 +94,7 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
             console.print(Padding(Text(context, "italic"), (0, 0, 0, RESULT_INDENT)))
         console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
-    console.print(f"[dim]{len(answer['results'])} results in {answer['milliseconds']:.0f} ms ({slices})[/]")
+    console.print(f"[dim]{counted(len(answer['results']), 'result')} in {answer['milliseconds']:.0f} ms ({slices})[/]")
     if answer.get("corpora"):
         counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])
         console.print(f"[dim]Corpora, results of candidates: {escape(counts)}[/]")
@@ -115,26 +116,37 @@ def print_explanation(answer: Mapping[str, Any]) -> None:
 
 def print_corpora(answer: Mapping[str, Any]) -> None:
     """List corpora, and what is known of each."""
+    if not answer["corpora"]:
+        console.print("No searchable document names a corpus: `ragstack ingest FOLDER --corpus NAME`")
     for corpus in answer["corpora"]:
         marks = [("configured", "green")] if corpus["configured"] else []
         marks += [] if corpus["searchable"] else [("no document of it was found", "yellow")]
-        marks += [(_documents(corpus["documents"]), "dim")] if corpus["searchable"] and corpus.get("documents") else []
+        if corpus["searchable"] and corpus.get("documents"):
+            marks.append((counted(corpus["documents"], "document"), "dim"))
         console.print(Text.assemble(corpus["name"], *(Text.assemble("  ", mark) for mark in marks)))
     _say_if_more(answer)
 
 
 def print_versions(answer: Mapping[str, Any]) -> None:
     """List versions as they are to be written: a text, or a number."""
+    if not answer["versions"]:
+        console.print("No searchable document names a version: `ragstack ingest FOLDER --version NAME`")
     counts = answer.get("documents") or [None] * len(answer["versions"])
     for version, documents in zip(answer["versions"], counts, strict=True):
         kind = "" if isinstance(version, str) else f"  ({'boolean' if isinstance(version, bool) else 'number'})"
-        count = f"  {_documents(documents)}" if documents else ""
+        count = f"  {counted(documents, 'document')}" if documents else ""
         console.print(Text.assemble(str(version), (kind + count, "dim")))
     _say_if_more(answer)
 
 
-def _documents(count: int) -> str:
-    return "1 document" if count == 1 else f"{count} documents"
+def print_facets(answer: Mapping[str, Any]) -> None:
+    """Show how many documents have each value of each attribute, the most frequent value first."""
+    console.print(f"[dim]{counted(answer['documents'], 'document')} can be searched[/]")
+    for facet in answer["facets"]:
+        console.print(Text(facet["key"], "bold"))
+        for value in sorted(facet["values"], key=lambda each: -each["documents"]):
+            text = value["value"] if isinstance(value["value"], str) else json.dumps(value["value"])
+            console.print(Text.assemble(f"{value['documents']:>7,}  ", text), soft_wrap=True)
 
 
 def _say_if_more(answer: Mapping[str, Any]) -> None:

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from rich.markup import escape
 
@@ -11,9 +13,11 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.records import Attributes, Status
 from ragstack_local import display
 from ragstack_local.awaiting import ENDED, NOT_UPLOADED, Uploaded, follow, registry_of
-from ragstack_local.bucket import Bucket, NotUploaded, Unchanged
+from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
-from ragstack_local.uploads import LocalFile
+from ragstack_local.uploads import LocalFile, Selection
+
+_NAMED: Final = 3
 
 
 @dataclass
@@ -29,6 +33,18 @@ class Round:
     statuses: dict[str, DocumentStatus] = field(default_factory=dict)
     uploaded: dict[str, Uploaded] = field(default_factory=dict)
     unchanged: int = 0
+
+    def take(self, uri: str, result: Result) -> None:
+        """Note what became of one file."""
+        match result:
+            case Unchanged():
+                self.unchanged += 1
+                self.statuses[uri] = DocumentStatus(Status.INDEXED)
+            case NotUploaded():
+                self.statuses[uri] = DocumentStatus(NOT_UPLOADED, result.reason)
+            case Uploaded():
+                self.statuses[uri] = result.until_then
+                self.uploaded[uri] = result
 
 
 def ingest(
@@ -49,8 +65,7 @@ def ingest(
         force: Whether files are uploaded that are indexed as they are.
 
     Raises:
-        StackError: A file's name is too long; nothing is uploaded then.
-        InvalidDocumentError: A document cannot have its attributes; nothing is uploaded then.
+        StackError: A document cannot have its name or its attributes; nothing is uploaded then.
         KeyboardInterrupt: The message says how far it got.
     """
     bucket, registry = Bucket.of(connection, given), registry_of(connection)
@@ -60,17 +75,11 @@ def ingest(
     with display.progress() as bars:
         uploading = bars.add_task("Uploading", total=len(files), detail="")
         try:
-            for file, result in bucket.put_all(files, known, lambda: bars.advance(uploading)):
-                uri = bucket.uri(file)
-                match result:
-                    case Unchanged():
-                        done.unchanged += 1
-                        done.statuses[uri] = DocumentStatus(Status.INDEXED)
-                    case NotUploaded():
-                        done.statuses[uri] = DocumentStatus(NOT_UPLOADED, result.reason)
-                    case Uploaded():
-                        done.statuses[uri] = result.until_then
-                        done.uploaded[uri] = result
+            with closing(bucket.put_all(files, known)) as results:
+                for file, result in results:
+                    done.take(bucket.uri(file), result)
+                    bars.advance(uploading)
+            done.statuses = {uri: done.statuses[uri] for uri in map(bucket.uri, files)}
             indexing = bars.add_task("Indexing ", total=len(files), detail="")
 
             def show(statuses: Mapping[str, DocumentStatus]) -> None:
@@ -85,9 +94,14 @@ def ingest(
     return done
 
 
-def note_skipped(skipped: Sequence[Path]) -> None:
-    """Say which files were passed over."""
-    if skipped:
-        names = escape(", ".join(os.fsencode(path.name).decode(errors="replace") for path in skipped[:3]))
-        more = f" and {len(skipped) - 3} more" if len(skipped) > 3 else ""  # noqa: PLR2004 - as many as were named
-        display.console.print(f"[dim]Passed over, of a type that is not read: {names}{more}[/]")
+def note_passed_over(selection: Selection) -> None:
+    """Say which files are not uploaded."""
+    if selection.skipped:
+        display.console.print(f"[dim]Passed over, of a type that is not read: {_some_of(selection.skipped)}[/]")
+    if selection.orphans:
+        display.console.print(f"[yellow]Sidecars with no document beside them: {_some_of(selection.orphans)}[/]")
+
+
+def _some_of(paths: Sequence[Path]) -> str:
+    names = escape(", ".join(os.fsencode(path.name).decode(errors="replace") for path in paths[:_NAMED]))
+    return f"{names} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else names

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -20,20 +20,21 @@ from ragstack_local.awaiting import ENDED, FOUND, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
 from ragstack_local.ingest import ingest as upload_and_follow
-from ragstack_local.ingest import note_skipped
-from ragstack_local.registry_view import RegistryView, seconds_since
+from ragstack_local.ingest import note_passed_over
+from ragstack_local.registry_view import IN_MOTION, RegistryView, seconds_since
+from ragstack_local.single_documents import described
 from ragstack_local.stack.errors import StackError
-from ragstack_local.targets import AsJson, OnAws, Prefix, connect
+from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
 from ragstack_local.uploads import select
 
 if TYPE_CHECKING:
     from ragstack_local.watching import Watch
 
-INTERRUPTED: Final = 130
-
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files, or folders that are walked.", show_default=False)],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files, or folders: all in them that is not hidden.", show_default=False)
+    ],
     prefix: Annotated[str, typer.Option(help="Put before every key in the bucket.")] = "",
     corpus: Annotated[str | None, typer.Option(help="The corpus that the documents belong to.")] = None,
     version: Annotated[str | None, typer.Option(help="The version of the documents, a text.")] = None,
@@ -56,7 +57,7 @@ def ingest(
             help="Then go on: upload what changes, and delete from the bucket what is deleted, until Ctrl-C.",
         ),
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 600.0,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 900.0,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
 ) -> None:
@@ -83,7 +84,7 @@ def ingest(
         option, _, words = str(error).partition(": ")
         raise typer.BadParameter(words, param_hint=option) from None
     selection = select(paths, prefix)
-    note_skipped(selection.skipped)
+    note_passed_over(selection)
     if not selection.files and not watch:
         raise StackError("There is no document below these paths")
     connection = connect(aws, stack_prefix)
@@ -104,10 +105,16 @@ def ingest(
     if watched:
         _keep_watching(watched)
     else:
-        end(connection, done.statuses, timeout)
+        end(done.statuses, timeout)
 
 
 def status(
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="URI", help="These documents, by URI or by key: everything about each.", show_default=False
+        ),
+    ] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Each document that failed: why, since when, and what to do.")
     ] = False,
@@ -120,8 +127,13 @@ def status(
     Example:  ragstack status
 
     What to do about what failed:  ragstack status --failed
+
+    Everything about one document, and whether searches find it:  ragstack status handbook/leave.md
     """
     connection = connect(aws, stack_prefix)
+    if documents:
+        _show_documents(connection, documents, as_json)
+        return
     view = RegistryView(connection)
     if as_json:
         typer.echo(json.dumps(_status(view, failed), indent=2, ensure_ascii=False))
@@ -130,13 +142,20 @@ def status(
         _print_failed(connection, view)
         return
     display.print_urls(connection)
-    counts = view.counts()
+    with display.console.status("Reading the registry ...") as shown:
+
+        def read(count: int) -> None:
+            shown.update(f"Reading the registry: {count:,} documents ...")
+
+        counts = view.counts()
+        moving, last_failed = (find(ingestion_display.SHOWN, read) for find in (view.in_motion, view.failed))
     ingestion_display.print_counts(counts, view.queues())
-    ingestion_display.print_in_motion(view.in_motion())
-    ingestion_display.print_failed_in_short(view.failed(), counts.get(Status.FAILED, 0))
+    ingestion_display.print_in_motion(moving, sum(counts.get(status, 0) for status in IN_MOTION))
+    ingestion_display.print_failed_in_short(last_failed, counts.get(Status.FAILED, 0))
+    ingestion_display.print_unreadable_records(view.unreadable)
 
 
-def end(connection: Connection, statuses: Mapping[str, DocumentStatus], timeout: float) -> None:
+def end(statuses: Mapping[str, DocumentStatus], timeout: float) -> None:
     """End a command that followed documents with the code that says how they are.
 
     Raises:
@@ -144,10 +163,8 @@ def end(connection: Connection, statuses: Mapping[str, DocumentStatus], timeout:
         Exit: With 1 where one is not searchable.
     """
     if any(status not in ENDED for status in statuses.values()):
-        put_aside = RegistryView(connection).queues().dead_letters
         raise StackError(
-            f"Not every document got to a final state within {timeout:g} s;"
-            f" the dead-letter queue holds {put_aside} messages. `ragstack status` shows how it goes on"
+            f"Not every document got to a final state within {timeout:g} s; `ragstack status` shows how it goes on"
         )
     if any(status not in FOUND for status in statuses.values()):
         raise typer.Exit(NOTHING_FOUND)
@@ -184,7 +201,17 @@ def _status(view: RegistryView, failed: bool) -> dict[str, Any]:
     }
     if failed:
         answer["failed"] = [{**_plain(record), "advice": advice(record)} for record in view.documents(Status.FAILED)]
-    return answer
+    return {**answer, "unreadable": list(view.unreadable)}
+
+
+def _show_documents(connection: Connection, names: list[str], as_json: bool) -> None:
+    found = list(described(connection, names))
+    if as_json:
+        typer.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=2, ensure_ascii=False))
+    for each in () if as_json else found:
+        ingestion_display.print_document(each)
+    if not all(each.searchable for each in found):
+        raise typer.Exit(NOTHING_FOUND)
 
 
 def _plain(record: DocumentRecord) -> dict[str, Any]:
@@ -203,5 +230,6 @@ def _print_failed(connection: Connection, view: RegistryView) -> None:
     for record in registry_of(connection).read(record.uri for record in found).values():
         if record.status is Status.FAILED:
             ingestion_display.print_failed(record)
+    ingestion_display.print_unreadable_records(view.unreadable)
     if not found:
         display.console.print("No document failed.")

@@ -1,6 +1,8 @@
-"""How ingestion is shown: documents in motion and failed ones, dead letters, jobs."""
+"""How ingestion is shown: documents in motion and failed ones, and jobs."""
 
+import json
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -10,15 +12,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ragstack_common.registry.records import DocumentRecord
+from ragstack_common.registry.records import ABANDONED, DocumentRecord, Status
 from ragstack_local.advice import advice
 from ragstack_local.awaiting import DELETED, FOUND
-from ragstack_local.dead_letters import DeadLetter
 from ragstack_local.display import console, counted
-from ragstack_local.failures import Failure
 from ragstack_local.registry_view import Queues, seconds_since
 
 if TYPE_CHECKING:
+    from ragstack_common.document_api.models import DocumentDetail
     from ragstack_local.watching import Outcome
 
 SHOWN: Final = 10
@@ -56,15 +57,17 @@ def print_counts(counts: Mapping[str, int], queues: Queues) -> None:
         console.print("[yellow]`ragstack failures` lists the dead letters, `ragstack replay` sends them again.[/]")
 
 
-def print_in_motion(records: Sequence[DocumentRecord]) -> None:
-    """List what has been on its way the longest."""
+def print_in_motion(records: Sequence[DocumentRecord], count: int) -> None:
+    """List what has been on its way the longest, of so many."""
     for record in records[:SHOWN]:
         text = Text.assemble((str(record.status), "cyan"), f" {record.uri} for {duration(seconds_since(record))}")
         if record.reason:
             text.append(f": {record.reason}")
+        if record.is_abandoned(time.time()):
+            text.append(f". It waits for: {ABANDONED}", "yellow")
         console.print(text, soft_wrap=True)
-    if len(records) > SHOWN:
-        console.print(f"[dim]... and {len(records) - SHOWN:,} more that have been on their way for less long[/]")
+    if count > SHOWN:
+        console.print(f"[dim]... and {count - SHOWN:,} more that have been on their way for less long[/]")
 
 
 def print_failed_in_short(records: Iterable[DocumentRecord], count: int) -> None:
@@ -79,12 +82,35 @@ def print_failed_in_short(records: Iterable[DocumentRecord], count: int) -> None
         console.print("[yellow]`ragstack status --failed` says what to do about each.[/]")
 
 
+def print_unreadable_records(faults: Iterable[str]) -> None:
+    """Say what is wrong with records of the registry that cannot be read."""
+    for fault in faults:
+        console.print(Text(fault, "red"), soft_wrap=True)
+
+
 def print_failed(record: DocumentRecord) -> None:
     """Show a failed document with all that helps to mend it."""
     console.print(Text.assemble((str(record.status), "red"), " ", (record.uri, "bold")), soft_wrap=True)
-    _below(record.reason or "no reason given")
-    _below(f"{counted(record.attempts, 'attempt')}, failed {duration(seconds_since(record))} ago", "dim")
-    _below(advice(record), "yellow")
+    below(record.reason or "no reason given")
+    below(f"{counted(record.attempts, 'attempt')}, failed {duration(seconds_since(record))} ago", "dim")
+    below(advice(record), "yellow")
+
+
+def print_document(document: "DocumentDetail") -> None:
+    """Show everything about one document: whether searches find it, why not, what happens next, and its history."""
+    style = "green" if document.searchable else "red" if document.status is Status.FAILED else "cyan"
+    console.print(Text.assemble((str(document.status), style), " ", (document.uri, "bold")), soft_wrap=True)
+    below("Searches find it as it is described here" if document.searchable else "Searches do not find it like this")
+    if document.reason:
+        below(document.reason)
+    if document.waiting_for:
+        below(f"Next: {document.waiting_for}", "yellow")
+    size = "" if document.size is None else f"{counted(document.size, 'byte')}, "
+    below(f"{size}{counted(document.attempts, 'attempt')}, id {document.id}", "dim")
+    for name, value in document.attributes.items():
+        below(f"{name} = {json.dumps(value, ensure_ascii=False)}", "dim")
+    for line in document.history:
+        below(f"{line.at}  {line.status}{': ' + line.reason if line.reason else ''}", "dim")
 
 
 def print_outcome(outcome: "Outcome") -> None:
@@ -97,28 +123,10 @@ def print_outcome(outcome: "Outcome") -> None:
     console.print(text, soft_wrap=True)
 
 
-def print_failure(failure: Failure) -> None:
-    """Show a document that was put aside, or failed, or both."""
-    style = "red" if failure.is_failed else "green"
-    console.print(Text.assemble((failure.status, style), " ", (failure.uri, "bold")), soft_wrap=True)
-    for reason in failure.reasons:
-        _below(reason)
-    counts = f"{counted(failure.letters, 'dead letter')}, {counted(failure.attempts, 'attempt')}"
-    _below(f"{counts}, {duration(failure.age_seconds)} ago", "dim")
-    _below(failure.advice, "yellow")
-
-
-def print_unreadable(letter: DeadLetter) -> None:
-    """Show a message that is about no document."""
-    console.print(Text.assemble(("UNREADABLE", "magenta"), " message ", (letter.message_id, "bold")), soft_wrap=True)
-    _below(letter.cause or letter.fault or "no cause given")
-    body = " ".join(letter.body.split())
-    _below(f"{body[:200]}{' …' if len(body) > 200 else ''}", "dim")  # noqa: PLR2004 - two lines, as cut
-
-
 def print_job(job: Mapping[str, Any]) -> None:
     """Show what a job compared, what differed, and what was done."""
     table = Table("What", "How many", "For example", box=None, pad_edge=False, header_style="dim")
+    table.columns[0].no_wrap = True
     table.columns[1].justify = "right"
     table.columns[2].overflow = "fold"
     others = []
@@ -127,7 +135,7 @@ def print_job(job: Mapping[str, Any]) -> None:
             table.add_row(name, f"{value['count']:,}", Text(_examples(value["samples"]), "dim"))
         elif isinstance(value, int | float) and not isinstance(value, bool):
             table.add_row(name, f"{value:,}")
-        elif value not in (None, "", []):
+        elif name != "complete" and value not in (None, "", []):
             others.append((name, value))
     if table.row_count:
         console.print(table)
@@ -141,7 +149,7 @@ def _rows(report: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, Any
     for name, value in report.items():
         words = f"{above}{_words(name)}"
         if isinstance(value, Mapping) and not {"count", "samples"} <= value.keys():
-            yield from _rows(value, f"{words}: ")
+            yield from _rows(value, above if name == "statistics" else f"{words}: ")
         else:
             yield words, value
 
@@ -155,5 +163,6 @@ def _examples(samples: Sequence[object]) -> str:
     return f"{samples[0]}{' ...' if len(samples) > 1 else ''}" if samples else ""
 
 
-def _below(text: str, style: str = "") -> None:
+def below(text: str, style: str = "") -> None:
+    """Print what belongs to the line above."""
     console.print(Padding(Text(text, style), (0, 0, 0, INDENT), expand=False))

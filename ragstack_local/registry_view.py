@@ -1,10 +1,10 @@
 """How the documents of a stack stand, and what waits in its queues."""
 
+import heapq
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 from ragstack_common.registry.listing import MAX_LIMIT, Listing
@@ -15,14 +15,21 @@ from ragstack_local.connection import Connection
 IN_MOTION: Final = tuple(status for status in Status if status not in FINAL and status is not Status.UPLOADED)
 COUNTED: Final = (*(status for status in Status if status in FINAL and status is not Status.DELETED), *IN_MOTION)
 
-MOST_READ: Final = 2000
-"""Documents of one status that are read to find the first or the last of them."""
+MOST_NAMED: Final = 2000
+"""Documents that are kept in mind of all that are read, so that no number of them is too many."""
+
+_TELL_AFTER: Final = 1000
+"""Documents; more often, nobody could read it."""
 
 _DEPTH: Final = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed",
 )
+
+
+def _nobody(_: int) -> None:
+    """Be told, and do nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +50,14 @@ class Queues:
 
 
 class RegistryView:
-    """Reads the registry and counts messages."""
+    """Reads the registry and counts messages.
+
+    Attributes:
+        unreadable: What is wrong with records that were met and cannot be read, and what to do.
+    """
 
     def __init__(self, connection: Connection) -> None:
+        self.unreadable: dict[str, None] = {}
         self._connection = connection
         self._client = connection.client("dynamodb")
         self._listing = Listing(self._client, connection.registry_table)
@@ -60,22 +72,32 @@ class RegistryView:
             counts = zip(COUNTED, threads.map(self._count, COUNTED), strict=True)
             return {str(status): count for status, count in counts if count}
 
-    def in_motion(self) -> list[DocumentRecord]:
-        """Find the documents that are not in a final state, the longest first; of very many, some.
+    def in_motion(self, most: int = MOST_NAMED, read: Callable[[int], None] = _nobody) -> list[DocumentRecord]:
+        """Find the documents that have been on their way the longest, in that order: of all, at most so many.
+
+        The index is sorted by URI, so that all of them are read, as they are to be counted.
+
+        Args:
+            most: Documents.
+            read: Told from time to time how many were read.
 
         Raises:
             ClientError: The table cannot be read.
         """
-        found = [record for status in IN_MOTION for record in islice(self.documents(status), MOST_READ)]
-        return sorted(found, key=since)
+        found = (record for status in IN_MOTION for record in self.documents(status))
+        return heapq.nsmallest(most, _telling(found, read), key=since)
 
-    def failed(self) -> list[DocumentRecord]:
-        """Find the documents that failed, the latest first; of very many, some.
+    def failed(self, most: int, read: Callable[[int], None] = _nobody) -> list[DocumentRecord]:
+        """Find the documents that failed, the latest first: of all, at most so many.
+
+        Args:
+            most: Documents.
+            read: Told from time to time how many were read.
 
         Raises:
             ClientError: The table cannot be read.
         """
-        return sorted(islice(self.documents(Status.FAILED), MOST_READ), key=since, reverse=True)
+        return heapq.nlargest(most, _telling(self.documents(Status.FAILED), read), key=since)
 
     def documents(self, status: Status) -> Iterator[DocumentRecord]:
         """List the documents of one status by URI.
@@ -86,6 +108,7 @@ class RegistryView:
         token = None
         while True:
             page = self._listing.page(status=status, limit=MAX_LIMIT, token=token)
+            self.unreadable |= dict.fromkeys(page.unreadable)
             yield from page.documents
             token = page.next_token
             if token is None:
@@ -122,6 +145,13 @@ def since(record: DocumentRecord) -> float:
 def seconds_since(record: DocumentRecord) -> float:
     """Tell for how long a document has been as it is."""
     return max(0.0, time.time() - since(record))
+
+
+def _telling(records: Iterator[DocumentRecord], read: Callable[[int], None]) -> Iterator[DocumentRecord]:
+    for number, record in enumerate(records, start=1):
+        if number % _TELL_AFTER == 0:
+            read(number)
+        yield record
 
 
 def _depth(sqs: Any, url: str) -> int:

@@ -1,6 +1,6 @@
-"""Dead letters and failed documents, sent to the ingestion queue again.
+"""Dead letters and failed documents, sent to the queues again.
 
-A letter is deleted after its documents were sent: killed in between, it leaves a letter too many, never one too few.
+A letter is deleted after what it is about was sent: killed in between, it leaves a letter too many, never one too few.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -11,11 +11,13 @@ from typing import Any, Final
 from ragstack_common.errors import NotKnownError
 from ragstack_common.ingestion.messages import look
 from ragstack_common.ingestion.queues import Letter, Queue
+from ragstack_common.registry.jobs import is_job_id
 from ragstack_common.registry.records import Status
 from ragstack_local.awaiting import Gone, LookedAt, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
-from ragstack_local.dead_letters import DeadLetter, DeadLetters
+from ragstack_local.dead_letters import MESSAGES_PER_CALL, DeadLetter, DeadLetters
+from ragstack_local.job_letters import JobLetter, JobLetters
 from ragstack_local.registry_view import RegistryView
 
 DOCUMENTS_PER_MESSAGE: Final = 10
@@ -29,14 +31,21 @@ class Replayed:
     Attributes:
         awaited: By URI, what is to become of the documents that were sent.
         deleted: Dead letters that are gone.
-        unreadable: Dead letters that stay, because they are about no document.
+        jobs: What the dead letters about jobs came to: sent again, or of no use any more. In either case they are gone.
+        unreadable: Dead letters that stay, because nobody can read them.
         shared: Dead letters that stay, because they are about documents too that were not chosen.
     """
 
     awaited: dict[str, LookedAt] = field(default_factory=dict)
     deleted: int = 0
+    jobs: list[JobLetter] = field(default_factory=list)
     unreadable: int = 0
     shared: int = 0
+
+    @property
+    def job_ids(self) -> list[str]:
+        """The jobs that were sent again."""
+        return [found.to_send.job_id for found in self.jobs if found.to_send and not found.is_start]
 
 
 class Replay:
@@ -47,20 +56,27 @@ class Replay:
         self._registry = registry_of(connection)
         self._letters = DeadLetters.of(connection)
         self._queue = Queue(connection.queue_url, connection.client("sqs"))
+        self._jobs = JobLetters(connection)
+        self._jobs_queue = Queue(connection.jobs_queue_url, connection.client("sqs"))
         self._view = RegistryView(connection)
 
-    def check(self, uris: Collection[str]) -> None:
-        """Check that each document is known to somebody.
+    def check(self, names: Collection[str]) -> None:
+        """Check that each document is known to somebody, and each job to a dead letter.
 
         Raises:
-            NotKnownError: The registry, the bucket and the dead letters know nothing of one.
+            NotKnownError: The registry, the bucket and the dead letters know nothing of a document, or the dead letters
+                nothing of a job.
             ClientError: One of them cannot be asked.
         """
+        strange = [name for name in names if is_job_id(name)]
+        uris = [name for name in names if not is_job_id(name)]
         known = {uri for uri, record in self._registry.read(uris).items() if record.revision}
-        strange = [uri for uri in uris if uri not in known and isinstance(self._bucket.current(uri), Gone)]
+        strange += [uri for uri in uris if uri not in known and isinstance(self._bucket.current(uri), Gone)]
         if strange:
-            in_letters = {uri for letter in self._letters.peek() for uri in letter.uris}
-            strange = [uri for uri in strange if uri not in in_letters]
+            letters = self._letters.peek()
+            in_letters = {uri for letter in letters for uri in letter.uris}
+            in_letters |= {letter.job.job_id for letter in letters if letter.job}
+            strange = [name for name in strange if name not in in_letters]
         if strange:
             raise NotKnownError(
                 f"Neither the registry nor the bucket nor a dead letter knows {', '.join(strange)}; nothing was sent"
@@ -70,9 +86,9 @@ class Replay:
         """Send documents again.
 
         Args:
-            chosen: These documents; None for those of every dead letter.
+            chosen: These documents and jobs; None for those of every dead letter.
             failed: Whether failed documents are sent for which there is no dead letter.
-            done: Told how many letters were seen to.
+            done: Told how many letters were read.
 
         Raises:
             DeliveryError: A queue did not take everything; what was not taken has its dead letter still.
@@ -80,10 +96,14 @@ class Replay:
         """
         replayed = Replayed()
         with self._letters.looking() as pages:
-            for letters in pages:
-                self._send_letters(letters, chosen, replayed)
-                done(len(letters))
-        others: Iterable[str] = chosen or ()
+            # All of them before anything is sent: what fails once more puts a letter there that must stay.
+            letters = []
+            for page in pages:
+                letters += page
+                done(len(page))
+            for start in range(0, len(letters), MESSAGES_PER_CALL):
+                self._send_letters(letters[start : start + MESSAGES_PER_CALL], chosen, replayed)
+        others: Iterable[str] = [name for name in chosen or () if not is_job_id(name)]
         if failed:
             others = (record.uri for record in self._view.documents(Status.FAILED))
         for group in _groups(others):
@@ -95,6 +115,10 @@ class Replay:
         for letter in letters:
             if letter.fault is not None:
                 replayed.unreadable += 1
+            elif letter.job is not None:
+                if chosen is None or letter.job.job_id in chosen:
+                    self._send_job(letter, replayed)
+                    taken.append(letter)
             elif chosen is None or set(letter.uris) <= set(chosen):
                 taken.append(letter)
             elif set(letter.uris) & set(chosen):
@@ -104,6 +128,15 @@ class Replay:
             self._send(group, replayed)
         self._letters.delete(taken)
         replayed.deleted += len(taken)
+
+    def _send_job(self, letter: DeadLetter, replayed: Replayed) -> None:
+        found = self._jobs.read(letter)
+        assert found is not None, "the letter is about a job"
+        if any(same.message == found.message or same.name == found.name for same in replayed.jobs):
+            return
+        if found.to_send is not None:
+            self._jobs_queue.send([Letter(found.to_send.body)])
+        replayed.jobs.append(found)
 
     def _send(self, uris: Sequence[str], replayed: Replayed) -> None:
         if not uris:

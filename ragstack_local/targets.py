@@ -14,6 +14,9 @@ DATA_VARIABLE: Final = "RAGSTACK_DATA"
 OnAws = Annotated[bool, typer.Option("--aws", help="Use the stack deployed to AWS instead of the local one.")]
 Prefix = Annotated[str, typer.Option(help="First part of the names of the deployed stacks.")]
 ApiKey = Annotated[str | None, typer.Option(envvar="RAGSTACK_API_KEY", help="For an API that asks for one.")]
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 

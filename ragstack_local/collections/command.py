@@ -12,7 +12,7 @@ from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local import display
 from ragstack_local.bedrock.options import EMBEDDING_HELP
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
-from ragstack_local.ingest import note_skipped
+from ragstack_local.ingest import note_passed_over
 from ragstack_local.uploads import select
 
 NOT_SEARCHABLE: Final = 1
@@ -52,7 +52,7 @@ def build(
     if 2 * chunk_overlap >= chunk_size:
         raise typer.BadParameter("less than half of --chunk-size", param_hint="--chunk-overlap")
     selection = select([folder])
-    note_skipped(selection.skipped)
+    note_passed_over(selection)
     settings = KnowledgeSettings.from_env(os.environ)
     model = load(embedding or settings.embedding or DEFAULT_EMBEDDING)
     name = folder.expanduser().resolve().name

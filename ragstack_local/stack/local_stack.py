@@ -1,6 +1,7 @@
 """Starts the local stack and ends it."""
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -118,7 +119,7 @@ def local_stack(
             )
         session.is_deployed = True
         if session.recovers:
-            with step("The last run was killed: uploading its documents again"):
+            with step("The last run did not come to its end: uploading its documents again"):
                 folder.restore(connection)
         announce(asdict(connection))
         yield RunningStack(connection, (ministack, bedrock))
@@ -133,7 +134,9 @@ def _require_free_ports(options: StackOptions) -> None:
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
     temporary = options.data / "tmp"
-    temporary.mkdir(parents=True, exist_ok=True)
+    # What functions of an earlier run were unpacked into.
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
     env = local_environment(
         f"http://{LOCAL}:{options.port}",
         GATEWAY_PORT=str(options.port),

@@ -16,17 +16,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
-from ragstack_common.ingestion import batch_check_document_statuses, delete_documents_with_retry
+from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri, key_of, s3_uri
+from ragstack_common.ingestion import (
+    batch_check_document_statuses,
+    delete_documents_with_retry,
+    start_ingestion_with_retry,
+)
 from ragstack_local.connection import Connection
 from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import BUCKET
 
 DELETION_SECONDS: Final = 60.0
+SYNCHRONISATION_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.1
 
 _DESCRIPTION_SUFFIX: Final = ".meta.json"
+
+_ENDED: Final = ("COMPLETE", "FAILED", "STOPPED")
+"""Source: bedrock-agent, shape IngestionJobStatus."""
 
 
 @dataclass
@@ -128,8 +136,10 @@ class DataFolder:
             s3.upload_file(str(body), connection.bucket, key)
         listed = [key_of(detail["identifier"]) for detail in list_documents(connection)]
         gone = [uri for uri in listed if uri.removeprefix(s3_uri(connection.bucket, "")) not in documents]
-        if gone:
-            _delete(connection, gone)
+        if nameable := [uri for uri in gone if not fault_of_uri(uri)]:
+            _delete(connection, nameable)
+        if len(nameable) < len(gone):
+            _synchronise(connection)
         if self._aside.exists():
             # At once, so that a kill leaves all of it or nothing.
             shutil.rmtree(self._done, ignore_errors=True)
@@ -164,6 +174,19 @@ def _delete(connection: Connection, uris: list[str]) -> None:
         if time.monotonic() > deadline:
             raise StackError(f"{len(left)} documents were deleted before the kill and are still found, as {left[0]}")
         time.sleep(POLL_SECONDS)
+
+
+def _synchronise(connection: Connection) -> None:
+    """Have the knowledge base compare itself with the bucket: what direct deletion cannot name has come in that way."""
+    agent = connection.client("bedrock-agent")
+    ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
+    job = start_ingestion_with_retry(connection.knowledge_base_id, connection.data_source_id, client=agent)
+    deadline = time.monotonic() + SYNCHRONISATION_SECONDS
+    while (status := job["status"]) not in _ENDED:
+        if time.monotonic() > deadline:
+            raise StackError(f"The knowledge base is {status} for {SYNCHRONISATION_SECONDS:g} s: see its log")
+        time.sleep(POLL_SECONDS)
+        job = agent.get_ingestion_job(**ids, ingestionJobId=job["ingestionJobId"])["ingestionJob"]
 
 
 def list_documents(connection: Connection) -> Iterable[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_local.awaiting import Gone, Uploaded
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
@@ -19,10 +19,6 @@ from ragstack_local.uploads import LocalFile, select
 from tests.cli import functions
 
 SIDECAR = ".metadata.json"
-
-
-def nothing() -> None:
-    pass
 
 
 class Meddled:
@@ -83,14 +79,12 @@ def test_documents_and_sidecars_get_into_the_bucket_whatever_their_names(connect
     (folder / "a b+c.md").write_text("Leave.")
     (folder / f"a b+c.md{SIDECAR}").write_text('{"metadataAttributes": {"topic": "leave"}}')
     (folder / "Zürich.md").write_text("Travel.")
-    finished: list[None] = []
 
-    results = list(Bucket.of(connection).put_all(select([folder]).files, {}, lambda: finished.append(None)))
+    results = dict(Bucket.of(connection).put_all(select([folder]).files, {}))
 
     assert keys(connection) == ["handbook/Zürich.md", "handbook/a b+c.md", f"handbook/a b+c.md{SIDECAR}"]
-    assert [file.key for file, _ in results] == ["handbook/Zürich.md", "handbook/a b+c.md"]
-    assert all(isinstance(result, Uploaded) and result.version_id for _, result in results)
-    assert len(finished) == 2
+    assert {file.key for file in results} == {"handbook/Zürich.md", "handbook/a b+c.md"}
+    assert all(isinstance(result, Uploaded) and result.version_id for result in results.values())
 
 
 def test_what_the_bucket_says_of_an_upload_is_what_ingestion_will_see(connection: Connection, folder: Path) -> None:
@@ -225,9 +219,9 @@ def test_a_file_that_vanishes_before_its_upload_does_not_keep_the_others_from_th
     files = select([folder]).files
     (folder / "b.md").unlink()
 
-    results = [result for _, result in Bucket.of(connection).put_all(files, {}, nothing)]
+    results = dict(Bucket.of(connection).put_all(files, {}))
 
-    assert results[1] == NotUploaded("The file vanished before it was uploaded")
+    assert results[files[1]] == NotUploaded("The file vanished before it was uploaded")
     assert keys(connection) == ["handbook/a.md", "handbook/c.md"]
 
 
@@ -310,14 +304,18 @@ def test_a_sidecar_that_broke_after_the_check_leaves_the_document_out(connection
     assert keys(connection) == []
 
 
-def test_a_key_that_bedrock_would_refuse_is_named_before_anything_is_uploaded(
+def test_all_keys_that_bedrock_would_refuse_are_named_before_anything_is_uploaded(
     connection: Connection, folder: Path
 ) -> None:
     (folder / "a.md").write_text("Leave.")
     (folder / f"{'x' * 150}.md").write_text("Travel.")
+    (folder / "two\nlines.md").write_text("Parking.")
 
-    with pytest.raises(StackError, match="Bedrock takes 133: shorten the path"):
+    with pytest.raises(StackError) as caught:
         Bucket.of(connection).check(select([folder]).files)
+
+    assert "two\nlines.md: The URI has a line break in it" in str(caught.value)
+    assert "Bedrock takes 133: give the document a shorter key" in str(caught.value)
 
 
 def test_attributes_that_are_too_much_are_named_before_anything_is_uploaded(
@@ -325,7 +323,7 @@ def test_attributes_that_are_too_much_are_named_before_anything_is_uploaded(
 ) -> None:
     narrow = replace(connection, vector_store="S3_VECTORS")
 
-    with pytest.raises(InvalidDocumentError, match=r"leave\.md cannot have the attributes of the command line"):
+    with pytest.raises(StackError, match=r"leave\.md cannot have the attributes of the command line"):
         Bucket.of(narrow, {"topic": "x" * 1100}).check([note(folder)])
 
 
@@ -360,19 +358,16 @@ def test_a_bucket_that_is_gone_is_an_error_and_nothing_counts_as_uploaded(connec
     connection.client("s3").delete_bucket(Bucket=connection.bucket)
 
     with pytest.raises(ClientError, match="NoSuchBucket"):
-        list(Bucket.of(connection).put_all(files, {}, nothing))
+        list(Bucket.of(connection).put_all(files, {}))
 
 
-def test_after_an_error_what_has_not_begun_does_not_begin(connection: Connection, folder: Path) -> None:
+def test_once_nobody_waits_for_them_what_has_not_begun_does_not_begin(connection: Connection, folder: Path) -> None:
     for number in range(200):
         (folder / f"{number:03}.md").write_text("x")
     begun: list[str] = []
     s3 = Meddled(connection.client("s3"), begun.append)
 
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(replace(Bucket.of(connection), s3=s3).put_all(select([folder]).files, {}, interrupted))
+    with closing(replace(Bucket.of(connection), s3=s3).put_all(select([folder]).files, {})) as results:
+        next(results)
 
     assert len(begun) < 100

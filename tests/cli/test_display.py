@@ -118,13 +118,15 @@ def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFi
         {
             "s3://documents/good.md": DocumentStatus("INDEXED"),
             "s3://documents/bad.pdf": DocumentStatus("FAILED", "The file is empty."),
-            "s3://documents/odd.md": DocumentStatus("IGNORED"),
+            "s3://documents/odd.md": DocumentStatus("FAILED"),
+            "s3://documents/new.md": DocumentStatus("INDEXING"),
         }
     )
 
     assert shown(capsys).splitlines() == [
         "FAILED s3://documents/bad.pdf: The file is empty.",
-        "IGNORED s3://documents/odd.md: no reason given",
+        "FAILED s3://documents/odd.md: no reason given",
+        "INDEXING s3://documents/new.md: on its way",
     ]
 
 
@@ -219,3 +221,13 @@ def test_an_explanation_of_nothing_shows_nothing(capsys: pytest.CaptureFixture[s
 )
 def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
     assert explanation.bar(share) == drawn
+
+
+def test_where_no_document_names_a_corpus_or_a_version_it_says_how_one_does(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_corpora({"corpora": [], "complete": True})
+    display.print_versions({"versions": [], "complete": True})
+
+    assert shown(capsys).splitlines() == [
+        "No searchable document names a corpus: `ragstack ingest FOLDER --corpus NAME`",
+        "No searchable document names a version: `ragstack ingest FOLDER --version NAME`",
+    ]

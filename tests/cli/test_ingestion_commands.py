@@ -16,8 +16,10 @@ import pytest
 
 from ragstack_common.documents import s3_uri
 from ragstack_common.ingestion.messages import look, read_looks
+from ragstack_common.reconciliation.messages import JobMessage
+from ragstack_local import registry_view
 from ragstack_local.connection import Connection
-from tests.cli import functions
+from tests.cli import functions, letters
 from tests.cli.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 
 JOB: dict[str, Any] = {"id": "20261121T172059442-c3151598", "kind": "reconcile", "reason": None, "report": {}}
@@ -161,7 +163,7 @@ def test_documents_that_are_never_taken_up_end_with_3_after_the_timeout(
     assert done.returncode == 3
     assert "The upload has not been taken up yet" in done.stdout
     assert "Not every document got to a final state within 1 s" in done.stderr
-    assert "the dead-letter queue holds 0 messages" in done.stderr
+    assert "`ragstack status` shows how it goes on" in done.stderr
 
 
 def test_a_registry_that_is_gone_is_one_line(tmp_path: Path, connection: Connection, folder: Path) -> None:
@@ -239,6 +241,23 @@ def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: 
     assert [(entry["uri"], entry["attempts"]) for entry in as_json["failed"]] == [(bad, 1)]
 
 
+def test_what_has_been_on_its_way_the_longest_is_found_wherever_it_stands(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry_view, "MAX_LIMIT", 2)
+    monkeypatch.setattr(registry_view, "_TELL_AFTER", 3)
+    names = [put(connection, f"{number}.md") for number in range(5)]
+    for number, name in enumerate(names):
+        record = functions.submit(connection, name)
+        functions.write(connection, record, replace(record, received_at=time.time() - 100 * number))
+    read: list[int] = []
+
+    found = registry_view.RegistryView(connection).in_motion(2, read.append)
+
+    assert [record.uri for record in found] == [names[4], names[3]]
+    assert read == [3]
+
+
 def test_status_names_the_latest_failures_and_counts_the_others(tmp_path: Path, connection: Connection) -> None:
     functions.fail_all(connection, [s3_uri(connection.bucket, f"a/{number:02}.md") for number in range(14)])
     latest = functions.fail(connection, put(connection, "z.md"), "The file is empty.").uri
@@ -256,6 +275,8 @@ def test_failures_are_listed_once_and_the_letters_stay(tmp_path: Path, connectio
     functions.fail(connection, bad := put(connection, "bad.md"), "The file is empty.")
     bury(connection, look([bad]))
     bury(connection, '{"hello": "[bold]x"}')
+    job = letters.jobs_of(connection).create("full", "api")
+    bury(connection, JobMessage(job_id=job.id).body)
 
     with running_stack(tmp_path, connection):
         shown = ragstack("failures", data=tmp_path)
@@ -267,7 +288,13 @@ def test_failures_are_listed_once_and_the_letters_stay(tmp_path: Path, connectio
     assert "UNREADABLE message" in shown.stdout
     assert '{"hello": "[bold]x"}' in shown.stdout
     assert [entry["uri"] for entry in as_json["documents"]] == [bad]
+    assert f"QUEUED job {job.id} (full), asked for by api\n" in shown.stdout
+    assert f"ragstack replay {job.id}\n" in shown.stdout
     assert [entry["body"] for entry in as_json["unreadable"]] == ['{"hello": "[bold]x"}']
+    assert [(entry["job_id"], entry["kind"], entry["status"]) for entry in as_json["jobs"]] == [
+        (job.id, "full", "QUEUED")
+    ]
+    assert [len(entry["message_ids"]) for entry in (*as_json["jobs"], *as_json["documents"])] == [1, 1]
 
 
 def test_without_a_failure_it_says_so(tmp_path: Path, connection: Connection) -> None:
@@ -290,8 +317,29 @@ def test_replay_sends_again_and_follows_until_it_is_searchable(tmp_path: Path, c
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Sent again: 1 document; deleted: 1 dead letter\n" in done.stdout
-    assert "Kept, because about no document: 1 dead letter" in done.stdout
+    assert "Kept, because nobody can read them: 1 dead letter" in done.stdout
     assert "1 INDEXED" in done.stdout
+
+
+def test_replay_follows_jobs_says_what_is_over_and_ends_with_3_if_one_is_not_complete(
+    tmp_path: Path, connection: Connection
+) -> None:
+    jobs = letters.jobs_of(connection)
+    ended, sent = jobs.create("full", "api"), jobs.create("reconcile", "api")
+    assert jobs.write(ended, replace(ended, status="FAILED", reason="[bold]out of time"))
+    bury(connection, JobMessage(job_id=ended.id).body)
+    bury(connection, JobMessage(job_id=sent.id).body)
+
+    with running_stack(tmp_path, connection):
+        done = ragstack("replay", "--timeout", "1", data=tmp_path)
+
+    assert_error(done, f"The job {sent.id} is still QUEUED after 1 s, and goes on without us")
+    assert "Sent again: 0 documents, 1 job; deleted: 2 dead letters\n" in done.stdout
+    assert (
+        f"Job {ended.id} (full) has ended and was not sent. It is FAILED: [bold]out of time."
+        " `ragstack reconcile --full` starts another\n"
+    ) in done.stdout
+    assert [message["job"] for message in letters.sent_jobs(connection)] == [sent.id]
 
 
 def test_replay_without_waiting_only_sends(tmp_path: Path, connection: Connection) -> None:
@@ -328,7 +376,7 @@ def test_reconcile_follows_the_job_and_shows_what_it_found(tmp_path: Path, api: 
     ]
     assert "compared: documents 1,234" in rows
     assert "differences: not in registry 2 s3://b/[red]a.md ..." in rows
-    assert "synchronisation: statistics: number of documents failed 1" in rows
+    assert "synchronisation: number of documents failed 1" in rows
     assert "synchronisation: failure reasons: The file is empty." in rows
 
 

@@ -23,6 +23,7 @@ from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.project import Project
 from ragstack_local.stack.recovery import DataFolder, list_documents
+from ragstack_local.stack.recovery import _synchronise as synchronise
 from tests.cli.support import stack_at
 
 ODD_KEYS = (
@@ -172,9 +173,15 @@ def test_after_a_kill_without_documents_the_knowledge_base_is_emptied_too(tmp_pa
         knowledge_base(connection, folder) as whole,
     ):
         submit(whole, "gone.md")
+        # Only a synchronisation takes such a key, and only another one removes it.
+        put(whole, "two\nlines.md")
+        synchronise(whole)
+        whole.client("s3").delete_object(Bucket=BUCKET, Key="two\nlines.md")
+        before = uris(whole)
         folder.restore(whole)
         known = uris(whole)
 
+    assert f"s3://{BUCKET}/two\nlines.md" in before
     assert known == set()
 
 

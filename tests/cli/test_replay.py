@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.documents import s3_uri
 from ragstack_common.errors import DeliveryError, NotKnownError
-from ragstack_common.ingestion.messages import failure, look, read_looks
+from ragstack_common.ingestion.messages import failure, look
 from ragstack_local import dead_letters
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetters
 from ragstack_local.failures import Failure, find_failures
 from ragstack_local.replay import Replay, Replayed
 from tests.cli import functions
+from tests.cli.letters import bury, drain, put, sent, uri
 
 
 @pytest.fixture(autouse=True)
@@ -29,42 +29,9 @@ def nothing(_: int) -> None:
     pass
 
 
-def uri(connection: Connection, name: str) -> str:
-    return s3_uri(connection.bucket, f"{name}.md")
-
-
-def put(connection: Connection, *names: str) -> list[str]:
-    for name in names:
-        connection.client("s3").put_object(Bucket=connection.bucket, Key=f"{name}.md", Body=name.encode())
-    return [uri(connection, name) for name in names]
-
-
-def bury(connection: Connection, *bodies: str, cause: str | None = None) -> None:
-    attributes: Any = {"Cause": {"DataType": "String", "StringValue": cause}} if cause else {}
-    for body in bodies:
-        connection.client("sqs").send_message(
-            QueueUrl=connection.dead_letter_queue_url, MessageBody=body, MessageAttributes=attributes
-        )
-
-
 def event(connection: Connection, key: str) -> str:
     s3 = {"bucket": {"name": connection.bucket}, "object": {"key": key, "sequencer": "1"}}
     return json.dumps({"Records": [{"eventName": "ObjectCreated:Put", "s3": s3}]})
-
-
-def drain(connection: Connection, url: str) -> list[str]:
-    """Read all bodies that anybody could receive now."""
-    sqs, bodies = connection.client("sqs"), []
-    while messages := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=600).get("Messages"):
-        bodies += [message["Body"] for message in messages]
-    return bodies
-
-
-def sent(connection: Connection) -> list[str]:
-    """Read which documents were sent to the ingestion queue, forced."""
-    looks = [read_looks(body) for body in drain(connection, connection.queue_url)]
-    assert all(seen.forced for found in looks for seen in found.values())
-    return sorted(name for found in looks for name in found)
 
 
 def replay(connection: Connection, *chosen: str, failed: bool = False) -> Replayed:
@@ -114,7 +81,6 @@ def test_letters_are_given_back_after_an_error_too(connection: Connection) -> No
         (json.dumps({"follow": [["s3://b/a", "op"]], "checks": 3}), ("s3://b/a",)),
         (json.dumps({"failed": {"uri": "s3://b/a", "operation": None, "reason": "x", "attempts": 1}}), ("s3://b/a",)),
         (json.dumps({"Event": "s3:TestEvent"}), ()),
-        (json.dumps({"job": "20261121T172059442-c3151598"}), ()),
         (json.dumps({"hello": 1}), ()),
         ("not JSON", ()),
         ("[]", ()),
@@ -130,6 +96,7 @@ def test_a_letter_tells_its_documents_or_why_it_cannot_be_read(
     (letter,) = DeadLetters.of(connection).peek()
 
     assert letter.uris == tuple(names)
+    assert letter.job is None
     assert (letter.fault is None) is bool(names)
     assert letter.cause == "a cause"
     assert letter.body == body
@@ -185,6 +152,23 @@ def test_every_letter_is_sent_once_for_each_document_and_then_deleted(connection
     assert set(replayed.awaited) == set(names)
     assert replayed.deleted == sum(seen) == 27
     assert drain(connection, connection.dead_letter_queue_url) == []
+
+
+def test_the_letter_of_what_fails_once_more_while_others_are_sent_stays(connection: Connection) -> None:
+    names = [uri(connection, f"{number:02}") for number in range(25)]
+    bury(connection, *(look([name]) for name in names))
+    sqs = connection.client("sqs")
+
+    def fails_at_once(**request: Any) -> Any:
+        bury(connection, look(names[:1]))
+        return sqs.send_message_batch(**request)
+
+    replaying = Replay(connection)
+    replaying._queue = replace(replaying._queue, sqs=Unlucky(sqs, "send_message_batch", fails_at_once))
+    replayed = replaying.send(None, failed=False, done=nothing)
+
+    assert (sent(connection), replayed.deleted) == (names, 25)
+    assert set(drain(connection, connection.dead_letter_queue_url)) == {look(names[:1])}
 
 
 def test_messages_that_are_about_no_document_stay(connection: Connection) -> None:

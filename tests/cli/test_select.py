@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.ingest import note_skipped
+from ragstack_local.ingest import note_passed_over
 from ragstack_local.stack.errors import StackError
 from ragstack_local.uploads import Selection, select
 
@@ -141,10 +141,56 @@ def test_a_name_that_is_no_text_is_refused(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
 def test_odd_names_that_are_passed_over_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    note_skipped([Path("[red].png"), Path(os.fsdecode(b"caf\xe9.png")), Path("c.png"), Path("d.png")])
+    odd = (Path("[red].png"), Path(os.fsdecode(b"caf\xe9.png")), Path("c.png"), Path("d.png"))
+
+    note_passed_over(Selection((), odd, (Path("leave.metadata.json"),)))
 
     shown = " ".join(capsys.readouterr().out.split())
     assert "[red].png, caf\N{REPLACEMENT CHARACTER}.png, c.png and 1 more" in shown
+    assert "Sidecars with no document beside them: leave.metadata.json" in shown
+
+
+def test_a_sidecar_with_no_document_beside_it_is_told(folder: Path) -> None:
+    write(folder / "leave.md")
+    write(folder / "leave.md.metadata.json", '{"metadataAttributes": {}}')
+    orphan = write(folder / "travel" / "leave.metadata.json", '{"metadataAttributes": {}}')
+
+    selection = select([folder])
+
+    assert keys(selection) == ["handbook/leave.md"]
+    assert (selection.skipped, selection.orphans) == ((), (orphan,))
+
+
+def test_everything_that_cannot_be_used_is_told_at_once(folder: Path) -> None:
+    for name in ("leave.md", "travel.md", "parking.md"):
+        write(folder / name)
+        write(folder / f"{name}.metadata.json", "{" if name != "parking.md" else '{"metadataAttributes": {}}')
+
+    with pytest.raises(StackError) as caught:
+        select([folder])
+
+    assert [line.partition(" cannot be used")[0] for line in str(caught.value).splitlines()] == [
+        f"{folder / name}.metadata.json" for name in ("leave.md", "travel.md")
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["..", "a/../.."])
+def test_a_prefix_that_leads_out_of_the_bucket_is_refused(folder: Path, prefix: str) -> None:
+    write(folder / "leave.md")
+
+    with pytest.raises(StackError, match="leads out of its bucket"):
+        select([folder / "leave.md"], prefix)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")
+def test_a_folder_that_cannot_be_read_is_told_and_not_passed_over(folder: Path) -> None:
+    write(folder / "closed" / "leave.md")
+    (folder / "closed").chmod(0)
+    try:
+        with pytest.raises(StackError, match="closed cannot be read: Permission denied"):
+            select([folder])
+    finally:
+        (folder / "closed").chmod(0o700)
 
 
 def test_a_missing_path_is_an_error(folder: Path) -> None:

@@ -22,7 +22,7 @@ from tests.cli.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 
 COMMANDS = (
     *("up", "demo", "down", "bedrock", "ingest", "query", "corpora", "versions", "status"),
-    *("failures", "replay", "reconcile"),
+    *("failures", "replay", "discard", "reconcile"),
 )
 
 
@@ -87,8 +87,9 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
         (("ingest", "x", "--timeout", "0"), "Invalid value for '--timeout'"),
         (("up", "--port", "65536"), "Invalid value for '--port': Input should be less than or equal to 65535"),
         (("status", "--verbose"), "No such option: --verbose"),
-        (("replay", "leave.md"), "'leave.md' names no document: write s3://BUCKET/KEY"),
-        (("replay", "s3://b/a", "--all"), "give URIs, or --all, not both"),
+        (("replay", "leave.md"), "'leave.md' names no document and no job: write s3://BUCKET/KEY, or a job's id"),
+        (("replay", "s3://b/a", "--all"), "give URIs and jobs, or --all, not both"),
+        (("discard",), "name messages, or give --unreadable"),
         (("ingest", "x", "--metadata", "topic="), "'topic=' is no NAME=VALUE"),
         (("ingest", "x", "--metadata", "topic"), "'topic' is no NAME=VALUE"),
         (("ingest", "x", "--corpus", ""), "write what it is called"),

@@ -1,0 +1,124 @@
+"""How failures and dead letters are shown, and what was done with them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.text import Text
+
+from ragstack_common.registry.jobs import Job
+from ragstack_local import display
+from ragstack_local.dead_letters import DeadLetter
+from ragstack_local.discard import Discardable, Discarded
+from ragstack_local.display import console, counted
+from ragstack_local.failures import Failure, JobFailure
+from ragstack_local.ingestion_display import below, duration
+from ragstack_local.job_letters import FORGOTTEN, JobLetter
+from ragstack_local.replay import Replayed
+
+EXCERPT_CHARACTERS: Final = 200
+"""Of a body that is only to be recognised: two lines."""
+
+IDS_SHOWN: Final = 3
+
+
+def print_failure(failure: Failure) -> None:
+    """Show a document that was put aside, or failed, or both."""
+    style = "red" if failure.is_failed else "green"
+    console.print(Text.assemble((failure.status, style), " ", (failure.uri, "bold")), soft_wrap=True)
+    for reason in failure.reasons:
+        below(reason)
+    counts = f"{counted(failure.letters, 'dead letter')}, {counted(failure.attempts, 'attempt')}"
+    below(f"{counts}, {duration(failure.age_seconds)} ago{_messages(failure.message_ids)}", "dim")
+    below(failure.advice, "yellow")
+
+
+def print_job_failure(failure: JobFailure) -> None:
+    """Show a job that dead letters are about."""
+    name = f"job {failure.job_id}" if failure.job_id else "a job that was to be started"
+    kind = f" ({failure.kind})" if failure.kind else ""
+    asked = f", asked for by {failure.by}" if failure.by else ""
+    style = "green" if failure.status == "COMPLETE" else "red"
+    console.print(Text.assemble((failure.status, style), " ", (name, "bold"), kind, asked), soft_wrap=True)
+    for reason in failure.reasons:
+        below(reason)
+    age = duration(failure.age_seconds)
+    below(f"{counted(failure.letters, 'dead letter')}, {age} ago{_messages(failure.message_ids)}", "dim")
+    below(failure.advice, "yellow")
+
+
+def print_unreadable(letter: DeadLetter) -> None:
+    """Show a message that is about no document, and no job."""
+    console.print(Text.assemble(("UNREADABLE", "magenta"), " message ", (letter.message_id, "bold")), soft_wrap=True)
+    below(letter.cause or letter.fault or "no cause given")
+    body = " ".join(letter.body.split())
+    below(f"{body[:EXCERPT_CHARACTERS]}{' …' if len(body) > EXCERPT_CHARACTERS else ''}", "dim")
+    below(f"Once nobody needs it: ragstack discard {letter.message_id}", "yellow")
+
+
+def print_discardable(found: Discardable) -> None:
+    """Show the whole of a letter that is about to be deleted."""
+    letter = found.letter
+    console.print(Text.assemble("message ", (letter.message_id, "bold")), soft_wrap=True)
+    below(letter.cause or letter.fault or "no cause given")
+    # As it is, and unbroken: it is there to be kept.
+    console.print(letter.body, soft_wrap=True, markup=False)
+    for note in found.notes:
+        below(note, "yellow")
+
+
+def print_discarded(discarded: Discarded, *, beside: bool = False) -> None:
+    """Say what was deleted, and what else that did; *beside* what a program reads, on the error stream."""
+    console = display.errors if beside else display.console
+    console.print(f"Discarded: {counted(len(discarded.deleted), 'dead letter')}")
+    for found in discarded.ended:
+        console.print(f"{found.name} is FAILED: {found.starts_another} starts another", soft_wrap=True)
+    for letter in discarded.missing:
+        console.print(
+            f"[yellow]Not in the queue any more, so left alone: message {letter.message_id}[/]", soft_wrap=True
+        )
+
+
+def print_replayed(replayed: Replayed) -> None:
+    """Say what was sent again, what could not be, and why."""
+    sent = [counted(len(replayed.awaited), "document")]
+    if jobs := [found for found in replayed.jobs if found.to_send]:
+        sent.append(counted(len(jobs), "job"))
+    console.print(f"Sent again: {', '.join(sent)}; deleted: {counted(replayed.deleted, 'dead letter')}")
+    for found in replayed.jobs:
+        if found.to_send is None:
+            console.print(Text(_of_no_use(found), "yellow"), soft_wrap=True)
+    if replayed.unreadable:
+        console.print(
+            f"[yellow]Kept, because nobody can read them: {counted(replayed.unreadable, 'dead letter')};"
+            " see `ragstack failures`, and `ragstack discard --unreadable`[/]"
+        )
+    if replayed.shared:
+        console.print(
+            f"[yellow]Kept, because about other documents too: {counted(replayed.shared, 'dead letter')};"
+            " `ragstack replay` takes all[/]"
+        )
+
+
+def print_jobs(jobs: Iterable[Job]) -> None:
+    """Say how jobs stand that were sent again, a line each."""
+    for job in jobs:
+        style = {"COMPLETE": "green", "FAILED": "red"}.get(job.status, "yellow")
+        reason = f": {job.reason}" if job.reason else ""
+        console.print(Text.assemble((job.status, style), f" job {job.id} ({job.kind}){reason}"), soft_wrap=True)
+
+
+def _of_no_use(found: JobLetter) -> str:
+    if found.status == FORGOTTEN:
+        return f"{found.name} is not in the registry, so it was not sent. `ragstack reconcile` compares everything anew"
+    if found.is_start:
+        return f"{found.name} is {found.status}, so none was started anew"
+    reason = f": {found.job.reason}" if found.job and found.job.reason else ""
+    another = "" if found.status == "COMPLETE" else f". `{found.starts_another}` starts another"
+    return f"{found.name} has ended and was not sent. It is {found.status}{reason}{another}"
+
+
+def _messages(message_ids: Sequence[str]) -> str:
+    if not message_ids:
+        return ""
+    more = f" and {len(message_ids) - IDS_SHOWN:,} more" if len(message_ids) > IDS_SHOWN else ""
+    return f"; message {', '.join(message_ids[:IDS_SHOWN])}{more}"
