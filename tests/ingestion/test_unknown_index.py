@@ -31,7 +31,7 @@ def test_a_look_takes_out_of_the_index_what_cannot_be_used(world: World) -> None
     world.check()
 
 
-def test_what_failed_and_is_deleted_leaves_the_knowledge_base_though_an_ingestion_job_put_it_there(world: World) -> None:
+def test_what_failed_and_is_deleted_leaves_the_knowledge_base_though_a_job_put_it_there(world: World) -> None:
     world.put("a.txt", "\n")
     world.run()
     index_behind_the_registrys_back(world)
