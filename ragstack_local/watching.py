@@ -174,8 +174,9 @@ class Watch:
             self._bucket.remove_sidecar(key)
         known = self._registry.read(self._bucket.uri(seen.file) for seen in changed)
         start = self._clock()
-        seen_of = {seen.file.key: seen for seen in changed}
-        for file, result in self._bucket.put_all([seen.file for seen in changed], known):
+        results = dict(self._bucket.put_all([seen.file for seen in changed], known))
+        for seen in changed:
+            file, result = seen.file, results[seen.file]
             uri = self._bucket.uri(file)
             awaited: Awaited | None = result if isinstance(result, Uploaded) else None
             if file.key in bare:
@@ -185,7 +186,7 @@ class Watch:
                 self._tell(Outcome(DocumentStatus(NOT_UPLOADED, result.reason), uri, self._clock() - start))
             elif awaited is not None:
                 self._on_their_way[uri] = _OnItsWay(awaited, start)
-            self._seen[file.key] = seen_of[file.key]
+            self._seen[file.key] = seen
             self._unsettled.pop(file.key, None)
 
     def _delete(self, keys: Sequence[str]) -> None:

@@ -142,7 +142,7 @@ class DocumentSummary(BaseModel):
     version_id: str | None
     corpus: str | None
     attributes: dict[str, AttributeValue]
-    attempts: int = Field(description="Submissions of this content to the knowledge base")
+    attempts: int = Field(description="Submissions to the knowledge base since it was last taken up")
     last_modified: Time | None = Field(description="When the bucket took the object")
     received_at: Time | None = Field(description="When the event was read that the status is due to")
     updated_at: Time | None = Field(description="When something was last noted about it")
