@@ -1,6 +1,6 @@
 """What lies in the bucket for a document, at one moment."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -20,6 +20,9 @@ LARGEST_DOCUMENT: Final = 50 * 1024**2
 """Bytes. Source: user guide of Knowledge Bases, formats and sizes of documents."""
 
 THREADS: Final = 8
+
+LOOKED_AT_TOGETHER: Final = 3 * THREADS
+"""A reconciliation names fifty documents in a message, and a function is given up to a hundred messages."""
 
 _NO_SUCH_OBJECT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 """Of an object whose newest version is a delete marker, S3 says either, depending on how it is asked for."""
@@ -49,6 +52,15 @@ class Observer:
             return {uri: self._try(uri) for uri in names}
         with ThreadPoolExecutor(min(THREADS, len(names))) as threads:
             return dict(zip(names, threads.map(self._try, names), strict=True))
+
+    def observe_while(self, has_time: Callable[[], bool], uris: Sequence[str]) -> dict[str, Observation | Exception]:
+        """Look at the first documents for certain, and at the others in turn while there is time."""
+        observed: dict[str, Observation | Exception] = {}
+        for start in range(0, len(uris), LOOKED_AT_TOGETHER):
+            if start and not has_time():
+                break
+            observed |= self.observe_all(uris[start : start + LOOKED_AT_TOGETHER])
+        return observed
 
     def observe(self, uri: str) -> Observation:
         """Look at one document.

@@ -10,13 +10,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, key_of, s3_document
 from ragstack_common.errors import RegistryError
 from ragstack_common.ingestion.direct import delete_documents_with_retry, ingest_documents_with_retry
-from ragstack_common.ingestion.problems import Problem, problem_of_submission
+from ragstack_common.ingestion.problems import Problem, Remedy, problem_of_submission
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.registry.answers import OUTCOMES
 from ragstack_common.registry.records import DocumentRecord, OperationKind
 
 _UNKNOWN: Final = "UNKNOWN"
-OUT_OF_TIME: Final = Problem("There were too many documents for one invocation", after_seconds=0.0)
+OUT_OF_TIME: Final = Problem("There were too many documents for one invocation", Remedy.WAITING, after_seconds=1.0)
 
 
 @dataclass(frozen=True)

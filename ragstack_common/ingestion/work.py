@@ -196,13 +196,12 @@ class Work:
         return claims[:most]
 
     def _observe(self, uris: Sequence[str]) -> dict[str, Observation]:
-        observed = {}
-        for uri, found in self._services.observer.observe_all(uris).items():
-            if isinstance(found, Observation):
-                observed[uri] = found
-            else:
-                self.problems[uri] = problem_of(found)
-        return observed
+        """Look at documents for as long as there is time to do something about them."""
+        end = (self._services.clock() + self._last_call) / 2
+        looked_at = self._services.observer.observe_while(lambda: self._services.clock() < end, uris)
+        self.problems |= {uri: OUT_OF_TIME for uri in uris if uri not in looked_at}
+        self.problems |= {uri: problem_of(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
+        return {uri: found for uri, found in looked_at.items() if isinstance(found, Observation)}
 
     def _follow_again(self, records: Iterable[DocumentRecord]) -> None:
         """Have documents asked about that somebody wants to be looked at: the message about them may be lost."""

@@ -34,6 +34,7 @@ def disagreements(now: Snapshot) -> list[str]:
         *_of_registry_and_knowledge_base(now),
         *_of_catalogue(now),
         *_of_dead_letters(now),
+        *_of_jobs(now),
     ]
 
 
@@ -82,6 +83,8 @@ def _of_catalogue(now: Snapshot) -> Iterator[str]:
 def _of_dead_letters(now: Snapshot) -> Iterator[str]:
     failed = set()
     for letter in now.dead_letters:
+        if "job" in letter or "start" in letter:
+            continue  # the jobs themselves are looked at
         for uri in read_looks(json.dumps(letter)):
             record = now.registry.get(uri)
             if record is None:
@@ -91,6 +94,16 @@ def _of_dead_letters(now: Snapshot) -> Iterator[str]:
     for uri, record in now.registry.items():
         if record.status is Status.FAILED and uri not in failed:
             yield told_of(record, "FAILED, and the dead-letter queue has not been told")
+
+
+def _of_jobs(now: Snapshot) -> Iterator[str]:
+    for job in now.jobs:
+        if job.is_running:
+            yield f"{job} has not ended"
+        elif job.status != "COMPLETE" and not job.reason:
+            yield f"{job} does not say why it is not COMPLETE"
+    if now.gate_closed_until is not None:
+        yield f"no job is running, and documents wait until {_time(now.gate_closed_until)}"
 
 
 def search_disagreements(places: Places, now: Snapshot, words: Mapping[str, str], old: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """A local stack whose functions reach every service through faults, and whose processes can be killed."""
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,9 +20,22 @@ The time between includes the start of a process, which takes seconds on a busy 
 DIVERTED: Final = ("DYNAMODB", "EVENTBRIDGE", "S3", "SQS")
 """Names of the services in the variables that say where botocore finds each."""
 
+FUNCTION: Final = "POWERTOOLS_SERVICE_NAME"
+"""This variable of a function is its name in this project."""
+
+FUNCTIONS: Final = ("ingestion", "ingestion_status", "reconcile", "documents")
+
+RECONCILE_SECONDS: Final = 75
+"""What `reconcile` has: it keeps 45 s back for its report, and ends before it has compared anything with less."""
+
+RECONCILE_VARIABLES: Final = {"RECONCILE_SETTLE_SECONDS": "20", "RECONCILE_POLL_SECONDS": "2"}
+"""What changed 20 seconds ago is compared, though its event may still wait: documents are looked at beside events."""
+
+QUEUE_READERS: Final = {"ingestion": "ingestion", "status": "ingestion_status", "jobs": "reconcile"}
+
 STACKS: Final = ("RagStackStorage", "RagStackIngestion")
 
-LOG_GROUPS: Final = "Ingestion"
+LOG_GROUPS: Final = ("/RagStackIngestion/", "/RagStackApi/DocumentsLogs")
 
 SEARCH_QUOTAS: Final = ("retrieve_per_second", "list_knowledge_base_documents_per_second")
 """Only what checks the end at rest calls these."""
@@ -62,7 +75,7 @@ class Places:
     @property
     def queues(self) -> dict[str, str]:
         """Those that must be empty at rest."""
-        names = {"ingestion": "IngestionQueueUrl", "status": "StatusQueueUrl"}
+        names = {"ingestion": "IngestionQueueUrl", "status": "StatusQueueUrl", "jobs": "JobsQueueUrl"}
         return {name: self.outputs[output] for name, output in names.items()}
 
     @property
@@ -106,27 +119,38 @@ class FaultyStack(LocalStack):
         }
         return Places(self, outputs)
 
-    def divert(self, proxy: FaultProxy, timeout_seconds: int) -> list[str]:
-        """Let the functions of the ingestion path reach AWS through *proxy*, in little time; returns their names."""
+    def divert(self, proxy: FaultProxy, timeout_seconds: int, names: Collection[str] = FUNCTIONS) -> None:
+        """Let functions reach AWS through *proxy*, in little time.
+
+        Args:
+            proxy: In front of AWS.
+            timeout_seconds: Of each function but `reconcile`.
+            names: Which functions.
+        """
         functions = self.connection.client("lambda")
-        diverted = []
+        endpoints = {f"AWS_ENDPOINT_URL_{service}": proxy.url for service in DIVERTED}
+        seconds = {name: RECONCILE_SECONDS if name == "reconcile" else timeout_seconds for name in names}
+        diverted = set()
         for function in functions.list_functions()["Functions"]:
-            variables = function.get("Environment", {}).get("Variables", {})
-            if "STATUS_QUEUE_URL" not in variables:
+            variables = function["Environment"]["Variables"]
+            name = variables.get(FUNCTION)
+            if name not in names:
                 continue
+            more = RECONCILE_VARIABLES if name == "reconcile" else {}
             functions.update_function_configuration(
                 FunctionName=function["FunctionName"],
-                Timeout=timeout_seconds,
-                Environment={
-                    "Variables": variables | {f"AWS_ENDPOINT_URL_{service}": proxy.url for service in DIVERTED}
-                },
+                Timeout=seconds[name],
+                Environment={"Variables": variables | endpoints | more},
             )
-            diverted.append(function["FunctionName"])
-        places = self.places
-        visibility = str(timeout_seconds + VISIBILITY_MARGIN_SECONDS)
-        for url in places.queues.values():
-            places.client("sqs").set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": visibility})
-        return diverted
+            diverted.add(name)
+        assert diverted == {*names}, f"only {diverted} were diverted"
+        sqs, places = self.connection.client("sqs"), self.places
+        for queue, url in places.queues.items():
+            if (reader := QUEUE_READERS[queue]) in seconds:
+                visibility = str(seconds[reader] + VISIBILITY_MARGIN_SECONDS)
+                sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": visibility})
+            # S3's test events, whose function was just ended, would come again after twelve minutes.
+            sqs.purge_queue(QueueUrl=url)
 
     @contextmanager
     def faults_in_bedrock(self, seed: int) -> Iterator[None]:
@@ -151,7 +175,7 @@ class FaultyStack(LocalStack):
         lines = [
             (event["timestamp"], group["logGroupName"], event["message"])
             for group in logs.describe_log_groups()["logGroups"]
-            if LOG_GROUPS in group["logGroupName"]
+            if any(part in group["logGroupName"] for part in LOG_GROUPS)
             for stream in logs.describe_log_streams(logGroupName=group["logGroupName"])["logStreams"]
             for event in logs.get_log_events(
                 logGroupName=group["logGroupName"], logStreamName=stream["logStreamName"], startFromHead=True

@@ -6,15 +6,16 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
 from tests.e2e.support import LocalStack
+from tests.faults.faulty_stack import FUNCTION, FUNCTIONS
 
 WORKER: Final = b"_worker.py"
-FUNCTION: Final = b"POWERTOOLS_SERVICE_NAME="
-VICTIMS: Final = ("ingestion", "ingestion_status")
+NAMED: Final = f"{FUNCTION}=".encode()
 
 BUSY_SHARE: Final = 0.8
 """So many times a process is waited for that is at work; else the next one is taken, whatever it does."""
@@ -29,11 +30,19 @@ class Killer:
         kills: How many, by function and by what it was doing.
     """
 
-    def __init__(self, stack: LocalStack, seconds_between: float, most: int, seed: int = 0) -> None:
+    def __init__(
+        self,
+        stack: LocalStack,
+        seconds_between: float,
+        most: int,
+        seed: int = 0,
+        functions: Collection[str] = FUNCTIONS,
+    ) -> None:
         self.kills: Counter[tuple[str, str]] = Counter()
         self._stack = stack
         self._seconds = seconds_between
         self._most = most
+        self._functions = functions
         self._chance = random.Random(seed)
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -42,6 +51,10 @@ class Killer:
     def of_busy(self) -> int:
         """Kills that hit a function at work."""
         return sum(count for (_, doing), count in self.kills.items() if doing == "busy")
+
+    def of_function(self, name: str) -> int:
+        """Kills of one function."""
+        return sum(count for (function, _), count in self.kills.items() if function == name)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -64,11 +77,13 @@ class Killer:
             workers = [
                 (process_id, function, is_busy(process_id))
                 for process_id, function in sorted(workers_of(self._stack).items())
-                if has_begun(process_id)
+                if function in self._functions and has_begun(process_id)
             ]
             chosen = [worker for worker in workers if worker[2] or not busy_only]
             if chosen:
-                process_id, function, busy = self._chance.choice(chosen)
+                # What is seldom at work has its turn too.
+                turns = [1 / (1 + self.of_function(function)) for _, function, _ in chosen]
+                process_id, function, busy = self._chance.choices(chosen, turns)[0]
                 with suppress(ProcessLookupError):
                     os.kill(process_id, signal.SIGKILL)
                     self.kills[function, "busy" if busy else "idle"] += 1
@@ -80,7 +95,7 @@ class Killer:
 
 
 def workers_of(stack: LocalStack) -> dict[int, str]:
-    """Find the processes that run functions of the ingestion path, with the function of each."""
+    """Find the processes that run functions, with the function of each, but those that only search."""
     found = {}
     for process_id in stack.processes():
         with suppress(OSError):
@@ -88,8 +103,8 @@ def workers_of(stack: LocalStack) -> dict[int, str]:
             if WORKER not in (folder / "cmdline").read_bytes():
                 continue
             environ = (folder / "environ").read_bytes().split(b"\0")
-            names = [entry.removeprefix(FUNCTION).decode() for entry in environ if entry.startswith(FUNCTION)]
-            if names and names[0] in VICTIMS:
+            names = [entry.removeprefix(NAMED).decode() for entry in environ if entry.startswith(NAMED)]
+            if names and names[0] in FUNCTIONS:
                 found[process_id] = names[0]
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _SCOPE: Final = re.compile(r"Credential=[^/]+/\d{8}/[^/]+/([^/]+)/aws4_request")
+_FORM: Final = "multipart/form-data"
 _TARGETS: Final = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs", "AWSEvents": "events"}
 
 
@@ -102,14 +103,16 @@ def cancelled(actions: int, struck: int) -> Failure:
 
 
 def operation_of(method: str, path: str, headers: Mapping[str, str]) -> Operation:
-    """Tell what a request asks for, by its headers, which all of boto3's clients set."""
+    """Tell what a request asks for, by the headers that all of boto3's clients set, and those of an uploaded form."""
     prefix, _, name = headers.get("x-amz-target", "").partition(".")
     if prefix in _TARGETS:
         return Operation(_TARGETS[prefix], name)
     scope = _SCOPE.search(headers.get("authorization", ""))
+    key = path.partition("?")[0].strip("/").partition("/")[2]
+    if scope is None and method == "POST" and not key and headers.get("content-type", "").startswith(_FORM):
+        return Operation("s3", "PostObject")
     if scope is None or scope[1] != "s3":
         return Operation("", method)
-    key = path.partition("?")[0].strip("/").partition("/")[2]
     if not key:
         return Operation("s3", {"GET": "ListObjects", "HEAD": "HeadBucket"}.get(method, f"{method} bucket"))
     return Operation("s3", f"{method.capitalize()}Object")

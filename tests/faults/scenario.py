@@ -2,17 +2,23 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ragstack_common.reconciliation.comparison import CLOCK_SECONDS
+from ragstack_common.registry.jobs import RECONCILE
 from ragstack_common.registry.records import Status
 from tests.faults.agreement import disagreements, search_disagreements, told_of
+from tests.faults.document_client import DocumentClient
 from tests.faults.faulty_stack import FaultyStack, Places
+from tests.faults.jobs import JobStarter
 from tests.faults.killer import Killer
+from tests.faults.listener import Listener, Told
 from tests.faults.proxy import NO_FAULTS, FaultProxy, Rates
-from tests.faults.snapshot import Snapshot, depths, documents, take
-from tests.faults.workload import LATE, Workload
+from tests.faults.snapshot import Snapshot, depths, documents, jobs, take
+from tests.faults.told_agreement import repetitions, told_disagreements
+from tests.faults.workload import LATE, Share, Workload
 
 LOOKS_AT_REST: Final = 3
 """So many times in a row, half a second apart, nothing must be left to do."""
@@ -31,6 +37,10 @@ class Size:
         seconds: Over which the work is spread at least.
         seconds_between_kills: On average.
         kills: At most.
+        functions: Which meet faults and are killed.
+        seconds_between_jobs: On average.
+        jobs: At most.
+        full: Whether one job is a full synchronisation, and a reconciliation must find nothing in the end.
         timeout_seconds: Of a function.
         rest_seconds: Until everything must be at rest, after the last operation.
         old_words: Of former contents that are searched for; None searches for all.
@@ -42,6 +52,10 @@ class Size:
     seconds: float
     seconds_between_kills: float
     kills: int
+    functions: tuple[str, ...]
+    seconds_between_jobs: float
+    jobs: int
+    full: bool
     timeout_seconds: int
     rest_seconds: float
     old_words: int | None = None
@@ -55,7 +69,9 @@ class Result:
         wrong: Everything that does not agree; empty when all is well.
         summary: Lines for people.
         now: What there was at the end.
+        told: What the event bus was told, repetitions included.
         workload: What was done.
+        client: What of it was done over HTTP.
         proxy: With its counts.
         killer: With its counts.
         bedrock_faults: Faults of the local Bedrock, by kind.
@@ -64,7 +80,9 @@ class Result:
     wrong: list[str]
     summary: str
     now: Snapshot
+    told: Sequence[Told]
     workload: Workload
+    client: DocumentClient
     proxy: FaultProxy
     killer: Killer
     bedrock_faults: dict[str, int]
@@ -99,35 +117,45 @@ def _keep_logs(stack: FaultyStack, say: Callable[[str], None]) -> None:
 def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) -> Result:
     places = stack.places
     began = time.monotonic()
+    listener = Listener(places)
+    client = DocumentClient(stack.connection.api_url, places.bucket)
     workload = Workload(
         places.client("s3"),
+        client,
         places.bucket,
         seed,
         uploads=size.uploads,
         overwrites=size.overwrites,
         deletions=size.deletions,
+        # An ingestion job indexes a document with a URI that no other call takes, and nothing removes it again.
+        share=Share(too_long=not size.full),
     )
-    with FaultProxy(stack.connection.aws_endpoint, Rates(), seed) as proxy:
-        functions = stack.divert(proxy, size.timeout_seconds)
-        assert len(functions) >= 2, f"only {functions} were diverted"
-        killer = Killer(stack, size.seconds_between_kills, size.kills, seed)
+    aws = stack.connection.aws_endpoint
+    assert aws is not None, "a local stack says where it is"
+    with FaultProxy(aws, Rates(), seed) as proxy:
+        stack.divert(proxy, size.timeout_seconds, size.functions)
+        killer = Killer(stack, size.seconds_between_kills, size.kills, seed, size.functions)
+        starter = JobStarter(client, places, size.seconds_between_jobs, size.jobs, seed, full=size.full)
         with stack.faults_in_bedrock(seed), killer:
-            workload.run_first(size.seconds * LATE)
-            say(f"{workload.done} operations; waiting until the first documents are in a final state")
-            await_final(places, size.uploads // 2, size.rest_seconds)
-            workload.run_last(size.seconds * (1 - LATE))
+            with starter:
+                workload.run_first(size.seconds * LATE)
+                say(f"{workload.done} operations; waiting until the first documents are in a final state")
+                await_final(places, size.uploads // 2, size.rest_seconds)
+                workload.run_last(size.seconds * (1 - LATE))
             worked = time.monotonic() - began
             say(f"{workload.done} operations in {worked:.0f} s; waiting for rest")
             come_to_rest(places, size.rest_seconds, say)
             bedrock_faults = stack.happened_in_bedrock()
         rested = time.monotonic() - began
         proxy.rates = NO_FAULTS
-        now = take(places)
+        now, told = take(places), listener.heard()
         old = sorted(word for word in workload.words_of_old if word)[: size.old_words]
         wrong = [
             *disagreements(now),
+            *told_disagreements(now, told, workload.contents),
             *expectations_missed(now, workload),
             *search_disagreements(places, now, workload.words_of_now, old),
+            *(found_in_the_end(places, client, size.rest_seconds) if size.full else ()),
         ]
         summary = "\n".join(
             [
@@ -135,6 +163,12 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
                 f"at rest after {rested:.0f} s",
                 f"documents: {_counted(Counter(str(record.status) for record in now.registry.values()))}",
                 f"attempts: {_counted(Counter(record.attempts for record in now.registry.values()))}",
+                f"events: {_counted(Counter(each.type for each in told))}; {repetitions(told)} of them repetitions",
+                f"over HTTP: {_counted(client.counts)}",
+                f"jobs asked for: {_counted(starter.asked)}",
+                f"jobs: {_counted(Counter(f'{job.kind} {job.status}' for job in now.jobs))}",
+                *(f"  {job.kind} {job.status}: {job.reason}" for job in now.jobs if job.reason),
+                f"looks that jobs asked for: {sum(job.report.get('looked_at', 0) for job in now.jobs)}",
                 f"kills: {_counted(Counter(f'{name} {doing}' for name, doing in killer.kills.elements()))}",
                 f"faults of AWS: {_counted(proxy.by_kind())}",
                 f"faults of Bedrock: {_counted(Counter(bedrock_faults))}",
@@ -146,7 +180,7 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
             ]
         )
         say(summary)
-        return Result(wrong, summary, now, workload, proxy, killer, bedrock_faults)
+        return Result(wrong, summary, now, told, workload, client, proxy, killer, bedrock_faults)
 
 
 def expectations_missed(now: Snapshot, workload: Workload) -> list[str]:
@@ -166,6 +200,17 @@ def expectations_missed(now: Snapshot, workload: Workload) -> list[str]:
     return missed
 
 
+def found_in_the_end(places: Places, client: DocumentClient, seconds: float) -> list[str]:
+    """Have the product compare everything itself, at rest: it must find nothing."""
+    time.sleep(CLOCK_SECONDS + 1)
+    assert client.start(RECONCILE), "no job is running, and none can be started"
+    end = time.monotonic() + seconds
+    while (job := jobs(places)[0]).is_running and time.monotonic() < end:
+        time.sleep(0.5)
+    right = job.status == "COMPLETE" and job.report["differences_in_all"] == 0
+    return [] if right else [f"a reconciliation at rest is not COMPLETE without a difference: {job}"]
+
+
 def await_final(places: Places, wanted: int, seconds: float) -> None:
     """Wait until so many documents are in a final state, so that what comes next happens to documents at rest."""
     end = time.monotonic() + seconds
@@ -176,7 +221,7 @@ def await_final(places: Places, wanted: int, seconds: float) -> None:
 
 
 def come_to_rest(places: Places, seconds: float, say: Callable[[str], None] = print) -> None:
-    """Wait until no message is in a queue and no document on its way.
+    """Wait until no message is in a queue, no document on its way and no job running.
 
     Raises:
         NotAtRestError: It takes longer.
@@ -186,12 +231,14 @@ def come_to_rest(places: Places, seconds: float, say: Callable[[str], None] = pr
     while quiet < LOOKS_AT_REST:
         waiting = depths(places)
         moving = [record for record in documents(places) if not record.is_final]
-        quiet = 0 if any(waiting.values()) or moving else quiet + 1
+        running = [job for job in jobs(places) if job.is_running]
+        quiet = 0 if any(waiting.values()) or moving or running else quiet + 1
         if time.monotonic() > end:
             raise NotAtRestError(
                 "\n".join(
                     [
-                        f"After {seconds:g} s: {waiting} messages, {len(moving)} documents:",
+                        f"After {seconds:g} s: {waiting} messages, {len(running)} jobs, {len(moving)} documents:",
+                        *map(str, running),
                         *(told_of(record, "is on its way") for record in moving[:TOLD_AT_MOST]),
                         f"dead letters: {take(places).dead_letters}",
                     ]
@@ -200,7 +247,7 @@ def come_to_rest(places: Places, seconds: float, say: Callable[[str], None] = pr
         if time.monotonic() - told > 10:
             told = time.monotonic()
             kinds = _counted(Counter(str(record.status) for record in moving))
-            say(f"  messages: {_counted(Counter(waiting))}; documents: {kinds or 'none'}")
+            say(f"  messages: {_counted(Counter(waiting))}; jobs: {len(running)}; documents: {kinds or 'none'}")
         time.sleep(0.5)
 
 

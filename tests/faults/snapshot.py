@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, s3_uri
 from ragstack_common.registry.catalogue import COUNT
+from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.items import plain_of, record_of
+from ragstack_common.registry.jobs import MAX_PAGE, Job, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, PARTITION_KEY, SORT_KEY
 from tests.faults.faulty_stack import Places
@@ -37,6 +39,8 @@ class Snapshot:
         knowledge_base: What the knowledge base says of each document that it knows, by URI.
         counts: What the catalogue counts, by attribute and JSON text of a value, those of nothing included.
         dead_letters: Bodies, oldest first.
+        jobs: Reconciliations and synchronisations, the newest first.
+        gate_closed_until: When direct ingestion goes on again, in seconds since 1970; None where nothing keeps it.
     """
 
     bucket: Mapping[str, Objects]
@@ -44,6 +48,8 @@ class Snapshot:
     knowledge_base: Mapping[str, DocumentStatus]
     counts: Mapping[tuple[str, str], int]
     dead_letters: tuple[Any, ...]
+    jobs: tuple[Job, ...] = ()
+    gate_closed_until: float | None = None
 
 
 def take(places: Places) -> Snapshot:
@@ -56,7 +62,9 @@ def take(places: Places) -> Snapshot:
         registry={record.uri: record for record in records},
         knowledge_base=_knowledge_base(places),
         counts={_divided(item[SORT_KEY]): item[COUNT] for item in counts},
-        dead_letters=tuple(_drained(places.client("sqs"), places.dead_letter_queue)),
+        dead_letters=tuple(drained(places.client("sqs"), places.dead_letter_queue)),
+        jobs=tuple(jobs(places)),
+        gate_closed_until=Gate(places.client("dynamodb"), places.table).closed_until(),
     )
 
 
@@ -73,6 +81,16 @@ def depths(places: Places) -> dict[str, int]:
 def documents(places: Places) -> list[DocumentRecord]:
     """Read every record of a document."""
     return [record_of(item) for item in _items(places) if item[SORT_KEY]["S"] == DOCUMENT]
+
+
+def jobs(places: Places) -> list[Job]:
+    """Read every job, the newest first."""
+    store = JobStore(places.table, places.client("dynamodb"))
+    found, token = store.page(MAX_PAGE)
+    while token is not None:
+        more, token = store.page(MAX_PAGE, token)
+        found += more
+    return found
 
 
 def _items(places: Places) -> list[Any]:
@@ -103,7 +121,8 @@ def _pages(call: Callable[..., Any], **request: Any) -> list[Any]:
     return pages
 
 
-def _drained(sqs: Any, url: str) -> list[Any]:
+def drained(sqs: Any, url: str) -> list[Any]:
+    """Take all messages out of a queue; returns their bodies."""
     found = []
     while messages := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]).get(
         "Messages"

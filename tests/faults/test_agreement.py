@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
 from tests.faults.agreement import disagreements
 from tests.faults.snapshot import Objects, Snapshot
@@ -94,6 +96,33 @@ def test_a_difference_is_told(name: str) -> None:
     wrong = disagreements(change(AGREEING))
 
     assert any(told in line for line in wrong), wrong
+
+
+RUNNING = Job("a", "reconcile", "RUNNING", "api", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"jobs": (RUNNING,)}, "has not ended"),
+        ({"jobs": (replace(RUNNING, status="FAILED"),)}, "does not say why"),
+        ({"gate_closed_until": 1.0}, "documents wait until"),
+    ],
+    ids=["runs for ever", "no reason", "gate"],
+)
+def test_what_a_job_leaves_behind_is_told(changes: Any, told: str) -> None:
+    (wrong,) = disagreements(replace(AGREEING, **changes))
+
+    assert told in wrong
+
+
+def test_a_job_that_failed_for_a_reason_and_its_message_are_no_difference() -> None:
+    letter = {"job": RUNNING.id, "step": 0, "failures": 0}
+    failed = replace(RUNNING, status="FAILED", reason="Given up")
+
+    now = replace(AGREEING, jobs=(failed,), dead_letters=(*AGREEING.dead_letters, letter))
+
+    assert disagreements(now) == []
 
 
 def test_a_dead_letter_of_a_document_that_was_repaired_since_is_no_difference() -> None:

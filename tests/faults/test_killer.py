@@ -83,3 +83,14 @@ def test_a_function_that_is_only_being_imported_is_left_alone(stack: LocalStack,
 
         assert process.poll() is None
         assert not killer.kills
+
+
+def test_a_function_that_is_to_be_spared_is_left_alone(stack: LocalStack, tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    with running(tmp_path, WORKS, "reconcile", home) as spared, running(tmp_path, WORKS, "ingestion", home) as process:
+        with Killer(stack, 0.05, 1, functions=("ingestion",)) as killer:
+            process.wait(10.0)
+
+        assert spared.poll() is None
+        assert killer.of_function("ingestion") == 1
+        assert killer.of_function("reconcile") == 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import boto3
 import pytest
+import urllib3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 from moto.server import ThreadedMotoServer
@@ -124,6 +125,20 @@ def test_a_broken_service_answers_with_a_status_above_499(service: str, proxy: F
 
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
     assert caught.value.response["Error"]["Code"] not in ("", "Unknown")
+
+
+def test_the_upload_of_a_form_meets_faults_like_other_requests_of_s3(proxy: FaultProxy) -> None:
+    s3 = client("s3", proxy.url)
+    s3.create_bucket(Bucket="forms")
+    form = s3.generate_presigned_post("forms", "a.txt")
+    fields = {**form["fields"], "file": ("a.txt", b"text")}
+    statuses = [urllib3.request("POST", form["url"], fields=fields, retries=False).status]
+    proxy.rates = Rates(throttled=1, broken=0, dropped=0, partial=0, delayed=0)
+
+    statuses += [urllib3.request("POST", form["url"], fields=fields, retries=False).status]
+
+    assert statuses == [204, 503]
+    assert proxy.faults[Operation("s3", "PostObject"), "throttled"] == 1
 
 
 def test_an_error_for_a_head_request_has_no_body(proxy: FaultProxy, bucket: str) -> None:

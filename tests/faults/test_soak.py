@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from tests.faults.faulty_stack import FaultyStack
+from ragstack_common.registry.jobs import FULL
+from tests.faults.faulty_stack import FUNCTIONS, FaultyStack
 from tests.faults.scenario import Size, run
 from tests.support.soak import SOAK
 
@@ -22,6 +23,10 @@ LARGE = Size(
     seconds=float(os.environ.get("SOAK_SECONDS", "240")),
     seconds_between_kills=float(os.environ.get("SOAK_SECONDS_BETWEEN_KILLS", "10")),
     kills=1000,
+    functions=FUNCTIONS,
+    seconds_between_jobs=float(os.environ.get("SOAK_SECONDS_BETWEEN_JOBS", "30")),
+    jobs=1000,
+    full=True,
     timeout_seconds=20,
     rest_seconds=3600.0,
 )
@@ -33,3 +38,5 @@ def test_everything_agrees_after_thousands_of_operations(stack: FaultyStack) -> 
 
     assert not result.wrong, f"{len(result.wrong)} disagreements:\n" + "\n".join(result.wrong[:50])
     assert result.killer.of_busy >= 5
+    assert {function for function, _ in result.killer.kills} == {*FUNCTIONS}
+    assert any(job.kind == FULL and job.status == "COMPLETE" for job in result.now.jobs)

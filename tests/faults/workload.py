@@ -1,5 +1,7 @@
 """What people do to a bucket while all of it is being ingested: uploads, overwrites and deletions, in a seeded order.
 
+Most of it straight to the bucket, some of it over HTTP.
+
 Everything that is done to one key is done by one thread, in order, so that what must come of it is known. Each content
 has a word of its own that no other has.
 """
@@ -11,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_common.documents import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, s3_uri
+from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
+from tests.faults.document_client import DocumentClient
+from tests.faults.lives import BAD_KEYS, BAD_SIDECARS, TOO_LONG, Life, fault_of
 
 THREADS: Final = 8
 
@@ -25,26 +29,10 @@ CORPORA: Final = ("handbook", "contracts", "letters")
 FOLDERS: Final = ("", "a/", "deep/er/", "mit Umlauten äöü/", "plus+and space/", "100%/")
 SUBJECTS: Final = ("vacation days", "travel expenses", "the coffee machine", "notice periods", "parental leave")
 
-BAD_SIDECARS: Final = (
-    b"{",
-    b"[]",
-    b'{"metadataAttributes": {"nested": {"a": 1}}}',
-    b'{"metadataAttributes": {"x-amz-bedrock-kb-mine": "no"}}',
-    json.dumps({"metadataAttributes": {"long": "x" * MAX_SIDECAR_BYTES}}).encode(),
-)
-
-
-BAD_KEYS: Final = {
-    "x" * 128 + ".txt": "a URI that is too long",
-    ".png": "a kind of file that is not supported",
-    ".pdf": "no PDF",
-}
-"""How the key of a document ends that cannot be indexed, whatever its content."""
-
 
 @dataclass(frozen=True)
 class Share:
-    """How much of the work is of which kind; of one each."""
+    """How much of the work is of which kind; of one each. And whether there are keys that are too long."""
 
     bad_key: float = 0.04
     bad_sidecar: float = 0.04
@@ -53,25 +41,9 @@ class Share:
     sidecar_first: float = 0.4
     recreated: float = 0.4
     soon: float = 0.5
-
-
-@dataclass
-class Life:
-    """A key, and what the workload has put there.
-
-    Attributes:
-        key: In the bucket.
-        words: The word of each content, oldest first; the last one is there now unless it was deleted.
-        body: What lies there; None after a deletion.
-        sidecar: The same.
-        bad: Why the document cannot be indexed; None for one that must be.
-    """
-
-    key: str
-    words: list[str] = field(default_factory=list)
-    body: bytes | None = None
-    sidecar: bytes | None = None
-    bad: str | None = None
+    uploaded_over_http: float = 0.15
+    too_long: bool = True
+    deleted_over_http: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -91,11 +63,21 @@ class Workload:
     """
 
     def __init__(
-        self, s3: Any, bucket: str, seed: int, *, uploads: int, overwrites: int, deletions: int, share: Share = Share()
+        self,
+        s3: Any,
+        client: DocumentClient,
+        bucket: str,
+        seed: int,
+        *,
+        uploads: int,
+        overwrites: int,
+        deletions: int,
+        share: Share = Share(),
     ) -> None:
         self.lives: list[Life] = []
         self.done = 0
         self._s3 = s3
+        self._client = client
         self._bucket = bucket
         self._share = share
         self._lock = threading.Lock()
@@ -116,6 +98,11 @@ class Workload:
             for word in life.words
             if life.body is None or life.bad or word != life.words[-1]
         }
+
+    @property
+    def contents(self) -> dict[str, set[str]]:
+        """The entity tags of all that ever lay there, by URI."""
+        return {self._uri(life): life.etags for life in self.lives}
 
     @property
     def bad(self) -> dict[str, str]:
@@ -168,13 +155,25 @@ class Workload:
         name = f"{self._chance.choice(FOLDERS)}{number:04}"
         drawn = self._chance.random()
         if drawn < self._share.bad_key:
-            return Life(name + self._chance.choice([*BAD_KEYS]))
+            return Life(
+                name + self._chance.choice([end for end in BAD_KEYS if self._share.too_long or end != TOO_LONG])
+            )
         return Life(f"{name}.{self._chance.choice(('txt', 'txt', 'md', 'html', 'csv'))}")
 
     def _upload(self, life: Life, chance: random.Random) -> None:
         body = self._content(life, chance)
         sidecar = None if chance.random() < self._share.no_sidecar else self._attributes(chance)
-        self._put(life, body, sidecar, first=chance.random() < self._share.sidecar_first)
+        is_permitted = body and sidecar not in BAD_SIDECARS and not fault_of(life.key)
+        if is_permitted and chance.random() < self._share.uploaded_over_http:
+            self._upload_over_http(life, body, sidecar)
+        else:
+            self._put(life, body, sidecar, first=chance.random() < self._share.sidecar_first)
+
+    def _upload_over_http(self, life: Life, body: bytes, sidecar: bytes | None) -> None:
+        attributes = None if sidecar is None else json.loads(sidecar)["metadataAttributes"]
+        self._client.upload(life.key, body, attributes)
+        life.gets(body)
+        life.sidecar = sidecar or life.sidecar
 
     def _overwrite(self, life: Life, chance: random.Random) -> None:
         """Change one thing or the other, or nothing at all."""
@@ -193,17 +192,23 @@ class Workload:
                 life.sidecar = None
             case "both":
                 self._put(life, self._content(life, chance), self._attributes(chance), first=chance.random() < 0.5)
-        self._judge(life)
 
     def _delete(self, life: Life, chance: random.Random) -> None:
         """Delete a document, most often with its sidecar, and now and then put another one there at once."""
+        over_http = life.body is not None and chance.random() < self._share.deleted_over_http
+        if over_http and self._client.delete(life.key):
+            life.body = life.sidecar = None
+        else:
+            self._delete_from_bucket(life, chance)
+        if chance.random() < self._share.recreated:
+            self._upload(life, chance)
+
+    def _delete_from_bucket(self, life: Life, chance: random.Random) -> None:
         self._delete_object(life.key)
         life.body = None
         if chance.random() < 0.8:
             self._delete_object(life.key + SIDECAR_SUFFIX)
             life.sidecar = None
-        if chance.random() < self._share.recreated:
-            self._upload(life, chance)
 
     def _content(self, life: Life, chance: random.Random) -> bytes:
         if chance.random() < self._share.unreadable:
@@ -235,11 +240,10 @@ class Workload:
         self._put_body(life, body)
         if sidecar is not None and not first:
             self._put_sidecar(life, sidecar)
-        self._judge(life)
 
     def _put_body(self, life: Life, body: bytes) -> None:
         self._s3.put_object(Bucket=self._bucket, Key=life.key, Body=body)
-        life.body = body
+        life.gets(body)
 
     def _put_sidecar(self, life: Life, sidecar: bytes) -> None:
         self._s3.put_object(Bucket=self._bucket, Key=life.key + SIDECAR_SUFFIX, Body=sidecar)
@@ -247,16 +251,6 @@ class Workload:
 
     def _delete_object(self, key: str) -> None:
         self._s3.delete_object(Bucket=self._bucket, Key=key)
-
-    def _judge(self, life: Life) -> None:
-        """Say whether what lies there now can be indexed."""
-        bad_key = next((why for end, why in BAD_KEYS.items() if life.key.endswith(end)), None)
-        if bad_key:
-            life.bad = bad_key
-        elif life.sidecar in BAD_SIDECARS:
-            life.bad = "a sidecar that cannot be used"
-        else:
-            life.bad = None if life.words[-1] else "a content that cannot be read"
 
     def _uri(self, life: Life) -> str:
         return s3_uri(self._bucket, life.key)

@@ -1,0 +1,64 @@
+"""What the workload has put under a key, and whether that can be indexed."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+from ragstack_common.documents import MAX_SIDECAR_BYTES
+
+BAD_SIDECARS: Final = (
+    b"{",
+    b"[]",
+    b'{"metadataAttributes": {"nested": {"a": 1}}}',
+    b'{"metadataAttributes": {"x-amz-bedrock-kb-mine": "no"}}',
+    json.dumps({"metadataAttributes": {"long": "x" * MAX_SIDECAR_BYTES}}).encode(),
+)
+
+
+TOO_LONG: Final = "x" * 128 + ".txt"
+
+BAD_KEYS: Final = {
+    TOO_LONG: "a URI that is too long",
+    ".png": "a kind of file that is not supported",
+    ".pdf": "no PDF",
+}
+"""How the key of a document ends that cannot be indexed, whatever its content."""
+
+
+@dataclass
+class Life:
+    """A key, and what the workload has put there.
+
+    Attributes:
+        key: In the bucket.
+        words: The word of each content, oldest first; the last one is there now unless it was deleted.
+        etags: The entity tag of each content.
+        body: What lies there; None after a deletion.
+        sidecar: The same.
+    """
+
+    key: str
+    words: list[str] = field(default_factory=list)
+    etags: set[str] = field(default_factory=set)
+    body: bytes | None = None
+    sidecar: bytes | None = None
+
+    @property
+    def bad(self) -> str | None:
+        """Why what lies there now cannot be indexed; None for what must be."""
+        if fault := fault_of(self.key):
+            return fault
+        if self.sidecar in BAD_SIDECARS:
+            return "a sidecar that cannot be used"
+        return None if self.words[-1] else "a content that cannot be read"
+
+    def gets(self, body: bytes) -> None:
+        """Note what lies there from now on."""
+        self.body = body
+        self.etags.add(f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
+
+
+def fault_of(key: str) -> str | None:
+    """Tell why nothing of this key can be indexed; None where it depends on what lies there."""
+    return next((why for end, why in BAD_KEYS.items() if key.endswith(end)), None)
