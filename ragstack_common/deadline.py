@@ -24,11 +24,12 @@ _cancelled: Final[set[asyncio.Future[Any]]] = set()
 
 @dataclass(frozen=True)
 class Finished(Generic[T]):
-    """How one call ended: with a value, with an error, or, having neither, after the deadline."""
+    """How one call ended: with a value, with an error, or, being late, with neither before the deadline."""
 
     milliseconds: float
     value: T | None = None
     error: Exception | None = None
+    late: bool = False
 
 
 def call_together(calls: Sequence[Callable[[], T]], timeout_seconds: float) -> list[Finished[T]]:
@@ -52,7 +53,7 @@ def call_together(calls: Sequence[Callable[[], T]], timeout_seconds: float) -> l
             finished[number] = end
     except Empty:
         too_late.set()
-    return [finished.get(number) or Finished(_milliseconds_since(start)) for number in range(len(calls))]
+    return [finished.get(number) or Finished(_milliseconds_since(start), late=True) for number in range(len(calls))]
 
 
 async def await_together(calls: Sequence[Callable[[], Awaitable[T]]], timeout_seconds: float) -> list[Finished[T]]:
@@ -70,7 +71,7 @@ async def await_together(calls: Sequence[Callable[[], Awaitable[T]]], timeout_se
     tasks = [asyncio.ensure_future(_awaited(call, start)) for call in calls]
     try:
         await asyncio.wait(tasks, timeout=max(0.0, timeout_seconds))
-        late = Finished[T](_milliseconds_since(start))
+        late = Finished[T](_milliseconds_since(start), late=True)
         return [task.result() if task.done() and not task.cancelled() else late for task in tasks]
     finally:
         for task in tasks:

@@ -1,6 +1,7 @@
 """Rerankers of chunks, by name; only what is named is imported."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
@@ -84,13 +85,8 @@ def score_of(chunk: RetrievedChunk) -> float:
 
 def scored(chunk: RetrievedChunk, score: float, signals: dict[str, float]) -> RetrievedChunk:
     """Give a chunk the score of a reranker; how it was found is kept."""
-    before = chunk.ranking
-    if before is None:
-        return chunk.ranked(Ranking(base_score=chunk.score, score=score, signals=signals))
-    ranking = Ranking(
-        base_score=before.base_score, boost=before.boost, score=score, found_by=before.found_by, signals=signals
-    )
-    return chunk.ranked(ranking)
+    before = chunk.ranking or Ranking(base_score=chunk.score, score=chunk.score)
+    return chunk.ranked(replace(before, score=score, signals=signals))
 
 
 def by_score(chunks: Sequence[RetrievedChunk], scores: Sequence[float], signal: str) -> list[RetrievedChunk]:

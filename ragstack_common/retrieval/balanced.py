@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -11,7 +11,7 @@ from ragstack_common.environment import optional, positive
 from ragstack_common.errors import UnknownCorpusError
 from ragstack_common.filters import Filter
 from ragstack_common.reranking.chunks import RerankerChoice, load_reranker
-from ragstack_common.retrieval.base import PAGE_SIZE, ReportingBackend, RetrievalBackend, narrowed
+from ragstack_common.retrieval.base import ReportingBackend, RetrievalBackend, narrowed
 from ragstack_common.retrieval.corpora import (
     checked_corpora,
     checked_count,
@@ -256,18 +256,9 @@ class BalancedBackend(ReportingBackend):
             raise UnknownCorpusError(f"There is no corpus {corpus_filter!r}: choose one of {known}, or {ALL_CORPORA}")
         return (corpus_filter,)
 
-    def stream(
-        self,
-        query: str,
-        limit: int | None = None,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-        *,
-        page_size: int = PAGE_SIZE,
-    ) -> AsyncIterator[RetrievedChunk]:
-        """Stream what one search returns: a larger one, reranked anew, might have another beginning."""
-        valid = isinstance(page_size, int) and page_size > 0
-        return super().stream(query, limit, min_score, filters, page_size=self.max_top_k if valid else page_size)
+    def _first_page(self, page_size: int) -> int:  # noqa: ARG002 - whatever is wanted at a time
+        """Ask for all at once: a larger search, reranked anew, might have another beginning."""
+        return self.max_top_k
 
     async def health_check(self) -> bool:
         """Tell whether every corpus could be searched."""

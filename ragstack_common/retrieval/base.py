@@ -119,7 +119,7 @@ class RetrievalBackend(ABC):
             limit: Chunks at most; None yields as many as the engine can return.
             min_score: As in :meth:`retrieve`.
             filters: As in :meth:`retrieve`.
-            page_size: Chunks that the first request asks for, 1 or more.
+            page_size: Chunks that the first request asks for, 1 or more; some backends ask for more.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
@@ -129,7 +129,7 @@ class RetrievalBackend(ABC):
             check_top_k(limit, math.inf, "limit")
         last = min(self.max_top_k, limit or self.max_top_k)
         seen: set[tuple[str, ...]] = set()
-        wanted = min(page_size, last)
+        wanted = min(self._first_page(page_size), last)
         while True:
             chunks = await self.retrieve(query, wanted, min_score, filters)
             # By identity, not by place: a larger search may rank anew, or the documents may have changed since.
@@ -160,6 +160,14 @@ class RetrievalBackend(ABC):
     async def close(self) -> None:
         """Release connections, files and threads; a second call does nothing."""
         return
+
+    def _first_page(self, page_size: int) -> int:
+        """Tell how many chunks a stream asks for first; each later search must begin with the chunks of the one before.
+
+        Args:
+            page_size: What the caller wants.
+        """
+        return page_size
 
     async def __aenter__(self) -> Self:
         return self

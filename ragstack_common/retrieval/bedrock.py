@@ -17,6 +17,7 @@ from ragstack_common.retrieval.models import (
     SearchOutcome,
     SearchRequest,
     check_top_k,
+    placed,
 )
 from ragstack_common.retrieval.ordering import best_first, identity_of, rank_key
 from ragstack_common.settings import MAX_RESULTS
@@ -191,27 +192,24 @@ class BedrockBackend(ReportingBackend):
 
 
 def _chunk(result: Result) -> RetrievedChunk:
-    metadata = dict(result["metadata"])
+    metadata = result["metadata"]
     if "content_details" in result:
-        metadata[CONTENT_DETAILS_KEY] = result["content_details"]
+        metadata = {**metadata, CONTENT_DETAILS_KEY: result["content_details"]}
     ranking = result["ranking"]
-    chunk = RetrievedChunk(
+    ranked = Ranking(
+        base_score=ranking["base_score"],
+        boost=ranking["boost"],
+        score=result["score"],
+        found_by=tuple(ranking["slices"]),
+    )
+    return RetrievedChunk(
         content=result["content"],
-        score=0.0,
         source=uri_of(result) or _own_name(result),
-        metadata=metadata,
         chunk_id=_chunk_id(metadata),
         context=result.get("context"),
         content_type=result["content_type"],
         location=result["location"] or None,
-    )
-    return chunk.ranked(
-        Ranking(
-            base_score=ranking["base_score"],
-            boost=ranking["boost"],
-            score=result["score"],
-            found_by=tuple(ranking["slices"]),
-        )
+        **placed(ranked, metadata),
     )
 
 

@@ -5,9 +5,10 @@ A chunk is frozen, but its metadata are a dictionary, and may hold lists.
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval.models import Ranking, RetrievedChunk
 
 _UNCHANGEABLE: Final = frozenset({str, int, float, bool, type(None), bytes})
 
@@ -63,6 +64,8 @@ def _own(value: Any) -> Any:
     kind = type(value)
     if kind is list:
         return [part if type(part) in _UNCHANGEABLE else _own(part) for part in value]
+    if kind is Ranking:
+        return replace(value, signals=dict(value.signals))
     if kind is dict:
         return {name: part if type(part) in _UNCHANGEABLE else _own(part) for name, part in value.items()}
     return value if kind in _UNCHANGEABLE else copy.deepcopy(value)

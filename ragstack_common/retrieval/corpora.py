@@ -74,10 +74,9 @@ def pooled(
 
 def found_by_corpora(chunk: RetrievedChunk, corpora: Sequence[str]) -> RetrievedChunk:
     """Put the corpora before the names of what else found a chunk."""
-    before = chunk.ranking
-    ranking = before or Ranking(base_score=chunk.score, score=chunk.score)
+    ranking = chunk.ranking or Ranking(base_score=chunk.score, score=chunk.score)
     names = [*corpora, *(name for name in ranking.found_by if name not in corpora)]
-    return chunk.model_copy(update={"ranking": ranking.model_copy(update={"found_by": tuple(names)})})
+    return chunk.model_copy(update={"ranking": replace(ranking, found_by=tuple(names))})
 
 
 def counts_of(

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, get_args
 
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.models import SliceReport
-from ragstack_common.retrieval.base import PAGE_SIZE, QUERIES_AT_ONCE, ReportingBackend, RetrievalBackend
+from ragstack_common.retrieval.base import QUERIES_AT_ONCE, ReportingBackend, RetrievalBackend
 from ragstack_common.retrieval.engine import CANDIDATES_PER_DOCUMENT, DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.fusion import RANK_CONSTANT, MergeBy, fuse
 from ragstack_common.retrieval.models import (
@@ -114,18 +114,9 @@ class FederatedBackend(ReportingBackend):
             for place, request in enumerate(requests)
         ]
 
-    def stream(
-        self,
-        query: str,
-        limit: int | None = None,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-        *,
-        page_size: int = PAGE_SIZE,
-    ) -> AsyncIterator[RetrievedChunk]:
-        """Stream by ever larger searches, of which the first is as large as what the backends are asked for anyway."""
-        first = page_size if not isinstance(page_size, int) or page_size < 1 else max(page_size, self.candidates)
-        return super().stream(query, limit, min_score, filters, page_size=first)
+    def _first_page(self, page_size: int) -> int:
+        """Ask for what the backends are asked for anyway: up to there, a larger fusion begins with the smaller one."""
+        return max(page_size, self.candidates)
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Ask the backends in their order, or the one that ``name/id`` names; the first that has the chunk gives it.

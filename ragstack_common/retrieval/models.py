@@ -25,7 +25,8 @@ UNNAMED_SOURCE: Final = "unnamed:"
 """Begins the source of a chunk that lies nowhere, such as a row of a query; what follows tells such chunks apart."""
 
 
-class Ranking(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
     """How a chunk came to its place.
 
     Attributes:
@@ -36,13 +37,11 @@ class Ranking(BaseModel):
         signals: What each signal of a reranker, or each backend of a fusion, contributed.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     base_score: float
     boost: float = 1.0
     score: float
     found_by: tuple[str, ...] = ()
-    signals: dict[str, float] = Field(default_factory=dict)
+    signals: dict[str, float] = field(default_factory=dict)
 
 
 class RetrievedChunk(BaseModel):
@@ -75,15 +74,19 @@ class RetrievedChunk(BaseModel):
     location: dict[str, Any] | None = None
 
     def ranked(self, ranking: Ranking) -> "RetrievedChunk":
-        """Return the chunk with the score of a ranking, clamped to 0 and 1; the metadata keep one that was over 1."""
-        metadata = self.metadata
-        if RAW_SCORE_KEY in metadata or ranking.score > 1.0:
-            metadata = {name: value for name, value in metadata.items() if name != RAW_SCORE_KEY}
-        if ranking.score > 1.0:
-            metadata[RAW_SCORE_KEY] = ranking.score
-        score = min(1.0, max(0.0, ranking.score))
-        # Made anew, which takes half the time of a model_copy and checks the score.
-        return RetrievedChunk(**{**self.__dict__, "score": score, "metadata": metadata, "ranking": ranking})
+        """Return the chunk with the score of a ranking, as :func:`placed` has it."""
+        return self.model_copy(update=placed(ranking, self.metadata))
+
+
+def placed(ranking: Ranking, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a chunk that a ranking decides.
+
+    The score is clamped to 0 and 1; the metadata keep one that was over 1.
+    """
+    own = {name: value for name, value in metadata.items() if name != RAW_SCORE_KEY}
+    if ranking.score > 1.0:
+        own[RAW_SCORE_KEY] = ranking.score
+    return {"score": min(1.0, max(0.0, ranking.score)), "metadata": own, "ranking": ranking}
 
 
 @dataclass(frozen=True)

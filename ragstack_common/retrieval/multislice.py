@@ -157,15 +157,14 @@ def _merged(found: Iterable[_Found], deduplicate_by: DeduplicateBy) -> list[Retr
 
 def _boosted(chunk: RetrievedChunk, part: _Found) -> RetrievedChunk:
     before = chunk.ranking or Ranking(base_score=chunk.score, score=chunk.score)
-    changes = {"boost": before.boost * part.boost, "score": before.score * part.boost}
-    return chunk.ranked(before.model_copy(update=changes))
+    return chunk.ranked(replace(before, boost=before.boost * part.boost, score=before.score * part.boost))
 
 
 def _found_by(chunk: RetrievedChunk, slices: tuple[str, ...]) -> RetrievedChunk:
     """Name the slices before whatever the wrapped backend named."""
     assert chunk.ranking is not None
     found_by = (*slices, *(name for name in chunk.ranking.found_by if name not in slices))
-    return chunk.model_copy(update={"ranking": chunk.ranking.model_copy(update={"found_by": found_by})})
+    return chunk.model_copy(update={"ranking": replace(chunk.ranking, found_by=found_by)})
 
 
 def _counted(outcomes: Iterable[SearchOutcome], chunks: Sequence[RetrievedChunk]) -> tuple[CorpusCount, ...]:

@@ -1,11 +1,11 @@
 """Several backends asked at once, under one deadline, none of which can fail the others."""
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from functools import partial
+from typing import TypeVar
 
+from ragstack_common.deadline import Finished, await_together
 from ragstack_common.errors import RagStackError, RetrievalError, RetrievalTimeoutError
 from ragstack_common.models import SliceStatus
 
@@ -15,12 +15,8 @@ Call = Awaitable[T] | Callable[[], Awaitable[T]]
 
 
 @dataclass(frozen=True)
-class Ended(Generic[T]):
-    """How the call of one backend ended: with a value, or with an error."""
-
-    milliseconds: float
-    value: T | None = None
-    error: Exception | None = None
+class Ended(Finished[T]):
+    """How the call of one backend ended: with a value, or with an error, which a late one has too."""
 
     @property
     def status(self) -> SliceStatus:
@@ -28,10 +24,6 @@ class Ended(Generic[T]):
         if self.error is None:
             return "ok"
         return "timeout" if isinstance(self.error, RetrievalTimeoutError | TimeoutError) else "failed"
-
-
-_stragglers: Final[set[asyncio.Future[Any]]] = set()
-"""Calls that were cancelled and have not ended: the event loop itself holds them by weak references."""
 
 
 async def ask_together(calls: Mapping[str, Call[T]], timeout_seconds: float) -> dict[str, Ended[T]]:
@@ -44,25 +36,8 @@ async def ask_together(calls: Mapping[str, Call[T]], timeout_seconds: float) -> 
     Returns:
         One entry for each call, in the order of the calls.
     """
-    start = time.perf_counter()
-
-    async def timed(call: Call[T]) -> Ended[T]:
-        try:
-            value = await (call() if callable(call) else call)
-        except Exception as error:  # noqa: BLE001 - it is reported, and does not fail the others
-            return Ended(_since(start), error=error)
-        return Ended(_since(start), value)
-
-    tasks = {name: asyncio.create_task(timed(call)) for name, call in calls.items()}
-    if not tasks:
-        return {}
-    try:
-        await asyncio.wait(tasks.values(), timeout=timeout_seconds)
-    finally:
-        for task in tasks.values():
-            if not task.done():
-                _give_up(task)
-    return {name: _ending(task, name, timeout_seconds, start) for name, task in tasks.items()}
+    finished = await await_together([partial(_asked, call) for call in calls.values()], timeout_seconds)
+    return {name: _ending(end, name, timeout_seconds) for name, end in zip(calls, finished, strict=True)}
 
 
 def failure_of(errors: Mapping[str, Exception], what: str) -> RagStackError:
@@ -93,18 +68,12 @@ def _kinds(error: Exception) -> list[type[RagStackError]]:
     return [kind for kind in kinds if kind.__init__ is RagStackError.__init__]
 
 
-def _give_up(task: "asyncio.Future[Ended[T]]") -> None:
-    _stragglers.add(task)
-    task.add_done_callback(_stragglers.discard)
-    task.cancel()
+def _asked(call: Call[T]) -> Awaitable[T]:
+    return call() if callable(call) else call
 
 
-def _ending(task: "asyncio.Future[Ended[T]]", name: str, timeout_seconds: float, start: float) -> Ended[T]:
-    if task.done() and not task.cancelled():
-        return task.result()
-    late = RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:g} seconds")
-    return Ended(_since(start), error=late)
-
-
-def _since(start: float) -> float:
-    return (time.perf_counter() - start) * 1000
+def _ending(end: Finished[T], name: str, timeout_seconds: float) -> Ended[T]:
+    error = end.error
+    if end.late:
+        error = RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:g} seconds")
+    return Ended(end.milliseconds, end.value, error, end.late)

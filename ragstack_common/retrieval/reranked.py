@@ -3,12 +3,12 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from ragstack_common.reranking.chunks import ChunkReranker, RerankerChoice, load_reranker
-from ragstack_common.retrieval.base import PAGE_SIZE, RetrievalBackend, Wrapper
+from ragstack_common.retrieval.base import RetrievalBackend, Wrapper
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
 from ragstack_common.retrieval.ordering import one_for_each_document
 from ragstack_common.retrieval.tracing import traced_reranking
@@ -116,18 +116,9 @@ class RerankedBackend(Wrapper):
             milliseconds=(time.perf_counter() - start) * 1000,
         )
 
-    def stream(
-        self,
-        query: str,
-        limit: int | None = None,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-        *,
-        page_size: int = PAGE_SIZE,
-    ) -> AsyncIterator[RetrievedChunk]:
-        """Stream what one search returns: a larger one, reranked anew, might have another beginning."""
-        valid = isinstance(page_size, int) and page_size > 0
-        return super().stream(query, limit, min_score, filters, page_size=self.max_top_k if valid else page_size)
+    def _first_page(self, page_size: int) -> int:  # noqa: ARG002 - whatever is wanted at a time
+        """Ask for all at once: a larger search, reranked anew, might have another beginning."""
+        return self.max_top_k
 
     async def close(self) -> None:
         """Close the reranker and the wrapped backend."""

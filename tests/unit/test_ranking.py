@@ -41,7 +41,7 @@ class InOrder:
         if filtered == self.first:
             self.answered.set()
         else:
-            assert self.answered.wait(5)
+            assert self.answered.wait(30)
         return self.answers[filtered]
 
 
