@@ -98,8 +98,9 @@ def step_for(record: DocumentRecord, observed: Observation, seen: Seen, now: flo
     if record.is_followed:
         return Step.NOTE
     if not observed.is_present:
-        if record.in_knowledge_base or record.status is Status.FAILED or seen.forced:
-            # An ingestion job may have read since what direct calls did not index.
+        # An ingestion job may have read what direct calls did not index, or never heard of.
+        is_unheard_of = record.revision == 0 and seen.sequencer
+        if record.in_knowledge_base or record.status is Status.FAILED or seen.forced or is_unheard_of:
             return Step.DELETE
         if record.status is Status.DELETED:
             return Step.NOTE

@@ -40,3 +40,21 @@ def test_what_failed_and_is_deleted_leaves_the_knowledge_base_though_a_job_put_i
     world.run()
 
     world.check()
+
+
+def test_what_is_deleted_before_anybody_read_of_it_leaves_the_knowledge_base(world: World) -> None:
+    world.put("a.txt", "granite is hard")
+    index_behind_the_registrys_back(world)
+    world.delete("a.txt")
+
+    world.run()
+
+    world.check()
+
+
+def test_a_sidecar_without_a_document_asks_for_no_deletion(world: World) -> None:
+    world.put_sidecar("a.txt", {"corpus": "stones"})
+
+    world.run()
+
+    assert world.count("DeleteKnowledgeBaseDocuments") == 0

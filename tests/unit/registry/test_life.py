@@ -85,7 +85,8 @@ FORCED = Seen(forced=True)
 TABLE = [
     # What is new.
     ("new", NEW, ONE, ANY, Step.INGEST),
-    ("new", NEW, GONE, ANY, Step.NOTHING),
+    ("new", NEW, GONE, ANY, Step.DELETE),
+    ("new", NEW, GONE, Seen(sidecar_sequencer="02"), Step.NOTHING),
     ("new", NEW, GONE, FORCED, Step.DELETE),
     ("new", NEW, BAD, ANY, Step.FAIL),
     # Somebody is calling the knowledge base.
