@@ -11,8 +11,10 @@ Run: ``python benchmarks/balanced.py [--rounds 3] [--candidates 20 200] [--servi
 
 import argparse
 import asyncio
+import gc
 import json
 import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
@@ -28,6 +30,7 @@ import boto3
 from rich.console import Console
 from rich.table import Table
 
+from ragstack_common.clients import retrieval_client
 from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.bedrock import BedrockBackend
 from ragstack_common.retrieval.models import SearchRequest
@@ -57,21 +60,30 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, nargs="+", default=[20, 200], help="per corpus (default: 20 200)")
     parser.add_argument("--service-ms", type=float, default=100.0, help="time of the service's page (default: 100)")
     options = parser.parse_args()
+    os.environ |= {
+        "AWS_REGION": "eu-west-1",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": "benchmark",
+        "AWS_SECRET_ACCESS_KEY": "benchmark",
+    }
     console = Console(width=120)
+    gc.freeze()  # as the query function does after its imports
     with local_bedrock() as base:
-        show(console, "the local Bedrock, one process", client_of(base.endpoint), base.id, options)
+        show(console, "the local Bedrock, one process", base.endpoint, base.id, options)
     with service(options.service_ms / 1000) as endpoint:
         title = f"a service that takes {options.service_ms:g} ms for a page"
-        show(console, title, client_of(endpoint), "ABCDEFGHIJ", options)
+        show(console, title, endpoint, "ABCDEFGHIJ", options)
 
 
-def show(console: Console, title: str, client: Any, base_id: str, options: argparse.Namespace) -> None:
+def show(console: Console, title: str, endpoint: str, base_id: str, options: argparse.Namespace) -> None:
+    os.environ["AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME"] = endpoint
+    retrieval_client.cache_clear()  # the engine's own client is made anew, for this endpoint
     table = Table(title=f"{len(CORPORA)} corpora in {title}, {len(QUERIES) * options.rounds} searches each")
     names = ("candidates each", "slowest alone ms", "balanced ms", "reranked too ms", "one after the other ms")
     for name in (*names, "balanced / slowest", "reranked / slowest", "sequential / slowest"):
         table.add_column(name, justify="right")
     for candidates in options.candidates:
-        times = asyncio.run(measured(client, base_id, candidates, options.rounds))
+        times = asyncio.run(measured(base_id, candidates, options.rounds))
         slowest, balanced, reranked, sequential = (statistics.median(part) for part in times.values())
         figures = (f"{value:.1f}" for value in (slowest, balanced, reranked, sequential))
         ratios = (f"{value / slowest:.2f}" for value in (balanced, reranked, sequential))
@@ -80,9 +92,9 @@ def show(console: Console, title: str, client: Any, base_id: str, options: argpa
     console.print(table)
 
 
-async def measured(client: Any, base_id: str, candidates: int, rounds: int) -> Times:
+async def measured(base_id: str, candidates: int, rounds: int) -> Times:
     times: Times = {"slowest": [], "balanced": [], "reranked": [], "sequential": []}
-    engine = BedrockBackend(base_id, client=client, timeout_seconds=60)
+    engine = BedrockBackend(base_id, timeout_seconds=60)
     options: dict[str, Any] = {"per_corpus": candidates, "timeout_seconds": 60}
     async with (
         closing_none(BalancedBackend(engine, CORPORA, reranker=None, **options)) as plain,
@@ -130,7 +142,7 @@ def local_bedrock() -> Iterator[KnowledgeBase]:
             assert process.stdout is not None
             line = process.stdout.readline()
             endpoint = next(word.rstrip(",") for word in line.split() if word.startswith("http"))
-            agent = client_of(endpoint, "bedrock-agent")
+            agent = boto3.client("bedrock-agent", endpoint_url=endpoint)
             identifier = create_knowledge_base(agent, "benchmark")
             source = agent.create_data_source(
                 knowledgeBaseId=identifier, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
@@ -145,13 +157,6 @@ def local_bedrock() -> Iterator[KnowledgeBase]:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
             process.kill()
-
-
-def client_of(endpoint: str, name: str = "bedrock-agent-runtime") -> Any:
-    # As ragstack_common.clients makes its own: a connection for each search at once.
-    config = boto3.session.Config(max_pool_connections=64)
-    keys = {"aws_access_key_id": "benchmark", "aws_secret_access_key": "benchmark"}
-    return boto3.client(name, endpoint_url=endpoint, region_name="us-east-1", config=config, **keys)
 
 
 @contextmanager
