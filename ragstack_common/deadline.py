@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Semaphore, Thread
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
+_Telling: TypeAlias = Callable[[], object]
+"""What is called, in the call's thread, to hand over how the call ended."""
+
 THREADS: Final = 64
 """Calls at once in one process, those that were abandoned and have not ended yet included."""
-
 
 _cancelled: Final[set[asyncio.Future[Any]]] = set()
 """What has been cancelled and not ended: the event loop itself holds it by a weak reference only."""
@@ -96,16 +98,17 @@ async def in_thread(call: Callable[[], T]) -> T:
             else:
                 ending.set_exception(error)
 
-    def work() -> None:
-        if ending.cancelled():
-            return
-        value, problem = None, None
-        try:
-            value = context.run(call)
-        except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
-            problem = error
+    def tell(value: T | None, error: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
-            loop.call_soon_threadsafe(settle, value, problem)
+            loop.call_soon_threadsafe(settle, value, error)
+
+    def work() -> _Telling:
+        if ending.cancelled():
+            return _tell_nobody
+        try:
+            return partial(tell, context.run(call), None)
+        except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
+            return partial(tell, None, error)
 
     context = contextvars.copy_context()
     _threads().run(work)
@@ -115,17 +118,23 @@ async def in_thread(call: Callable[[], T]) -> T:
 class _Threads:
     """Threads that outlive their calls, so that a search does not pay for starting them.
 
-    Unlike those of the standard library's executors, they do not hold up the end of the process.
+    A thread counts as free before it tells how its call ended: whoever hears of that and makes the next call has it
+    made by the same thread. Unlike those of the standard library's executors, they do not hold up the end of the
+    process.
     """
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._calls: SimpleQueue[Callable[[], _Telling]] = SimpleQueue()
         self._idle = Semaphore(0)
         self._starting = Lock()
         self._started = 0
 
-    def run(self, call: Callable[[], None]) -> None:
-        """Have the call made by a thread that is free, by a new one, or by the first that becomes free."""
+    def run(self, call: Callable[[], _Telling]) -> None:
+        """Have the call made by a thread that is free, by a new one, or by the first that becomes free.
+
+        Args:
+            call: Never raises; returns what tells its end, which must not take long.
+        """
         self._calls.put(call)
         if self._idle.acquire(blocking=False):
             return
@@ -136,8 +145,10 @@ class _Threads:
 
     def _work(self) -> None:
         while True:
-            self._calls.get()()
+            tell = self._calls.get()()
             self._idle.release()
+            tell()
+            del tell  # and with it the value, which would stay until the next call
 
 
 @cache
@@ -151,15 +162,18 @@ os.register_at_fork(after_in_child=_threads.cache_clear)
 
 def _timed(
     call: Callable[[], T], number: int, start: float, endings: "SimpleQueue[tuple[int, Finished[T]]]", too_late: Event
-) -> None:
+) -> _Telling:
     if too_late.is_set():
-        return
+        return _tell_nobody
     try:
-        value = call()
+        end = Finished(value=call(), milliseconds=_milliseconds_since(start))
     except Exception as error:  # noqa: BLE001 - it is reported to the caller, who knows which errors are whose
-        endings.put((number, Finished(_milliseconds_since(start), error=error)))
-    else:
-        endings.put((number, Finished(_milliseconds_since(start), value=value)))
+        end = Finished(_milliseconds_since(start), error=error)
+    return partial(endings.put, (number, end))
+
+
+def _tell_nobody() -> None:
+    """The end of a call that nobody waits for."""
 
 
 async def _awaited(call: Callable[[], Awaitable[T]], start: float) -> Finished[T]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_socket import socket_allow_hosts
 
-from ragstack_common import clients
+from ragstack_common import clients, deadline
 from tests.support.aws_service import AwsService, aws_service
 
 
@@ -36,6 +36,14 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     for made in cached:
         made.cache_clear()
+
+
+@pytest.fixture
+def new_threads() -> Iterator[None]:
+    """Threads for calls that no other test has started or keeps busy."""
+    deadline._threads.cache_clear()
+    yield
+    deadline._threads.cache_clear()
 
 
 @pytest.fixture

@@ -76,18 +76,26 @@ def test_no_calls_end_at_once() -> None:
     assert call_together([], NEVER_MIND_SECONDS) == []
 
 
-def test_threads_are_used_again() -> None:
+@pytest.mark.usefixtures("new_threads")
+def test_calls_one_after_the_other_are_made_by_one_thread() -> None:
     threads = {
-        end.value for _ in range(20) for end in call_together([lambda: current_thread().name], NEVER_MIND_SECONDS)
+        end.value for _ in range(200) for end in call_together([lambda: current_thread().name], NEVER_MIND_SECONDS)
     }
 
-    assert len(threads) < 20
+    assert len(threads) == 1
 
 
+@pytest.mark.usefixtures("new_threads")
+def test_blocking_calls_awaited_one_after_the_other_are_made_by_one_thread() -> None:
+    async def names() -> set[str]:
+        return {await in_thread(lambda: current_thread().name) for _ in range(200)}
+
+    assert len(asyncio.run(names())) == 1
+
+
+@pytest.mark.usefixtures("new_threads")
 def test_a_call_that_no_thread_was_free_for_is_not_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "THREADS", 1)
-    threads = deadline._Threads()
-    monkeypatch.setattr(deadline, "_threads", lambda: threads)
     release, made = Event(), []
     call_together([lambda: release.wait(NEVER_MIND_SECONDS)], 0.05)
 
@@ -185,9 +193,9 @@ async def test_cancelling_the_caller_cancels_what_it_awaits() -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.usefixtures("new_threads")
 async def test_a_call_that_was_given_up_before_a_thread_was_free_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "THREADS", 1)
-    deadline._threads.cache_clear()
     release, made = Event(), Event()
     blocking = asyncio.ensure_future(in_thread(lambda: release.wait(NEVER_MIND_SECONDS)))
     queued = asyncio.ensure_future(in_thread(made.set))
@@ -200,4 +208,3 @@ async def test_a_call_that_was_given_up_before_a_thread_was_free_is_not_made(mon
     await in_thread(lambda: None)
 
     assert not made.is_set()
-    deadline._threads.cache_clear()

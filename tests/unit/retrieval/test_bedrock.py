@@ -216,11 +216,11 @@ def test_health_is_one_cheap_search(searches: AwsService) -> None:
     assert [search_of(p)["numberOfResults"] for p in searches.asked("Retrieve")] == [1]
 
 
+@pytest.mark.usefixtures("new_threads")
 def test_more_searches_than_threads_do_not_wait_for_each_other_for_ever(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadline, "THREADS", 2)
-    deadline._threads.cache_clear()
     searches.program("Retrieve", hits(hit()))
     engine = backend(searches)
 
@@ -228,12 +228,11 @@ def test_more_searches_than_threads_do_not_wait_for_each_other_for_ever(
         return await asyncio.gather(*(engine.search(SearchRequest("Judy", metadata_filter=TOPIC)) for _ in range(12)))
 
     assert all(outcome.complete for outcome in asyncio.run(together()))
-    deadline._threads.cache_clear()
 
 
+@pytest.mark.usefixtures("new_threads")
 def test_the_deadline_holds_where_no_thread_is_free(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "THREADS", 1)
-    deadline._threads.cache_clear()
     released = Event()
     engine = backend(searches, timeout_seconds=0.05)
     start = time.monotonic()
@@ -251,7 +250,6 @@ def test_the_deadline_holds_where_no_thread_is_free(searches: AwsService, monkey
 
     assert time.monotonic() - start < HANG_SECONDS / 3
     assert searches.requests == []
-    deadline._threads.cache_clear()
 
 
 def test_a_stream_asks_for_each_page_once_and_only_when_it_is_wanted(searches: AwsService) -> None:
