@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ragstack_common.errors import JobNotFoundError
+from ragstack_common.errors import JobNotFoundError, RegistryError
 from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.jobs import FULL, MAX_PAGE, Job, JobStore
+from ragstack_local.awaiting import UNREADABLE
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter
 
@@ -30,11 +31,14 @@ class JobLetter:
 
     Attributes:
         message: What the letter says.
-        job: The job that it names, or the one that does what it was to start; None where the registry has none.
+        job: The job that it names, or the one that does what it was to start; None where the registry has none, or
+            none that can be read.
+        fault: What is wrong with the job's item, and what to do; None where nothing is.
     """
 
     message: JobMessage
     job: Job | None
+    fault: str | None = None
 
     @property
     def is_start(self) -> bool:
@@ -51,6 +55,8 @@ class JobLetter:
         """How the job stands."""
         if self.job is not None:
             return self.job.status
+        if self.fault is not None:
+            return UNREADABLE
         return NOT_STARTED if self.is_start else FORGOTTEN
 
     @property
@@ -104,6 +110,8 @@ class JobLetters:
             return JobLetter(letter.job, self.store.get(letter.job.job_id))
         except JobNotFoundError:
             return JobLetter(letter.job, None)
+        except RegistryError as error:
+            return JobLetter(letter.job, None, str(error))
 
     def would_end(self, found: JobLetter) -> bool:
         """Whether a job ends with its letter, if that is discarded."""
@@ -129,8 +137,7 @@ class JobLetters:
 
     def _since(self, kind: str, sent_at: float) -> Job | None:
         """Find a job that does, or did, what was to be started then. One that is QUEUED may lack its message."""
-        jobs, _ = self.store.page(MAX_PAGE)
-        for job in jobs:
+        for job in self.store.page(MAX_PAGE).jobs:
             is_done = job.status == "COMPLETE" and job.created_at >= sent_at
             if job.kind == kind and (job.status == "RUNNING" or is_done):
                 return job

@@ -40,3 +40,6 @@ class JobList(BaseModel):
 
     jobs: list[JobAnswer]
     next_token: str | None = Field(description="Asks for those before; null at the end")
+    unreadable: list[str] = Field(
+        default=[], description="What is wrong with items of this page that cannot be read, and what to do"
+    )

@@ -70,7 +70,7 @@ class Jobs:
 
         Raises:
             JobNotFoundError: There is none of that id.
-            RegistryError: The registry cannot be read.
+            RegistryError: The registry cannot be read, or the item of the job.
         """
         with reaching_the_registry():
             return answer_of(self._store.get(job_id))
@@ -83,8 +83,9 @@ class Jobs:
             RegistryError: The registry cannot be read.
         """
         with reaching_the_registry():
-            jobs, next_token = self._store.page(limit, token)
-        return JobList(jobs=[answer_of(job) for job in jobs], next_token=next_token)
+            page = self._store.page(limit, token)
+        jobs = [answer_of(job) for job in page.jobs]
+        return JobList(jobs=jobs, next_token=page.next_token, unreadable=list(page.unreadable))
 
     def _announce(self, job: Job) -> None:
         with failing_as(DeliveryError, "The jobs queue did not take the job"):

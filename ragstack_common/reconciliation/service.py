@@ -26,7 +26,7 @@ from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.reconciliation.synchronisation import REPORT, Synchronisation
 from ragstack_common.registry.call_rate import CallRate
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore
+from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore, UnreadableJobError
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class ReconcileService:
             seconds_left: Until the function is ended.
 
         Returns:
-            The ids of the messages that must be delivered again: the registry or the queue did not answer, or nobody
-            can read them, and the queue puts them aside after a while.
+            The ids of the messages that must be delivered again: the registry or the queue did not answer; or nobody
+            can read them, or the item of their job, and the queue puts them aside after a while.
 
         Raises:
             Exception: A fault of ours. The function fails, which its alarm tells; the message comes again, and the job
@@ -119,9 +119,9 @@ class ReconcileService:
                     self._start(request.kind, request.by)
                 else:
                     self._go_on(request, request.failures + message.receives - 1, seconds_left)
-            except InvalidRequestError as error:
-                LOGGER.error("message %s cannot be read: %s", message.message_id, error)
-                # It will never be readable: the queue is to put it aside now, not after hours.
+            except (InvalidRequestError, UnreadableJobError) as error:
+                LOGGER.error("message %s cannot be carried out: %s", message.message_id, error)
+                # It will never be: the queue is to put it aside now, not after hours.
                 self.queue.give_back(message, 0)
                 again.append(message.message_id)
             except CALL_ERRORS as error:
@@ -144,16 +144,8 @@ class ReconcileService:
             self._send(JobMessage(job_id=job.id), NEXT_STEP_SECONDS)
 
     def _go_on(self, request: JobMessage, failures: int, seconds_left: Callable[[], float]) -> None:
-        try:
-            job = self.jobs.get(request.job_id)
-        except JobNotFoundError as error:
-            LOGGER.error("a message names no job: %s", error)
-            return
-        if not job.is_running:
-            if job.kind == FULL:
-                self.gate.open(job.id)
-            return
-        if request.step < job.step:
+        job = self._at_work(request.job_id)
+        if job is None or request.step < job.step:
             return
         request = replace(request, failures=failures)
         now = self.clock()
@@ -182,6 +174,22 @@ class ReconcileService:
             LOGGER.error("job %s did not get on: %s", job.id, reason)
             self._write(job, replace(job, lease_until=0.0, reason=reason))
             raise
+
+    def _at_work(self, job_id: str) -> Job | None:
+        """Read a job that has not ended. Behind the gate of any other, no document is to wait."""
+        try:
+            job = self.jobs.get(job_id)
+        except JobNotFoundError as error:
+            LOGGER.error("a message names no job: %s", error)
+            return None
+        except UnreadableJobError:
+            self.gate.open(job_id)
+            raise
+        if job.is_running:
+            return job
+        if job.kind == FULL:
+            self.gate.open(job.id)
+        return None
 
     def _carry_out(self, job: Job, seconds_left: Callable[[], float]) -> None:
         if job.kind == FULL and REPORT not in job.report:

@@ -5,38 +5,55 @@ that gave no sign of life for two hours has lost its function and its message; i
 anybody's.
 """
 
-import json
-import re
 import secrets
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ragstack_common.clients import dynamodb_client
-from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
+from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError, RegistryError
 from ragstack_common.registry.items import REVISION, WRITE
-from ragstack_common.registry.table import EXPIRES_AT, JOB, PARTITION_KEY, SORT_KEY
+from ragstack_common.registry.job_records import (
+    FULL,
+    KINDS,
+    RECONCILE,
+    Job,
+    JobKind,
+    JobStatus,
+    UnreadableJobError,
+    is_job_id,
+    item_of_job,
+    job_key,
+    job_of,
+)
+from ragstack_common.registry.table import JOB, PARTITION_KEY, SORT_KEY
 from ragstack_common.registry.transactions import Transactions, Write
+from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-JobKind = Literal["reconcile", "full"]
-JobStatus = Literal["QUEUED", "RUNNING", "COMPLETE", "INCOMPLETE", "FAILED"]
-
-RECONCILE: Final = "reconcile"
-FULL: Final = "full"
-KINDS: Final = (RECONCILE, FULL)
-
-RUNNING: Final = frozenset({"QUEUED", "RUNNING"})
+__all__ = [
+    "ABANDONED",
+    "FULL",
+    "KINDS",
+    "MAX_PAGE",
+    "RECONCILE",
+    "SILENT_SECONDS",
+    "Job",
+    "JobKind",
+    "JobPage",
+    "JobStatus",
+    "JobStore",
+    "UnreadableJobError",
+    "is_job_id",
+]
 
 SILENT_SECONDS: Final = 2 * 3600.0
 """Longer than a message stays away whose function died: then another delivery goes on with the job."""
-
-KEPT_SECONDS: Final = 90 * 24 * 3600.0
 
 MAX_PAGE: Final = 100
 
@@ -49,56 +66,21 @@ ABANDONED: Final = (
 _LOCK: Final = f"{JOB}#LOCK"
 _OWNER: Final = "owner"
 _UNTIL: Final = "held_until"
-_JOB: Final = "job"
-_ID: Final = re.compile(r"\d{8}T\d{9}-[0-9a-f]{8}")
 
 
-@dataclass(frozen=True)
-class Job:
-    """A reconciliation, or a full synchronisation.
+class JobPage(NamedTuple):
+    """Some of the jobs, the newest first.
 
     Attributes:
-        id: Sorts by the time of its creation.
-        kind: ``reconcile`` or ``full``.
-        status: QUEUED or RUNNING; or how it ended. INCOMPLETE: what is reported is true, and not everything was
-            compared.
-        by: Who asked for it.
-        created_at: Seconds since 1970, like all times here.
-        started_at: When a function took it up.
-        finished_at: When it ended.
-        reason: Why it is as it is, where there is something to say.
-        report: What was found and done.
-        ingestion_job_id: Bedrock's job, of a full synchronisation.
-        step: Messages of a step before this one say nothing new.
-        lease_until: Before it, a function is working on the job.
-        updated_at: The last sign of life.
-        revision: Goes up with each write; 0 for a job that was never written.
+        jobs: At most as many as were asked for.
+        next_token: Asks for those before; None at the end.
+        unreadable: What is wrong with items that came between these and cannot be read, and what to do. The log has
+            it too.
     """
 
-    id: str
-    kind: JobKind
-    status: JobStatus
-    by: str
-    created_at: float
-    started_at: float | None = None
-    finished_at: float | None = None
-    reason: str | None = None
-    report: Mapping[str, Any] = field(default_factory=dict)
-    ingestion_job_id: str | None = None
-    step: int = 0
-    lease_until: float = 0.0
-    updated_at: float = 0.0
-    revision: int = 0
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it has not ended."""
-        return self.status in RUNNING
-
-
-def is_job_id(text: str) -> bool:
-    """Whether that is a job's id, of whatever job."""
-    return _ID.fullmatch(text) is not None
+    jobs: list[Job]
+    next_token: str | None
+    unreadable: tuple[str, ...] = ()
 
 
 class JobStore:
@@ -137,27 +119,22 @@ class JobStore:
             raise InvalidRequestError(f"There is no job of the kind {kind!r}: choose one of {', '.join(KINDS)}")
         now = self._clock()
         job = Job(id=_new_id(now), kind=kind, status="QUEUED", by=by, created_at=now, updated_at=now, revision=1)
-        write = uuid.uuid4().hex
-        put = {"Item": _item(job, write), "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})"}
-        lock = {
-            "Item": {**_lock_key(kind), **_held(job.id, now), WRITE: {"S": write}},
-            "ConditionExpression": f"attribute_not_exists(#owner) OR {_UNTIL} < :now",
-            "ExpressionAttributeNames": {"#owner": _OWNER},
-            "ExpressionAttributeValues": {":now": _number(now)},
-        }
-        if self._transactions.write([Write("job", {"Put": put}, mark=write), Write("lock", {"Put": lock}, mark=write)]):
-            raise JobConflictError(f"A job of the kind {kind} is still running: wait for its end, or ask for it")
-        return job
+        is_free = f"attribute_not_exists(#owner) OR attribute_type({_UNTIL}, :number) AND {_UNTIL} < :now"
+        if self._begin(job, is_free, {":number": {"S": "N"}, ":now": _number(now)}) or self._take_over(job):
+            return job
+        raise JobConflictError(f"A job of the kind {kind} is still running: wait for its end, or ask for it")
 
     def get(self, job_id: str) -> Job:
         """Read a job as it is now.
 
         Raises:
             JobNotFoundError: There is none of that id.
+            UnreadableJobError: Its item cannot be read; nobody goes on with it.
+            RegistryError: A newer version wrote it.
             ClientError: The table cannot be read.
         """
         if is_job_id(job_id):
-            answer = self._client.get_item(TableName=self._table, Key=_key(job_id), ConsistentRead=True)
+            answer = self._client.get_item(TableName=self._table, Key=job_key(job_id), ConsistentRead=True)
             if item := answer.get("Item"):
                 return self._read(item)
         raise JobNotFoundError(f"There is no job {job_id[:100]!r}")
@@ -166,26 +143,18 @@ class JobStore:
         """Read the job of that kind that is queued or running; None where there is none.
 
         Raises:
+            RegistryError: A newer version wrote it.
             ClientError: The table cannot be read.
         """
-        answer = self._client.get_item(TableName=self._table, Key=_lock_key(kind), ConsistentRead=True)
-        if (item := answer.get("Item")) is None:
-            return None
-        try:
-            job = self.get(item[_OWNER]["S"])
-        except JobNotFoundError:
-            return None
-        return job if job.is_running else None
+        owner = self._owner(kind)
+        return self._at_work(owner) if owner is not None else None
 
-    def page(self, limit: int = 20, token: str | None = None) -> tuple[list[Job], str | None]:
+    def page(self, limit: int = 20, token: str | None = None) -> JobPage:
         """List jobs, the newest first.
 
         Args:
             limit: Jobs at most, 1 to 100.
             token: From the page before.
-
-        Returns:
-            The jobs, and the token of the next page; None at the end.
 
         Raises:
             InvalidRequestError: The limit is out of range, or the token was not made here.
@@ -203,15 +172,21 @@ class JobStore:
         if token is not None:
             if not is_job_id(token):
                 raise InvalidRequestError("next_token is none of this listing: take it from the page before")
-            query["ExclusiveStartKey"] = _key(token)
+            query["ExclusiveStartKey"] = job_key(token)
         jobs: list[Job] = []
+        unreadable: list[str] = []
         while len(jobs) <= limit:
             answer = self._client.query(**query, Limit=limit + 1 - len(jobs))
-            jobs += map(self._read, answer["Items"])
+            for item in answer["Items"]:
+                try:
+                    jobs.append(self._read(item))
+                except RegistryError as error:
+                    LOGGER.error("%s", error)
+                    unreadable.append(str(error))
             if (last := answer.get("LastEvaluatedKey")) is None:
                 break
             query["ExclusiveStartKey"] = last
-        return jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None
+        return JobPage(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None, tuple(unreadable))
 
     def write(self, before: Job, after: Job) -> bool:
         """Replace a job, if it is still as it was read and has not lost its lock to a newer one.
@@ -225,15 +200,53 @@ class JobStore:
         write = uuid.uuid4().hex
         after = replace(after, revision=before.revision + 1, updated_at=now)
         put = {
-            "Item": _item(after, write),
+            "Item": item_of_job(after, write),
             "ConditionExpression": f"{REVISION} = :revision",
             "ExpressionAttributeValues": {":revision": {"N": str(before.revision)}},
         }
         lock = _kept(after, now) if after.is_running else _given_back(after)
         return not self._transactions.write([Write("job", {"Put": put}, mark=write), Write("lock", lock)])
 
+    def _begin(self, job: Job, is_free: str, values: Mapping[str, Any]) -> bool:
+        """Write a new job and its lock; False where that is held, and not free."""
+        write = uuid.uuid4().hex
+        put = {"Item": item_of_job(job, write), "ConditionExpression": f"attribute_not_exists({PARTITION_KEY})"}
+        lock = {
+            "Item": {**_lock_key(job.kind), **_held(job.id, job.created_at), WRITE: {"S": write}},
+            "ConditionExpression": is_free,
+            "ExpressionAttributeNames": {"#owner": _OWNER},
+            "ExpressionAttributeValues": dict(values),
+        }
+        writes = [Write("job", {"Put": put}, mark=write), Write("lock", {"Put": lock}, mark=write)]
+        return not self._transactions.write(writes)
+
+    def _take_over(self, job: Job) -> bool:
+        """Begin a job whose kind is locked by one that nobody goes on with: it has ended, or its item cannot be read.
+
+        A job that ends gives its lock back in the same transaction, so that only an edited table has such a lock.
+        """
+        owner = self._owner(job.kind)
+        if owner is not None and self._at_work(owner) is not None:
+            return False
+        is_free = "NOT attribute_type(#owner, :text) OR #owner = :owner"
+        return self._begin(job, is_free, {":text": {"S": "S"}, ":owner": {"S": owner or ""}})
+
+    def _owner(self, kind: str) -> str | None:
+        """Tell which job holds the lock of a kind; None where nobody does, or nothing that could be a job's id."""
+        answer = self._client.get_item(TableName=self._table, Key=_lock_key(kind), ConsistentRead=True)
+        owner: str | None = answer.get("Item", {}).get(_OWNER, {}).get("S")
+        return owner
+
+    def _at_work(self, job_id: str) -> Job | None:
+        """Read a job, if it has not ended."""
+        try:
+            job = self.get(job_id)
+        except (JobNotFoundError, UnreadableJobError):
+            return None
+        return job if job.is_running else None
+
     def _read(self, item: Mapping[str, Any]) -> Job:
-        job = Job(**json.loads(item[_JOB]["S"]))
+        job = job_of(item)
         if job.is_running and self._clock() > job.updated_at + SILENT_SECONDS:
             reason = f"{ABANDONED}. The last that was said: {job.reason}" if job.reason else ABANDONED
             return replace(job, status="FAILED", finished_at=job.updated_at + SILENT_SECONDS, reason=reason)
@@ -265,22 +278,8 @@ def _given_back(job: Job) -> dict[str, Any]:
     }
 
 
-def _item(job: Job, write: str) -> dict[str, Any]:
-    return {
-        **_key(job.id),
-        WRITE: {"S": write},
-        REVISION: {"N": str(job.revision)},
-        EXPIRES_AT: {"N": str(int(job.created_at + KEPT_SECONDS))},
-        _JOB: {"S": json.dumps(asdict(job), ensure_ascii=False, separators=(",", ":"))},
-    }
-
-
 def _held(job_id: str, now: float) -> dict[str, Any]:
     return {_OWNER: {"S": job_id}, _UNTIL: _number(now + SILENT_SECONDS)}
-
-
-def _key(job_id: str) -> dict[str, Any]:
-    return {PARTITION_KEY: {"S": JOB}, SORT_KEY: {"S": job_id}}
 
 
 def _lock_key(kind: str) -> dict[str, Any]:

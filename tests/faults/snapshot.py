@@ -86,9 +86,9 @@ def documents(places: Places) -> list[DocumentRecord]:
 def jobs(places: Places) -> list[Job]:
     """Read every job, the newest first."""
     store = JobStore(places.table, places.client("dynamodb"))
-    found, token = store.page(MAX_PAGE)
+    found, token, _ = store.page(MAX_PAGE)
     while token is not None:
-        more, token = store.page(MAX_PAGE, token)
+        more, token, _ = store.page(MAX_PAGE, token)
         found += more
     return found
 

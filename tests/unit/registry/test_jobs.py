@@ -172,7 +172,7 @@ def test_jobs_are_listed_in_pages_the_newest_first(jobs: JobStore, clock: Clock)
     token = None
     sizes = []
     while True:
-        page, token = jobs.page(3, token)
+        page, token, _ = jobs.page(3, token)
         found += [job.id for job in page]
         sizes.append(len(page))
         if token is None:
@@ -187,7 +187,7 @@ def test_jobs_are_listed_in_pages_the_newest_first(jobs: JobStore, clock: Clock)
 def test_no_jobs_are_one_empty_page(jobs: JobStore) -> None:
     jobs.running("full")
 
-    assert jobs.page(10) == ([], None)
+    assert jobs.page(10) == ([], None, ())
 
 
 @pytest.mark.parametrize("limit", [0, -1, 101, True])
