@@ -6,6 +6,7 @@ from typing import Final
 
 from ragstack_common.documents import fault_of_uri
 from ragstack_common.ingestion.calls import DOCUMENTS_PER_CALL
+from ragstack_common.ingestion.first_delay import first_delay
 from ragstack_common.ingestion.messages import follow
 from ragstack_common.ingestion.operations import named, operation_for
 from ragstack_common.ingestion.outcomes import may_be_untold
@@ -36,15 +37,6 @@ LAST_CALL_SHARE: Final = 1 / 3
 
 USUAL_CALL_SECONDS: Final = 2.0
 """What a call takes, its turn included. No more documents are claimed than there is time for."""
-
-LONGEST_FIRST_DELAY_SECONDS: Final = 300.0
-
-LONGEST_FIRST_DELAY_OF_FEW_SECONDS: Final = 5.0
-"""Of fewer documents than one call takes. They may be quicker than the many before them, from which the pace was
-learned; a question too early costs one call, and one too late keeps somebody waiting."""
-
-A_LITTLE_MORE: Final = 1.1
-"""Than what documents take at present: to ask a little late costs less than to ask twice."""
 
 
 class Work:
@@ -216,7 +208,7 @@ class Work:
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
         settings = self._services.settings
-        delay = self._first_delay(len(claimed)) if claimed else 0.0
+        delay = first_delay(self._services, len(claimed)) if claimed else 0.0
         submitter = Submitter(settings, self._services.agent, self._has_time, sleep=self._services.sleep)
         for submissions in submitter.submit(claimed):
             try:
@@ -236,19 +228,6 @@ class Work:
             self._write([Change(record, life.put_back(record, problem.cause, now)) for record in records])
         except CALL_ERRORS as failure:
             LOGGER.warning("%d claims stay until their lease is over: %s", len(records), failure)
-
-    def _first_delay(self, documents: int) -> float:
-        """Tell after how many seconds the knowledge base is probably done with so many documents."""
-        settings = self._services.settings
-        least = settings.first_delay_seconds
-        are_few = documents < settings.documents_per_call
-        longest = LONGEST_FIRST_DELAY_OF_FEW_SECONDS if are_few else LONGEST_FIRST_DELAY_SECONDS
-        try:
-            expected = self._services.pace.expected_seconds() or 0.0
-        except CALL_ERRORS as error:
-            LOGGER.warning("Nothing is known of how long documents take: %s", error)
-            return least
-        return max(least, min(longest, A_LITTLE_MORE * expected))
 
     def _has_time(self) -> bool:
         return self._services.clock() < self._last_call
