@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri, s3_uri
+from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, s3_uri
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
-from ragstack_common.registry.records import Attributes, DocumentRecord, Status
+from ragstack_common.registry.records import SEARCHABLE, Attributes, DocumentRecord, Status
 from ragstack_local.attributes import sidecar_for
 from ragstack_local.awaiting import Gone, Uploaded
 from ragstack_local.connection import TRANSFER_THREADS, Connection
@@ -24,13 +24,18 @@ from ragstack_local.uploads import LocalFile
 _ATTEMPTS: Final = 5
 """With a file that changes while it is read or uploaded."""
 
+_KNOWN: Final = frozenset({*SEARCHABLE, Status.FAILED})
+"""Statuses of documents that uploading them once more as they are would not change."""
+
 _ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 """Of an object whose newest version is a delete marker, S3 says either, depending on how it is asked for."""
 
 
 @dataclass(frozen=True)
 class Unchanged:
-    """A file that is indexed as it is."""
+    """A file that is in the bucket as it is, and what became of it."""
+
+    status: DocumentStatus
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,9 @@ class Bucket:
             threads.shutdown(cancel_futures=True)
 
     def put(self, file: LocalFile, known: DocumentRecord | None = None) -> Result:
-        """Put a file into the bucket after its sidecar, unless both are there and indexed.
+        """Put a file into the bucket after its sidecar, unless both are there and it is known what became of them.
+
+        What failed is not uploaded again as it is: it would most often fail once more, with one more dead letter.
 
         What is uploaded was in the file at one moment; where the file changes meanwhile, it is uploaded again.
 
@@ -145,8 +152,8 @@ class Bucket:
 
     def _put(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord | None) -> Result:
         replaces = known is not None and known.revision > 0
-        if known is not None and self._is_indexed(file, content, sidecar, known):
-            return Unchanged()
+        if known is not None and self._is_known(file, content, sidecar, known):
+            return Unchanged(DocumentStatus(known.status, known.reason))
         sidecar_etag = None
         if sidecar is not None:
             key = file.key + SIDECAR_SUFFIX
@@ -179,10 +186,10 @@ class Bucket:
         if self._head(key + SIDECAR_SUFFIX) is not None:
             self.s3.delete_object(Bucket=self.name, Key=key + SIDECAR_SUFFIX)
 
-    def _is_indexed(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord) -> bool:
+    def _is_known(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord) -> bool:
         """Whether registry and bucket both have the file as it is, and its sidecar; of neither is a guess made."""
         seen = known.observed
-        if known.status is not Status.INDEXED or known.again or seen.etag != _md5(content):
+        if known.status not in _KNOWN or known.again or seen.etag != _md5(content):
             return False
         if sidecar is not None and seen.sidecar_etag != _md5(sidecar):
             return False

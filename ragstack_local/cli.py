@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from ragstack_common.errors import RagStackError
 from ragstack_common.settings import DEFAULT_EMBEDDING
-from ragstack_local import asking, display, ingesting, repairing, single_documents
+from ragstack_local import asking, display, ingesting, repairing, replaying, single_documents
 from ragstack_local.bedrock import command
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.bedrock.options import EMBEDDING_HELP
@@ -160,7 +160,7 @@ app.command()(ingesting.ingest)
 app.command()(ingesting.status)
 app.command()(single_documents.delete)
 app.command()(repairing.failures)
-app.command()(repairing.replay)
+app.command()(replaying.replay)
 app.command()(repairing.discard)
 app.command()(repairing.reconcile)
 app.command()(asking.query)

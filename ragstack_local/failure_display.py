@@ -11,7 +11,7 @@ from ragstack_local.dead_letters import DeadLetter
 from ragstack_local.discard import Discardable, Discarded
 from ragstack_local.display import console, counted
 from ragstack_local.failures import Failure, JobFailure
-from ragstack_local.ingestion_display import below, duration
+from ragstack_local.ingestion_display import below, duration, print_unreadable_records
 from ragstack_local.job_letters import FORGOTTEN, JobLetter
 from ragstack_local.replay import Replayed
 
@@ -97,6 +97,7 @@ def print_replayed(replayed: Replayed) -> None:
             f"[yellow]Kept, because about other documents too: {counted(replayed.shared, 'dead letter')};"
             " `ragstack replay` takes all[/]"
         )
+    print_unreadable_records(replayed.records)
 
 
 def print_jobs(jobs: Iterable[Job]) -> None:
@@ -110,6 +111,8 @@ def print_jobs(jobs: Iterable[Job]) -> None:
 def _of_no_use(found: JobLetter) -> str:
     if found.status == FORGOTTEN:
         return f"{found.name} is not in the registry, so it was not sent. `ragstack reconcile` compares everything anew"
+    if found.fault is not None:
+        return f"{found.name} was not sent. {found.fault}"
     if found.is_start:
         return f"{found.name} is {found.status}, so none was started anew"
     reason = f": {found.job.reason}" if found.job and found.job.reason else ""

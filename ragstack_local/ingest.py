@@ -12,7 +12,7 @@ from rich.markup import escape
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.records import Attributes, Status
 from ragstack_local import display
-from ragstack_local.awaiting import ENDED, NOT_UPLOADED, Uploaded, follow, registry_of
+from ragstack_local.awaiting import ENDED, NOT_UPLOADED, Uploaded, follow, readable, registry_of
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
 from ragstack_local.uploads import LocalFile, Selection
@@ -27,19 +27,22 @@ class Round:
     Attributes:
         statuses: Of each document, by URI, final or not.
         uploaded: Documents that are in the bucket now and were not before.
-        unchanged: Documents that were indexed as they are.
+        unchanged: Documents that were in the bucket as they are, and are not uploaded again.
+        failed: How many of those failed.
     """
 
     statuses: dict[str, DocumentStatus] = field(default_factory=dict)
     uploaded: dict[str, Uploaded] = field(default_factory=dict)
     unchanged: int = 0
+    failed: int = 0
 
     def take(self, uri: str, result: Result) -> None:
         """Note what became of one file."""
         match result:
-            case Unchanged():
+            case Unchanged(status):
                 self.unchanged += 1
-                self.statuses[uri] = DocumentStatus(Status.INDEXED)
+                self.failed += status == str(Status.FAILED)
+                self.statuses[uri] = status
             case NotUploaded():
                 self.statuses[uri] = DocumentStatus(NOT_UPLOADED, result.reason)
             case Uploaded():
@@ -54,6 +57,7 @@ def ingest(
     *,
     given: Attributes | None = None,
     force: bool = False,
+    beside: bool = False,
 ) -> Round:
     """Upload files and follow them.
 
@@ -62,7 +66,8 @@ def ingest(
         files: Each becomes a document.
         timeout_seconds: Time to become final, for all of them, from the end of the uploads.
         given: Attributes for documents whose own sidecar does not name them.
-        force: Whether files are uploaded that are indexed as they are.
+        force: Whether files are uploaded that are in the bucket as they are.
+        beside: Whether progress goes to the error stream, beside what a program reads.
 
     Raises:
         StackError: A document cannot have its name or its attributes; nothing is uploaded then.
@@ -71,8 +76,8 @@ def ingest(
     bucket, registry = Bucket.of(connection, given), registry_of(connection)
     bucket.check(files)
     done = Round()
-    known = {} if force else registry.read(bucket.uri(file) for file in files)
-    with display.progress() as bars:
+    known = {} if force else readable(registry, (bucket.uri(file) for file in files))
+    with display.progress(beside=beside) as bars:
         uploading = bars.add_task("Uploading", total=len(files), detail="")
         try:
             with closing(bucket.put_all(files, known)) as results:
@@ -94,14 +99,20 @@ def ingest(
     return done
 
 
-def note_passed_over(selection: Selection) -> None:
-    """Say which files are not uploaded."""
+def note_passed_over(selection: Selection, *, beside: bool = False) -> None:
+    """Say which files are not uploaded; *beside* what a program reads, on the error stream."""
+    console = display.errors if beside else display.console
     if selection.skipped:
-        display.console.print(f"[dim]Passed over, of a type that is not read: {_some_of(selection.skipped)}[/]")
+        console.print(f"[dim]Passed over, of a type that is not read: {_some_of(selection.skipped)}[/]")
     if selection.orphans:
-        display.console.print(f"[yellow]Sidecars with no document beside them: {_some_of(selection.orphans)}[/]")
+        console.print(f"[yellow]Sidecars with no document beside them: {_some_of(selection.orphans)}[/]")
+
+
+def shown(path: Path) -> str:
+    """Write a path so that any terminal and JSON take it, whatever its bytes are."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _some_of(paths: Sequence[Path]) -> str:
-    names = escape(", ".join(os.fsencode(path.name).decode(errors="replace") for path in paths[:_NAMED]))
+    names = escape(", ".join(shown(Path(path.name)) for path in paths[:_NAMED]))
     return f"{names} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else names

@@ -16,16 +16,16 @@ from ragstack_local import display, ingestion_display
 from ragstack_local.advice import advice
 from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.attributes import read_options
-from ragstack_local.awaiting import ENDED, FOUND, registry_of
+from ragstack_local.awaiting import ENDED, FOUND, readable, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
+from ragstack_local.ingest import Round, note_passed_over, shown
 from ragstack_local.ingest import ingest as upload_and_follow
-from ragstack_local.ingest import note_passed_over
 from ragstack_local.registry_view import IN_MOTION, RegistryView, seconds_since
 from ragstack_local.single_documents import described
 from ragstack_local.stack.errors import StackError
 from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
-from ragstack_local.uploads import select
+from ragstack_local.uploads import Selection, select
 
 if TYPE_CHECKING:
     from ragstack_local.watching import Watch
@@ -48,7 +48,7 @@ def ingest(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Upload also what is indexed already just as it is here.")
+        bool, typer.Option("--force", help="Upload also what is in the bucket already just as it is here.")
     ] = False,
     watch: Annotated[
         bool,
@@ -58,6 +58,7 @@ def ingest(
         ),
     ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 900.0,
+    as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
 ) -> None:
@@ -69,7 +70,8 @@ def ingest(
     Where a document's own sidecar names the same attribute, the sidecar wins: it is more specific.
     All attributes are checked before anything is uploaded.
 
-    What is indexed just as it is here, attributes too, is not uploaded again.
+    What is in the bucket just as it is here, attributes too, is not uploaded again, whatever became of it.
+    What failed so is named with its reason; once the cause is removed, ragstack replay sends it again.
     Nothing is deleted from the bucket but, with --watch, what is deleted here meanwhile.
 
     Example:  ragstack ingest handbook/ prices.csv --prefix company
@@ -77,14 +79,18 @@ def ingest(
     With attributes:  ragstack ingest handbook/ --corpus people --version 2026 --metadata 'audience=["staff", "hr"]'
 
     Of a folder that one works in:  ragstack ingest notes/ --watch
+
+    For a program:  ragstack ingest handbook/ --json
     """
+    if as_json and watch:
+        raise typer.BadParameter("there is no end to tell of with --watch", param_hint="--json")
     try:
         given = read_options(corpus, version, metadata or [])
     except InvalidDocumentError as error:
         option, _, words = str(error).partition(": ")
         raise typer.BadParameter(words, param_hint=option) from None
     selection = select(paths, prefix)
-    note_passed_over(selection)
+    note_passed_over(selection, beside=as_json)
     if not selection.files and not watch:
         raise StackError("There is no document below these paths")
     connection = connect(aws, stack_prefix)
@@ -92,16 +98,14 @@ def ingest(
     if watched:
         watched.note(selection.files)
     try:
-        done = upload_and_follow(connection, selection.files, timeout, given=given, force=force)
+        done = upload_and_follow(connection, selection.files, timeout, given=given, force=force, beside=as_json)
     except KeyboardInterrupt as interrupt:
-        display.console.print(str(interrupt))
+        (display.errors if as_json else display.console).print(str(interrupt))
         raise typer.Exit(INTERRUPTED) from None
-    display.print_unsearchable(done.statuses)
-    display.console.print(display.summary(done.statuses))
-    if done.unchanged:
-        display.console.print(
-            f"[dim]{done.unchanged:,} unchanged, so not uploaded again (--force does it all the same)[/]"
-        )
+    if as_json:
+        typer.echo(json.dumps(_round(done, selection), indent=2, ensure_ascii=False))
+    else:
+        ingestion_display.print_round(done)
     if watched:
         _keep_watching(watched)
     else:
@@ -193,6 +197,17 @@ def _keep_watching(watched: "Watch") -> None:
         display.console.print(f"\nNo longer watching.{more}")
 
 
+def _round(done: Round, selection: Selection) -> dict[str, Any]:
+    return {
+        "documents": [
+            {"uri": uri, "status": str(status), "reason": status.reason, "uploaded": uri in done.uploaded}
+            for uri, status in done.statuses.items()
+        ],
+        "passed_over": [shown(path) for path in selection.skipped],
+        "sidecars_alone": [shown(path) for path in selection.orphans],
+    }
+
+
 def _status(view: RegistryView, failed: bool) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "documents": view.counts(),
@@ -227,9 +242,9 @@ def _plain(record: DocumentRecord) -> dict[str, Any]:
 def _print_failed(connection: Connection, view: RegistryView) -> None:
     found = list(view.documents(Status.FAILED))
     # As they are now: the index follows the table a little later.
-    for record in registry_of(connection).read(record.uri for record in found).values():
+    for record in readable(registry_of(connection), (record.uri for record in found)).values():
         if record.status is Status.FAILED:
             ingestion_display.print_failed(record)
     ingestion_display.print_unreadable_records(view.unreadable)
-    if not found:
+    if not found and not view.unreadable:
         display.console.print("No document failed.")

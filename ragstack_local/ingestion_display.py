@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ragstack_common.registry.records import ABANDONED, DocumentRecord, Status
+from ragstack_local import display
 from ragstack_local.advice import advice
 from ragstack_local.awaiting import DELETED, FOUND
 from ragstack_local.display import console, counted
@@ -20,6 +21,7 @@ from ragstack_local.registry_view import Queues, seconds_since
 
 if TYPE_CHECKING:
     from ragstack_common.document_api.models import DocumentDetail
+    from ragstack_local.ingest import Round
     from ragstack_local.watching import Outcome
 
 SHOWN: Final = 10
@@ -111,6 +113,20 @@ def print_document(document: "DocumentDetail") -> None:
         below(f"{name} = {json.dumps(value, ensure_ascii=False)}", "dim")
     for line in document.history:
         below(f"{line.at}  {line.status}{': ' + line.reason if line.reason else ''}", "dim")
+
+
+def print_round(done: "Round") -> None:
+    """Show what became of files: each that searches do not find, and how many are in which state."""
+    display.print_unsearchable(done.statuses)
+    console.print(display.summary(done.statuses))
+    if done.unchanged:
+        console.print(f"[dim]{done.unchanged:,} unchanged, so not uploaded again (--force does it all the same)[/]")
+    if done.failed:
+        console.print(
+            f"[yellow]Of these, {done.failed:,} failed before just as here: `ragstack status --failed` says what to"
+            " do about each[/]",
+            soft_wrap=True,
+        )
 
 
 def print_outcome(outcome: "Outcome") -> None:

@@ -17,6 +17,8 @@ ApiKey = Annotated[str | None, typer.Option(envvar="RAGSTACK_API_KEY", help="For
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C."""
 
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow until it is final, or only start it.")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait at most.", min=1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 

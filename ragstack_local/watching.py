@@ -16,8 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.errors import RegistryError
 from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_local.awaiting import ENDED, NO_SIDECAR, NOT_UPLOADED, Awaited, Gone, Uploaded, ask
-from ragstack_local.bucket import Bucket, NotUploaded, State, state_of
+from ragstack_local.awaiting import ENDED, FOUND, NO_SIDECAR, NOT_UPLOADED, Awaited, Gone, Uploaded, ask, readable
+from ragstack_local.bucket import Bucket, NotUploaded, State, Unchanged, state_of
 from ragstack_local.stack.errors import StackError
 from ragstack_local.uploads import LocalFile, find
 
@@ -172,7 +172,7 @@ class Watch:
         bare = {seen.file.key for seen in changed if self._lost_its_sidecar(seen)}
         for key in sorted(bare):
             self._bucket.remove_sidecar(key)
-        known = self._registry.read(self._bucket.uri(seen.file) for seen in changed)
+        known = readable(self._registry, (self._bucket.uri(seen.file) for seen in changed))
         start = self._clock()
         results = dict(self._bucket.put_all([seen.file for seen in changed], known))
         for seen in changed:
@@ -184,6 +184,8 @@ class Watch:
                 awaited = replace(now, sidecar_etag=NO_SIDECAR) if isinstance(now, Uploaded) else now
             if isinstance(result, NotUploaded):
                 self._tell(Outcome(DocumentStatus(NOT_UPLOADED, result.reason), uri, self._clock() - start))
+            elif isinstance(result, Unchanged) and awaited is None and result.status not in FOUND:
+                self._tell(Outcome(result.status, uri, self._clock() - start))
             elif awaited is not None:
                 self._on_their_way[uri] = _OnItsWay(awaited, start)
             self._seen[file.key] = seen

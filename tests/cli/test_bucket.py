@@ -120,8 +120,6 @@ def happen(what: str, connection: Connection, file: LocalFile, uri: str) -> None
             note(file.path.parent, "Twenty days.", {"topic": "leave"})
         case "the sidecar changed":
             note(file.path.parent, sidecar={"topic": "other"})
-        case "it failed":
-            functions.fail(connection, uri, "The file is empty.")
         case "it was deleted from the bucket":
             s3.delete_object(Bucket=bucket, Key=file.key)
         case "it was replaced in the bucket":
@@ -139,7 +137,6 @@ def happen(what: str, connection: Connection, file: LocalFile, uri: str) -> None
     [
         "the file changed",
         "the sidecar changed",
-        "it failed",
         "it must be looked at again",
         "it is in motion",
         "it was forgotten",
