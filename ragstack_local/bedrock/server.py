@@ -41,7 +41,8 @@ def run(options: Options, *, announce: Callable[[str], None] = print) -> None:
         EmbeddingError: There is no such embedding, or the data was indexed with another.
         FaultError: A fault is to be injected into no operation that there is.
     """
-    with _serving(options) as (server, listener, service):
+    # Whoever reads where it listens may ask it to end at once.
+    with _serving(options) as (server, listener, service), server.capture_signals():
         for line in _start_lines(options, service, f"http://{options.host}:{listener.getsockname()[1]}"):
             announce(line)
         server.run(sockets=[listener])

@@ -18,7 +18,7 @@ CLIENTS = ROOT / ".clients" / "bin"
 LLAMA_INDEX = ROOT / ".llama-index" / "bin"
 SCRIPTS = Path(__file__).parent / "scripts"
 HOW_TO_INSTALL = "the clients are not installed: make clients"
-END_SECONDS = 60
+END_SECONDS = 120
 
 
 class ClientError(Exception):
@@ -121,7 +121,7 @@ def aws(url: str, *arguments: str, **members: Any) -> Any:
         text=True,
         env=environment(url),
         check=False,
-        timeout=60,
+        timeout=120,
     )
     if done.returncode:
         raise ClientError(done.stderr.strip())

@@ -8,7 +8,7 @@ import pytest
 
 from tests.clients.conftest import ANIMALS, PLANTS, Zoo
 from tests.clients.support import ClientError, aws
-from tests.local.support import S3_VECTORS, custom_identifier, knowledge_base_request, text_document, wait_for
+from tests.local.support import S3_VECTORS, Source, custom_identifier, knowledge_base_request, text_document
 
 FASTEST = "the fastest animal on land"
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
@@ -55,7 +55,10 @@ def test_a_bucket_becomes_searchable(zoo: Zoo, s3: Any) -> None:
     ids = {"knowledge_base_id": knowledge_base_id, "data_source_id": source["dataSource"]["dataSourceId"]}
 
     started = aws(zoo.url, "bedrock-agent", "start-ingestion-job", **ids)["ingestionJob"]
-    ended = wait_for(lambda: _ended(zoo, ids, started["ingestionJobId"]))
+    Source(zoo.bedrock, *ids.values()).ended(started["ingestionJobId"])
+    ended = aws(zoo.url, "bedrock-agent", "get-ingestion-job", ingestion_job_id=started["ingestionJobId"], **ids)[
+        "ingestionJob"
+    ]
     found = aws(
         zoo.url,
         "bedrock-agent-runtime",
@@ -173,8 +176,3 @@ def test_an_error_reads_as_that_of_aws(zoo: Zoo) -> None:
     assert "An error occurred (ResourceNotFoundException) when calling the GetKnowledgeBase operation" in str(
         raised.value
     )
-
-
-def _ended(zoo: Zoo, ids: dict[str, str], job_id: str) -> Any:
-    job = aws(zoo.url, "bedrock-agent", "get-ingestion-job", ingestion_job_id=job_id, **ids)["ingestionJob"]
-    return job if job["status"] in ("COMPLETE", "FAILED") else None

@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "DeleteKnowledgeBaseDocuments": (
         lambda world: {**world.expendable_source().ids, "documentIdentifiers": [custom_identifier("dodo")]},
     ),
-    "StartIngestionJob": (lambda world: world.bedrock.s3_source(world.expendable_knowledge_base(), world.bucket).ids,),
+    "StartIngestionJob": (lambda world: world.expendable_s3_source().ids,),
     "GetIngestionJob": (lambda world: {**world.s3.ids, "ingestionJobId": world.job_id},),
     "ListIngestionJobs": (
         lambda world: world.s3.ids,

@@ -144,7 +144,11 @@ def _known(world: World, name: str) -> dict[str, Any]:
         known["knowledgeBaseId"] = world.expendable_knowledge_base()
     if name == "DeleteDataSource":
         known.update(world.expendable_source().ids)
-    if "IngestionJob" in name:
+    if name in ("IngestKnowledgeBaseDocuments", "DeleteKnowledgeBaseDocuments"):
+        known.update(world.expendable_source().ids)  # the others list and search what the world's sources hold
+    if name == "StartIngestionJob":
+        known.update(world.expendable_s3_source().ids)
+    elif "IngestionJob" in name:
         known["dataSourceId"] = world.s3.id
     return known
 

@@ -12,8 +12,8 @@ from tests.conformance import answers
 from tests.conformance.cases import CASES
 from tests.conformance.exchange import Wire
 from tests.conformance.models import implemented, input_of
-from tests.conformance.world import UNKNOWN_ID, World
-from tests.local.support import Bedrock
+from tests.conformance.world import UNKNOWN_ID, World, new_name
+from tests.local.support import Bedrock, wait_for
 
 AN_HOUR = 3600.0
 REFUSALS = {"ValidationException", "ConflictException", "ResourceNotFoundException"}
@@ -44,10 +44,10 @@ class Deleting:
 
 @pytest.fixture(scope="module")
 def deleting(tmp_path_factory: pytest.TempPathFactory, s3_url: str, s3: Any) -> Iterator[Deleting]:
-    folder = tmp_path_factory.mktemp("deleting")
-    s3.create_bucket(Bucket=f"deleting-{folder.parent.name}")
+    folder, bucket = tmp_path_factory.mktemp("deleting"), new_name()
+    s3.create_bucket(Bucket=bucket)
     with running(folder, s3_endpoint=s3_url, pace=Pace(deletion_seconds=AN_HOUR)) as url:
-        world = World.made(Bedrock.at(url), s3, f"deleting-{folder.parent.name}")
+        world = World.made(Bedrock.at(url), s3, bucket)
         requests = {name: _about(world, CASES[name][0](world)) for name in implemented() if name in CASES}
         world.bedrock.agent.delete_knowledge_base(knowledgeBaseId=world.knowledge_base_id)
         yield Deleting(Wire(url), requests)
@@ -100,8 +100,7 @@ def test_a_deleted_knowledge_base_is_not_found_by_any_operation(wire: Wire, worl
     knowledge_base_id = world.expendable_knowledge_base()
     world.bedrock.agent.delete_knowledge_base(knowledgeBaseId=knowledge_base_id)
     get = implemented()["GetKnowledgeBase"]
-    while wire.send(get, {"knowledgeBaseId": knowledge_base_id}).succeeded:
-        continue
+    wait_for(lambda: not wire.send(get, {"knowledgeBaseId": knowledge_base_id}).succeeded)
 
     for name, operation in implemented().items():
         if "knowledgeBaseId" in input_of(operation).members:

@@ -86,12 +86,15 @@ class World:
     def expendable_source(self) -> Source:
         return self.bedrock.custom_source(self.expendable_knowledge_base())
 
+    def expendable_s3_source(self) -> Source:
+        return self.bedrock.s3_source(self.expendable_knowledge_base(), self.bucket)
+
     def expendable_knowledge_base(self) -> str:
         return self.bedrock.knowledge_base(new_name())
 
     def expendable_job(self) -> dict[str, str]:
         """Start a job that is under way, or at least was a moment ago."""
-        source = self.bedrock.s3_source(self.expendable_knowledge_base(), self.bucket)
+        source = self.expendable_s3_source()
         job = self.bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
         return {**source.ids, "ingestionJobId": job["ingestionJobId"]}
 

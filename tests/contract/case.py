@@ -8,6 +8,9 @@ from pathlib import Path
 from ragstack_common.retrieval import RetrievalBackend
 from tests.contract.documents import Document
 
+PATIENCE_SECONDS = 60.0
+"""Deadline of every search of the contract: that of a user is over sooner than a busy machine may stand still."""
+
 Opened = AbstractContextManager[Callable[[], RetrievalBackend]]
 
 

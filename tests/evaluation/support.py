@@ -49,7 +49,7 @@ def ragstack(*arguments: str | Path, data: Path, **env: str) -> "subprocess.Comp
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
 

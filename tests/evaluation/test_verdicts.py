@@ -7,7 +7,9 @@ from ragstack_common.reranking.weights import NAMES
 from ragstack_local.evaluation.sweeps import GRID, RERANK, Sweep, values_of
 from ragstack_local.evaluation.verdicts import Verdict
 
-RANDOM = np.random.default_rng(3)
+
+def drawn(count: int, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).random(count)
 
 
 def sweep_of(lines: dict[float, np.ndarray]) -> Sweep:
@@ -15,7 +17,7 @@ def sweep_of(lines: dict[float, np.ndarray]) -> Sweep:
 
 
 def test_a_value_that_is_better_for_every_query_is_better() -> None:
-    baseline = RANDOM.random(40) / 2
+    baseline = drawn(40) / 2
 
     verdict = Verdict.of(sweep_of({1.0: baseline, 2.0: baseline + 0.1}))
 
@@ -24,7 +26,7 @@ def test_a_value_that_is_better_for_every_query_is_better() -> None:
 
 
 def test_of_equal_values_the_default_is_kept() -> None:
-    same = RANDOM.random(40)
+    same = drawn(40)
 
     verdict = Verdict.of(sweep_of({0.5: same, 1.0: same, 2.0: same}))
 
@@ -32,7 +34,7 @@ def test_of_equal_values_the_default_is_kept() -> None:
 
 
 def test_a_value_that_chance_made_the_best_is_not_called_better() -> None:
-    lines = {float(value): RANDOM.random(60) for value in range(40)}
+    lines = {float(value): drawn(60, seed=value) for value in range(40)}
 
     verdict = Verdict.of(sweep_of(lines))
 

@@ -17,6 +17,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="session", autouse=True)
 def _credentials() -> None:
     os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION=REGION)
+    os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
     for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN"):
         os.environ.pop(name, None)
 
@@ -52,7 +53,7 @@ def bedrock(tmp_path_factory: pytest.TempPathFactory, s3_url: str) -> Iterator[B
 
 @pytest.fixture
 def knowledge_base(bedrock: Bedrock) -> str:
-    return bedrock.knowledge_base(f"kb-{next(_numbers)}")
+    return bedrock.knowledge_base("kb")
 
 
 @pytest.fixture

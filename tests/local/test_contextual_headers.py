@@ -1,6 +1,7 @@
 """Contextual headers: what they find, what they never show, and that both places compose the same."""
 
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -34,7 +35,7 @@ def headers(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="module")
 def source(headers: bool, tmp_path_factory: pytest.TempPathFactory, s3: Any, s3_url: str) -> Iterator[Source]:
     """Documents in a local Bedrock with or without headers."""
-    bucket = f"handbooks-{'with' if headers else 'without'}"
+    bucket = f"handbooks-{uuid.uuid4()}"
     s3.create_bucket(Bucket=bucket)
     for key, body in {
         HANDBOOK: TEXT,

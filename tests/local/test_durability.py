@@ -1,7 +1,6 @@
 import os
 import random
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
+from ragstack_local.bedrock.__main__ import main
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.server import PortInUseError, running
 from ragstack_local.bedrock.service import Service
@@ -23,9 +23,12 @@ from ragstack_local.bedrock.store.database import DataFolderError
 from tests.local.support import Bedrock, Source, bytes_document, custom_identifier, text_document, wait_for
 from tests.support.soak import SOAK
 
-START_LIMIT_CPU_SECONDS = 2.0
-END_SECONDS = 30
+START_LIMIT = 4.0
+"""Of the processor's time that its libraries take by themselves."""
+LIBRARIES = "import apsw, boto3, numpy, starlette.applications, typer, uvicorn"
+END_SECONDS = 120
 SEEDS = range(3) if SOAK else range(1)
+ROUNDS = 4 if SOAK else 3
 
 
 @contextmanager
@@ -45,9 +48,10 @@ def process(data_dir: Path, *options: str) -> Iterator[tuple[Bedrock, "subproces
         child.communicate()
 
 
-def children_cpu_seconds() -> float:
-    """Tell how long the children that have ended had a processor."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+def ended(child: "subprocess.Popen[str]") -> float:
+    """Wait for the end of a process; the seconds that it had a processor."""
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
     return used.ru_utime + used.ru_stime
 
 
@@ -57,19 +61,33 @@ def run(*options: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_it_is_up_soon_says_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:
-    before = children_cpu_seconds()
-
     with process(tmp_path) as (bedrock, child, line):
         bedrock.knowledge_base("first")
         child.send_signal(signal.SIGTERM)
-        code = child.wait(END_SECONDS)
+        used = ended(child)
         errors = child.stderr.read() if child.stderr else ""
+    libraries = subprocess.Popen([sys.executable, "-c", LIBRARIES], text=True)
 
-    # Not the time that passed: the machine may be busy with other tests.
-    assert children_cpu_seconds() - before < START_LIMIT_CPU_SECONDS
+    # Not the time that passed: the machine may be slow, or busy with other tests.
+    assert used < START_LIMIT * ended(libraries)
     assert "embedding hashed (1024 dimensions)" in line
-    assert code == 0
+    assert child.returncode == 0
     assert errors == ""
+
+
+def test_asked_to_end_as_soon_as_it_says_where_it_is_it_ends_in_order(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from ragstack_local.bedrock.options import Options\n"
+        "from ragstack_local.bedrock.server import run\n"
+        "run(Options(Path(sys.argv[1]), port=0), announce=lambda _line: os.kill(os.getpid(), signal.SIGTERM))\n"
+        "print('ended')\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
 
 
 def test_killed_at_any_moment_it_finishes_what_it_acknowledged(tmp_path: Path) -> None:
@@ -97,7 +115,7 @@ def test_killed_at_any_moment_it_finishes_what_it_acknowledged(tmp_path: Path) -
 
 
 def test_stopped_amid_a_long_conversion_it_ends_soon_and_takes_the_document_up_again(tmp_path: Path) -> None:
-    endless = b"<html><body>" + b"<div><p>word " * 200_000
+    endless = b"<html><body>" + b"<div><p>word " * 300_000
     with process(tmp_path) as (bedrock, child, _line):
         source = bedrock.custom_source(bedrock.knowledge_base("stopped"))
         source.ingest(bytes_document("endless", endless, "text/html"))
@@ -128,10 +146,10 @@ def test_a_job_that_was_killed_is_run_to_its_end(tmp_path: Path, s3: Any, s3_url
 
     with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
         again = Source(bedrock, source.knowledge_base_id, source.id)
-        ended = again.ended(job["ingestionJobId"])
+        completed = again.ended(job["ingestionJobId"])
         listed = bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]
 
-    assert ended["status"] == "COMPLETE"
+    assert completed["status"] == "COMPLETE"
     assert {detail["status"] for detail in listed} == {"INDEXED"}
     assert len(listed) == 20
 
@@ -145,7 +163,7 @@ def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
         s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=f"Heron number {number} stands. ".encode() * 500)
     s3.put_object(Bucket=bucket, Key="slides.pptx", Body=b"PK")
     job_id, ids = "", {}
-    for _ in range(4):
+    for _ in range(ROUNDS):
         with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, child, _line):
             if not job_id:
                 source = bedrock.s3_source(bedrock.knowledge_base("killed-often"), bucket)
@@ -180,7 +198,7 @@ def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
     jobs: list[str] = []
     custom, scanned = {}, {}
 
-    for round_ in range(4):
+    for round_ in range(ROUNDS):
         with process(tmp_path, *pace) as (bedrock, child, _line):
             if not custom:
                 base = bedrock.knowledge_base("killed-at-random")
@@ -264,31 +282,33 @@ def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
     ("options", "words"),
     [
         (("--port", "0", "--embedding", "magic"), "There is no embedding 'magic'"),
-        (
-            (
-                "--port",
-                "nine",
-            ),
-            "Invalid value for '--port'",
-        ),
+        (("--port", "nine"), "Invalid value for '--port'"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line_and_no_traceback(
-    tmp_path: Path, options: tuple[str, ...], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    words: str,
 ) -> None:
-    ended = run("--data-dir", str(tmp_path), *options)
+    monkeypatch.setattr(sys, "argv", ["bedrock", "--data-dir", str(tmp_path), *options])
 
-    assert ended.returncode == 2
-    assert words in ended.stderr
-    assert "Traceback" not in ended.stderr
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
 
 
 def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
     with process(tmp_path):
-        ended = run("--data-dir", str(tmp_path), "--port", "0")
+        refused = run("--data-dir", str(tmp_path), "--port", "0")
 
-    assert ended.returncode == 2
-    assert f"The data folder {tmp_path} is in use by another local Bedrock" in ended.stderr
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("Error: ")
+    assert refused.stderr.count("\n") == 1
+    assert f"The data folder {tmp_path} is in use by another local Bedrock" in refused.stderr
 
 
 def test_a_data_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:

@@ -48,6 +48,18 @@ class Ending(Embedding):
         return np.ones((len(texts), 2), dtype=np.float32)
 
 
+class Noting(HashedEmbedding):
+    """Leaves a file named after each process that embeds."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(64)
+        self._folder = folder
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        (self._folder / str(os.getpid())).touch()
+        return super().embed(texts)
+
+
 def plainly(text: str, dimension: int) -> Any:
     """Embed by words, word pairs and pieces of words, one after the other."""
 
@@ -185,21 +197,28 @@ def test_what_a_model_returns_is_checked(vectors: Any, words: str) -> None:
     assert any(part in str(caught.value) for part in words.split("|"))
 
 
-def test_processes_embed_like_this_one() -> None:
-    others = multiprocessing.active_children()
-    workers = WorkerProcesses(HashedEmbedding(64), processes=1, started_after=0)
+def is_running(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_processes_embed_like_this_one(tmp_path: Path) -> None:
+    workers = WorkerProcesses(Noting(tmp_path), processes=1, started_after=0)
     expected = HashedEmbedding(64).embed(LONG)
 
     before = workers.embed(LONG)
     wait_for(lambda: workers._first is not None and workers._first.done())
     after = workers.embed(LONG)
-    children = [child for child in multiprocessing.active_children() if child not in others]
+    others = {int(path.name) for path in tmp_path.iterdir()} - {os.getpid()}
     workers.close()
 
     assert np.array_equal(before, expected)
     assert np.array_equal(after, expected)
-    assert len(children) == 1
-    assert not children[0].is_alive()
+    assert len(others) == 1
+    wait_for(lambda: not is_running(*others))
 
 
 def test_a_small_data_set_starts_no_process() -> None:

@@ -85,7 +85,7 @@ def test_a_blank_text_is_the_zero_vector_and_never_sent(cached: CachedEmbedding,
     assert model.queries == []
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.text(max_size=30), max_size=8), st.lists(st.text(max_size=30), max_size=8))
 def test_remembered_or_not_a_vector_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, first: list[str], second: list[str]
@@ -145,9 +145,9 @@ def test_without_a_place_for_the_file_everything_is_embedded(model: CountingEmbe
 def test_the_file_forgets_the_oldest_and_stays_small(tmp_path: Path) -> None:
     file = VectorFile(tmp_path / "file", largest_bytes=200_000)
 
-    for number in range(500):
-        file.store({f"{number}-{part}".encode(): bytes(500) for part in range(10)})
-    newest, oldest = file.find([b"499-0"]), file.find([b"0-0"])
+    for number in range(250):
+        file.store({f"{number}-{part}".encode(): bytes(500) for part in range(20)})
+    newest, oldest = file.find([b"249-0"]), file.find([b"0-0"])
     file.close()
 
     assert newest

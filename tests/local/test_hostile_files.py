@@ -26,7 +26,7 @@ from tests.local.support import Bedrock, Source, s3_document, s3_identifier
 from tests.support.soak import SOAK
 
 MEGABYTE: Final = 1024 * 1024
-TIME_LIMIT_SECONDS: Final = 6.0
+TIME_LIMIT_SECONDS: Final = 4.0
 MEMORY_LIMIT: Final = 700 * MEGABYTE
 DOCUMENT: Final = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>%s</w:body></w:document>'
 RELATIONS: Final = (
@@ -109,7 +109,7 @@ def bomb_of_nested_archives() -> bytes:
 
 
 def bomb_of_many_paragraphs() -> bytes:
-    return docx(DOCUMENT % (b"<w:p><w:r><w:t>heron</w:t></w:r></w:p>" * 8_000_000))
+    return docx(DOCUMENT % (b"<w:p><w:r><w:t>heron</w:t></w:r></w:p>" * 2_000_000))
 
 
 def laughing_docx() -> bytes:
@@ -139,7 +139,7 @@ def pdf(*objects: bytes) -> bytes:
 
 
 def pdf_of_many_empty_pages() -> bytes:
-    count = 100_000 if SOAK else 5_000
+    count = 100_000 if SOAK else 2_000
     kids = b" ".join(b"%d 0 R" % number for number in range(3, count + 3))
     pages = b"<< /Type /Pages /Count %d /Kids [%s] /MediaBox [0 0 9 9] >>" % (count, kids)
     return pdf(b"<< /Type /Catalog /Pages 2 0 R >>", pages, *[b"<< /Type /Page /Parent 2 0 R >>"] * count)
@@ -193,7 +193,7 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
     "paragraphs.docx": (bomb_of_many_paragraphs, TOO_MUCH_MEMORY),
     "laughs.docx": (laughing_docx, ENTITIES),
     "laughs.xlsx": (laughing_xlsx, ENTITIES),
-    "gigantic.xlsx": (gigantic_sheet, TOO_MUCH_MEMORY),
+    "gigantic.xlsx": (gigantic_sheet, TOO_LONG),
     "pages.pdf": (pdf_of_many_empty_pages, NO_TEXT),
     "loop.pdf": (pdf_whose_pages_contain_themselves, "nested too deeply"),
     "form.pdf": (pdf_whose_form_draws_itself, NO_TEXT),
@@ -280,7 +280,7 @@ def test_no_reader_takes_more_memory_than_it_may(tmp_path: Path) -> None:
     assert int(reading) < 200 * MEGABYTE
 
 
-def test_an_object_of_200_megabytes_of_nothing_is_not_read(
+def test_an_object_of_more_megabytes_than_are_read_is_not_begun(
     s3: Any, bucket: str, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
@@ -291,7 +291,7 @@ def test_an_object_of_200_megabytes_of_nothing_is_not_read(
         read.append(len(data))
         return data
 
-    s3.put_object(Bucket=bucket, Key="nothing.txt", Body=bytes(200 * MEGABYTE))
+    s3.put_object(Bucket=bucket, Key="nothing.txt", Body=bytes(51 * MEGABYTE))
     monkeypatch.setattr(StreamingBody, "read", counted)
 
     settled = source.ingested(s3_document(bucket, "nothing.txt"))

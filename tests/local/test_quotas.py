@@ -36,6 +36,8 @@ from tests.local.support import (
 UNLIMITED = Quotas().with_settings([f"{name}=off" for name in vars(Quotas())])
 ONE_CALL = 0.001
 """A second; the bucket holds one call, and no test is so slow that it holds another."""
+AN_HOUR = 3600.0
+"""Nothing that is to take so long ends within the life of a test."""
 MOMENT = 1 / 32
 """Seconds of a clock that stands still until a test has seen what it must."""
 
@@ -203,7 +205,7 @@ def test_requests_whose_documents_are_under_way_leave_no_room_for_more(tmp_path:
 
 
 def test_the_last_place_is_given_away_once(tmp_path: Path) -> None:
-    with limited(tmp_path, "concurrent_document_requests=3", pace=Pace(indexing_seconds=30)) as bedrock:
+    with limited(tmp_path, "concurrent_document_requests=3", pace=Pace(indexing_seconds=AN_HOUR)) as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("crowded"))
         together = threading.Barrier(16)
 
@@ -222,7 +224,7 @@ def test_the_last_place_is_given_away_once(tmp_path: Path) -> None:
 
 
 def test_what_was_refused_for_want_of_room_was_not_done(tmp_path: Path) -> None:
-    with limited(tmp_path, "concurrent_document_requests=1", pace=Pace(indexing_seconds=30)) as bedrock:
+    with limited(tmp_path, "concurrent_document_requests=1", pace=Pace(indexing_seconds=AN_HOUR)) as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("busy"))
         source.ingest(text_document("a", "one"))
 
@@ -233,7 +235,7 @@ def test_what_was_refused_for_want_of_room_was_not_done(tmp_path: Path) -> None:
 
 def test_an_account_has_so_many_ingestion_jobs_at_once(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="a.txt", Body=b"heron")
-    pace = Pace(indexing_seconds=30)
+    pace = Pace(indexing_seconds=AN_HOUR)
     with limited(tmp_path, "concurrent_ingestion_jobs=1", pace=pace, s3_endpoint=s3_url) as bedrock:
         first = bedrock.s3_source(bedrock.knowledge_base("first"), bucket)
         second = bedrock.s3_source(bedrock.knowledge_base("second"), bucket)

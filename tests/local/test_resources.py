@@ -3,7 +3,16 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.support import OPENSEARCH, S3_VECTORS, Bedrock, Source, knowledge_base_request, text_document, wait_for
+from tests.local.support import (
+    OPENSEARCH,
+    S3_VECTORS,
+    Bedrock,
+    Source,
+    a_millisecond_later,
+    knowledge_base_request,
+    text_document,
+    wait_for,
+)
 
 TOKEN = "a-client-token-of-more-than-33-characters-{}"
 
@@ -26,9 +35,9 @@ def test_a_new_knowledge_base_is_creating_and_then_active(bedrock: Bedrock) -> N
 
 
 def test_a_name_is_used_once(bedrock: Bedrock) -> None:
-    bedrock.knowledge_base("used-once")
+    bedrock.knowledge_base_named("used-once")
 
-    assert code(lambda: bedrock.knowledge_base("used-once")) == "ConflictException"
+    assert code(lambda: bedrock.knowledge_base_named("used-once")) == "ConflictException"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +76,7 @@ def test_a_token_that_nobody_gave_is_refused(bedrock: Bedrock, token: str) -> No
 
 
 def test_a_deleted_knowledge_base_is_gone_with_everything_in_it(bedrock: Bedrock) -> None:
-    source = bedrock.custom_source(bedrock.knowledge_base("deleted"))
+    source = bedrock.custom_source(bedrock.knowledge_base_named("deleted"))
     source.ingested(text_document("a", "Herons stand in the shallow water."))
 
     answer = bedrock.agent.delete_knowledge_base(knowledgeBaseId=source.knowledge_base_id)
@@ -76,7 +85,7 @@ def test_a_deleted_knowledge_base_is_gone_with_everything_in_it(bedrock: Bedrock
     get = lambda: bedrock.agent.get_knowledge_base(knowledgeBaseId=source.knowledge_base_id)  # noqa: E731
     wait_for(lambda: _is_gone(get))
     assert code(lambda: source.texts("herons")) == "ResourceNotFoundException"
-    assert bedrock.knowledge_base("deleted") != source.knowledge_base_id
+    assert bedrock.knowledge_base_named("deleted") != source.knowledge_base_id
 
 
 def _is_gone(get: Any) -> bool:
@@ -207,6 +216,7 @@ def test_documents_become_searchable_with_every_chunking(
 def test_a_knowledge_base_takes_another_name_description_and_role(bedrock: Bedrock) -> None:
     made = bedrock.agent.create_knowledge_base(**knowledge_base_request("before"), description="old")["knowledgeBase"]
     ids = {"knowledgeBaseId": made["knowledgeBaseId"]}
+    a_millisecond_later()
 
     answer = bedrock.agent.update_knowledge_base(**ids, **{**knowledge_base_request("after"), "roleArn": OTHER_ROLE})
 
@@ -216,7 +226,7 @@ def test_a_knowledge_base_takes_another_name_description_and_role(bedrock: Bedro
     assert "description" not in found
     assert found["createdAt"] == made["createdAt"]
     assert found["updatedAt"] > made["updatedAt"]
-    assert bedrock.knowledge_base("before")
+    assert bedrock.knowledge_base_named("before")
 
 
 OTHER_ROLE = "arn:aws:iam::123456789012:role/another"
@@ -248,7 +258,7 @@ def test_what_a_knowledge_base_was_built_on_cannot_be_changed(
 
 
 def test_a_knowledge_base_cannot_take_the_name_of_another(bedrock: Bedrock, knowledge_base: str) -> None:
-    bedrock.knowledge_base("taken")
+    bedrock.knowledge_base_named("taken")
     update = lambda: bedrock.agent.update_knowledge_base(  # noqa: E731
         knowledgeBaseId=knowledge_base, **knowledge_base_request("taken")
     )
@@ -264,6 +274,7 @@ def test_a_data_source_takes_another_name_prefix_and_deletion_policy(
         "type": "S3",
         "s3Configuration": {"bucketArn": f"arn:aws:s3:::{bucket}", "inclusionPrefixes": ["birds/"]},
     }
+    a_millisecond_later()
 
     bedrock.agent.update_data_source(
         **source.ids, name="renamed", dataSourceConfiguration=configuration, dataDeletionPolicy="RETAIN"

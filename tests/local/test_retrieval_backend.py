@@ -53,7 +53,7 @@ def base(bedrock: Bedrock) -> Iterator[str]:
 
 @pytest.fixture
 def engine(bedrock: Bedrock, base: str) -> BedrockBackend:
-    return BedrockBackend(base, client=bedrock.runtime)
+    return BedrockBackend(base, client=bedrock.runtime, timeout_seconds=60)
 
 
 def test_more_than_a_hundred_chunks_come_in_one_ranking_without_repetition(
@@ -115,7 +115,9 @@ def test_the_values_of_a_knowledge_base_are_exact(engine: BedrockBackend, page_s
 def test_the_slices_of_any_backend_rank_as_those_of_the_knowledge_base(engine: BedrockBackend) -> None:
     request = SearchRequest("the garden of the house", top_k=20, metadata_filter={"version": "v9"})
 
-    by_itself, around = (asyncio.run(each.search(request)) for each in (engine, MultiSliceBackend(engine)))
+    by_itself, around = (
+        asyncio.run(each.search(request)) for each in (engine, MultiSliceBackend(engine, timeout_seconds=60))
+    )
 
     assert [(c.chunk_id, c.ranking and c.ranking.score) for c in around.chunks] == [
         (c.chunk_id, c.ranking and c.ranking.score) for c in by_itself.chunks

@@ -142,7 +142,7 @@ def test_section_4_a_corpus_is_searched_alone_and_for_more_candidates(store: dic
 
 
 def test_section_4_retrieve_takes_the_corpus_by_name(store: dict[str, Any]) -> None:
-    retriever = BalancedBackend(create_retrieval_backend(store), list(SIZES))
+    retriever = BalancedBackend(create_retrieval_backend(store), list(SIZES), timeout_seconds=60)
 
     chunks = asyncio.run(retriever.retrieve(QUERY, corpus_filter="legal_uk"))
 

@@ -51,7 +51,7 @@ IN_PARTITION = [
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = str(tmp_path_factory.mktemp("xmidas") / "milvus.db")
-    keeper = MilvusBackend(path, "xmidas")
+    keeper = MilvusBackend(path, "xmidas", timeout_seconds=60)
 
     async def fill() -> None:
         await keeper.create(partition_names=["documents"], integer_ids=True)

@@ -3,22 +3,23 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from ragstack_common.retrieval import RetrievalBackend
 from ragstack_common.retrieval.balanced import BalancedBackend
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.cases import bedrock, chroma
 from tests.contract.documents import Document
 
 CORPORA = ("handbook", "legal", "manual")
-SEARCH_K = 5
-"""What a search brings that does not say how many, as of every backend of the contract."""
+OPTIONS: Any = {"search_k": 5, "timeout_seconds": PATIENCE_SECONDS}
+"""A search that does not say how many brings as many as that of every backend of the contract."""
 
 
 @contextmanager
 def _one_knowledge_base(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     with bedrock.CASES[0].open(documents, folder) as make:
-        yield lambda: BalancedBackend(make(), CORPORA, search_k=SEARCH_K)
+        yield lambda: BalancedBackend(make(), CORPORA, **OPTIONS)
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def _one_collection_each(documents: Sequence[Document], folder: Path) -> Iterato
             own = [document for document in documents if document.metadata.get("corpus") == corpus]
             (folder / corpus).mkdir()
             makes[corpus] = stores.enter_context(chroma.CASES[0].open(own, folder / corpus))
-        yield lambda: BalancedBackend(backends={name: make() for name, make in makes.items()}, search_k=SEARCH_K)
+        yield lambda: BalancedBackend(backends={name: make() for name, make in makes.items()}, **OPTIONS)
 
 
 # The page without a corpus is found by neither, so no search finds the whole collection.

@@ -12,7 +12,7 @@ from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
 from ragstack_local.bedrock.server import running
 from ragstack_local.creation import create_knowledge_base
 from ragstack_local.pytest_plugin import KnowledgeBase
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
 
 ONE_SENTENCE = {
@@ -32,6 +32,7 @@ def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], 
         yield lambda: create_retrieval_backend(
             {
                 "type": "bedrock",
+                "timeout_seconds": PATIENCE_SECONDS,
                 "knowledge_base_id": base.id,
                 "data_source_id": base.data_source_id,
                 "client": _client(url, "bedrock-agent-runtime"),

@@ -1,6 +1,6 @@
 """A cache around a backend, around a cache, and around a reranker."""
 
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.in_memory import holding, opened_by
 
 CASES = [
@@ -18,7 +18,10 @@ CASES = [
     Case(
         "cached_reranked",
         opened_by(
-            lambda documents: {"type": "cached", "backend": {"type": "reranked", "backend": holding(documents)}},
+            lambda documents: {
+                "type": "cached",
+                "backend": {"type": "reranked", "timeout_seconds": PATIENCE_SECONDS, "backend": holding(documents)},
+            },
         ),
     ),
 ]

@@ -15,10 +15,12 @@ from chromadb.config import Settings
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from tests.contract.case import Case, Opened
+from tests.contract.case import PATIENCE_SECONDS, Case, Opened
 from tests.contract.documents import Document
 
 COLLECTION = "contract"
+PATIENT = {"timeout_seconds": PATIENCE_SECONDS}
+MOST_STARTS = 5
 
 
 def quiet() -> Settings:
@@ -42,30 +44,36 @@ def fill(client: Any, documents: Sequence[Document], space: str = "cosine", name
 
 @contextmanager
 def server(folder: Path) -> Iterator[int]:
-    """Chroma's own server, on a free port of this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen(
-        [*command, "--path", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            _wait_for(port)
-            yield port
-        finally:
-            process.terminate()
+    """Chroma's own server, on a port that was free; on another one where somebody has taken it meanwhile."""
+    for _ in range(MOST_STARTS):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [str(Path(sys.executable).with_name("chroma")), "run", "--host", "127.0.0.1", "--port", str(port)]
+        with subprocess.Popen(
+            [*command, "--path", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                if _is_up(process, port):
+                    yield port
+                    return
+            finally:
+                process.terminate()
+    raise TimeoutError("the Chroma server did not start")
 
 
-def _wait_for(port: int) -> None:
+def _is_up(process: "subprocess.Popen[bytes]", port: int) -> bool:
+    """Wait for its answer; False where it ends instead."""
     for _ in range(1_000):
+        if process.poll() is not None:
+            return False
         try:
-            httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat").raise_for_status()
+            httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat", timeout=30).raise_for_status()
         except httpx.HTTPError:
             time.sleep(0.05)
         else:
-            return
-    raise TimeoutError("the Chroma server did not start")
+            return True
+    return False
 
 
 def _in_folder(space: str = "cosine", **options: Any) -> Callable[[Sequence[Document], Path], Opened]:
@@ -73,7 +81,7 @@ def _in_folder(space: str = "cosine", **options: Any) -> Callable[[Sequence[Docu
     def opened(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
         with chromadb.PersistentClient(folder, settings=quiet()) as client:
             fill(client, documents, space)
-        config = {"type": "chroma", "path": str(folder), "collection_name": COLLECTION, **options}
+        config = {"type": "chroma", "path": str(folder), "collection_name": COLLECTION, **PATIENT, **options}
         yield lambda: create_retrieval_backend(config)
 
     return opened
@@ -84,7 +92,8 @@ def _on_server(documents: Sequence[Document], folder: Path) -> Iterator[Callable
     with server(folder) as port:
         with chromadb.HttpClient("127.0.0.1", port, settings=quiet()) as client:
             fill(client, documents)
-        config = {"type": "chroma", "host": "127.0.0.1", "port": port, "collection_name": COLLECTION, "hybrid": True}
+        place = {"host": "127.0.0.1", "port": port, "collection_name": COLLECTION}
+        config = {"type": "chroma", **place, **PATIENT, "hybrid": True}
         yield lambda: create_retrieval_backend(config)
 
 

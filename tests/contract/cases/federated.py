@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragstack_common.retrieval import RetrievalBackend
 from ragstack_common.retrieval.federated import FederatedBackend
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.cases import chroma, milvus
 from tests.contract.documents import Document
 from tests.contract.in_memory import holding, opened_by
@@ -19,7 +19,7 @@ def _in_two_engines(documents: Sequence[Document], folder: Path) -> Iterator[Cal
     even = chroma.CASES[0].open(documents[::2], folder / "chroma")
     odd = milvus.CASES[0].open(documents[1::2], folder / "milvus")
     with even as make_even, odd as make_odd:
-        yield lambda: FederatedBackend({"chroma": make_even(), "milvus": make_odd()})
+        yield lambda: FederatedBackend({"chroma": make_even(), "milvus": make_odd()}, timeout_seconds=PATIENCE_SECONDS)
 
 
 CASES = [
@@ -28,6 +28,7 @@ CASES = [
         opened_by(
             lambda documents: {
                 "type": "federated",
+                "timeout_seconds": PATIENCE_SECONDS,
                 "backends": {"even": holding(documents[::2]), "odd": holding(documents[1::2])},
             }
         ),
@@ -37,6 +38,7 @@ CASES = [
         opened_by(
             lambda documents: {
                 "type": "federated",
+                "timeout_seconds": PATIENCE_SECONDS,
                 "backends": [holding(documents), holding(documents)],
                 "weights": [1, 0.5],
             }

@@ -1,6 +1,6 @@
 """A meter around a backend, and around a cache around a federation."""
 
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.in_memory import holding, opened_by
 
 CASES = [
@@ -15,6 +15,7 @@ CASES = [
                     "type": "cached",
                     "backend": {
                         "type": "federated",
+                        "timeout_seconds": PATIENCE_SECONDS,
                         "backends": {"first": holding(documents[:6]), "second": holding(documents[6:])},
                     },
                 },

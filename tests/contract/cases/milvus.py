@@ -4,14 +4,17 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
 from tests.support.milvus import looking_soon
+
+PATIENT: Any = {"timeout_seconds": PATIENCE_SECONDS}
 
 
 @contextmanager
@@ -23,8 +26,10 @@ def _made_here(documents: Sequence[Document], folder: Path) -> Iterator[Callable
         await backend.create()
         await backend.add(MilvusDocument(d.id, d.text, d.source, d.metadata) for d in documents)
 
-    config = {"type": "milvus", "uri": str(folder / "made.db"), "collection_name": "handbook"}
-    keeper = MilvusBackend(config["uri"], config["collection_name"])  # keeps the server from starting for every test
+    config = {"type": "milvus", "uri": str(folder / "made.db"), "collection_name": "handbook", **PATIENT}
+    keeper = MilvusBackend(
+        config["uri"], config["collection_name"], **PATIENT
+    )  # keeps the server from starting for every test
     with looking_soon():
         asyncio.run(fill(keeper))
     yield lambda: create_retrieval_backend(config)
@@ -61,6 +66,7 @@ def _made_elsewhere(documents: Sequence[Document], folder: Path) -> Iterator[Cal
         "uri": str(folder / "elsewhere.db"),
         "collection_name": "handbook",
         "text_field": "content",
+        **PATIENT,
     }
     yield lambda: create_retrieval_backend(config)
     client.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ragstack_common.retrieval import RetrievalBackend
 from ragstack_common.retrieval.multislice import MultiSliceBackend
-from tests.contract.case import Case, Opened
+from tests.contract.case import PATIENCE_SECONDS, Case, Opened
 from tests.contract.cases import third_party
 from tests.contract.documents import Document
 
@@ -16,7 +16,7 @@ def _around(inner: Case) -> Case:
     @contextmanager
     def opened(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
         with inner.open(documents, folder) as make:
-            yield lambda: MultiSliceBackend(make())
+            yield lambda: MultiSliceBackend(make(), timeout_seconds=PATIENCE_SECONDS)
 
     def open_(documents: Sequence[Document], folder: Path) -> Opened:
         return opened(documents, folder)

@@ -10,7 +10,7 @@ from ragstack_common.reranking.bedrock import BedrockReranker
 from ragstack_common.retrieval import RetrievalBackend
 from ragstack_common.retrieval.reranked import RerankedBackend
 from ragstack_local.bedrock.server import running
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.cases import chroma
 from tests.contract.documents import Document
 
@@ -20,7 +20,7 @@ CHROMA = chroma.CASES[0]
 @contextmanager
 def _lexical(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     with CHROMA.open(documents, folder) as make:
-        yield lambda: RerankedBackend(make())
+        yield lambda: RerankedBackend(make(), timeout_seconds=PATIENCE_SECONDS)
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def _by_bedrock(documents: Sequence[Document], folder: Path) -> Iterator[Callabl
             aws_access_key_id="test",
             aws_secret_access_key="test",
         )
-        yield lambda: RerankedBackend(make(), BedrockReranker(client=client), timeout_seconds=30)
+        yield lambda: RerankedBackend(make(), BedrockReranker(client=client), timeout_seconds=PATIENCE_SECONDS)
 
 
 CASES = [

@@ -12,7 +12,7 @@ import boto3
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
 from ragstack_common.retrieval.s3_vectors import S3VectorsBackend
 from ragstack_local.bedrock.server import running
-from tests.contract.case import Case
+from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
 
 REFUSES = frozenset({"startsWith", "stringContains", "listContains"})
@@ -39,7 +39,8 @@ def _open(
             distanceMetric=metric,
             metadataConfiguration={"nonFilterableMetadataKeys": ["content"], **configuration},
         )
-        config = {"type": "s3_vectors", "vector_bucket_name": "contract", "index_name": "documents", "client": client}
+        place = {"vector_bucket_name": "contract", "index_name": "documents", "client": client}
+        config = {"type": "s3_vectors", **place, "timeout_seconds": PATIENCE_SECONDS}
         filler = create_retrieval_backend(config)
         assert isinstance(filler, S3VectorsBackend)
         asyncio.run(filler.add([(d.id, d.text, d.source, d.metadata) for d in documents]))
