@@ -13,7 +13,6 @@ from datetime import datetime
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
-from time import sleep
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
@@ -83,12 +82,10 @@ class AwsService:
 
     def client(self, **config: Any) -> Any:
         """Make a client that tries each call once."""
-        return boto3.client(
+        client: Any = session().client
+        return client(
             self.name,
             endpoint_url=self.endpoint,
-            region_name="eu-west-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
             config=Config(**{"retries": {"total_max_attempts": 1}, **config}),
         )
 
@@ -100,6 +97,12 @@ class AwsService:
                 return Fault("InternalServerException", f"The test programmed nothing for {operation}", 500)
             answer = rule.answers.pop(0) if len(rule.answers) > 1 else rule.answers[0]
         return answer(parameters) if callable(answer) and not isinstance(answer, type) else answer
+
+
+@cache
+def session() -> boto3.Session:
+    """Made once: it reads much that is the same for every client."""
+    return boto3.Session("test", "test", region_name="eu-west-1")
 
 
 @cache
@@ -152,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
             if answer.until is not None:
                 while not answer.until.wait(0.01) and not self.service.closing.is_set():
                     pass
-            sleep(answer.seconds)
+            self.service.closing.wait(answer.seconds)
             answer = answer.answer
         if answer is Dropped:
             self.close_connection = True

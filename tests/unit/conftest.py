@@ -6,6 +6,7 @@ import pytest
 from pytest_socket import socket_allow_hosts
 
 from ragstack_common import clients, deadline
+from ragstack_common.retrieval import factory
 from tests.support.aws_service import AwsService, aws_service
 
 
@@ -27,6 +28,7 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     cached = (
         clients.retrieval_client,
+        clients.s3_vectors_client,
         clients.agent_client,
         clients.s3_client,
         clients.sqs_client,
@@ -36,6 +38,12 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     for made in cached:
         made.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def own_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is known to no other."""
+    monkeypatch.setattr(factory, "_registered", dict(factory._registered))
 
 
 @pytest.fixture

@@ -187,6 +187,7 @@ def test_a_request_of_ours_that_is_malformed_is_refused(body: str) -> None:
 JSON: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
 )
 REQUESTS = st.dictionaries(st.sampled_from(["look", "failed", "follow", "Records", "checks", "forced", "Event"]), JSON)
 

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
+from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.ingestion.following import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, follow, look
@@ -82,42 +84,49 @@ class Path:
         return self.sent(self.services.settings.dead_letter_queue_url)
 
 
+@pytest.fixture(scope="module")
+def clients() -> Iterator[SimpleNamespace]:
+    """Those that no test changes, made once: their models are large."""
+    with mock_aws():
+        session: Any = boto3.Session("test", "test", region_name=REGION)
+        made = {name: session.client(name) for name in ("s3", "dynamodb", "events")}
+        yield SimpleNamespace(**made, new=session.client)
+
+
 @pytest.fixture
-def path(agent: AwsService) -> Iterator[Path]:
+def path(agent: AwsService, clients: SimpleNamespace) -> Path:
     agent.program(INGEST, accept)
     agent.program(DELETE, lambda p: {"documentDetails": [detail(u, "DELETING") for u in asked_uris(p)]})
-    with mock_aws():
-        s3 = boto3.client("s3", region_name=REGION)
-        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-        s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
-        dynamodb = boto3.client("dynamodb", region_name=REGION)
-        create_table(dynamodb)
-        sqs = boto3.client("sqs", region_name=REGION)
-        settings = IngestionSettings(
-            knowledge_base_id=KNOWLEDGE_BASE,
-            data_source_id=DATA_SOURCE,
-            registry_table=TABLE,
-            ingestion_queue_url=sqs.create_queue(QueueName="ingestion")["QueueUrl"],
-            status_queue_url=sqs.create_queue(QueueName="status")["QueueUrl"],
-            dead_letter_queue_url=sqs.create_queue(QueueName="dead")["QueueUrl"],
-            max_receives=3,
-            max_retries=1,
-            base_delay_seconds=0.0,
-            first_delay_seconds=0.0,
-        )
-        now = [1_800_000_000.0]
-        services = Services.of(
-            settings,
-            agent=agent.client(),
-            dynamodb=dynamodb,
-            events=boto3.client("events", region_name=REGION),
-            s3=s3,
-            sqs=sqs,
-            metrics=Metrics(),
-            clock=lambda: now[0],
-            sleep=lambda seconds: now.__setitem__(0, now[0] + seconds),
-        )
-        yield Path(services, s3, sqs, now)
+    moto_api_backend.reset()
+    clients.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+    clients.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    create_table(clients.dynamodb)
+    sqs = clients.new("sqs")
+    settings = IngestionSettings(
+        knowledge_base_id=KNOWLEDGE_BASE,
+        data_source_id=DATA_SOURCE,
+        registry_table=TABLE,
+        ingestion_queue_url=sqs.create_queue(QueueName="ingestion")["QueueUrl"],
+        status_queue_url=sqs.create_queue(QueueName="status")["QueueUrl"],
+        dead_letter_queue_url=sqs.create_queue(QueueName="dead")["QueueUrl"],
+        max_receives=3,
+        max_retries=1,
+        base_delay_seconds=0.0,
+        first_delay_seconds=0.0,
+    )
+    now = [1_800_000_000.0]
+    services = Services.of(
+        settings,
+        agent=agent.client(),
+        dynamodb=clients.dynamodb,
+        events=clients.events,
+        s3=clients.s3,
+        sqs=sqs,
+        metrics=Metrics(),
+        clock=lambda: now[0],
+        sleep=lambda seconds: now.__setitem__(0, now[0] + seconds),
+    )
+    return Path(services, clients.s3, sqs, now)
 
 
 def message(*keys: str, name: str = "message-1", receives: int = 1, sequencer: str = "01") -> QueueMessage:

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from ragstack_common import errors
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw, aws_service
+from tests.support.deadlines import deadline_after
 from tests.support.knowledge_base import (
     KNOWLEDGE_BASE,
     TOPIC,
@@ -26,9 +27,6 @@ from tests.support.knowledge_base import (
 DEADLINE_SECONDS = 0.3
 HANG_SECONDS = 30.0
 """Far more than any machine is late by."""
-
-ENOUGH_SECONDS = 2.0
-"""A deadline that an answer which is there at once does not miss, however busy the machine is."""
 
 CODES = {
     "ResourceNotFoundException": errors.KnowledgeBaseNotFoundError,
@@ -196,10 +194,8 @@ def test_a_refusal_outweighs_a_timeout_when_both_slices_fail(searches: AwsServic
     searches.program("Retrieve", Late(hits(), until=Event()), when=is_filtered)
     searches.program("Retrieve", Fault("AccessDeniedException"), when=is_unfiltered)
 
-    with pytest.raises(errors.AccessDeniedError):
-        MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS).retrieve(
-            "Judy", KNOWLEDGE_BASE, None, TOPIC
-        )
+    with deadline_after(1, lambda: len(searches.requests) == 2), pytest.raises(errors.AccessDeniedError):
+        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
 
 
 @pytest.mark.parametrize("hanging", [is_filtered, is_unfiltered])
@@ -207,14 +203,11 @@ def test_the_deadline_holds_while_a_slice_hangs_and_the_other_ones_results_come_
     searches: AwsService, hanging: Any
 ) -> None:
     searches.program("Retrieve", hits(hit("s3://b/found")))
-    searches.program("Retrieve", Late(hits(hit("s3://b/late")), seconds=HANG_SECONDS), when=hanging)
-    start = time.monotonic()
+    searches.program("Retrieve", Late(hits(hit("s3://b/late")), until=Event()), when=hanging)
 
-    outcome = MultiSliceRetriever(searches.client(), timeout_seconds=ENOUGH_SECONDS).search(
-        "Judy", KNOWLEDGE_BASE, None, TOPIC
-    )
+    with deadline_after(1, lambda: len(searches.requests) == 2):
+        outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC)
 
-    assert time.monotonic() - start < HANG_SECONDS / 3
     assert uris(outcome.results) == ["s3://b/found"]
     assert sorted(report.status for report in outcome.slices) == ["ok", "timeout"]
     assert not outcome.complete
@@ -239,7 +232,9 @@ def test_the_next_search_does_not_wait_for_the_abandoned_calls(searches: AwsServ
         retriever.retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
     searches.program("Retrieve", hits(hit("s3://b/found")))
 
-    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC)
+    outcome = MultiSliceRetriever(searches.client(), timeout_seconds=HANG_SECONDS).search(
+        "Judy", KNOWLEDGE_BASE, None, TOPIC
+    )
 
     assert uris(outcome.results) == ["s3://b/found"]
     assert outcome.complete
@@ -259,7 +254,7 @@ except RetrievalTimeoutError:
 """
 
     # Given the default read timeout of 60 seconds, waiting for the call would be noticed.
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=True)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True)
 
     assert ended.stdout.strip() == "gave up"
 
@@ -267,8 +262,8 @@ except RetrievalTimeoutError:
 def test_a_late_answer_does_not_turn_up_in_a_later_search(searches: AwsService) -> None:
     release = Event()
     searches.program("Retrieve", Late(hits(hit("s3://b/stale")), until=release))
-    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=ENOUGH_SECONDS)
-    with pytest.raises(errors.RetrievalTimeoutError):
+    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=HANG_SECONDS)
+    with deadline_after(0, lambda: searches.requests), pytest.raises(errors.RetrievalTimeoutError):
         retriever.retrieve("first", KNOWLEDGE_BASE, None)
     searches.program("Retrieve", hits(hit("s3://b/fresh")))
     release.set()

@@ -18,11 +18,15 @@ from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from tests.local.support import Source, s3_document, s3_identifier
+from tests.unit.reconciliation.clients import Patient, Undelayed
 
 HOUR = 3600.0
 LONG = 900.0
 MOST = 10
-"""Messages that SQS hands out at once."""
+"""Messages that SQS hands out at once, and documents that the knowledge base is asked about."""
+
+PATIENCE_SECONDS = 120.0
+"""Until functions that never come to rest are given up; real time, of which those that do need a second."""
 
 SETTLED = ("INDEXED", "FAILED", "NOT_FOUND")
 
@@ -81,7 +85,7 @@ class Stack:
         settings = replace(self.settings, **changes)
         return ReconcileService.of(
             settings,
-            agent=mortal(self.source.bedrock.agent),
+            agent=mortal(self.agent),
             dynamodb=mortal(self.aws.dynamodb),
             s3=mortal(self.aws.s3),
             sqs=mortal(Undelayed(self.aws.sqs)),
@@ -89,6 +93,11 @@ class Stack:
             clock=self.clock,
             sleep=self.slept.append,
         )
+
+    @property
+    def agent(self) -> Any:
+        """The knowledge base's client, whose answer about an ingestion job is the last one."""
+        return Patient(self.source)
 
     @property
     def jobs(self) -> JobStore:
@@ -178,19 +187,24 @@ class Stack:
         )
 
     def rest(self) -> None:
-        """Have both functions work until no message is left."""
+        """Have both functions work until no message is left; they ask when the knowledge base has done its part."""
         services = self.services()
         ingestion, following = IngestionService(services), FollowingService(services)
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
             looks, follows = self.take("ingestion"), self.take("status")
             if not looks and not follows:
                 return
             assert not looks or ingestion.process(looks, LONG) == []
+            self._settle(follows)
             assert not follows or following.process(follows) == []
-            if not looks:
-                time.sleep(0.01)  # the knowledge base is at work
         raise AssertionError("the queues do not come to rest")
+
+    def _settle(self, follows: list[QueueMessage]) -> None:
+        uris = [uri for message in follows for uri, _operation in json.loads(message.body)["follow"]]
+        identifiers = [self.identifier(uri.removeprefix(self.uri(""))) for uri in uris]
+        for start in range(0, len(identifiers), MOST):
+            self.source.settled(*identifiers[start : start + MOST])
 
     def take(self, queue: str) -> list[QueueMessage]:
         """Take the messages of a queue."""
@@ -230,70 +244,14 @@ class Stack:
     def send_job(self, body: Mapping[str, Any]) -> None:
         self.aws.sqs.send_message(QueueUrl=self.queues["jobs"], MessageBody=json.dumps(body))
 
-    def run_jobs(self, *, seconds_left: float = LONG, most: int = 200, **changes: Any) -> int:
+    def run_jobs(self, *, seconds_left: float = LONG, **changes: Any) -> int:
         """Have the function work until no message is left; tell how many there were."""
         service = self.service(**changes)
-        for number in range(most):
-            messages = self.take("jobs")
-            if not messages:
-                return number
+        worked = 0
+        end = time.monotonic() + PATIENCE_SECONDS
+        while messages := self.take("jobs"):
+            assert time.monotonic() < end, "the jobs do not come to rest"
             for message in messages:
                 assert service.process([message], lambda: seconds_left) == []
-            time.sleep(0.005)
-        raise AssertionError("the jobs do not come to rest")
-
-
-class Undelayed:
-    """The client of SQS, whose messages come at once; all else is the real client's."""
-
-    def __init__(self, sqs: Any) -> None:
-        self._sqs = sqs
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sqs, name)
-
-    def send_message_batch(self, QueueUrl: str, Entries: Any) -> Any:  # noqa: N803 - boto3's names
-        """Send without delay, after having checked that the real delay is one that SQS takes."""
-        assert all(0 <= entry["DelaySeconds"] <= 900 for entry in Entries)
-        entries = [{**entry, "DelaySeconds": 0} for entry in Entries]
-        return self._sqs.send_message_batch(QueueUrl=QueueUrl, Entries=entries)
-
-
-class KilledError(BaseException):
-    """The process was ended; nothing catches this."""
-
-
-@dataclass
-class Death:
-    """Ends the process at a call of AWS, before or after it is carried out."""
-
-    at: int
-    after: bool = False
-    calls: int = 0
-
-    def __call__(self, client: Any) -> Any:
-        return _Mortal(client, self)
-
-
-class _Mortal:
-    def __init__(self, client: Any, death: Death) -> None:
-        self._client = client
-        self._death = death
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._client, name)
-        if name == "get_paginator" or not callable(method):
-            return method
-
-        def call(**parameters: Any) -> Any:
-            self._death.calls += 1
-            dies = self._death.calls == self._death.at
-            if dies and not self._death.after:
-                raise KilledError
-            try:
-                return method(**parameters)
-            finally:
-                if dies:
-                    raise KilledError
-
-        return call
+            worked += len(messages)
+        return worked

@@ -21,7 +21,8 @@ from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.registry.table import INDEXES, URI, document_id
 from tests.support.soak import SOAK
-from tests.unit.reconciliation.stack import HOUR, Death, KilledError, Stack
+from tests.unit.reconciliation.clients import Death, KilledError
+from tests.unit.reconciliation.stack import HOUR, Stack
 from tests.unit.registry.damage import damaged, damages, tableable
 
 KEYS = tuple(f"{number}.txt" for number in range(8))

@@ -15,7 +15,8 @@ from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.jobs import Job
 from tests.local.support import REGION
-from tests.unit.reconciliation.stack import HOUR, LONG, Death, KilledError, Stack
+from tests.unit.reconciliation.clients import Death, KilledError
+from tests.unit.reconciliation.stack import HOUR, LONG, Stack
 
 ENV = {
     "KNOWLEDGE_BASE_ID": "ABCDEFGHIJ",

@@ -17,7 +17,8 @@ from ragstack_common.reconciliation.service import FAILURE_DELAY_SECONDS, MAX_FA
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.jobs import ABANDONED, FULL, RECONCILE, SILENT_SECONDS, JobKind
 from tests.local.support import REGION
-from tests.unit.reconciliation.stack import LONG, KilledError, Stack
+from tests.unit.reconciliation.clients import KilledError
+from tests.unit.reconciliation.stack import LONG, Stack
 
 MOST_MESSAGES = 300
 DELIVERIES = 6

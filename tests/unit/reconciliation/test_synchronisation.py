@@ -10,7 +10,8 @@ from botocore.exceptions import ClientError
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
-from tests.unit.reconciliation.stack import HOUR, LONG, Death, KilledError, Stack
+from tests.unit.reconciliation.clients import Death, KilledError
+from tests.unit.reconciliation.stack import HOUR, LONG, Stack
 
 
 @pytest.fixture
@@ -199,7 +200,7 @@ def test_while_bedrock_refuses_because_others_are_at_work_it_waits(stack: Stack,
         _error("ValidationException", "There are ongoing direct ingestions"),
         _error("ThrottlingException"),
     ]
-    agent = _Agent(stack.source.bedrock.agent, "start_ingestion_job", [*contention, *contention])
+    agent = _Agent(stack.agent, "start_ingestion_job", [*contention, *contention])
 
     job = _run_with(stack, agent)
 
@@ -210,7 +211,7 @@ def test_while_bedrock_refuses_because_others_are_at_work_it_waits(stack: Stack,
 
 
 def test_what_bedrock_refuses_for_good_fails_the_job_and_opens_the_gate(stack: Stack, gate: Gate) -> None:
-    agent = _Agent(stack.source.bedrock.agent, "start_ingestion_job", [_error("AccessDeniedException", "not you")])
+    agent = _Agent(stack.agent, "start_ingestion_job", [_error("AccessDeniedException", "not you")])
 
     job = _run_with(stack, agent)
 
@@ -229,7 +230,7 @@ def test_a_job_that_bedrock_did_not_complete_fails_with_its_reasons_and_is_compa
     stack.clock.ahead += HOUR
     reasons = ["it broke" * 1000, *(f"and {number}" for number in range(30))]
     told = {"status": status, "failureReasons": reasons}
-    agent = _Agent(stack.source.bedrock.agent, "get_ingestion_job", [told])
+    agent = _Agent(stack.agent, "get_ingestion_job", [told])
 
     job = _run_with(stack, agent)
 
@@ -245,14 +246,14 @@ def test_a_job_that_bedrock_did_not_complete_fails_with_its_reasons_and_is_compa
 
 def test_a_moment_without_answer_does_not_end_the_following(stack: Stack) -> None:
     answers = [_error("ThrottlingException"), {"status": "IN_PROGRESS"}, _error("InternalServerException")]
-    agent = _Agent(stack.source.bedrock.agent, "get_ingestion_job", answers)  # type: ignore[arg-type]
+    agent = _Agent(stack.agent, "get_ingestion_job", answers)
 
     assert _run_with(stack, agent).status == "COMPLETE"
     assert agent.calls == 4
 
 
 def test_a_job_that_bedrock_no_longer_knows_has_failed(stack: Stack, gate: Gate) -> None:
-    agent = _Agent(stack.source.bedrock.agent, "get_ingestion_job", [_error("ResourceNotFoundException", "gone")])
+    agent = _Agent(stack.agent, "get_ingestion_job", [_error("ResourceNotFoundException", "gone")])
 
     job = _run_with(stack, agent)
 
@@ -262,7 +263,7 @@ def test_a_job_that_bedrock_no_longer_knows_has_failed(stack: Stack, gate: Gate)
 
 
 def test_a_job_that_bedrock_never_ends_fails_after_its_time(stack: Stack, gate: Gate) -> None:
-    agent = _Agent(stack.source.bedrock.agent, "get_ingestion_job", [{"status": "IN_PROGRESS"}] * 100)
+    agent = _Agent(stack.agent, "get_ingestion_job", [{"status": "IN_PROGRESS"}] * 100)
     service = stack.service(follow_seconds=2 * HOUR)
     service = replace(service, synchronisation=replace(service.synchronisation, agent=agent))  # type: ignore[arg-type]
     job = stack.jobs.create("full", "test")

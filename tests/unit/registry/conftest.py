@@ -6,18 +6,25 @@ from typing import Any
 import boto3
 import pytest
 from moto import mock_aws
+from moto.moto_api._internal.models import moto_api_backend
 
 from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE, create_table
 
 
-@pytest.fixture
-def dynamodb() -> Iterator[Any]:
-    """A client of a DynamoDB that has the registry's table, and nothing in it."""
+@pytest.fixture(scope="package")
+def client() -> Iterator[Any]:
+    """Made once: its model is large."""
     with mock_aws():
-        client = boto3.client("dynamodb", region_name="eu-west-1")
-        create_table(client, TABLE)
-        yield client
+        yield boto3.client("dynamodb", region_name="eu-west-1")
+
+
+@pytest.fixture
+def dynamodb(client: Any) -> Any:
+    """A client of a DynamoDB that has the registry's table, and nothing in it."""
+    moto_api_backend.reset()
+    create_table(client, TABLE)
+    return client
 
 
 @pytest.fixture

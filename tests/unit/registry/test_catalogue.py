@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from moto import mock_aws
+from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.registry.catalogue import (
     ALL_DOCUMENTS,
@@ -155,6 +156,7 @@ class Counting(RuleBasedStateMachine):
         super().__init__()
         self.aws = mock_aws()
         self.aws.start()
+        moto_api_backend.reset()
         self.client = boto3.client("dynamodb", region_name="eu-west-1")
         create_table(self.client)
         self.registry = DocumentRegistry(TABLE, self.client)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,9 @@ def ask(backend: RetrievalBackend, query: str = PUMP, **options: Any) -> list[Re
     return asyncio.run(backend.retrieve(query, **options))
 
 
-def elsewhere(folder: Path, *steps: str) -> None:
-    """Change the store in another process."""
+@contextmanager
+def elsewhere(folder: Path) -> Iterator[Callable[[str], None]]:
+    """Change the store, step by step, in another process."""
     script = (
         "import chromadb, sys\n"
         "from chromadb.config import Settings\n"
@@ -62,8 +64,23 @@ def elsewhere(folder: Path, *steps: str) -> None:
         "embed = HashedEmbedding().embed\n"
         f"client = chromadb.PersistentClient({str(folder)!r}, settings=Settings(anonymized_telemetry=False))\n"
         f"collection = client.get_collection({NAME!r}, embedding_function=None)\n"
+        "for step in sys.stdin:\n"
+        "    exec(step)\n"
+        "    print('done', flush=True)\n"
     )
-    subprocess.run([sys.executable, "-c", script + "\n".join(steps)], check=True)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        told, heard = process.stdin, process.stdout
+
+        def change(step: str) -> None:
+            told.write(f"{step}\n")
+            told.flush()
+            assert heard.readline() == "done\n"
+
+        yield change
 
 
 def added(text: str) -> str:
@@ -81,10 +98,11 @@ def test_what_other_processes_add_and_delete_is_seen_at_the_next_search(folder: 
                 return [chunk.content for chunks in found for chunk in chunks]
 
             answers = [await first_of_both()]
-            elsewhere(folder, added(quokka))
-            answers.append(await first_of_both())
-            elsewhere(folder, "collection.delete(ids=['new'])")
-            answers.append(await first_of_both(12))
+            with elsewhere(folder) as change:
+                change(added(quokka))
+                answers.append(await first_of_both())
+                change("collection.delete(ids=['new'])")
+                answers.append(await first_of_both(12))
         return answers
 
     before, between, after = asyncio.run(story())

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -39,23 +40,35 @@ EVERYTHING = TracingSettings(inputs=True, outputs=True)
 _exporter = InMemorySpanExporter()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _provider() -> Iterator[None]:
+class _Listener(SimpleSpanProcessor):
+    """Hears the spans of the tests of this module, and of no others."""
+
+    listens = False
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self.listens:
+            super().on_end(span)
+
+
+@cache
+def _listener() -> _Listener:
     """The process has one provider for good; this one is added to whatever another test has made."""
     provider = trace.get_tracer_provider()
     if not isinstance(provider, TracerProvider):
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
-    processor = SimpleSpanProcessor(_exporter)
-    provider.add_span_processor(processor)
-    yield
-    _exporter.shutdown()
+    listener = _Listener(_exporter)
+    provider.add_span_processor(listener)
+    return listener
 
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
+    listener = _listener()
+    listener.listens = True
     _exporter.clear()
     yield
+    listener.listens = False
     configure_tracing(TracingSettings())
 
 
