@@ -20,7 +20,7 @@ PAUSE_SECONDS: Final = 0.5
 ANSWER_SECONDS: Final = 60.0
 """Longer than any function has: what is tried again is not being done any more."""
 
-KNOWN_SECONDS: Final = 10.0
+KNOWN_SECONDS: Final = 60.0
 """So long it is waited until the registry knows of a document that is to be deleted."""
 
 CONTENT_TYPE: Final = "text/plain"

@@ -2,22 +2,23 @@
 
 import itertools
 import json
-import random
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import Final
 
 from ragstack_common.registry.jobs import FULL, RECONCILE, JobKind
 from tests.faults.document_client import DocumentClient
 from tests.faults.faulty_stack import Places
+from tests.faults.repeating import Repeating
 
 NIGHTLY: Final = json.dumps({"start": RECONCILE, "by": "schedule"})
 """What the rule of infra/constructs/reconcile_function.py sends."""
 
 
-class JobStarter:
+class JobStarter(Repeating):
     """Starts one job after the other for as long as its context lasts, whether the one before has ended or not.
+
+    The first is started in any case.
 
     Attributes:
         asked: How often which job was asked for in which way, and how often it was refused because of another.
@@ -36,25 +37,12 @@ class JobStarter:
             seed: Of the times between.
             full: Whether the third is a full synchronisation.
         """
+        super().__init__(seconds_between, seed, least=1)
         self.asked: Counter[str] = Counter()
         self._client = client
         self._places = places
-        self._seconds = seconds_between
-        self._kinds = itertools.islice(self._in_turn(full=full), most)
-        self._chance = random.Random(seed)
-        self._enough = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._enough.set()
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
+        self._kinds = self._in_turn(full=full)
+        self._most = most
 
     @staticmethod
     def _in_turn(*, full: bool) -> Iterator[JobKind | None]:
@@ -62,14 +50,9 @@ class JobStarter:
         yield from (RECONCILE, None, *((FULL,) if full else ()))
         yield from itertools.cycle((RECONCILE, None))
 
-    def _run(self) -> None:
-        try:
-            for kind in self._kinds:
-                if self._enough.wait(self._chance.uniform(0.5, 1.5) * self._seconds):
-                    return
-                self._start(kind)
-        except Exception as failure:  # noqa: BLE001 - whoever waits for this thread raises it
-            self._failure = failure
+    def act(self) -> bool:
+        self._start(next(self._kinds))
+        return self.asked.total() < self._most
 
     def _start(self, kind: JobKind | None) -> None:
         if kind is None:

@@ -1,18 +1,17 @@
 """Kills processes that run functions, as a power cut does: between any two of their steps."""
 
 import os
-import random
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from tests.e2e.support import LocalStack
 from tests.faults.faulty_stack import FUNCTION, FUNCTIONS
+from tests.faults.repeating import Repeating
 
 WORKER: Final = b"_worker.py"
 NAMED: Final = f"{FUNCTION}=".encode()
@@ -23,8 +22,8 @@ BUSY_SHARE: Final = 0.8
 PATIENCE_SECONDS: Final = 3.0
 
 
-class Killer:
-    """Kills one process after the other for as long as its context lasts.
+class Killer(Repeating):
+    """Kills one process after the other for as long as its context lasts, the first of them at work.
 
     Attributes:
         kills: How many, by function and by what it was doing.
@@ -38,14 +37,11 @@ class Killer:
         seed: int = 0,
         functions: Collection[str] = FUNCTIONS,
     ) -> None:
+        super().__init__(seconds_between, seed)
         self.kills: Counter[tuple[str, str]] = Counter()
         self._stack = stack
-        self._seconds = seconds_between
         self._most = most
         self._functions = functions
-        self._chance = random.Random(seed)
-        self._enough = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
     def of_busy(self) -> int:
@@ -56,24 +52,14 @@ class Killer:
         """Kills of one function."""
         return sum(count for (function, _), count in self.kills.items() if function == name)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._enough.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._enough.wait(self._chance.uniform(0.5, 1.5) * self._seconds):
-            self._kill_one()
-            if self.kills.total() >= self._most:
-                return
+    def act(self) -> bool:
+        self._kill_one()
+        return self.kills.total() < self._most
 
     def _kill_one(self) -> None:
-        busy_only = self._chance.random() < BUSY_SHARE
+        busy_only = self.chance.random() < BUSY_SHARE or self.of_busy == 0
         end = time.monotonic() + PATIENCE_SECONDS
-        while not self._enough.is_set():
+        while not self.is_over.is_set():
             workers = [
                 (process_id, function, is_busy(process_id))
                 for process_id, function in sorted(workers_of(self._stack).items())
@@ -83,7 +69,7 @@ class Killer:
             if chosen:
                 # What is seldom at work has its turn too.
                 turns = [1 / (1 + self.of_function(function)) for _, function, _ in chosen]
-                process_id, function, busy = self._chance.choices(chosen, turns)[0]
+                process_id, function, busy = self.chance.choices(chosen, turns)[0]
                 with suppress(ProcessLookupError):
                     os.kill(process_id, signal.SIGKILL)
                     self.kills[function, "busy" if busy else "idle"] += 1
@@ -91,7 +77,7 @@ class Killer:
             if time.monotonic() > end:
                 return
             # Not in step with anything that the function does.
-            time.sleep(self._chance.uniform(0.005, 0.05))
+            time.sleep(self.chance.uniform(0.005, 0.05))
 
 
 def workers_of(stack: LocalStack) -> dict[int, str]:

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ragstack_common.reconciliation.comparison import CLOCK_SECONDS
@@ -25,6 +25,9 @@ LOOKS_AT_REST: Final = 3
 
 TOLD_AT_MOST: Final = 20
 
+MORE_AT_ONCE: Final = 5
+"""Operations, as long as something that has to happen has not."""
+
 
 @dataclass(frozen=True)
 class Size:
@@ -44,6 +47,7 @@ class Size:
         timeout_seconds: Of a function.
         rest_seconds: Until everything must be at rest, after the last operation.
         old_words: Of former contents that are searched for; None searches for all.
+        least: What has to happen how often, as `happened` names it: the work goes on until it has.
     """
 
     uploads: int
@@ -59,6 +63,7 @@ class Size:
     timeout_seconds: int
     rest_seconds: float
     old_words: int | None = None
+    least: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,14 +94,14 @@ class Result:
 
 
 class NotAtRestError(AssertionError):
-    """Something is still going on; the message says what."""
+    """Something is still going on, or has not happened yet; the message says what."""
 
 
 def run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None] = print) -> Result:
     """Do all of it on a stack that runs and has no documents.
 
     Raises:
-        NotAtRestError: It does not come to rest.
+        NotAtRestError: It does not come to rest, or does so each time before everything has happened that has to.
     """
     try:
         result = _run(stack, size, seed, say)
@@ -145,6 +150,13 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
             worked = time.monotonic() - began
             say(f"{workload.done} operations in {worked:.0f} s; waiting for rest")
             come_to_rest(places, size.rest_seconds, say)
+            end = time.monotonic() + size.rest_seconds
+            while not (count := happened(stack, client, proxy, killer)) >= Counter(size.least):
+                if time.monotonic() > end:
+                    raise NotAtRestError(f"After {size.rest_seconds:g} s of more work {size.least} is not {count}")
+                say(f"  going on, for {size.least} is wanted, not {count}")
+                workload.go_on(MORE_AT_ONCE)
+                come_to_rest(places, size.rest_seconds, say)
             bedrock_faults = stack.happened_in_bedrock()
         rested = time.monotonic() - began
         proxy.rates = NO_FAULTS
@@ -181,6 +193,20 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
         )
         say(summary)
         return Result(wrong, summary, now, told, workload, client, proxy, killer, bedrock_faults)
+
+
+def happened(stack: FaultyStack, client: DocumentClient, proxy: FaultProxy, killer: Killer) -> Counter[str]:
+    """Count what may depend on the speed of the machine."""
+    return Counter(
+        {
+            **Counter(str(record.status) for record in documents(stack.places)),
+            "kills at work": killer.of_busy,
+            "faults of AWS": proxy.by_kind().total(),
+            "faults of Bedrock": sum(stack.happened_in_bedrock().values()),
+            "uploads over HTTP": client.counts["uploads"],
+            "deletions over HTTP": client.counts["deletions"],
+        }
+    )
 
 
 def expectations_missed(now: Snapshot, workload: Workload) -> list[str]:

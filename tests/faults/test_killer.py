@@ -14,8 +14,8 @@ from tests.e2e.support import LocalStack, wait_for
 from tests.faults.killer import Killer, is_busy, workers_of
 
 WAITS_FOR_A_LINE = "import sys\nprint(flush=True)\nsys.stdin.readline()\n"
-WORKS = "import socket, time\ncalls = socket.socket()\nprint(flush=True)\ntime.sleep(60)\n"
-IS_IMPORTED = "import time\nprint(flush=True)\ntime.sleep(60)\n"
+WORKS = "import socket, time\ncalls = socket.socket()\nprint(flush=True)\ntime.sleep(600)\n"
+IS_IMPORTED = "import time\nprint(flush=True)\ntime.sleep(600)\n"
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def test_only_the_functions_of_the_ingestion_path_of_this_stack_are_found(stack:
 @pytest.mark.parametrize(("script", "busy"), [(WAITS_FOR_A_LINE, False), (WORKS, True)], ids=["waits", "works"])
 def test_a_function_that_waits_for_an_event_is_idle(script: str, busy: bool, tmp_path: Path) -> None:
     with running(tmp_path, script, "ingestion", "x") as process:
-        assert wait_for(lambda: is_busy(process.pid) is busy, 5.0)
+        assert wait_for(lambda: is_busy(process.pid) is busy)
 
 
 def test_a_process_that_has_ended_is_not_busy(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_process_that_has_ended_is_not_busy(tmp_path: Path) -> None:
 def test_a_function_at_work_is_killed_and_counted(stack: LocalStack, tmp_path: Path) -> None:
     with running(tmp_path, WORKS, "ingestion", str(tmp_path / "home")) as process:
         with Killer(stack, 0.05, 1) as killer:
-            ended = process.wait(10.0)
+            ended = process.wait(60.0)
 
         assert ended == -9
         assert killer.kills["ingestion", "busy"] == 1
@@ -89,7 +89,7 @@ def test_a_function_that_is_to_be_spared_is_left_alone(stack: LocalStack, tmp_pa
     home = str(tmp_path / "home")
     with running(tmp_path, WORKS, "reconcile", home) as spared, running(tmp_path, WORKS, "ingestion", home) as process:
         with Killer(stack, 0.05, 1, functions=("ingestion",)) as killer:
-            process.wait(10.0)
+            process.wait(60.0)
 
         assert spared.poll() is None
         assert killer.of_function("ingestion") == 1

@@ -14,7 +14,7 @@ from moto.server import ThreadedMotoServer
 from tests.faults.proxy import NO_FAULTS, FaultProxy, Kind, Rates
 from tests.faults.requests import Operation
 
-TABLE = "documents"
+TABLE = "proxied"
 KEY = {"pk": {"S": "one"}}
 
 
@@ -57,14 +57,14 @@ def table(aws: str) -> Iterator[Any]:
 
 @pytest.fixture
 def bucket(aws: str) -> str:
-    client("s3", aws).create_bucket(Bucket="documents")
-    return "documents"
+    client("s3", aws).create_bucket(Bucket="proxied")
+    return "proxied"
 
 
 @pytest.fixture
 def queue(aws: str) -> Iterator[str]:
     direct = client("sqs", aws)
-    url: str = direct.create_queue(QueueName="events")["QueueUrl"]
+    url: str = direct.create_queue(QueueName="proxied")["QueueUrl"]
     yield url
     direct.delete_queue(QueueUrl=url)
 
@@ -73,8 +73,8 @@ def call_of(service: str, url: str, attempts: int = 1) -> Callable[[], Any]:
     asked = client(service, url, attempts)
     calls: dict[str, Callable[[], Any]] = {
         "dynamodb": lambda: asked.get_item(TableName=TABLE, Key=KEY),
-        "s3": lambda: asked.get_object(Bucket="documents", Key="a.txt"),
-        "sqs": lambda: asked.send_message(QueueUrl=f"{url}/123456789012/events", MessageBody="x"),
+        "s3": lambda: asked.get_object(Bucket="proxied", Key="a.txt"),
+        "sqs": lambda: asked.send_message(QueueUrl=f"{url}/123456789012/proxied", MessageBody="x"),
         "events": lambda: asked.put_events(Entries=[{"Source": "s", "DetailType": "d", "Detail": "{}"}]),
     }
     return calls[service]
@@ -268,14 +268,14 @@ def test_a_batch_of_one_is_carried_out_as_a_whole(aws: str, proxy: FaultProxy, q
 
 
 def test_the_same_seed_plans_the_same_for_each_operation_whatever_else_is_asked(aws: str) -> None:
-    one, other = (FaultProxy(aws, seed=7) for _ in range(2))
     reads, writes = Operation("dynamodb", "GetItem"), Operation("dynamodb", "PutItem")
 
-    alone = [one.plan(reads)[:2] for _ in range(200)]
-    among_others = []
-    for _ in range(200):
-        other.plan(writes)
-        among_others.append(other.plan(reads)[:2])
+    with FaultProxy(aws, seed=7) as one, FaultProxy(aws, seed=7) as other:
+        alone = [one.plan(reads)[:2] for _ in range(200)]
+        among_others = []
+        for _ in range(200):
+            other.plan(writes)
+            among_others.append(other.plan(reads)[:2])
 
     assert alone == among_others
     assert len({kind for _, kind in alone}) > 3

@@ -8,7 +8,7 @@ from ragstack_common.registry.records import Status
 from tests.faults.faulty_stack import FaultyStack
 from tests.faults.scenario import Size, run
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 # `reconcile` is at work and left in peace: a message whose function died stays away for longer than all this may take.
 SMALL = Size(
@@ -24,6 +24,16 @@ SMALL = Size(
     full=False,
     timeout_seconds=10,
     rest_seconds=float(os.environ.get("FAULTS_REST_SECONDS", "240")),
+    least={
+        "INDEXED": 1,
+        "FAILED": 1,
+        "DELETED": 1,
+        "uploads over HTTP": 1,
+        "deletions over HTTP": 1,
+        "kills at work": 1,
+        "faults of AWS": 51,
+        "faults of Bedrock": 3,
+    },
 )
 SEED = int(os.environ.get("FAULTS_SEED", "2026"))
 
@@ -32,12 +42,10 @@ def test_everything_agrees_at_rest_whatever_failed_on_the_way(stack: FaultyStack
     result = run(stack, SMALL, SEED)
 
     assert not result.wrong, "\n".join(result.wrong)
-    statuses = {record.status for record in result.now.registry.values()}
-    assert statuses == {Status.INDEXED, Status.FAILED, Status.DELETED}
+    assert {record.status for record in result.now.registry.values()} == {
+        Status.INDEXED,
+        Status.FAILED,
+        Status.DELETED,
+    }
     assert {each.type for each in result.told} == {"DocumentIndexed", "DocumentFailed", "DocumentDeleted"}
-    assert len(result.now.jobs) == 1
-    assert result.client.counts["uploads"] >= 1
-    assert result.client.counts["deletions"] >= 1
-    assert result.killer.of_busy >= 1
-    assert sum(result.proxy.by_kind().values()) > 50
-    assert sum(result.bedrock_faults.values()) >= 3
+    assert result.now.jobs

@@ -39,6 +39,7 @@ class Share:
     unreadable: float = 0.06
     no_sidecar: float = 0.25
     sidecar_first: float = 0.4
+    deleted_with_sidecar: float = 0.8
     recreated: float = 0.4
     soon: float = 0.5
     uploaded_over_http: float = 0.15
@@ -116,6 +117,13 @@ class Workload:
     def run_last(self, seconds: float = 0.0) -> None:
         """Do the rest."""
         self._run([task for task in self._tasks if task.at >= LATE], LATE, seconds / (1 - LATE))
+
+    def go_on(self, operations: int) -> None:
+        """Do some more of all kinds, when the rest is done."""
+        for _ in range(operations):
+            act = self._chance.choice((self._overwrite, self._overwrite, self._delete))
+            act(self._chance.choice(self.lives), self._chance)
+            self.done += 1
 
     def _run(self, tasks: Sequence[_Task], begin: float, seconds: float) -> None:
         lanes: list[list[_Task]] = [[] for _ in range(THREADS)]
@@ -195,20 +203,18 @@ class Workload:
 
     def _delete(self, life: Life, chance: random.Random) -> None:
         """Delete a document, most often with its sidecar, and now and then put another one there at once."""
+        # Nothing that is drawn depends on how quickly the registry learned of the document.
         over_http = life.body is not None and chance.random() < self._share.deleted_over_http
-        if over_http and self._client.delete(life.key):
-            life.body = life.sidecar = None
-        else:
-            self._delete_from_bucket(life, chance)
+        with_sidecar = over_http or chance.random() < self._share.deleted_with_sidecar
+        if not (over_http and self._client.delete(life.key)):
+            self._delete_object(life.key)
+            if with_sidecar:
+                self._delete_object(life.key + SIDECAR_SUFFIX)
+        life.body = None
+        if with_sidecar:
+            life.sidecar = None
         if chance.random() < self._share.recreated:
             self._upload(life, chance)
-
-    def _delete_from_bucket(self, life: Life, chance: random.Random) -> None:
-        self._delete_object(life.key)
-        life.body = None
-        if chance.random() < 0.8:
-            self._delete_object(life.key + SIDECAR_SUFFIX)
-            life.sidecar = None
 
     def _content(self, life: Life, chance: random.Random) -> bytes:
         if chance.random() < self._share.unreadable:

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ragstack_common.ingestion.messages import QueueMessage
 from tests.ingestion.services import HELD_SECONDS, Aws
+
+AT_ONCE: Final = 10
+"""Messages in one answer; moto gives fewer only where there are no more."""
 
 
 @dataclass
@@ -41,18 +44,9 @@ class PolledQueue:
 
     def collect(self) -> list[Held]:
         """Take in what was sent."""
-        while self.url in self.aws.unread:
-            answer = self.aws.sqs.receive_message(
-                QueueUrl=self.url,
-                MaxNumberOfMessages=10,
-                VisibilityTimeout=HELD_SECONDS,
-                MessageAttributeNames=["Due"],
-            )
-            for message in answer.get("Messages", []):
-                due = message.get("MessageAttributes", {}).get("Due", {}).get("StringValue", "0")
-                self.held.append(Held(message["MessageId"], message["Body"], message["ReceiptHandle"], float(due)))
-            if "Messages" not in answer:
-                self.aws.unread.discard(self.url)
+        for message in received(self.aws, self.url):
+            due = message.get("MessageAttributes", {}).get("Due", {}).get("StringValue", "0")
+            self.held.append(Held(message["MessageId"], message["Body"], message["ReceiptHandle"], float(due)))
         return self.held
 
     def due(self) -> list[Held]:
@@ -77,25 +71,22 @@ class PolledQueue:
         assert not unknown, "Lambda takes an answer with an unknown id for a failure of all"
         for message in messages:
             if message.message_id not in again:
-                self.acknowledge(message)
-
-    def acknowledge(self, message: Held) -> None:
-        self.aws.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=message.handle)
-        self.held.remove(message)
+                # The queue keeps it, and does not deliver it any more.
+                self.held.remove(message)
 
     def repeat(self, message: Held) -> None:
         """Have a message delivered once more, as a queue may do of itself."""
         self.aws.sqs.send_message(QueueUrl=self.url, MessageBody=message.body)
 
 
-def letters(aws: Aws, url: str) -> list[dict[str, Any]]:
-    """Read what was sent to a queue since it was read last."""
+def received(aws: Aws, url: str) -> list[dict[str, Any]]:
+    """Read what was sent to a queue since it was read last; nobody gets it again."""
     found: list[dict[str, Any]] = []
     while url in aws.unread:
         answer = aws.sqs.receive_message(
-            QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=HELD_SECONDS, MessageAttributeNames=["All"]
+            QueueUrl=url, MaxNumberOfMessages=AT_ONCE, VisibilityTimeout=HELD_SECONDS, MessageAttributeNames=["All"]
         )
         found += answer.get("Messages", [])
-        if "Messages" not in answer:
+        if len(answer.get("Messages", [])) < AT_ONCE:
             aws.unread.discard(url)
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ConnectionClosedError
 
 from tests.ingestion.clock import Clock
 
@@ -29,6 +30,21 @@ class Killed(BaseException):
 
 def nothing(_moment: str, _operation: str, _data: dict[str, Any]) -> None:
     """Let every call be."""
+
+
+def raising(moment: str, operation: str, failure: Callable[[], BaseException]) -> Intercept:
+    """Have each call of one operation end so, before it is made or after it was carried out."""
+
+    def intercept(now: str, called: str, _data: dict[str, Any]) -> None:
+        if (now, called) == (moment, operation):
+            raise failure()
+
+    return intercept
+
+
+def lost() -> BaseException:
+    """The connection ended before the answer came."""
+    return ConnectionClosedError(endpoint_url="https://service")
 
 
 @dataclass

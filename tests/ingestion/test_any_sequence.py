@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from botocore.exceptions import ClientError, ConnectionClosedError
+from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from ragstack_common.ingestion.messages import QueueMessage
 from tests.ingestion.queues import PolledQueue
-from tests.ingestion.services import Killed
+from tests.ingestion.services import Killed, lost
 from tests.ingestion.world import World
 from tests.support.soak import SOAK
 
@@ -152,7 +152,7 @@ class AnySequence(RuleBasedStateMachine):
                 }
                 raise ClientError(response, operation)
             case "lose the answer" if moment == "after":
-                raise ConnectionClosedError(endpoint_url="https://service")
+                raise lost()
             case "ingest":
                 world.ingest()
             case "follow":

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from botocore.exceptions import ConnectionClosedError
+from botocore.exceptions import ClientError
 
 from ragstack_common.registry.catalogue import Facet
 from ragstack_common.registry.records import Status
-from tests.ingestion.services import Killed
+from tests.ingestion.services import Killed, lost, raising
 from tests.ingestion.world import World
 
 GET, INGEST, DELETE = (f"{verb}KnowledgeBaseDocuments" for verb in ("Get", "Ingest", "Delete"))
@@ -407,8 +407,6 @@ def test_a_look_mends_what_the_registry_does_not_know(world: World) -> None:
 
 def fail(operation: str, code: str, message: str, times: int) -> Any:
     """Have the service refuse so many calls, before it does anything."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - beside its only use
-
     left = [None] * times
 
     def intercept(moment: str, called: str, _data: Any) -> None:
@@ -571,19 +569,15 @@ def test_what_carries_no_document_makes_no_call(world: World) -> None:
 def test_a_bucket_that_cannot_be_looked_into_is_a_problem_and_never_a_deletion(
     world: World, code: str, status: int
 ) -> None:
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - beside its only use
-
     world.put("a.txt", "granite is hard")
     world.run()
     world.put("a.txt", "granite is grey")
     world.announce()
 
-    def refuse(moment: str, operation: str, _data: Any) -> None:
-        if (moment, operation) == ("before", "HeadObject"):
-            response: Any = {"Error": {"Code": code, "Message": "."}, "ResponseMetadata": {"HTTPStatusCode": status}}
-            raise ClientError(response, operation)
+    response: Any = {"Error": {"Code": code, "Message": "."}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    refused = raising("before", "HeadObject", lambda: ClientError(response, "HeadObject"))
 
-    with world.aws.intercepted(refuse):
+    with world.aws.intercepted(refused):
         world.ingest()
 
     assert world.chunks("a.txt")
@@ -639,7 +633,7 @@ def test_a_document_whose_status_message_was_lost_is_asked_about_when_somebody_l
     def fail_once(moment: str, operation: str, _data: dict[str, Any]) -> None:
         if moment == "before" and operation == "SendMessageBatch" and failures[0]:
             failures[0] = False
-            raise ConnectionClosedError(endpoint_url="the queue")
+            raise lost()
 
     world.aws.intercept = fail_once
     world.look("a.txt")
@@ -657,7 +651,7 @@ def test_a_document_that_was_accepted_and_can_never_be_followed_is_given_up_and_
 
     def refuse(moment: str, operation: str, data: dict[str, Any]) -> None:
         if moment == "before" and operation == "SendMessageBatch" and "follow" in str(data):
-            raise ConnectionClosedError(endpoint_url="the status queue")
+            raise lost()
 
     with world.aws.intercepted(refuse):
         world.run()
@@ -676,11 +670,7 @@ def test_the_time_that_a_dead_function_had_is_waited_for(world: World) -> None:
     world.put("a.txt", "granite is hard")
     world.announce()
 
-    def die(moment: str, operation: str, _data: Any) -> None:
-        if (moment, operation) == ("before", INGEST):
-            raise Killed
-
-    with world.aws.intercepted(die), pytest.raises(Killed):
+    with world.aws.intercepted(raising("before", INGEST, Killed)), pytest.raises(Killed):
         world.ingest()
     died = world.aws.clock()
     assert world.record("a.txt").status is Status.SUBMITTING

@@ -1,14 +1,12 @@
 """What receivers of events can rely on: each end has a name of its own, and its repetitions have the same."""
 
 import json
-from typing import Any
 
 import pytest
-from botocore.exceptions import ConnectionClosedError
 
 from ragstack_common.ingestion.outcomes import TOLD_SECONDS
 from ragstack_common.registry.records import Status
-from tests.ingestion.services import Killed
+from tests.ingestion.services import Killed, lost, raising
 from tests.ingestion.world import World
 
 BAD, ALSO_BAD = b"no JSON", b"[]"
@@ -18,9 +16,8 @@ def operations(world: World, name: str) -> list[tuple[str, str]]:
     return [(told["type"], told["operation"]) for told in world.told(name)]
 
 
-def answer_of_the_event_bus_is_lost(moment: str, operation: str, _data: Any) -> None:
-    if (moment, operation) == ("after", "PutEvents"):
-        raise ConnectionClosedError(endpoint_url="http://events")
+answer_of_the_event_bus_is_lost = raising("after", "PutEvents", lost)
+dies_before_it_tells = raising("before", "PutEvents", Killed)
 
 
 def test_a_failure_and_a_deletion_without_the_knowledge_base_have_operations_of_their_own(world: World) -> None:
@@ -87,11 +84,6 @@ def test_of_two_ends_the_later_one_is_told_by_its_time_which_repetitions_do_not_
     assert [len(each) for each in times.values()] == [1, 1]
     (indexed,), (deleted,) = times.values()
     assert indexed < deleted
-
-
-def dies_before_it_tells(moment: str, operation: str, _data: Any) -> None:
-    if (moment, operation) == ("before", "PutEvents"):
-        raise Killed
 
 
 def test_an_end_that_another_one_follows_before_it_was_told_is_told_all_the_same(world: World) -> None:

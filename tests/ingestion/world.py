@@ -18,7 +18,7 @@ from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from tests.ingestion.queues import Held, PolledQueue, letters
+from tests.ingestion.queues import Held, PolledQueue, received
 from tests.ingestion.services import Aws
 from tests.local.support import Source
 from tests.support.events import s3_notification
@@ -165,7 +165,7 @@ class World:
 
     def settle(self) -> None:
         """Wait until the knowledge base has done what it accepted."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             if not any(detail["status"] in UNDER_WAY for detail in self.details().values()):
                 return
@@ -201,7 +201,7 @@ class World:
 
     def dead(self) -> list[dict[str, Any]]:
         """What was put aside so far."""
-        self._dead += letters(self.aws, self.settings.dead_letter_queue_url)
+        self._dead += received(self.aws, self.settings.dead_letter_queue_url)
         return self._dead
 
     def told(self, name: str) -> list[dict[str, Any]]:

@@ -1,0 +1,50 @@
+"""What is done again and again beside the workload, in a thread of its own."""
+
+import itertools
+import random
+import threading
+from abc import ABC, abstractmethod
+from typing import Self
+
+
+class Repeating(ABC):
+    """Acts now and then for as long as its context lasts; what fails is raised at the end of it."""
+
+    def __init__(self, seconds_between: float, seed: int, least: int = 0) -> None:
+        """Say how often.
+
+        Args:
+            seconds_between: Two acts, on average.
+            seed: Of the times between, and of whatever else is left to chance.
+            least: Acts, however soon the context ends.
+        """
+        self.chance = random.Random(seed)
+        self.is_over = threading.Event()
+        self._seconds = seconds_between
+        self._least = least
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    @abstractmethod
+    def act(self) -> bool:
+        """Do it once; tells whether to go on."""
+
+    def _run(self) -> None:
+        try:
+            for acts in itertools.count():
+                if self.is_over.wait(self.chance.uniform(0.5, 1.5) * self._seconds) and acts >= self._least:
+                    return
+                if not self.act():
+                    return
+        except Exception as failure:  # noqa: BLE001 - whoever waits for this thread raises it
+            self._failure = failure
