@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER: Final = {
+    "tests/e2e/test_lifecycle.py": "a local stack that starts and ends",
     "tests/e2e/": "the local stack",
     "tests/faults/test_small.py": "a local stack that fails",
     "tests/infra/": "the stacks, synthesized",

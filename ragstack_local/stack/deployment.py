@@ -8,15 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_environment
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_client, local_environment
 from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack import interrupts
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
 from ragstack_local.stack.processes import LOG_LINES, Child
 from ragstack_local.stack.project import Project
+from ragstack_local.stack.synthesis import Assembly
 
 SIGN_OF_AN_ERROR: Final = ("rror", "ailed", "❌")
+BOOTSTRAP_STACK: Final = "CDKToolkit"
+"""Source: CDK developer guide, "AWS CDK bootstrapping"."""
+WITHOUT_RULES: Final = {"CDK_VALIDATION": "false"}
+"""AWS's rules for templates take longer to load than the stacks take to synthesize, and nothing goes to AWS here.
+
+Source: aws-cdk-lib, core/lib/private/synthesis-validation.
+"""
 
 
 def deploy(
@@ -51,21 +62,14 @@ def deploy(
         "aws_endpoint": aws_endpoint,
     }
     outputs = data / "outputs.json"
-    assembly = data / "cdk.out"
-    env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}")
+    assembly = Assembly.of(project, data / "cdk.out", context)
+    env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}", **WITHOUT_RULES)
     cdk = _Cdk(project, env, data / "logs")
-    options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
-    # Away from cdk.json, which would have the command line synthesize the app for nothing.
-    elsewhere = _empty(data / "bootstrap")
-    with (
-        cdk.running("bootstrap", f"aws://{ACCOUNT}/{LOCAL_REGION}", folder=elsewhere) as bootstrap,
-        cdk.running("synth", "--quiet", "--output", str(assembly), *options) as synth,
-    ):
-        cdk.finish(synth)
-        cdk.finish(bootstrap)
-    where = ("--app", str(assembly), "--outputs-file", str(outputs))
-    with cdk.running("deploy", "--all", *where, "--require-approval", "never", "--method", "direct") as deployment:
-        cdk.finish(deployment)
+    where = ("--app", str(assembly.path), "--outputs-file", str(outputs))
+    with assembly.deployed():
+        _prepare(cdk, assembly, context, _empty(data / "bootstrap"), aws_endpoint)
+        with cdk.running("deploy", "--all", *where, "--require-approval", "never", "--method", "direct") as deployment:
+            cdk.finish(deployment)
     return Connection.from_outputs(
         json.loads(outputs.read_text()),
         DEFAULT_PREFIX,
@@ -73,6 +77,32 @@ def deploy(
         bedrock_endpoint=bedrock_endpoint,
         process_id=os.getpid(),
     )
+
+
+def _prepare(cdk: "_Cdk", assembly: Assembly, context: Mapping[str, str], elsewhere: Path, aws_endpoint: str) -> None:
+    """Bootstrap the account and synthesize the stacks, side by side, each only where that is not done yet."""
+    options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
+    with ExitStack() as running:
+        commands = []
+        if not (assembly.is_current and _is_bootstrapped(aws_endpoint)):
+            # Away from cdk.json, which would have the command line synthesize the app for nothing.
+            account = f"aws://{ACCOUNT}/{LOCAL_REGION}"
+            commands.append(running.enter_context(cdk.running("bootstrap", account, folder=elsewhere)))
+        if not assembly.is_current:
+            synth = cdk.running("synth", "--quiet", "--output", str(assembly.path), *options)
+            # First, because what is wrong is mostly wrong there.
+            commands.insert(0, running.enter_context(synth))
+        for command in commands:
+            cdk.finish(command)
+
+
+def _is_bootstrapped(aws_endpoint: str) -> bool:
+    cloudformation = local_client("cloudformation", aws_endpoint, Config(retries={"mode": "standard"}))
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=BOOTSTRAP_STACK)["Stacks"]
+    except ClientError:
+        return False
+    return str(stack["StackStatus"]) in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 
 
 def _empty(folder: Path) -> Path:

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +50,7 @@ class Child:
     name: str
     log: Path
     process: subprocess.Popen[bytes]
+    _is_stopped: bool = field(default=False, init=False)
 
     @classmethod
     def start(
@@ -113,6 +114,8 @@ class Child:
 
     def stop(self) -> bool:
         """End the process and all that it started; tell whether it ran until now and ended of itself when asked."""
+        if self._is_stopped:
+            return False  # by now the number of its group may be somebody else's
         ended = False
         try:
             if self.process.poll() is None:
@@ -124,6 +127,7 @@ class Child:
             # Whatever interrupts us, nothing of the group is left.
             self._signal(signal.SIGKILL)
             self.process.wait()
+            self._is_stopped = True
         return ended
 
     def _signal(self, number: signal.Signals) -> None:

@@ -7,12 +7,15 @@ stack runs when none does.
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from ragstack_local.stack.errors import StackError
+
+READING_SECONDS: Final = 0.01
 
 
 @contextmanager
@@ -24,8 +27,14 @@ def announcing(file: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a+") as held:
-        if not _lock(held, fcntl.LOCK_EX):
-            raise StackError("A local stack is running already: `ragstack status` shows it, `ragstack down` ends it")
+        while not _lock(held, fcntl.LOCK_EX):
+            if not _lock(held, fcntl.LOCK_SH):
+                raise StackError(
+                    "A local stack is running already: `ragstack status` shows it, `ragstack down` ends it"
+                )
+            # Whoever reads holds it too, but only while it reads.
+            fcntl.flock(held, fcntl.LOCK_UN)
+            time.sleep(READING_SECONDS)
 
         def announce(fields: Mapping[str, Any]) -> None:
             held.truncate(0)

@@ -32,7 +32,7 @@ def ragstack(*arguments: str | Path, data: Path, **env: str) -> "subprocess.Comp
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 

@@ -1,10 +1,12 @@
 """Where a stack is: the running local one, or one deployed to AWS."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,21 @@ def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_pa
     assert held == {"process_id": os.getpid()}
     assert json.loads(file.read_text()) == held
     assert running.read(file) is None
+
+
+def test_somebody_who_reads_keeps_no_stack_from_starting(tmp_path: Path) -> None:
+    file = tmp_path / "running.json"
+    file.touch()
+
+    with file.open() as read:
+        fcntl.flock(read, fcntl.LOCK_SH)
+        ending = threading.Timer(0.1, fcntl.flock, (read, fcntl.LOCK_UN))
+        ending.start()
+        with running.announcing(file):
+            held = running.read(file)
+        ending.join()
+
+    assert held == {"process_id": os.getpid()}
 
 
 def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:

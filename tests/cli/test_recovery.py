@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from ragstack_local.stack.project import Project
 from ragstack_local.stack.recovery import DataFolder, list_documents
 from ragstack_local.stack.recovery import _synchronise as synchronise
 from tests.cli.support import stack_at
+from tests.e2e.support import free_ports
 
 ODD_KEYS = (
     "plain.md",
@@ -52,20 +52,18 @@ def project() -> Project:
 @contextmanager
 def ministack(project: Project, folder: DataFolder) -> Iterator[tuple[Connection, Child]]:
     """Run MiniStack on the folder as the local stack does, and create the bucket as its deployment does."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     child = _start_ministack(project, StackOptions(folder.path, port), folder)
     url = f"http://127.0.0.1:{port}"
 
     def answers() -> bool:
         try:
-            return urllib3.request("GET", f"{url}/_ministack/health", timeout=1, retries=False).status == 200
+            return urllib3.request("GET", f"{url}/_ministack/health", timeout=10, retries=False).status == 200
         except urllib3.exceptions.HTTPError:
             return False
 
     try:
-        child.wait_until(answers, 30)
+        child.wait_until(answers, 60)
         connection = stack_at(bucket=BUCKET, aws_endpoint=url)
         s3 = connection.client("s3")
         if BUCKET not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
@@ -78,7 +76,7 @@ def ministack(project: Project, folder: DataFolder) -> Iterator[tuple[Connection
 
 def kill(child: Child) -> None:
     os.killpg(child.process.pid, signal.SIGKILL)
-    child.process.wait(5)
+    child.process.wait(60)
 
 
 def put(connection: Connection, *keys: str, text: str = "") -> None:

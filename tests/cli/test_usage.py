@@ -244,9 +244,9 @@ def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) 
         line = server.stdout.readline()
         url = line.split("Local Bedrock on ")[1].split(",")[0]
 
-        health = urllib3.request("GET", f"{url}/health", timeout=5).json()
+        health = urllib3.request("GET", f"{url}/health", timeout=30).json()
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=10)
+        _, errors = server.communicate(timeout=60)
 
         assert health["status"] == "ok"
         assert server.returncode in (0, 130)

@@ -335,12 +335,12 @@ def test_the_notifications_of_the_system_are_heard(connection: Connection, folde
         assert eventually(lambda: keys(connection) == [])
     finally:
         stopped.set()
-        thread.join(5)
+        thread.join(60)
     assert not thread.is_alive()
 
 
 def eventually(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if is_so():
             return True

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,23 +27,28 @@ from ragstack_local.stack import running
 
 T = TypeVar("T")
 
+# Who waits asks ten times a second, and a client takes longer to make than to ask.
+registry = cache(registry_of)
+client = cache(Connection.client)
+
 ROOT = Path(__file__).resolve().parents[2]
 RAGSTACK = Path(sys.executable).with_name("ragstack")
-START_SECONDS = 120.0
-STOP_SECONDS = 30.0
-INDEXING_SECONDS = 60.0
+START_SECONDS = 200.0
+STOP_SECONDS = 60.0
+INDEXING_SECONDS = 120.0
+PORTS = range(20_000, 32_000)
+"""Below those that Linux and macOS give to connections."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens on."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Find ports that nobody listens on, and that nobody is given who connects somewhere before they are used."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.choice(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found = [*dict.fromkeys([*found, port])]
+    return found
 
 
 def wait_for(look: Callable[[], T | None], seconds: float = INDEXING_SECONDS) -> T:
@@ -62,12 +69,19 @@ class LocalStack:
     ports: list[int] = field(default_factory=lambda: free_ports(2))
     process: "subprocess.Popen[bytes] | None" = None
     context: tuple[str, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict)
 
     @property
     def env(self) -> dict[str, str]:
         # As on a machine whose AWS settings would lead astray.
         misleading = {"AWS_PROFILE": "nobody", "AWS_DEFAULT_REGION": "eu-south-2", "HTTP_PROXY": "http://127.0.0.1:9"}
-        return {**os.environ, **misleading, "RAGSTACK_DATA": str(self.folder / "home"), "COLUMNS": "200"}
+        return {
+            **os.environ,
+            **misleading,
+            "RAGSTACK_DATA": str(self.folder / "home"),
+            "COLUMNS": "200",
+            **self.variables,
+        }
 
     @property
     def options(self) -> list[str]:
@@ -96,6 +110,10 @@ class LocalStack:
                 start_new_session=True,
             )
 
+    @property
+    def is_up(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def start(self) -> None:
         """Start, and wait until it says where it is."""
         self.launch()
@@ -117,7 +135,7 @@ class LocalStack:
 
     def kill_all(self) -> None:
         """Leave nothing, whatever state it is in."""
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None and self.is_up:
             self.process.terminate()
             try:
                 self.process.wait(STOP_SECONDS)
@@ -143,7 +161,7 @@ class LocalStack:
                 continue
         return found - {os.getpid()}
 
-    def run(self, *arguments: str | Path, timeout: float = 60.0) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str | Path, timeout: float = 120.0) -> "subprocess.CompletedProcess[str]":
         """Run a command of the command line against this stack."""
         return subprocess.run(
             [RAGSTACK, *map(str, arguments)],
@@ -158,11 +176,11 @@ class LocalStack:
     def put(self, key: str, body: bytes | str) -> str:
         """Upload an object as any program would; returns its URI."""
         content = body if isinstance(body, bytes) else body.encode()
-        self.connection.client("s3").put_object(Bucket=self.connection.bucket, Key=key, Body=content)
+        client(self.connection, "s3").put_object(Bucket=self.connection.bucket, Key=key, Body=content)
         return s3_uri(self.connection.bucket, key)
 
     def delete(self, key: str) -> None:
-        self.connection.client("s3").delete_object(Bucket=self.connection.bucket, Key=key)
+        client(self.connection, "s3").delete_object(Bucket=self.connection.bucket, Key=key)
 
     def statuses(self, *uris: str) -> dict[str, DocumentStatus]:
         """Ask the registry; what it has forgotten, or never knew, is as the knowledge base says."""
@@ -172,12 +190,12 @@ class LocalStack:
         return known | (self.known(*forgotten) if forgotten else {})
 
     def records(self, *uris: str) -> dict[str, DocumentRecord]:
-        return registry_of(self.connection).read(uris)
+        return registry(self.connection).read(uris)
 
     def known(self, *uris: str) -> dict[str, DocumentStatus]:
         """Ask the knowledge base."""
         connection = self.connection
-        agent = connection.client("bedrock-agent")
+        agent = client(connection, "bedrock-agent")
         return batch_check_document_statuses(
             connection.knowledge_base_id, connection.data_source_id, list(uris), client=agent
         )
@@ -188,7 +206,7 @@ class LocalStack:
         awaited = {uri: bucket.current(uri) for uri in uris}
 
         def look() -> dict[str, DocumentStatus] | None:
-            found = ask(registry_of(self.connection), awaited)
+            found = ask(registry(self.connection), awaited)
             return found if all(status in ENDED for status in found.values()) else None
 
         return wait_for(look)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.registry_view import RegistryView
+from ragstack_local.dead_letters import DeadLetters
 from tests.e2e.support import LocalStack, wait_for
 
 pytestmark = pytest.mark.e2e
@@ -71,28 +71,19 @@ def test_a_document_that_failed_is_indexed_once_it_is_mended(stack: LocalStack) 
 
 def test_a_message_that_is_no_event_goes_to_the_dead_letters_with_its_cause(stack: LocalStack) -> None:
     connection = stack.connection
-    sqs = connection.client("sqs")
+    letters = DeadLetters.of(connection)
     body = json.dumps({"hello": "is this the ingestion?"})
 
-    sqs.send_message(QueueUrl=connection.queue_url, MessageBody=body)
+    connection.client("sqs").send_message(QueueUrl=connection.queue_url, MessageBody=body)
 
-    def look() -> dict[str, Any] | None:
-        received = sqs.receive_message(
-            QueueUrl=connection.dead_letter_queue_url,
-            MaxNumberOfMessages=10,
-            MessageAttributeNames=["All"],
-            VisibilityTimeout=1,
-            WaitTimeSeconds=1,
-        )
-        return next((message for message in received.get("Messages", []) if message["Body"] == body), None)
-
-    message = wait_for(look)
+    letter = wait_for(lambda: next((letter for letter in letters.peek() if letter.body == body), None))
     shown = wait_for(
         lambda: next((out for out in [stack.run("failures").stdout] if "is this the ingestion" in out), None)
     )
-    sqs.delete_message(QueueUrl=connection.dead_letter_queue_url, ReceiptHandle=wait_for(look)["ReceiptHandle"])
+    with letters.looking() as pages:
+        letters.delete([letter for page in pages for letter in page if letter.body == body])
 
-    assert "The message is no S3 event notification" in message["MessageAttributes"]["Cause"]["StringValue"]
+    assert "The message is no S3 event notification" in (letter.cause or "")
     assert "no S3 event notification" in shown
 
 
@@ -100,13 +91,13 @@ def test_the_test_event_of_s3_and_folders_of_the_console_are_no_dead_letters(sta
     connection = stack.connection
     sqs = connection.client("sqs")
     event = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": connection.bucket}
-    before = RegistryView(connection).queues().dead_letters
 
     sqs.send_message(QueueUrl=connection.queue_url, MessageBody=json.dumps(event))
     stack.put("folder-of-the-console/", b"")
     stack.settled(stack.put("after-the-test-event.md", "It comes after them."))
 
-    assert RegistryView(connection).queues().dead_letters == before
+    bodies = [letter.body for letter in DeadLetters.of(connection).peek()]
+    assert not [body for body in bodies if "s3:TestEvent" in body or "folder-of-the-console" in body]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,32 @@
-"""Ends and restarts of the stack. Each test leaves it running."""
+"""Starts and ends of a stack on a folder of its own, which a start that follows an earlier one finds synthesized."""
 
+import json
 import os
 import signal
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import LocalStack, wait_for
+from tests.e2e.support import ROOT, START_SECONDS, STOP_SECONDS, LocalStack, wait_for
 
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")]
+pytestmark = pytest.mark.e2e
+needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")
+
+
+@pytest.fixture(scope="module")
+def folder_of_its_own(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    stack = LocalStack(tmp_path_factory.mktemp("lifecycle"))
+    yield stack
+    stack.kill_all()
+
+
+@pytest.fixture
+def stack(folder_of_its_own: LocalStack) -> LocalStack:
+    """A stack that is up, whatever the test before has left."""
+    if not folder_of_its_own.is_up:
+        folder_of_its_own.start()
+    return folder_of_its_own
 
 
 def bedrock_process(stack: LocalStack) -> int:
@@ -17,6 +34,7 @@ def bedrock_process(stack: LocalStack) -> int:
     return next(number for number, line in lines.items() if b"ragstack_local.bedrock" in line)
 
 
+@needs_proc
 def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: LocalStack) -> None:
     kept = stack.put("kept/ibis.md", "The ibis probes the mud of the estuary.")
     deleted = stack.put("kept/moa.md", "The moa of the south island is extinct.")
@@ -28,7 +46,7 @@ def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: Loc
 
     done = stack.run("down")
     assert stack.process is not None
-    code = stack.process.wait(5)
+    code = stack.process.wait(STOP_SECONDS)
     left = stack.processes()
     after = stack.run("status")
     stack.start()
@@ -48,6 +66,7 @@ def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: Loc
     assert deleted not in [found["source"] for found in stack.search("The moa of the south island", top_k=50)]
 
 
+@needs_proc
 def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: LocalStack) -> None:
     odd = stack.put("killed/Zürich + more/a b.md", "The nightjar sleeps on the Zürich gravel.")
     deleted = stack.put("killed/auk.md", "The great auk of Eldey is no more.")
@@ -63,7 +82,7 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     stack.delete("killed/late.md")
     stack.kill_every_process()
     assert stack.process is not None
-    stack.process.wait(5)
+    stack.process.wait(STOP_SECONDS)
     stack.start()
     results = [stack.found("nightjar gravel", "nightjar"), stack.found("avocet uploaded", "avocet")]
 
@@ -81,13 +100,14 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     assert [record.revision for record in stack.records(late, deleted).values()] == [0, 0]
 
 
+@needs_proc
 def test_a_part_that_dies_ends_the_stack_which_names_it_and_the_next_start_has_all_documents(stack: LocalStack) -> None:
     kept = stack.put("dying/dodo.md", "The dodo of Mauritius could not fly.")
     stack.settled(kept)
 
     os.kill(bedrock_process(stack), signal.SIGKILL)
     assert stack.process is not None
-    code = stack.process.wait(20)
+    code = stack.process.wait(STOP_SECONDS)
     left = stack.processes()
     said = stack.log.read_text()
     stack.start()
@@ -98,22 +118,43 @@ def test_a_part_that_dies_ends_the_stack_which_names_it_and_the_next_start_has_a
     assert stack.found("dodo of Mauritius", "could not fly")["source"] == kept
 
 
-def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(tmp_path: Path, installed: None) -> None:
-    early = LocalStack(tmp_path)
+def test_the_demonstration_ends_with_success_and_leaves_nothing_running(folder_of_its_own: LocalStack) -> None:
+    demonstration = folder_of_its_own
+    if demonstration.is_up:
+        demonstration.end()
+
+    done = demonstration.run("demo", "--once", *demonstration.options, timeout=START_SECONDS)
+
+    questions = json.loads((ROOT / "samples" / "questions.json").read_text())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(question["text"] in done.stdout for question in questions)
+    assert done.stdout.count("ms through API Gateway") == len(questions)
+    assert demonstration.processes() == set()
+
+
+@pytest.fixture
+def early(installed: None, tmp_path: Path) -> LocalStack:
+    """A stack that comes no further than the start of the synthesis, however long it takes to look at it."""
+    node = tmp_path / "node"
+    node.write_text("#!/bin/sh\nexec sleep 600\n")
+    node.chmod(0o755)
+    # Source: jsii, JSII_NODE: what is started as node.
+    return LocalStack(tmp_path, variables={"JSII_NODE": str(node)})
+
+
+@needs_proc
+def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(early: LocalStack) -> None:
     early.launch()
     try:
         # MiniStack, the local Bedrock, and two of the cdk's commands.
         wait_for(lambda: len(early.processes()) > 4)
         status = early.run("status")
 
-        start = time.monotonic()
         done = early.run("down")
-        seconds = time.monotonic() - start
 
         assert early.process is not None
-        assert early.process.wait(5) == 130
+        assert early.process.wait(STOP_SECONDS) == 130
         assert done.returncode == 0, done.stderr
-        assert seconds < 10
         assert early.processes() == set()
         assert "Traceback" not in early.log.read_text()
         assert (status.returncode, status.stderr.count("\n")) == (3, 1)
@@ -122,8 +163,8 @@ def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(tmp_path
         early.kill_all()
 
 
-def test_closing_the_terminal_ends_every_process(tmp_path: Path, installed: None) -> None:
-    early = LocalStack(tmp_path)
+@needs_proc
+def test_closing_the_terminal_ends_every_process(early: LocalStack) -> None:
     early.launch()
     try:
         wait_for(lambda: len(early.processes()) > 2)

@@ -1,0 +1,106 @@
+"""When stacks that were synthesized are deployed again as they are."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragstack_local.stack.project import Project
+from ragstack_local.stack.synthesis import Assembly
+
+CONTEXT = {"target": "local", "aws_endpoint": "http://127.0.0.1:4566"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A checkout in which everything is small."""
+    root = tmp_path / "checkout"
+    for name in ("app.py", "infra/stacks/api.py", "lambdas/query/handler.py", "ragstack_common/errors.py"):
+        write(root / name, "first")
+    write(root / "layer.zip", "first")
+    return Project(root, root / ".ragstack")
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def assembly(project: Project, **more: str) -> Assembly:
+    return Assembly.of(project, project.data / "cdk.out", CONTEXT | more)
+
+
+def deploy(project: Project, **more: str) -> None:
+    synthesized = assembly(project, **more)
+    with synthesized.deployed():
+        write(synthesized.path / "manifest.json", "{}")
+
+
+def test_what_was_deployed_is_current_as_long_as_nothing_changes(project: Project) -> None:
+    before = assembly(project).is_current
+
+    deploy(project)
+
+    assert not before
+    assert assembly(project).is_current
+    deploy(project)
+    assert assembly(project).is_current
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: write(root / "app.py", "second"),
+        lambda root: write(root / "infra/stacks/api.py", "second"),
+        lambda root: write(root / "lambdas/query/handler.py", "second"),
+        lambda root: write(root / "ragstack_common/errors.py", "second"),
+        lambda root: write(root / "ragstack_common/new.py", ""),
+        lambda root: write(root / "cdk.context.json", "{}"),
+        lambda root: (root / "infra/stacks/api.py").unlink(),
+        lambda root: (root / "infra/stacks/api.py").rename(root / "infra/stacks/storage.py"),
+        lambda root: write(root / "layer.zip", "second"),
+        lambda root: (root / ".ragstack/cdk.out/manifest.json").unlink(),
+    ],
+    ids=["app", "stack", "handler", "layer", "new file", "context", "deleted", "renamed", "own layer", "no assembly"],
+)
+def test_a_change_of_what_it_is_made_of_has_it_synthesized_again(
+    project: Project, change: Callable[[Path], object]
+) -> None:
+    deploy(project, dependencies_layer="layer.zip")
+
+    change(project.root)
+
+    assert not assembly(project, dependencies_layer="layer.zip").is_current
+
+
+def test_another_context_has_it_synthesized_again(project: Project) -> None:
+    deploy(project)
+
+    assert not assembly(project, search_k="6").is_current
+    assert not assembly(project, target="aws").is_current
+
+
+def test_what_python_compiles_changes_nothing(project: Project) -> None:
+    deploy(project)
+
+    write(project.root / "infra/__pycache__/options.cpython-311.pyc", "compiled")
+
+    assert assembly(project).is_current
+
+
+def test_after_a_deployment_that_failed_it_is_synthesized_again(project: Project) -> None:
+    deploy(project)
+
+    with pytest.raises(RuntimeError), assembly(project).deployed():
+        raise RuntimeError
+
+    assert not assembly(project).is_current
+
+
+def test_a_change_during_the_synthesis_is_seen_by_the_next_start(project: Project) -> None:
+    synthesized = assembly(project)
+    with synthesized.deployed():
+        write(synthesized.path / "manifest.json", "{}")
+        write(project.root / "app.py", "second")
+
+    assert not assembly(project).is_current
