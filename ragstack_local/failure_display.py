@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.text import Text
 
-from ragstack_common.registry.jobs import Job
+from ragstack_common.registry.job_records import Job
 from ragstack_local import display
 from ragstack_local.dead_letters import DeadLetter
 from ragstack_local.discard import Discardable, Discarded

@@ -8,7 +8,8 @@ from typing import Final
 from ragstack_common.errors import JobNotFoundError, RegistryError
 from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import FULL, MAX_PAGE, Job, JobStore
+from ragstack_common.registry.job_records import FULL, Job
+from ragstack_common.registry.jobs import MAX_PAGE, JobStore
 from ragstack_local.awaiting import UNREADABLE
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ragstack_common.errors import NotKnownError, RegistryError
 from ragstack_common.ingestion.messages import look
 from ragstack_common.ingestion.queues import Letter, Queue
-from ragstack_common.registry.jobs import is_job_id
+from ragstack_common.registry.job_records import is_job_id
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.awaiting import Gone, LookedAt, registry_of
 from ragstack_local.bucket import Bucket

@@ -9,7 +9,7 @@ import typer
 from rich.progress import Progress
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.registry.jobs import Job, is_job_id
+from ragstack_common.registry.job_records import Job, is_job_id
 from ragstack_local import display, failure_display
 from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.awaiting import DELETED, ENDED, UNREADABLE, follow, registry_of

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.document_api.models import Time
-from ragstack_common.registry.jobs import JobKind, JobStatus
+from ragstack_common.registry.job_records import JobKind, JobStatus
 
 
 class JobRequest(BaseModel):

@@ -10,7 +10,8 @@ from ragstack_common.document_api.answers import iso, time_of
 from ragstack_common.document_api.failures import failing_as, reaching_the_registry
 from ragstack_common.document_api.job_models import JobAnswer, JobList
 from ragstack_common.errors import DeliveryError, JobConflictError
-from ragstack_common.registry.jobs import Job, JobKind, JobStore
+from ragstack_common.registry.job_records import Job, JobKind
+from ragstack_common.registry.jobs import JobStore
 from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from ragstack_common.errors import InvalidRequestError
-from ragstack_common.registry.jobs import KINDS, JobKind
+from ragstack_common.registry.job_records import KINDS, JobKind
 
 
 @dataclass(frozen=True)

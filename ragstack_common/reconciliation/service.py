@@ -26,7 +26,8 @@ from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.reconciliation.synchronisation import REPORT, Synchronisation
 from ragstack_common.registry.call_rate import CallRate
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore, UnreadableJobError
+from ragstack_common.registry.job_records import FULL, Job, JobKind, JobStatus, UnreadableJobError
+from ragstack_common.registry.jobs import JobStore
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

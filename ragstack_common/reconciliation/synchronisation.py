@@ -16,7 +16,7 @@ from ragstack_common.ingestion.direct import start_ingestion_with_retry
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import Job
+from ragstack_common.registry.job_records import Job
 from ragstack_common.registry.listing import MAX_LIMIT, Listing
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.telemetry import LOGGER

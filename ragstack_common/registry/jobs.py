@@ -17,12 +17,9 @@ from ragstack_common.clients import dynamodb_client
 from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError, RegistryError
 from ragstack_common.registry.items import REVISION, WRITE
 from ragstack_common.registry.job_records import (
-    FULL,
     KINDS,
-    RECONCILE,
     Job,
     JobKind,
-    JobStatus,
     UnreadableJobError,
     is_job_id,
     item_of_job,
@@ -35,22 +32,6 @@ from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-__all__ = [
-    "ABANDONED",
-    "FULL",
-    "KINDS",
-    "MAX_PAGE",
-    "RECONCILE",
-    "SILENT_SECONDS",
-    "Job",
-    "JobKind",
-    "JobPage",
-    "JobStatus",
-    "JobStore",
-    "UnreadableJobError",
-    "is_job_id",
-]
 
 SILENT_SECONDS: Final = 2 * 3600.0
 """Longer than a message stays away whose function died: then another delivery goes on with the job."""

@@ -4,8 +4,7 @@ import pytest
 
 from ragstack_common.ingestion.messages import look
 from ragstack_common.reconciliation.messages import JobMessage
-from ragstack_common.registry.job_records import job_key
-from ragstack_common.registry.jobs import FULL, RECONCILE
+from ragstack_common.registry.job_records import FULL, RECONCILE, job_key
 from ragstack_local import dead_letters
 from ragstack_local.connection import Connection
 from ragstack_local.discard import Discard

@@ -9,7 +9,8 @@ from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, s3_uri
 from ragstack_common.registry.catalogue import COUNT
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.items import plain_of, record_of
-from ragstack_common.registry.jobs import MAX_PAGE, Job, JobStore
+from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.jobs import MAX_PAGE, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, PARTITION_KEY, SORT_KEY
 from tests.faults.faulty_stack import Places

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.ingestion.service import IngestionService
-from ragstack_common.registry.jobs import Job
+from ragstack_common.registry.job_records import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from tests.unit.reconciliation.stack import HOUR, LONG, Stack
 

@@ -17,7 +17,7 @@ from ragstack_common.reconciliation.reconciliation import LAST_SECONDS, RESERVE_
 from ragstack_common.reconciliation.sources import IndexedDocument
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.items import FORMAT, Item
-from ragstack_common.registry.jobs import Job
+from ragstack_common.registry.job_records import Job
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.registry.table import INDEXES, URI, document_id
 from tests.support.soak import SOAK

@@ -13,7 +13,7 @@ from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.service import MAX_FAILURES, ReconcileService
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import Job
+from ragstack_common.registry.job_records import Job
 from tests.local.support import REGION
 from tests.unit.reconciliation.clients import Death, KilledError
 from tests.unit.reconciliation.stack import HOUR, LONG, Stack

@@ -15,7 +15,8 @@ from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.service import FAILURE_DELAY_SECONDS, MAX_FAILURES, ReconcileService
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import ABANDONED, FULL, RECONCILE, SILENT_SECONDS, JobKind
+from ragstack_common.registry.job_records import FULL, RECONCILE, JobKind
+from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS
 from tests.local.support import REGION
 from tests.unit.reconciliation.clients import KilledError
 from tests.unit.reconciliation.stack import LONG, Stack

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.jobs import Job
+from ragstack_common.registry.job_records import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from tests.unit.reconciliation.clients import Death, KilledError
 from tests.unit.reconciliation.stack import HOUR, LONG, Stack

@@ -10,8 +10,7 @@ from ragstack_common.errors import RegistryError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import job_key
-from ragstack_common.registry.jobs import FULL, RECONCILE, Job
+from ragstack_common.registry.job_records import FULL, RECONCILE, Job, job_key
 from tests.unit.reconciliation.stack import HOUR, LONG, Stack
 
 

@@ -7,7 +7,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
-from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS, Job, JobStatus, JobStore
+from ragstack_common.registry.job_records import Job, JobStatus
+from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS, JobStore
 from ragstack_common.registry.transactions import Transactions
 from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ragstack_common.errors import JobConflictError, RegistryError
-from ragstack_common.registry.job_records import job_key
-from ragstack_common.registry.jobs import SILENT_SECONDS, Job, JobStore, UnreadableJobError
+from ragstack_common.registry.job_records import Job, UnreadableJobError, job_key
+from ragstack_common.registry.jobs import SILENT_SECONDS, JobStore
 from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE
 
