@@ -61,8 +61,9 @@ demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this ma
 up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=)
 	@$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
 
+# A third of the time a test waits for a stack: three workers keep two cores busy.
 test: setup ## Run every test, on two cores (ARGS= for pytest)
-	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/unit tests/conformance tests/contract tests/local)
