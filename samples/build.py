@@ -1,16 +1,20 @@
-"""Build the pdf and docx files of the sample handbook from the text in samples/sources.
+"""Build the pdf and docx files of the sample handbook, and the corpus of the sample data set.
 
-The built files are committed, so that nobody needs the two libraries to use them. Building twice gives the same bytes:
-every date inside the files is fixed.
+The built files are committed, so that users need none of the libraries. Building twice gives the same bytes: every
+date inside the files is fixed.
 """
 
 import argparse
+import csv
 import io
+import json
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
@@ -26,7 +30,9 @@ TARGETS: Final = {
     "sources/data-retention.txt": "documents/engineering/data-retention.docx",
 }
 
-INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0"
+CORPUS: Final = "judged/corpus.jsonl"
+SIDECAR: Final = ".metadata.json"
+INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0 markitdown==0.1.8"
 
 
 @dataclass(frozen=True)
@@ -129,11 +135,69 @@ def _with_fixed_dates(archive: bytes) -> bytes:
     return target.getvalue()
 
 
+def build_corpus() -> bytes:
+    """Write each section of the handbook as one line of BEIR's ``corpus.jsonl``, with its document's attributes.
+
+    Sections, and not documents, are what questions are judged against: the handbook has only 15 documents.
+    """
+    sources = {target.removeprefix("documents/"): source for source, target in TARGETS.items()}
+    lines = []
+    for path in sorted((HERE / "documents").rglob("*")):
+        if path.is_dir() or path.name.endswith(SIDECAR):
+            continue
+        name = path.relative_to(HERE / "documents").as_posix()
+        attributes = json.loads(path.with_name(path.name + SIDECAR).read_text(encoding="utf-8"))["metadataAttributes"]
+        for heading, title, text in sections(path, HERE / sources[name] if name in sources else path):
+            entry = {
+                "_id": f"{path.parent.name}/{slug(path.stem)}#{slug(heading)}",
+                "title": title,
+                "text": text,
+                "metadata": attributes,
+            }
+            lines.append(json.dumps(entry, ensure_ascii=False) + "\n")
+    return "".join(lines).encode()
+
+
+def sections(path: Path, source: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the heading, the title and the text of each section; a table of prices has one for each row."""
+    if path.suffix == ".csv":
+        with source.open(encoding="utf-8", newline="") as rows:
+            for row in csv.DictReader(rows):
+                yield row["sku"], row["product"], "; ".join(f"{key}: {value}" for key, value in row.items())
+        return
+    text = source.read_text(encoding="utf-8")
+    if path.suffix == ".html":
+        from markitdown import MarkItDown  # noqa: PLC0415 - --help works without it
+
+        text = MarkItDown(enable_plugins=False).convert(source).text_content
+    first, *others = re.split(r"^## ", text, flags=re.MULTILINE)
+    title, _, introduction = first.strip().removeprefix("# ").partition("\n")
+    yield "introduction", title, introduction.strip()
+    for other in others:
+        heading, _, body = other.partition("\n")
+        yield heading.strip(), f"{title}: {heading.strip()}", body.strip()
+
+
+def slug(heading: str) -> str:
+    """Write a heading as the fragment of a link."""
+    return re.sub(r"[^\w]+", "-", heading.lower()).strip("-")
+
+
 BUILDERS: Final[dict[str, Callable[[Sequence[Block]], bytes]]] = {".pdf": build_pdf, ".docx": build_docx}
 
 
+def targets() -> dict[str, Callable[[], bytes]]:
+    """Return what builds each committed file."""
+
+    def document(source: str, suffix: str) -> bytes:
+        return BUILDERS[suffix](tuple(parse((HERE / source).read_text(encoding="utf-8"))))
+
+    documents = {target: partial(document, source, Path(target).suffix) for source, target in TARGETS.items()}
+    return {**documents, CORPUS: build_corpus}
+
+
 def main() -> int:
-    """Build every file, or with --check tell which committed file differs from what would be built."""
+    """Build every file; with --check, list the committed files that are out of date."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         epilog=f"Only this script needs them: {INSTALL}",
@@ -143,11 +207,10 @@ def main() -> int:
     check = parser.parse_args().check
 
     stale = []
-    for source, target in TARGETS.items():
+    for target, build in targets().items():
         path = HERE / target
-        blocks = tuple(parse((HERE / source).read_text(encoding="utf-8")))
         try:
-            built = BUILDERS[path.suffix](blocks)
+            built = build()
         except ModuleNotFoundError as error:
             print(f"{error.name} is not installed: {INSTALL}", file=sys.stderr)
             return 2

@@ -11,6 +11,7 @@ import pytest
 from markitdown import MarkItDown
 
 from ragstack_common.filters import evaluate, parse, to_bedrock
+from ragstack_local.evaluation import dataset
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DOCUMENTS = SAMPLES / "documents"
@@ -155,3 +156,18 @@ def test_a_filter_changes_the_answer_of_two_questions_at_least(text_of: dict[str
         changed += [question["id"] for name in rivals if question["answer"] not in text_of[name]]
 
     assert len(set(changed)) >= 2
+
+
+def test_the_judged_data_set_has_the_sections_of_the_documents() -> None:
+    script = runpy.run_path(str(SAMPLES / "build.py"))
+
+    assert (SAMPLES / script["CORPUS"]).read_bytes() == script["build_corpus"]()
+
+
+def test_the_filter_of_a_judged_question_passes_what_answers_it() -> None:
+    data = dataset.read(SAMPLES / "judged")
+
+    for query in data.queries:
+        for document, grade in data.judgments[query.id].items():
+            assert grade in (1, 2)
+            assert query.attributes.items() <= data.documents[document].metadata.items()
