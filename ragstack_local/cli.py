@@ -1,6 +1,7 @@
 """The command line `ragstack`."""
 
 import os
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -18,12 +19,13 @@ from ragstack_local.bedrock import command
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.bedrock.options import EMBEDDING_HELP
 from ragstack_local.collections import command as collections_command
+from ragstack_local.connection import DEFAULT_PREFIX
 from ragstack_local.demo import run_demo
 from ragstack_local.evaluation import command as evaluation
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
-from ragstack_local.targets import DATA_VARIABLE, find_project
+from ragstack_local.targets import DATA_VARIABLE, OnAws, Prefix, connect, find_project
 
 FAILED: Final = 3
 STOP_SECONDS: Final = 20.0
@@ -151,6 +153,19 @@ def down() -> None:
             if time.monotonic() > deadline:
                 raise StackError(f"Process {process_id} did not end within {STOP_SECONDS:g} s: kill it by hand")
             time.sleep(0.1)
+
+
+@app.command()
+def env(aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX) -> None:
+    """Print where the stack is as shell variables, for curl, the AWS CLI and programs.
+
+    API, BUCKET, KNOWLEDGE_BASE_ID and DATA_SOURCE_ID; for the local stack also its credentials, its region and the
+    endpoint of each service, which every AWS SDK reads.
+
+    Example:  eval "$(ragstack env)"; curl -s "$API/health"
+    """
+    for name, value in connect(aws, stack_prefix).variables.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
 
 
 app.command()(command.bedrock)

@@ -19,6 +19,12 @@ DEFAULT_PREFIX: Final = "RagStack"
 OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
 TRANSFER_THREADS: Final = 16
 
+BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
+    f"AWS_ENDPOINT_URL_{service}"
+    for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME", "S3VECTORS")
+)
+"""Where AWS SDKs look for the endpoints of the services that the local Bedrock serves."""
+
 OTHER_STORE: Final = "OTHER"
 """A vector store whose limits are not known, among ``settings.VECTOR_STORES``."""
 
@@ -123,6 +129,22 @@ class Connection:
     def is_local(self) -> bool:
         """Whether the stack runs on this machine."""
         return self.aws_endpoint is not None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What programs need to use the stack, by the names that AWS SDKs and the documentation's examples read."""
+        found = {
+            "API": self.api_url,
+            "BUCKET": self.bucket,
+            "KNOWLEDGE_BASE_ID": self.knowledge_base_id,
+            "DATA_SOURCE_ID": self.data_source_id,
+        }
+        if self.is_local:
+            local = {name: str(self.bedrock_endpoint) for name in BEDROCK_ENDPOINT_VARIABLES}
+            credentials = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "local")
+            regions = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), LOCAL_REGION)
+            found |= {**credentials, **regions, "AWS_ENDPOINT_URL": str(self.aws_endpoint), **local}
+        return found
 
     def client(self, service: str) -> Any:
         """Make an unmodified boto3 client of S3, SQS, DynamoDB or bedrock-agent for this stack."""
