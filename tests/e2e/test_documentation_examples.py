@@ -1,0 +1,213 @@
+"""Every command and every code block of the documentation runs, or says why it does not.
+
+A comment directly above a block changes how it runs:
+
+- ``<!-- not run: REASON -->``: it does not.
+- ``<!-- runs until Ctrl-C -->``: a server; it stays until the next one, or the end of the page.
+- ``<!-- continues -->``: Python that goes on where the last block of the page ended.
+- ``<!-- conftest -->`` and ``<!-- pytest -->``: a conftest.py, and tests that run with it.
+- ``<!-- needs: FILE -->``: skipped, with the reason, where FILE is missing below the checkout.
+
+Blocks of one page run in order, in one folder, which has the sample handbook in ``handbook/``. The local stack is up,
+and the variables of ``ragstack env`` are set. ``text`` blocks are output.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import urllib3
+from typer.main import get_command
+
+from ragstack_local.cli import app
+from tests.e2e.support import ROOT, LocalStack, free_ports, wait_for
+
+pytestmark = pytest.mark.e2e
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "samples/README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+MARKS = ("not run: ", "runs until Ctrl-C", "continues", "conftest", "pytest", "needs: ")
+PORT, BEDROCK_PORT = "4566", "4567"
+SECONDS = 120.0
+TOP_LEVEL_AWAIT = """
+import ast, asyncio, inspect, sys
+code = compile(sys.argv[1], "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+if inspect.iscoroutine(done := eval(code, {"__name__": "__main__"})):
+    asyncio.run(done)
+"""
+"""Runs code as `python -m asyncio` does, but ends with the first error."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    mark: str
+    language: str
+    code: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(page, text.count("\n", 0, found.start("code")), found["mark"] or "", found["language"], found["code"])
+        for found in BLOCK.finditer(text)
+    ]
+
+
+@dataclass
+class Reader:
+    """Someone who follows a page from its top, in a folder of their own."""
+
+    folder: Path
+    env: dict[str, str]
+    ports: dict[str, str]
+    python: str = ""
+    server: "subprocess.Popen[bytes] | None" = None
+
+    def follow(self, block: Block) -> None:
+        code = self.here(block.code)
+        if block.mark.startswith("needs: ") and not (ROOT / (needed := block.mark.removeprefix("needs: "))).exists():
+            pytest.skip(f"{needed} is missing: run `make clients`")
+        if block.mark == "runs until Ctrl-C":
+            self.serve(block.code)
+        elif block.mark in ("conftest", "pytest"):
+            self.test(code, "conftest.py" if block.mark == "conftest" else "test_example.py")
+        elif block.language in ("sh", "bash"):
+            self.run(["bash", "-euo", "pipefail", "-c", f"{code}\nenv -0 > .variables"])
+            variables = (self.folder / ".variables").read_text(encoding="utf-8").rstrip("\0").split("\0")
+            self.env = dict(variable.split("=", 1) for variable in variables)
+        elif block.language == "python":
+            self.python = (self.python if block.mark == "continues" else "") + code
+            interpreter = ROOT / block.mark.removeprefix("needs: ") if block.mark.startswith("needs: ") else None
+            self.run([str(interpreter or sys.executable), "-c", TOP_LEVEL_AWAIT, self.python])
+        elif block.language == "json":
+            json.loads(code)
+        elif block.language == "toml":
+            tomllib.loads(code)
+        else:
+            assert block.language == "text", f"{block.name} has no language"
+
+    def here(self, code: str) -> str:
+        """Replace the ports that every page names by those of the stack that runs now."""
+        for documented, port in self.ports.items():
+            code = re.sub(rf"\b{documented}\b", port, code)
+        return code
+
+    def run(self, command: list[str]) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def serve(self, code: str) -> None:
+        self.leave()
+        self.ports = {BEDROCK_PORT: str(free_ports(1)[0])}
+        self.server = server = subprocess.Popen(
+            ["bash", "-c", f"exec {self.here(code).strip()}"],
+            cwd=self.folder,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+        def answers() -> bool:
+            assert server.poll() is None, f"{code} ended with {server.returncode}"
+            with suppress(urllib3.exceptions.HTTPError):
+                return (
+                    urllib3.request("GET", f"http://127.0.0.1:{self.ports[BEDROCK_PORT]}/health", retries=False).status
+                    == 200
+                )
+            return False
+
+        wait_for(answers, SECONDS)
+
+    def test(self, code: str, name: str) -> None:
+        tests = self.folder / "tests"
+        tests.mkdir(exist_ok=True)
+        (tests / name).write_text(code, encoding="utf-8")
+        if name != "conftest.py":
+            self.run(
+                [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tests), str(tests)]
+            )
+
+    def leave(self) -> None:
+        if self.server is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.server.pid, signal.SIGINT)
+            self.server.wait(SECONDS)
+
+
+@pytest.fixture
+def reader(stack: LocalStack, handbook: Path, tmp_path: Path) -> Iterator[Reader]:
+    shutil.copytree(handbook, tmp_path / "handbook")
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    exports = re.findall(r"^export (\w+)=(.*)$", stack.run("env").stdout, re.MULTILINE)
+    path = os.pathsep.join([str(ROOT / ".venv/bin"), os.environ["PATH"], str(ROOT / ".clients/bin")])
+    # Without what is set elsewhere on a machine to lead astray: a page tells its readers all that they need.
+    inherited = {name: value for name, value in stack.env.items() if not name.startswith(("AWS_", "HTTP_PROXY"))}
+    # curl's own settings: an example whose answer is an error has failed.
+    (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
+    env = {**inherited, **dict(exports), "PATH": path, "CURL_HOME": str(tmp_path)}
+    port, bedrock_port = map(str, stack.ports)
+    found = Reader(tmp_path, env, {PORT: port, BEDROCK_PORT: bedrock_port})
+    try:
+        yield found
+    finally:
+        found.leave()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.name)
+def test_the_examples_of_a_page_run_in_order(page: Path, reader: Reader, subtests: pytest.Subtests) -> None:
+    for block in blocks_of(page):
+        if not block.mark.startswith("not run: "):
+            with subtests.test(block.name):
+                reader.follow(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_mark_of_a_block_is_one_that_is_known(page: Path) -> None:
+    unknown = [block.name for block in blocks_of(page) if block.mark and not block.mark.startswith(MARKS)]
+
+    assert unknown == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_command_inside_a_sentence_has_a_name_and_options_that_exist(page: Path) -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    wrong = []
+    for command in re.findall(r"(?<!`)`(?:\.venv/bin/)?ragstack ([a-z][^`]*)`", page.read_text(encoding="utf-8")):
+        name, *words = command.partition(" -- ")[0].split()
+        parameters = commands[name].params if name in commands else []
+        known = {"--help", *(option for each in parameters for option in (*each.opts, *each.secondary_opts))}
+        if name not in commands or not {word for word in words if word.startswith("-")} <= known:
+            wrong.append(command)
+
+    assert wrong == []
