@@ -1,13 +1,17 @@
 """What a configured retrieval engine needs of a deployment: packages in the layer, and rights."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 
+from infra.acknowledgements import acknowledge
 from ragstack_common import settings
+from ragstack_common.reranking.bedrock import DEFAULT_MODEL as DEFAULT_RERANKING_MODEL
 
 IN_THE_LAYER: Final = frozenset(
     {settings.BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}
@@ -22,7 +26,44 @@ EVERY_COLLECTION: Final = "*"
 S3_VECTORS_ACTIONS: Final = ("s3vectors:GetIndex", "s3vectors:GetVectors", "s3vectors:QueryVectors")
 """Source: S3 Vectors API reference, QueryVectors: one that returns metadata or has a filter needs GetVectors too."""
 
-_MODEL: Final = "bedrock:"
+REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    settings.BEDROCK_ENGINE: ("knowledge_base_id",),
+    "s3_vectors": ("vector_bucket_name", "index_name"),
+    "federated": ("backends",),
+    **dict.fromkeys(("cached", "metered", "multislice", "reranked"), ("backend",)),
+}
+"""Options without which no right can be derived. The engine of the stacks' own knowledge base is told its id."""
+
+BEDROCK_RERANKER: Final = "bedrock"
+
+RERANKERS_IN_THE_LAYER: Final = frozenset({"lexical", BEDROCK_RERANKER})
+
+EMBEDDINGS: Final = frozenset({"hashed", "fastembed", "onnx", "openai", "bedrock"})
+"""The kinds of :data:`ragstack_common.embedding.kinds.FORMS`, which is not imported here because it needs numpy."""
+
+BEDROCK_EMBEDDINGS: Final = (
+    "amazon.titan-embed-text-v1",
+    "amazon.titan-embed-text-v2",
+    "cohere.embed-english-v3",
+    "cohere.embed-multilingual-v3",
+    "cohere.embed-v4",
+)
+"""The families of models whose requests :mod:`ragstack_common.embedding.bedrock` knows; importing it needs numpy."""
+
+_FOUNDATION_MODEL: Final = re.compile(r"arn:aws(-[^:]+)?:bedrock:[a-z0-9-]{1,20}::foundation-model/.+")
+"""Source: bedrock-agent-runtime, shape BedrockModelArn."""
+
+_PROFILE: Final = re.compile(
+    r"(?:arn:[^/]+:inference-profile/)?((?:us|us-gov|eu|apac|au|ca|jp|global)\.)([a-z0-9-]+\.[a-z0-9.:-]+)"
+)
+"""An inference profile of AWS: a geography, a dot, and the id of the model that it invokes in several Regions.
+
+Source: Bedrock user guide, inference-profiles-support.
+"""
+
+_ANY_REGION: Final = ":bedrock:*:"
+
+_MODEL_ID: Final = re.compile(r"[a-z0-9-]+\.[a-z0-9.:-]+")
 
 
 @dataclass(frozen=True)
@@ -37,14 +78,47 @@ class Engine:
 
     @property
     def lacking(self) -> list[str]:
-        """Name the engines whose packages are not in the layer of this project."""
-        return sorted({str(part.get("type")) for part in _parts(self.config)} - IN_THE_LAYER)
+        """Name the engines and rerankers whose packages are not in the layer of this project."""
+        parts = [*_parts(self.config)]
+        engines = {str(part.get("type")) for part in parts} - IN_THE_LAYER
+        rerankers = {name for part in parts for name, _ in _reranker(part)} - RERANKERS_IN_THE_LAYER
+        return sorted(engines | rerankers)
 
-    def grant(self, function: iam.IGrantable, stack: Stack) -> None:
+    @property
+    def problem(self) -> str | None:
+        """Say what makes this engine unusable once it is deployed, because no right can be derived from it."""
+        for part in _parts(self.config):
+            kind = str(part.get("type"))
+            missing = [name for name in REQUIRED_OPTIONS.get(kind, ()) if not part.get(name)]
+            if missing and not (part is self.config and kind == settings.BEDROCK_ENGINE):
+                return f"{kind} needs {' and '.join(missing)} in its configuration"
+            for name, model in _reranker(part):
+                if name == BEDROCK_RERANKER and model and not _FOUNDATION_MODEL.fullmatch(model):
+                    return f"the reranker {name} needs the ARN of a foundation model, not {model!r}"
+            embedding = part.get("embedding")
+            if embedding is None:
+                continue
+            form, _, model = str(embedding).partition(":")
+            if form not in EMBEDDINGS:
+                return f"there is no embedding {embedding!r}: choose one of {', '.join(sorted(EMBEDDINGS))}"
+            if form == "bedrock" and not _is_known_model(model):
+                return (
+                    f"the embedding {embedding!r} needs the id or ARN of a foundation model or of an AWS inference"
+                    f" profile of one of {', '.join(BEDROCK_EMBEDDINGS)}"
+                )
+        return None
+
+    def grant(self, function: lambda_.Function, stack: Stack) -> None:
         """Let *function*, of *stack*, use the knowledge bases, indexes and models that the configuration names."""
         for part in _parts(self.config):
             for actions, arn in _rights(part, stack):
                 iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[arn])
+                if _ANY_REGION in arn:
+                    assert function.role is not None, "a function of ours has a role of its own"
+                    finding = f"Resource::arn:<AWS::Partition>{arn[arn.index(_ANY_REGION) :]}"
+                    acknowledge(
+                        function.role, "IAM5", "A profile invokes its model in several Regions", finding=finding
+                    )
 
 
 def engines_of(variables: Mapping[str, str]) -> list[Engine]:
@@ -55,6 +129,8 @@ def engines_of(variables: Mapping[str, str]) -> list[Engine]:
     kind = variables.get(settings.RETRIEVAL_ENGINE, settings.BEDROCK_ENGINE)
     config = settings.json_object(variables.get(settings.RETRIEVAL_ENGINE_CONFIG, "{}"))
     own = [] if kind == settings.BEDROCK_ENGINE and not config else [Engine({**config, "type": kind})]
+    if variables.get(settings.RERANK) == BEDROCK_RERANKER:
+        own.append(Engine({"type": settings.BEDROCK_ENGINE, "reranker": BEDROCK_RERANKER}))
     return own + _engines_of_the_tool(variables)
 
 
@@ -99,6 +175,16 @@ def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _parts(part)
 
 
+def _reranker(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Read the name and the model of a part's reranker, in the forms that ``load_reranker`` takes."""
+    choice = part.get("reranker")
+    if choice is None:
+        return
+    options = choice if isinstance(choice, Mapping) else {"type": choice}
+    name, _, model = str(options.get("type", "")).partition(":")
+    yield name, model or str(options.get("model") or "")
+
+
 def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, ...], str]]:
     if part.get("type") == settings.BEDROCK_ENGINE and part.get("knowledge_base_id"):
         name = str(part["knowledge_base_id"]).rpartition("/")[2]
@@ -108,9 +194,34 @@ def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, 
         )
     if part.get("type") == "s3_vectors":
         index = f"{part.get('vector_bucket_name')}/index/{part.get('index_name')}"
-        yield S3_VECTORS_ACTIONS, stack.format_arn(service="s3vectors", resource="bucket", resource_name=index)
-    embedding = str(part.get("embedding") or "")
-    if embedding.startswith(_MODEL):
-        model = embedding.removeprefix(_MODEL)
-        arn = stack.format_arn(account="", service="bedrock", resource="foundation-model", resource_name=model)
-        yield ("bedrock:InvokeModel",), model if model.startswith("arn:") else arn
+        arn = stack.format_arn(region=part.get("region"), service="s3vectors", resource="bucket", resource_name=index)
+        yield S3_VECTORS_ACTIONS, arn
+    for name, model in _reranker(part):
+        if name == BEDROCK_RERANKER:
+            # Rerank has no resources that a policy could name. Source: Bedrock user guide, rerank-prereq.
+            yield ("bedrock:Rerank",), "*"
+            yield ("bedrock:InvokeModel",), model or _foundation_model(stack, DEFAULT_RERANKING_MODEL)
+    kind, _, model = str(part.get("embedding") or "").partition(":")
+    if kind == "bedrock":
+        for arn in _models(model, stack):
+            yield ("bedrock:InvokeModel",), arn
+
+
+def _is_known_model(model: str) -> bool:
+    forms = (_FOUNDATION_MODEL, _PROFILE, _MODEL_ID)
+    return any(form.fullmatch(model) for form in forms) and any(family in model for family in BEDROCK_EMBEDDINGS)
+
+
+def _models(model: str, stack: Stack) -> list[str]:
+    """What InvokeModel needs rights to. Source: Bedrock user guide, inference-profiles-prereq."""
+    if profile := _PROFILE.fullmatch(model):
+        geography, invoked = profile.groups()
+        named = stack.format_arn(service="bedrock", resource="inference-profile", resource_name=geography + invoked)
+        return [model if model.startswith("arn:") else named, _foundation_model(stack, invoked, region="*")]
+    return [model if model.startswith("arn:") else _foundation_model(stack, model)]
+
+
+def _foundation_model(stack: Stack, model: str, region: str | None = None) -> str:
+    return stack.format_arn(
+        account="", region=region, service="bedrock", resource="foundation-model", resource_name=model
+    )

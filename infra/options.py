@@ -147,7 +147,7 @@ class Options:
         query_variables = variables(values, QUERY_CHECKS)
         if existing is None and query_variables.get(settings.SEARCH_TYPE) == "HYBRID":
             raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
-        _refuse_engines_without_packages(values, query_variables)
+        _refuse_unusable_engines(values, query_variables)
         layer = checked(values, "dependencies_layer", option_checks.existing_file)
         schedule = checked(values, "reconcile_schedule", option_checks.schedule) or DEFAULT_RECONCILE_SCHEDULE
         window = checked(values, "ingestion_batch_window_seconds", number(0, LONGEST_BATCH_WINDOW_SECONDS, whole=True))
@@ -184,13 +184,17 @@ def _text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, Mapping) else str(value).strip()
 
 
-def _refuse_engines_without_packages(values: Mapping[str, str], query_variables: Mapping[str, str]) -> None:
-    lacking = sorted({name for engine in engines_of(query_variables) for name in engine.lacking})
+def _refuse_unusable_engines(values: Mapping[str, str], query_variables: Mapping[str, str]) -> None:
+    engines = engines_of(query_variables)
+    lacking = sorted({name for engine in engines for name in engine.lacking})
     if lacking and not values.get("dependencies_layer"):
         raise OptionError(
             f"the engine {' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give"
             " its zip file as dependencies_layer"
         )
+    for engine in engines:
+        if engine.problem:
+            raise OptionError(f"the engine {engine.config['type']} cannot be deployed: {engine.problem}")
 
 
 def _existing_knowledge_base(values: Mapping[str, str]) -> ExistingKnowledgeBase | None:

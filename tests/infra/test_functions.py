@@ -189,6 +189,64 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
     assert assembly.violations == []
 
 
+BEDROCK = {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"}
+OTHER_RERANKER = "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0"
+
+
+@pytest.mark.parametrize(
+    ("engine", "config", "model"),
+    [
+        ("reranked", {"reranker": "bedrock", "backend": BEDROCK}, "::foundation-model/cohere.rerank-v3-5:0"),
+        ("reranked", {"reranker": f"bedrock:{OTHER_RERANKER}", "backend": BEDROCK}, OTHER_RERANKER),
+        (
+            "cached",
+            {"backend": {"type": "reranked", "reranker": {"type": "bedrock"}, "backend": BEDROCK}},
+            "::foundation-model/cohere.rerank-v3-5:0",
+        ),
+        (
+            "federated",
+            {
+                "backends": [
+                    {
+                        "type": "balanced",
+                        "corpora": ["a", "b"],
+                        "reranker": {"type": "bedrock", "model": OTHER_RERANKER},
+                        "backend": BEDROCK,
+                    }
+                ]
+            },
+            OTHER_RERANKER,
+        ),
+    ],
+)
+def test_a_reranking_model_brings_the_rights_to_rerank_and_to_invoke_it(
+    synthesize: Any, engine: str, config: dict[str, Any], model: str
+) -> None:
+    assembly = synthesize(retrieval_engine=engine, retrieval_engine_config=json.dumps(config))
+
+    rights = assembly.rights("query")
+    assert rights["bedrock:Rerank"] == '["*", ""]'
+    assert model in rights["bedrock:InvokeModel"]
+    assert assembly.violations == []
+
+
+def test_an_inference_profile_brings_the_rights_to_itself_and_to_its_model_in_every_region(synthesize: Any) -> None:
+    index = {"type": "s3_vectors", "vector_bucket_name": "vectors", "index_name": "handbook"}
+    config = {"backend": {**index, "region": "us-west-2", "embedding": "bedrock:us.cohere.embed-v4:0"}}
+
+    assembly = synthesize(retrieval_engine="cached", retrieval_engine_config=json.dumps(config))
+
+    invoked = assembly.rights("query")["bedrock:InvokeModel"]
+    assert ":inference-profile/us.cohere.embed-v4:0" in invoked
+    assert ":bedrock:*::foundation-model/cohere.embed-v4:0" in invoked
+    assert ":s3vectors:us-west-2:" in assembly.rights("query")["s3vectors:QueryVectors"]
+    assert assembly.violations == []
+
+
+def test_a_search_without_a_reranking_model_may_not_rerank(aws: Any) -> None:
+    assert not {"bedrock:Rerank", "bedrock:InvokeModel"} & aws.rights("query").keys()
+
+
 def test_the_retriever_tool_brings_the_rights_to_its_collections(synthesize: Any) -> None:
     assembly = synthesize(retriever_tool_collections="ZYXWVUTSRQ")
 

@@ -4,17 +4,29 @@ import json
 
 import pytest
 
-from infra.engine import IN_THE_LAYER, Engine
+from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, Engine
 from infra.options import Auth, ExistingKnowledgeBase, OptionError, Options
 from infra.target import Target
 from infra.variables import LARGEST_DOCUMENT_BYTES, LONGEST_UPLOAD_SECONDS
 from ragstack_common.document_api.settings import LONGEST_UPLOAD_SECONDS as LONGEST_SIGNED_SECONDS
+from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.retrieval import known_backends
 from ragstack_common.settings import QuerySettings
 
 from .conftest import EXISTING, LOCAL
+
+
+def reranked(reranker: object, **options: str) -> dict[str, str]:
+    """A reranked search of another knowledge base."""
+    backend = {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIJ", **options}
+    config = json.dumps({"reranker": reranker, "backend": backend})
+    return {"retrieval_engine": "reranked", "retrieval_engine_config": config}
+
+
+def embedded(embedding: str) -> dict[str, str]:
+    return reranked("lexical", embedding=embedding)
 
 
 def test_nothing_chosen_means_aws_with_iam_and_a_new_knowledge_base() -> None:
@@ -70,6 +82,32 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
         (
             {"retriever_tool_collections": '{"leases": {"type": "chroma", "path": "x"}}'},
             "the engine chroma needs packages that the layer lacks",
+        ),
+        (
+            reranked("acme"),
+            "the engine acme needs packages that the layer lacks",
+        ),
+        (reranked("cross_encoder:model"), "the engine cross_encoder needs packages that the layer lacks"),
+        (
+            reranked("bedrock:cohere.rerank-v3-5:0"),
+            "the engine reranked cannot be deployed: the reranker bedrock needs the ARN of a foundation model",
+        ),
+        (
+            {"retrieval_engine": "reranked", "retrieval_engine_config": '{"reranker": "bedrock"}'},
+            "the engine reranked cannot be deployed: reranked needs backend in its configuration",
+        ),
+        (
+            {"retrieval_engine": "cached", "retrieval_engine_config": '{"backend": {"type": "bedrock"}}'},
+            "the engine cached cannot be deployed: bedrock needs knowledge_base_id in its configuration",
+        ),
+        (embedded("word2vec"), "the engine reranked cannot be deployed: there is no embedding 'word2vec': choose one"),
+        (
+            embedded("bedrock:amazon.nova-embed"),
+            "the engine reranked cannot be deployed: the embedding 'bedrock:amazon.nova-embed' needs the id or ARN",
+        ),
+        (
+            embedded("bedrock:arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/cohere.embed-v4"),
+            "the engine reranked cannot be deployed: the embedding 'bedrock:arn:aws:bedrock:us-east-1:123456789012:app",
         ),
         ({"rerank": "cohere"}, "rerank=cohere is unusable: choose lexical or none"),
         ({"multi_corpus_metadata": "a,,b"}, "multi_corpus_metadata=a,,b is unusable: write names with one comma"),
@@ -174,3 +212,10 @@ def test_the_knowledge_base_of_the_stacks_alone_is_no_other_engine() -> None:
 
 def test_every_engine_that_is_said_to_need_no_package_is_one_that_there_is() -> None:
     assert set(known_backends()) >= IN_THE_LAYER
+
+
+def test_every_embedding_that_synthesis_accepts_is_one_that_the_function_can_load() -> None:
+    assert {
+        form.partition("[")[0].partition(":")[0] for form in kinds.FORMS.replace(" or ", ", ").split(", ")
+    } == EMBEDDINGS
+    assert {*bedrock._SHAPES} == {*BEDROCK_EMBEDDINGS}
