@@ -11,6 +11,18 @@ from typing import Any, Final
 
 from ragstack_common.environment import boolean, optional, positive, required
 
+STACK: Final = "RAGSTACK_STACK"
+"""The prefix of the stacks' names, which metrics have as a dimension."""
+
+STACK_DIMENSION: Final = "stack"
+"""The metric dimension that tells copies of the stacks in one account apart."""
+
+JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
+"""Metric: 1 for each job that ends FAILED or INCOMPLETE, 0 for each that ends COMPLETE."""
+
+BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
+"""Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
+
 KNOWLEDGE_BASE_ID: Final = "KNOWLEDGE_BASE_ID"
 DATA_SOURCE_ID: Final = "DATA_SOURCE_ID"
 

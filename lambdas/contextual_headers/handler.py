@@ -5,6 +5,7 @@ import gc
 # What the imports make lives as long as the process: looking for garbage in it is a tenth of a cold start.
 gc.disable()
 
+import os
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.chunk_transformation import ChunkTransformation, TransformationEvent
 from ragstack_common.errors import RagStackError
+from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()
 gc.enable()
@@ -22,6 +24,7 @@ gc.enable()
 logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
 metrics = Metrics()
+metrics.set_default_dimensions(**stack_dimension(os.environ))
 
 
 @cache

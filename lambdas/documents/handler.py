@@ -17,6 +17,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from ragstack_common.document_api.routes import add_routes
 from ragstack_common.document_api.service import DocumentService
 from ragstack_common.http_answers import answer_errors
+from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()
 gc.enable()
@@ -24,6 +25,7 @@ gc.enable()
 logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
 metrics = Metrics()
+metrics.set_default_dimensions(**stack_dimension(os.environ))
 
 
 @cache

@@ -17,6 +17,7 @@ from ragstack_common.ingestion.following import FollowingService
 from ragstack_common.ingestion.messages import messages_of
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()
 gc.enable()
@@ -25,6 +26,7 @@ gc.enable()
 logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
 metrics = Metrics()
+metrics.set_default_dimensions(**stack_dimension(os.environ))
 
 
 @cache

@@ -17,6 +17,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.http_answers import answer_errors, json_answer
 from ragstack_common.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
+from ragstack_common.telemetry import stack_dimension
 
 if TYPE_CHECKING:
     from ragstack_common.query.tools import Tools
@@ -27,6 +28,7 @@ gc.enable()
 logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
 metrics = Metrics()
+metrics.set_default_dimensions(**stack_dimension(os.environ))
 app = APIGatewayRestResolver(enable_validation=True)
 answer_errors(app, logger)
 

@@ -16,6 +16,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from ragstack_common.ingestion.messages import messages_of
 from ragstack_common.reconciliation.service import ReconcileService
 from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()
 gc.enable()
@@ -24,6 +25,7 @@ gc.enable()
 logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
 metrics = Metrics()
+metrics.set_default_dimensions(**stack_dimension(os.environ))
 
 
 @cache
