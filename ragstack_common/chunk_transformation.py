@@ -9,7 +9,7 @@ for where it is set.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from botocore.exceptions import ClientError
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ragstack_common import clients, contextual_headers
 from ragstack_common.errors import InvalidDocumentError, InvalidRequestError
 from ragstack_common.sections import Sections
-from ragstack_common.settings import TRANSFORMED_CHUNKS_PREFIX
+from ragstack_common.settings import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -30,31 +30,6 @@ NOT_TEXT: Final = ("IMAGE", "AUDIO", "VIDEO")
 _MISSING: Final = ("NoSuchKey", "404")
 
 
-class ContentBatch(BaseModel):
-    """Where some chunks of a file are."""
-
-    model_config = ConfigDict(frozen=True)
-
-    key: str = Field(min_length=1)
-
-
-class InputFile(BaseModel):
-    """A file whose chunks are to be transformed."""
-
-    model_config = ConfigDict(frozen=True)
-
-    location: dict[str, Any] = Field(alias="originalFileLocation")
-    metadata: dict[str, Any] | None = Field(default=None, alias="fileMetadata")
-    batches: tuple[ContentBatch, ...] = Field(alias="contentBatches")
-
-    @property
-    def name(self) -> str:
-        """The file's S3 URI, URL or identifier; empty for a kind of place that is not known."""
-        places = [self.location, *(place for place in self.location.values() if isinstance(place, dict))]
-        found = (place.get(member) for place in places for member in ("uri", "url", "id"))
-        return next((name for name in found if isinstance(name, str)), "")
-
-
 class TransformationEvent(BaseModel):
     """What Bedrock invokes the function with."""
 
@@ -62,7 +37,7 @@ class TransformationEvent(BaseModel):
 
     version: Literal["1.0"]
     bucket: str = Field(alias="bucketName", min_length=1)
-    files: tuple[InputFile, ...] = Field(alias="inputFiles")
+    files: tuple[dict[str, Any], ...] = Field(alias="inputFiles")
 
     @classmethod
     def from_event(cls, event: Mapping[str, Any]) -> "TransformationEvent":
@@ -84,11 +59,14 @@ class TransformationEvent(BaseModel):
 class ChunkTransformation:
     """Puts a contextual header before the text of every chunk.
 
+    A batch of chunks in an unknown form is left as it is: the answer names it as the event did, so that Bedrock indexes
+    what it wrote itself. Other batches and files get their headers all the same.
+
     The same event gives the same objects under the same keys, so that it may be delivered again.
 
     Args:
         client: For the intermediate bucket.
-        metrics: Takes the count of chunks.
+        metrics: Takes the counts of chunks with headers and of batches without.
     """
 
     def __init__(self, client: "S3Client | None" = None, *, metrics: MetricSink = NO_METRICS) -> None:
@@ -96,33 +74,46 @@ class ChunkTransformation:
         self._metrics = metrics
 
     def transform(self, event: TransformationEvent) -> dict[str, Any]:
-        """Write the chunks of every file anew, one batch in memory at a time; returns Bedrock's answer.
+        """Write the chunks of every file with their headers, one batch in memory at a time; returns Bedrock's answer.
 
         Raises:
-            InvalidDocumentError: A batch is missing or unreadable. No file of the event counts as transformed.
-            ClientError: S3 refuses.
+            ClientError: S3 refuses, for another reason than a missing object.
         """
         return {"outputFiles": [self._file(event.bucket, file) for file in event.files]}
 
-    def _file(self, bucket: str, file: InputFile) -> dict[str, Any]:
-        sections = Sections()
-        batches, chunks = [], 0
-        for batch in file.batches:
-            document = self._read(bucket, batch.key)
-            for content in _text_contents(document, batch.key):
+    def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
+        name, sections, chunks, unchanged = _name_of(file), Sections(), 0, 0
+        given = file.get("contentBatches")
+        batches: list[Any] = []
+        for batch in given if isinstance(given, list) else []:
+            try:
+                document = self._read(bucket, _key_of(batch))
+                contents = _text_contents(document)
+            except InvalidDocumentError as error:
+                LOGGER.error(
+                    "a batch is passed through unchanged: %s", error, extra={"file": name, "batch": str(batch)[:500]}
+                )
+                batches.append(batch)
+                unchanged += 1
+                continue
+            for content in contents:
                 body = content["contentBody"]
                 path = sections.path_over(body)
-                header = contextual_headers.compose(file.name, sections.title, path)
+                header = contextual_headers.compose(name, sections.title, path)
                 if header:
                     content["contentBody"] = contextual_headers.prepend(header, body)
                     chunks += 1
-            batches.append({"key": self._write(bucket, batch.key, document)})
+            batches.append({**batch, "key": self._write(bucket, batch["key"], document)})
+        if not isinstance(given, list):
+            LOGGER.error("a file is passed through unchanged: it has no list contentBatches", extra={"file": name})
+            unchanged += 1
         self._metrics.add_metric("ChunksGivenHeaders", "Count", chunks)
-        LOGGER.info("gave chunks their headers", extra={"file": file.name, "batches": len(batches), "chunks": chunks})
+        self._metrics.add_metric(BATCHES_PASSED_THROUGH, "Count", unchanged)
+        LOGGER.info("gave chunks their headers", extra={"file": name, "batches": len(batches), "chunks": chunks})
         return {
-            "originalFileLocation": file.location,
-            "fileMetadata": file.metadata or {},
-            "contentBatches": batches,
+            "originalFileLocation": file.get("originalFileLocation"),
+            "fileMetadata": file.get("fileMetadata") or {},
+            "contentBatches": batches if isinstance(given, list) else given,
         }
 
     def _read(self, bucket: str, key: str) -> Any:
@@ -131,11 +122,11 @@ class ChunkTransformation:
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") not in _MISSING:
                 raise
-            raise InvalidDocumentError(f"The batch s3://{bucket}/{key} is not there: start the sync again") from error
+            raise InvalidDocumentError(f"s3://{bucket}/{key} is not there: start the sync again") from error
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise InvalidDocumentError(f"The batch {key} is no JSON: {error}") from None
+            raise InvalidDocumentError(f"{key} is not JSON: {error}") from None
 
     def _write(self, bucket: str, key: str, document: Any) -> str:
         written = f"{TRANSFORMED_CHUNKS_PREFIX}{key}"
@@ -145,16 +136,39 @@ class ChunkTransformation:
         return written
 
 
-def _text_contents(document: Any, key: str) -> Iterator[dict[str, Any]]:
-    """The contents of a batch that are text, in order, to be changed in place."""
+def _name_of(file: Mapping[str, Any]) -> str:
+    """Return the file's S3 URI, URL or identifier; empty for an unknown kind of place."""
+    location = file.get("originalFileLocation")
+    if not isinstance(location, dict):
+        return ""
+    places = [location, *(place for place in location.values() if isinstance(place, dict))]
+    found = (place.get(member) for place in places for member in ("uri", "url", "id"))
+    return next((name for name in found if isinstance(name, str)), "")
+
+
+def _key_of(batch: Any) -> str:
+    key = batch.get("key") if isinstance(batch, dict) else None
+    if not isinstance(key, str) or not key:
+        raise InvalidDocumentError("it has no key")
+    return key
+
+
+def _text_contents(document: Any) -> list[dict[str, Any]]:
+    """Return the contents of a batch that are text, in order, to be changed in place.
+
+    Raises:
+        InvalidDocumentError: The batch has another form.
+    """
     contents = document.get("fileContents") if isinstance(document, dict) else None
     if not isinstance(contents, list):
-        raise InvalidDocumentError(f"The batch {key} has no list fileContents")
+        raise InvalidDocumentError("it has no list fileContents")
+    texts = []
     for number, content in enumerate(contents):
         if not isinstance(content, dict):
-            raise InvalidDocumentError(f"fileContents[{number}] of the batch {key} is no object")
+            raise InvalidDocumentError(f"its fileContents[{number}] is not an object")
         if str(content.get("contentType", "")).upper().startswith(NOT_TEXT):
             continue
         if not isinstance(content.get("contentBody"), str):
-            raise InvalidDocumentError(f"fileContents[{number}] of the batch {key} has no text contentBody")
-        yield content
+            raise InvalidDocumentError(f"its fileContents[{number}] has no text contentBody")
+        texts.append(content)
+    return texts

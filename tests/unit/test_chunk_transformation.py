@@ -14,7 +14,7 @@ from moto import mock_aws
 from lambdas.contextual_headers import handler as headers
 from ragstack_common import clients
 from ragstack_common.contextual_headers import split
-from ragstack_common.errors import InvalidDocumentError, InvalidRequestError
+from ragstack_common.errors import InvalidRequestError
 from tests.support.events import Context, sample
 
 BUCKET = "intermediate"
@@ -182,8 +182,7 @@ def test_a_file_of_another_kind_of_source_is_called_what_it_is_called_there(
         ({"version": None}, "version"),
         ({"bucketName": ""}, "bucketName"),
         ({"inputFiles": None}, "inputFiles"),
-        ({"inputFiles": [{"contentBatches": [{"key": FIRST}]}]}, "inputFiles.0.originalFileLocation"),
-        ({"inputFiles": [{"originalFileLocation": {}, "contentBatches": [{}]}]}, "inputFiles.0.contentBatches.0.key"),
+        ({"inputFiles": ["s3://documents/a.md"]}, "inputFiles.0"),
     ],
 )
 def test_an_event_of_another_form_fails_and_says_which_member(change: dict[str, Any], member: str) -> None:
@@ -191,35 +190,78 @@ def test_an_event_of_another_form_fails_and_says_which_member(change: dict[str, 
         run({**EVENT, **change})
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b"", "is no JSON"),
-        (b"\xff\xfe\xff", "is no JSON"),
-        (b'{"fileContents": [', "is no JSON"),
-        (b"[" * 100_000, "is no JSON"),
+        (b"", "is not JSON"),
+        (b"\xff\xfe\xff", "is not JSON"),
+        (b'{"fileContents": [', "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
         (b"[]", "has no list fileContents"),
         (b'{"chunks": []}', "has no list fileContents"),
-        (b'{"fileContents": ["text"]}', r"fileContents\[0\] .* is no object"),
-        (b'{"fileContents": [{"contentType": "TEXT"}]}', r"fileContents\[0\] .* has no text contentBody"),
-        (b'{"fileContents": [{"contentBody": null}]}', r"fileContents\[0\] .* has no text contentBody"),
+        (b'{"fileContents": ["text"]}', "fileContents[0] is not an object"),
+        (b'{"fileContents": [{"contentType": "TEXT"}]}', "fileContents[0] has no text contentBody"),
+        (
+            b'{"fileContents": [{"contentBody": "# Not a heading for others"}, {"contentBody": null}]}',
+            "fileContents[1] has no text contentBody",
+        ),
+        (None, "is not there"),
     ],
 )
-def test_a_batch_that_cannot_be_read_fails_the_invocation(s3: Any, body: bytes, says: str) -> None:
+def test_an_unexpected_batch_passes_through_unchanged_and_the_others_get_their_headers(
+    s3: Any,
+    body: bytes | None,
+    says: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put(s3, SECOND, chunk("Book it early."))
+    put(s3, "other", chunk("# Travel"))
+    if body is not None:
+        s3.put_object(Bucket=BUCKET, Key=FIRST, Body=body)
+    event = deepcopy(EVENT)
+    event["inputFiles"].append({**deepcopy(EVENT["inputFiles"][0]), "contentBatches": [{"key": "other"}]})
+
+    with caplog.at_level(logging.ERROR, logger="ragstack"):
+        first, second = run(event)["outputFiles"]
+
+    assert first["contentBatches"] == [{"key": FIRST}, {"key": f"with-headers/{SECOND}"}]
+    assert second["contentBatches"] == [{"key": "with-headers/other"}]
+    [content] = written(s3, f"with-headers/{SECOND}")["fileContents"]
+    assert split(content["contentBody"]) == ("leave policy 2026", "Book it early.")
+    assert body is None or s3.get_object(Bucket=BUCKET, Key=FIRST)["Body"].read() == body
+    [logged] = caplog.messages
+    assert says in logged
+    assert counted(capsys, "BatchesPassedThrough") == 1
+
+
+@pytest.mark.parametrize("batch", [{}, {"key": ""}, {"key": 7}, {"name": FIRST}, "text", None])
+def test_a_batch_without_a_key_passes_through_as_it_came(
+    s3: Any, batch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(s3, SECOND, chunk("Book it early."))
+    event = deepcopy(EVENT)
+    event["inputFiles"][0]["contentBatches"][0] = batch
+
+    [file] = run(event)["outputFiles"]
+
+    assert file["contentBatches"] == [batch, {"key": f"with-headers/{SECOND}"}]
+    assert counted(capsys, "BatchesPassedThrough") == 1
+
+
+@pytest.mark.parametrize("batches", [None, "text", {"key": FIRST}])
+def test_a_file_without_a_list_of_batches_passes_through_as_it_came(
+    s3: Any, batches: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     both(s3)
-    s3.put_object(Bucket=BUCKET, Key=SECOND, Body=body)
+    event = deepcopy(EVENT)
+    event["inputFiles"].insert(0, {"originalFileLocation": "unknown", "contentBatches": batches})
 
-    with pytest.raises(InvalidDocumentError, match=says):
-        run()
+    first, second = run(event)["outputFiles"]
 
-
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
-def test_a_batch_that_is_not_there_fails_the_invocation(s3: Any) -> None:
-    put(s3, FIRST, chunk("Text."))
-
-    with pytest.raises(InvalidDocumentError, match=f"s3://{BUCKET}/{SECOND} is not there"):
-        run()
+    assert first == {"originalFileLocation": "unknown", "fileMetadata": {}, "contentBatches": batches}
+    assert second["contentBatches"] == [{"key": f"with-headers/{FIRST}"}, {"key": f"with-headers/{SECOND}"}]
+    assert counted(capsys, "BatchesPassedThrough") == 1
 
 
 @pytest.mark.filterwarnings("ignore:No application metrics to publish")
@@ -240,10 +282,15 @@ def test_the_log_counts_and_quotes_nothing(s3: Any, caplog: pytest.LogCaptureFix
     assert "employee" not in str(record.__dict__)
 
 
-def test_the_metric_counts_chunks(s3: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def counted(capsys: pytest.CaptureFixture[str], metric: str) -> float:
+    [metrics] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    return float(sum(metrics[metric]))
+
+
+def test_the_metrics_count_chunks_and_no_batch_that_is_as_expected(s3: Any, capsys: pytest.CaptureFixture[str]) -> None:
     both(s3)
 
     run()
 
     [metrics] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
-    assert metrics["ChunksGivenHeaders"] == [3.0]
+    assert (metrics["ChunksGivenHeaders"], metrics["BatchesPassedThrough"]) == ([3.0], [0.0])
