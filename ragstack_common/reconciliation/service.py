@@ -28,6 +28,7 @@ from ragstack_common.registry.call_rate import CallRate
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.job_records import FULL, Job, JobKind, JobStatus, UnreadableJobError
 from ragstack_common.registry.jobs import JobStore
+from ragstack_common.settings import JOBS_NOT_COMPLETE
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class ReconcileService:
     reconciliation: Reconciliation
     synchronisation: Synchronisation
     poll_seconds: float
+    metrics: MetricSink = NO_METRICS
     clock: Callable[[], float] = time.time
 
     @classmethod
@@ -94,6 +96,7 @@ class ReconcileService:
             ),
             synchronisation=Synchronisation(settings, paced, dynamodb, gate, clock=clock, sleep=sleep),
             poll_seconds=settings.poll_seconds,
+            metrics=metrics,
             clock=clock,
         )
 
@@ -223,7 +226,9 @@ class ReconcileService:
         if job.kind == FULL:
             self.gate.open(job.id)
         LOGGER.log(_LEVELS[status], "job %s is %s: %s", job.id, status, reason)
-        self._write(job, replace(after or job, status=status, reason=reason, finished_at=self.clock(), lease_until=0.0))
+        ended = replace(after or job, status=status, reason=reason, finished_at=self.clock(), lease_until=0.0)
+        if self._write(job, ended):
+            self.metrics.add_metric(JOBS_NOT_COMPLETE, "Count", int(status != "COMPLETE"))
 
     def _write(self, before: Job, after: Job) -> bool:
         written = self.jobs.write(before, after)

@@ -14,6 +14,7 @@ from ragstack_common.reconciliation.service import MAX_FAILURES, ReconcileServic
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.job_records import Job
+from ragstack_common.settings import JOBS_NOT_COMPLETE
 from tests.local.support import REGION
 from tests.unit.reconciliation.clients import Death, KilledError
 from tests.unit.reconciliation.stack import HOUR, LONG, Stack
@@ -121,6 +122,7 @@ def test_a_reconciliation_leaves_the_field_to_a_synchronisation(stack: Stack) ->
 
     assert job.status == "INCOMPLETE"
     assert "full synchronisation is running" in str(job.reason)
+    assert stack.metrics.values[JOBS_NOT_COMPLETE] == ("Count", 1)
     assert gate.closed_until() is not None
 
 
@@ -196,7 +198,9 @@ def test_a_service_that_cannot_be_reached_is_tried_again_and_then_the_job_has_fa
     assert failures == [0, 1, 2, 3]
     assert ended.status == "FAILED"
     assert "Given up after 3 attempts: Could not connect" in str(ended.reason)
+    assert stack.metrics.values[JOBS_NOT_COMPLETE] == ("Count", 1)
     assert stack.reconcile().status == "COMPLETE"
+    assert stack.metrics.values[JOBS_NOT_COMPLETE] == ("Count", 0)
 
 
 def test_while_the_table_cannot_be_reached_the_message_comes_again(stack: Stack) -> None:
