@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from aws_cdk import Aws, Names, RemovalPolicy
+from aws_cdk import Aws, CrossStackReferences, Fn, Names, ReferenceStrength, RemovalPolicy
 from aws_cdk import aws_bedrock as bedrock
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
@@ -19,9 +19,34 @@ EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
 EMBEDDING_DIMENSION: Final = 1024
 EMBEDDING_TYPE: Final = "FLOAT32"
 DISTANCE_METRIC: Final = "cosine"
+ENCRYPTION: Final = "AES256"
+
+ROLE_NAME_PREFIX: Final = "AmazonBedrockExecutionRoleForKnowledgeBase_"
+"""Source: CloudFormation's schema of AWS::Bedrock::KnowledgeBase, RoleArn."""
 
 NON_FILTERABLE_KEYS: Final = ("AMAZON_BEDROCK_TEXT", "AMAZON_BEDROCK_METADATA")
 """Bedrock keeps a chunk's text under these; as filterable metadata it would overflow 2 KB and the chunk would fail."""
+
+DATA_SOURCE_TYPE: Final = "S3"
+
+
+def generation() -> str:
+    """Identify the settings that CloudFormation cannot change in place; eight hexadecimal digits.
+
+    It is part of the logical ids below. With other settings, a second knowledge base is created beside the first,
+    which goes when the update succeeds; the stacks that use its ids see other names of outputs, and are updated too.
+    """
+    create_only = (
+        EMBEDDING_MODEL,
+        EMBEDDING_DIMENSION,
+        EMBEDDING_TYPE,
+        DISTANCE_METRIC,
+        NON_FILTERABLE_KEYS,
+        ENCRYPTION,
+        DATA_SOURCE_TYPE,
+    )
+    return hashlib.sha256(repr(create_only).encode()).hexdigest()[:8]
+
 
 VECTOR_ACTIONS: Final = (
     "s3vectors:DeleteVectors",
@@ -53,7 +78,8 @@ class VectorKnowledgeBase(Construct):
             "KnowledgeBase",
             description="The documents of RAGStack",
             knowledge_base_configuration=self._embedding(),
-            name=self._name(),
+            # Of this generation alone: while one is replaced, both exist.
+            name=Names.unique_resource_name(self, max_length=80, separator="-"),
             role_arn=role.role_arn,
             storage_configuration=bedrock.CfnKnowledgeBase.StorageConfigurationProperty(
                 type="S3_VECTORS",
@@ -69,7 +95,7 @@ class VectorKnowledgeBase(Construct):
             # The vectors stay with their bucket, which outlives the stack.
             data_deletion_policy="RETAIN",
             data_source_configuration=bedrock.CfnDataSource.DataSourceConfigurationProperty(
-                type="S3",
+                type=DATA_SOURCE_TYPE,
                 s3_configuration=bedrock.CfnDataSource.S3DataSourceConfigurationProperty(
                     bucket_arn=documents.bucket_arn
                 ),
@@ -79,21 +105,18 @@ class VectorKnowledgeBase(Construct):
             name="documents",
             vector_ingestion_configuration=headers.ingestion if headers else None,
         )
+        # An exported id that is imported could never be replaced.
+        for replaceable in (knowledge_base, data_source):
+            CrossStackReferences.of(replaceable).produce(ReferenceStrength.WEAK)
         self.knowledge_base = KnowledgeBase(
             knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id, settings.S3_VECTORS
         )
-
-    def _name(self) -> str:
-        """A name that changes whenever CloudFormation must replace the knowledge base: both exist for a while."""
-        fixed = (EMBEDDING_MODEL, EMBEDDING_DIMENSION, EMBEDDING_TYPE, DISTANCE_METRIC, NON_FILTERABLE_KEYS)
-        generation = hashlib.sha256(repr(fixed).encode()).hexdigest()[:8]
-        return f"{Names.unique_resource_name(self, max_length=80, separator='-')}-{generation}"
 
     def _vector_index(self) -> s3vectors.CfnIndex:
         bucket = s3vectors.CfnVectorBucket(
             self,
             "VectorBucket",
-            encryption_configuration=s3vectors.CfnVectorBucket.EncryptionConfigurationProperty(sse_type="AES256"),
+            encryption_configuration=s3vectors.CfnVectorBucket.EncryptionConfigurationProperty(sse_type=ENCRYPTION),
         )
         index = s3vectors.CfnIndex(
             self,
@@ -106,8 +129,8 @@ class VectorKnowledgeBase(Construct):
             ),
             vector_bucket_arn=bucket.attr_vector_bucket_arn,
         )
-        bucket.apply_removal_policy(RemovalPolicy.RETAIN)
-        index.apply_removal_policy(RemovalPolicy.RETAIN)
+        for kept in (bucket, index):
+            kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return index
 
     def _embedding(self) -> bedrock.CfnKnowledgeBase.KnowledgeBaseConfigurationProperty:
@@ -126,6 +149,7 @@ class VectorKnowledgeBase(Construct):
 
     def _service_role(self, documents: s3.IBucket, index: s3vectors.CfnIndex) -> iam.Role:
         """What Bedrock may do on the knowledge base's behalf. Source: Bedrock user guide, kb-permissions."""
+        stack_uuid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
         knowledge_bases = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}:{Aws.ACCOUNT_ID}:knowledge-base/*"
         role = iam.Role(
             self,
@@ -138,6 +162,8 @@ class VectorKnowledgeBase(Construct):
                 },
             ),
             description="Reads the documents, embeds them and keeps their vectors",
+            # The names of roles are shared by all Regions; a stack's id begins with eight digits of its own.
+            role_name=f"{ROLE_NAME_PREFIX}{Fn.select(0, Fn.split('-', stack_uuid))}-{generation()}",
         )
         own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
         objects = documents.arn_for_objects("*")

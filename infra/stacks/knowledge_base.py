@@ -6,7 +6,7 @@ from constructs import Construct
 
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
-from infra.constructs.vector_knowledge_base import VectorKnowledgeBase
+from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.options import Options
 
 
@@ -20,7 +20,9 @@ class KnowledgeBaseStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: knowledge base on Amazon S3 Vectors")
         headers = ContextualHeaders(self, "Context", options=options) if options.contextual_headers else None
-        self.knowledge_base = VectorKnowledgeBase(self, "Vectors", documents=documents, headers=headers).knowledge_base
+        self.knowledge_base = VectorKnowledgeBase(
+            self, f"Vectors{generation()}", documents=documents, headers=headers
+        ).knowledge_base
 
 
 def choose_knowledge_base(scope: Construct, options: Options, documents: s3.IBucket) -> KnowledgeBase:

@@ -1,6 +1,18 @@
 """The knowledge base on S3 Vectors, and the one that exists."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Template
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+
+from infra.constructs import vector_knowledge_base as vectors
+from infra.options import Options
+from infra.stacks.knowledge_base import KnowledgeBaseStack
+from infra.stacks.storage import StorageStack
 
 OWNED = (
     "AWS::Bedrock::KnowledgeBase",
@@ -8,6 +20,122 @@ OWNED = (
     "AWS::S3Vectors::VectorBucket",
     "AWS::S3Vectors::Index",
 )
+
+
+def exported(assembly: Any) -> Iterator[dict[str, Any]]:
+    """Every resource that an export is made of."""
+    for template in assembly.templates.values():
+        for output in template["Outputs"].values():
+            if "Export" in output:
+                value = output["Value"]
+                yield template["Resources"][value.get("Ref") or value["Fn::GetAtt"][0]]
+
+
+def create_only(kind: str) -> set[str]:
+    """Top-level properties whose change makes CloudFormation replace a resource."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
+    return {path.removeprefix("/properties/").partition("/")[0] for path in schema["createOnlyProperties"]}
+
+
+def test_nothing_that_can_be_replaced_is_exported(aws: Any, existing: Any) -> None:
+    for assembly in (aws, existing):
+        resources = list(exported(assembly))
+
+        assert resources
+        for resource in resources:
+            assert create_only(resource["Type"]).isdisjoint(resource["Properties"]), resource["Type"]
+
+
+def test_no_stack_imports_the_ids_of_the_knowledge_base(aws: Any) -> None:
+    exports = [output for output in aws.templates["RagStackKnowledgeBase"]["Outputs"].values() if "Export" in output]
+
+    assert exports == []
+    assert "RagStackKnowledgeBase:" not in json.dumps(aws.templates)
+    for stack in ("RagStackIngestion", "RagStackApi"):
+        assert '{"Fn::GetStackOutput": {"StackName": "RagStackKnowledgeBase"' in json.dumps(aws.templates[stack])
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("EMBEDDING_MODEL", "cohere.embed-english-v3"),
+        ("EMBEDDING_DIMENSION", 512),
+        ("EMBEDDING_TYPE", "BINARY"),
+        ("DISTANCE_METRIC", "euclidean"),
+        ("NON_FILTERABLE_KEYS", ("AMAZON_BEDROCK_TEXT",)),
+        ("ENCRYPTION", "aws:kms"),
+        ("DATA_SOURCE_TYPE", "CUSTOM"),
+    ],
+)
+def test_a_create_only_setting_makes_new_resources_whose_outputs_other_stacks_notice(
+    monkeypatch: pytest.MonkeyPatch, setting: str, value: Any, node: None
+) -> None:
+    before = logical_ids()
+
+    monkeypatch.setattr(vectors, setting, value)
+
+    assert before.isdisjoint(logical_ids())
+
+
+def test_the_stacks_that_use_a_replaced_knowledge_base_are_deployed_again(
+    aws: Any, synthesize: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "EMBEDDING_DIMENSION", 512)
+
+    # The same as the default, and not synthesized yet.
+    replaced = synthesize(knowledge_base="s3_vectors")
+
+    # The CDK skips a stack whose template is the deployed one, whatever it refers to.
+    changed = {name for name, template in replaced.templates.items() if template != aws.templates[name]}
+    assert changed == {"RagStackKnowledgeBase", "RagStackIngestion", "RagStackApi"}
+
+
+def logical_ids() -> set[str]:
+    """What the outputs for other stacks are named after, and the resources that go together."""
+    app, options = App(), Options(contextual_headers=False)
+    storage = StorageStack(app, "Storage", options=options)
+    stack = KnowledgeBaseStack(app, "KnowledgeBase", documents=storage.documents.bucket, options=options)
+    resources = Template.from_stack(stack).to_json()["Resources"]
+    return {name for name, resource in resources.items() if resource["Type"] in OWNED}
+
+
+def test_every_create_only_property_belongs_to_the_generation(aws: Any) -> None:
+    settings = {
+        "AWS::Bedrock::KnowledgeBase": {"KnowledgeBaseConfiguration", "StorageConfiguration"},
+        # Of DataSourceConfiguration the type alone, and of VectorIngestionConfiguration chunking and parsing.
+        "AWS::Bedrock::DataSource": {
+            "DataSourceConfiguration",
+            "KnowledgeBaseId",
+            "VectorIngestionConfiguration",
+        },
+        "AWS::S3Vectors::VectorBucket": {"EncryptionConfiguration"},
+        "AWS::S3Vectors::Index": {
+            "DataType",
+            "Dimension",
+            "DistanceMetric",
+            "MetadataConfiguration",
+            "VectorBucketArn",
+        },
+    }
+
+    for kind in OWNED:
+        assert create_only(kind) & aws.only(kind).keys() == settings[kind]
+    ingestion = aws.only("AWS::Bedrock::DataSource")["VectorIngestionConfiguration"]
+    assert {"ChunkingConfiguration", "ParsingConfiguration"}.isdisjoint(ingestion)
+
+
+def test_the_service_role_has_the_name_that_the_schema_asks_for_and_every_stack_its_own(aws: Any) -> None:
+    (name,) = [
+        role["Properties"]["RoleName"]
+        for role in aws.resources("AWS::IAM::Role").values()
+        if "RoleName" in role["Properties"]
+    ]
+
+    prefix, stack, generation = name["Fn::Join"][1]
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::Bedrock::KnowledgeBase").schema
+    assert f"begin with {prefix}" in schema["properties"]["RoleArn"]["description"]
+    assert "AWS::StackId" in str(stack)
+    assert len(prefix) + len("1a2b3c4d") + len(generation) <= 64
 
 
 def test_bedrocks_own_keys_are_not_filterable(aws: Any) -> None:
@@ -46,7 +174,7 @@ def test_the_vectors_are_encrypted_and_kept(aws: Any) -> None:
     ]
 
     assert bucket["EncryptionConfiguration"] == {"SseType": "AES256"}
-    assert {resource["DeletionPolicy"] for resource in stateful} == {"Retain"}
+    assert {resource["DeletionPolicy"] for resource in stateful} == {"RetainExceptOnCreate"}
     assert {resource["UpdateReplacePolicy"] for resource in stateful} == {"Retain"}
 
 
@@ -67,7 +195,7 @@ def test_the_service_role_reads_documents_and_writes_vectors_and_no_more(synthes
     actions = {
         action
         for name, statement in without_headers.statements()
-        if name.startswith("VectorsServiceRole") and "Principal" not in statement
+        if "ServiceRole" in name and "Principal" not in statement
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     }
 
