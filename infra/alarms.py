@@ -1,20 +1,132 @@
-"""The one way to make an alarm: it rings at the first period that reaches its threshold, and says what to do."""
+"""Alarms: when they ring, what they say, and whom they tell."""
 
+from typing import Final
+
+from aws_cdk import CrossStackReferences, Duration, ReferenceStrength, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
-from constructs import Construct
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct, IConstruct
+
+from infra.options import Options
+from ragstack_common.settings import STACK_DIMENSION
+
+METRICS_NAMESPACE: Final = "RAGStack"
+
+FUNCTION_PERIOD: Final = Duration.minutes(5)
+
+SHARE_OF_TIMEOUT: Final = 0.9
+"""An invocation that takes longer would soon be ended before it is done."""
+
+
+def own_metric(
+    name: str, *, service: str, options: Options, period: Duration, statistic: str = cloudwatch.Stats.SUM
+) -> cloudwatch.Metric:
+    """A metric that the function in the folder *service* records, of this copy of the stacks alone."""
+    return cloudwatch.Metric(
+        dimensions_map={"service": service, STACK_DIMENSION: options.prefix},
+        metric_name=name,
+        namespace=METRICS_NAMESPACE,
+        period=period,
+        statistic=statistic,
+    )
 
 
 def raise_alarm(
-    scope: Construct, construct_id: str, *, at_least: float, metric: cloudwatch.IMetric, what_to_do: str
+    scope: Construct,
+    construct_id: str,
+    *,
+    at_least: float,
+    metric: cloudwatch.IMetric,
+    what_to_do: str,
+    periods: int = 1,
 ) -> None:
-    """Ring while *metric* is *at_least* so much; silence is no reason to ring."""
+    """Ring after *periods* in which *metric* was *at_least* that; missing data doesn't ring."""
     cloudwatch.Alarm(
         scope,
         construct_id,
         alarm_description=what_to_do,
         comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-        evaluation_periods=1,
+        evaluation_periods=periods,
         metric=metric,
         threshold=at_least,
         treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
     )
+
+
+def watch_function(
+    scope: Construct, function: lambda_.Function, *, name: str, timeout_seconds: int, consequence: str
+) -> None:
+    """Add the three alarms that every function has.
+
+    Args:
+        scope: Where the alarms belong.
+        function: What is watched.
+        name: What logs and documents call it.
+        timeout_seconds: After which Lambda ends it.
+        consequence: What it means when the function doesn't work, as sentences.
+    """
+    raise_alarm(
+        scope,
+        "FailureAlarm",
+        at_least=1,
+        metric=function.metric_errors(period=FUNCTION_PERIOD),
+        what_to_do=f"The function {name} failed: its log says why. {consequence}",
+    )
+    raise_alarm(
+        scope,
+        "ThrottleAlarm",
+        at_least=1,
+        metric=function.metric_throttles(period=FUNCTION_PERIOD),
+        what_to_do=(
+            f"Lambda refused to run the function {name}: the account's concurrent executions are used up. Look for the"
+            f" function that uses them, or request a higher quota. {consequence}"
+        ),
+    )
+    raise_alarm(
+        scope,
+        "DurationAlarm",
+        at_least=SHARE_OF_TIMEOUT * timeout_seconds * 1000,
+        metric=function.metric_duration(period=FUNCTION_PERIOD, statistic=cloudwatch.Stats.MAXIMUM),
+        what_to_do=(
+            f"The function {name} needed {SHARE_OF_TIMEOUT:.0%} of its {timeout_seconds} seconds: its log and its"
+            f" traces say what it waited for. {consequence}"
+        ),
+    )
+
+
+def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:
+    """The topic that alarms notify: the deployer's, one that sends e-mail, or None if neither was asked for."""
+    if options.alarm_topic:
+        return sns.Topic.from_topic_arn(scope, "AlarmTopic", options.alarm_topic)
+    if not options.alarm_email:
+        return None
+    topic = sns.Topic(scope, "Alarms", display_name=f"{options.prefix} alarms", enforce_ssl=True)
+    # A policy of one's own replaces the default one, which lets the account's alarms publish.
+    own_account = {"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}}
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            actions=["sns:Publish"],
+            conditions=own_account,
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            resources=[topic.topic_arn],
+        )
+    )
+    topic.add_subscription(subscriptions.EmailSubscription(options.alarm_email))
+    # Exported, it could not be removed while another stack's alarms name it.
+    CrossStackReferences.of(topic).produce(ReferenceStrength.WEAK)
+    return topic
+
+
+def notify(topic: sns.ITopic | None, scope: IConstruct) -> None:
+    """Have every alarm below *scope* notify a topic, when it rings and when it stops."""
+    if topic is None:
+        return
+    action = actions.SnsAction(topic)
+    for construct in scope.node.find_all():
+        if isinstance(construct, cloudwatch.Alarm):
+            construct.add_alarm_action(action)
+            construct.add_ok_action(action)

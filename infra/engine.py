@@ -11,7 +11,6 @@ from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
 from ragstack_common import settings
-from ragstack_common.reranking.bedrock import DEFAULT_MODEL as DEFAULT_RERANKING_MODEL
 
 IN_THE_LAYER: Final = frozenset(
     {settings.BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}
@@ -35,6 +34,8 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Options without which no right can be derived. The engine of the stacks' own knowledge base is told its id."""
 
 BEDROCK_RERANKER: Final = "bedrock"
+
+DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 
 RERANKERS_IN_THE_LAYER: Final = frozenset({"lexical", BEDROCK_RERANKER})
 

@@ -105,6 +105,13 @@ def existing_file(text: str) -> str:
 bedrock_id: Final = matching(r"[0-9a-zA-Z]{10}", "an id has ten letters or digits")
 """Source: bedrock-agent, shape Id."""
 
+topic_arn: Final = matching(
+    r"arn:aws(-[a-z-]+)?:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}", "write the ARN of an SNS topic"
+)
+"""Source: SNS API reference, CreateTopic. A FIFO topic, whose name ends in .fifo, takes no alarms."""
+
+email: Final = matching(r"[^@\s]+@[^@\s]+\.[^@\s]+", "write an e-mail address")
+
 prefix: Final = matching(r"[A-Za-z][A-Za-z0-9-]{0,39}", "write a letter, then at most 39 letters, digits or hyphens")
 
 event_bus_name: Final = matching(r"[/.\-_A-Za-z0-9]{1,256}", "write the name of an event bus, not its ARN")

@@ -17,7 +17,7 @@ LONGEST_DELAY_SECONDS: Final = 900
 """Source: SQS API reference, SendMessage, DelaySeconds."""
 
 LONGEST_FOLLOWING_SECONDS: Final = 3 * 24 * 3600
-"""A day less than the queues keep a message."""
+"""Each question is a new message, so that the queue's retention sets no limit."""
 
 LONGEST_SETTLING_SECONDS: Final = 3600
 """An event that is an hour late is lost, as far as anybody can tell."""

@@ -9,9 +9,12 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
+from infra.alarms import own_metric, raise_alarm
 from infra.constructs.python_function import PythonFunction
 from infra.options import Options
 from ragstack_common import settings
+
+FOLDER: Final = "contextual_headers"
 
 HEADERS_MEMORY_MB: Final = 1024
 """One batch is in memory at a time, as JSON and as what it says; a file has at most 50 MB."""
@@ -37,14 +40,27 @@ class ContextualHeaders(Construct):
         self._function = PythonFunction(
             self,
             "Headers",
+            consequence="Bedrock reports the documents of the call as FAILED: `ragstack replay` sends them again.",
             description="Puts a contextual header before the text of every chunk",
             environment={},
-            folder="contextual_headers",
+            folder=FOLDER,
             memory_mb=HEADERS_MEMORY_MB,
             options=options,
             timeout_seconds=HEADERS_TIMEOUT_SECONDS,
         ).function
         self._let_transform()
+        raise_alarm(
+            self,
+            "PassedThroughAlarm",
+            at_least=1,
+            metric=own_metric(
+                settings.BATCHES_PASSED_THROUGH, service=FOLDER, options=options, period=Duration.minutes(15)
+            ),
+            what_to_do=(
+                "Chunks were indexed without contextual headers, because Bedrock handed them over in an unknown form:"
+                " the log of the function contextual_headers names each batch. Searches find them, a little worse"
+            ),
+        )
         self.ingestion = self._ingestion()
 
     def grant_use(self, service_role: iam.Role) -> None:
@@ -84,7 +100,7 @@ class ContextualHeaders(Construct):
                 )
             ],
             # CloudFormation deletes no bucket that holds something; this one is empty after a day.
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         acknowledge(bucket, "S1", "Copies of chunks pass through it for a day, between Bedrock and one function")
         return bucket

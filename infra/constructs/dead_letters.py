@@ -9,7 +9,8 @@ from constructs import Construct
 from infra.alarms import raise_alarm
 
 DEAD_LETTER_RETENTION_DAYS: Final = 14
-"""The longest that SQS offers. A message keeps its age when it changes queues, so this must exceed the others'."""
+"""The longest that SQS offers. A message that the redrive policy moves keeps its age: for it, the days before count.
+The functions themselves send most dead letters, as new messages."""
 
 
 class DeadLetters(Construct):

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from infra.alarms import raise_alarm
 from infra.target import Target
 from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
 
@@ -17,6 +19,9 @@ PUT: Final = "dynamodb:PutItem"
 UPDATE: Final = "dynamodb:UpdateItem"
 DELETE: Final = "dynamodb:DeleteItem"
 """A transaction needs the rights to what it does. Source: DynamoDB developer guide, "Managing transactions"."""
+
+THROTTLED_REQUESTS: Final = 100
+"""In five minutes. Clients try again, so that a few of them slow nobody down."""
 
 JOBS: Final = (JOB, f"{JOB}#*")
 """The partitions of jobs, and of the locks that keep two of one kind apart."""
@@ -41,7 +46,7 @@ class DocumentRegistry(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            removal_policy=RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
             sort_key=_text(SORT_KEY),
             time_to_live_attribute=EXPIRES_AT,
         )
@@ -53,6 +58,37 @@ class DocumentRegistry(Construct):
                 partition_key=_text(partition_key),
                 projection_type=dynamodb.ProjectionType.INCLUDE,
                 sort_key=_text(URI),
+            )
+
+        self._watch()
+
+    def _watch(self) -> None:
+        """Ring for throttled requests: of the table, and of the indexes, whose throttling stops writes of the table."""
+        on_table = {"TableName": self.table.table_name}
+        alarms = {"ReadThrottleAlarm": ("ReadThrottleEvents", on_table)}
+        alarms["WriteThrottleAlarm"] = ("WriteThrottleEvents", on_table)
+        for name in INDEXES:
+            pascal_case = name.title().replace("_", "")
+            dimensions = {**on_table, "GlobalSecondaryIndexName": name}
+            alarms[f"{pascal_case}ThrottleAlarm"] = ("WriteThrottleEvents", dimensions)
+        for construct_id, (metric_name, dimensions) in alarms.items():
+            metric = cloudwatch.Metric(
+                dimensions_map=dimensions,
+                metric_name=metric_name,
+                namespace="AWS/DynamoDB",
+                period=Duration.minutes(5),
+                statistic=cloudwatch.Stats.SUM,
+            )
+            raise_alarm(
+                self,
+                construct_id,
+                at_least=THROTTLED_REQUESTS,
+                metric=metric,
+                what_to_do=(
+                    "DynamoDB throttles the document registry: one key takes 1,000 writes or 3,000 reads a second."
+                    " Documents are slower meanwhile, and none is lost. If it lasts, upload less at once, or lower"
+                    " ingestion_calls_per_second"
+                ),
             )
 
     def grant_read(self, function: iam.IGrantable) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -20,6 +20,18 @@ ACCESS_LOG_DAYS: Final = 90
 REPLACED_VERSION_DAYS: Final = 90
 ABANDONED_UPLOAD_DAYS: Final = 7
 
+MAX_URI_CHARACTERS: Final = 133
+"""Source: bedrock-agent, shape S3BucketUri."""
+
+MAX_BUCKET_NAME: Final = 63
+"""Source: S3 user guide, bucket naming rules."""
+
+GENERATED_CHARACTERS: Final = 12
+"""What CloudFormation puts after the names of stack and resource; a name that becomes too long is cut."""
+
+ENOUGH_FOR_KEYS: Final = 70
+"""Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
+
 NOTIFIED_EVENTS: Final = ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
 
 
@@ -33,7 +45,7 @@ class DocumentsBucket(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, changes: DocumentQueue, target: Target) -> None:
         super().__init__(scope, construct_id)
         local = target is Target.LOCAL
-        removal_policy = RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN
+        removal_policy = RemovalPolicy.DESTROY if local else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         access_logs = s3.Bucket(
             self,
             "AccessLogs",
@@ -61,6 +73,8 @@ class DocumentsBucket(Construct):
             versioned=True,
         )
         self._announce_changes(changes)
+        if not local:
+            self._warn_of_short_keys()
 
     def grant_list(self, function: iam.IGrantable) -> None:
         """Let *function* list the bucket. Without this right S3 answers 403 for an object that is not there."""
@@ -72,6 +86,21 @@ class DocumentsBucket(Construct):
         iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
         assert function.role is not None, "a function of ours has a role of its own"
         acknowledge_all_objects(function.role, self.bucket, reason)
+
+    def _warn_of_short_keys(self) -> None:
+        """Say at synthesis how long a key can be, if the prefix makes the bucket's name long."""
+        stack = Stack.of(self)
+        resource = self.bucket.node.default_child
+        assert isinstance(resource, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
+        logical_id = str(stack.resolve(resource.logical_id))
+        name = len(f"{stack.stack_name}-{logical_id}-") + GENERATED_CHARACTERS
+        room = MAX_URI_CHARACTERS - len("s3:///") - min(name, MAX_BUCKET_NAME)
+        if room < ENOUGH_FOR_KEYS:
+            Annotations.of(self).add_warning_v2(
+                "ragstack:short-keys",
+                f"The keys of documents can have {room} characters, because Bedrock takes {MAX_URI_CHARACTERS} of a URI"
+                f" and the bucket's name begins with {stack.stack_name}: choose a shorter prefix for longer keys",
+            )
 
     def _announce_changes(self, changes: DocumentQueue) -> None:
         """Set the notifications as CloudFormation's own property: the CDK's way adds a function with broad rights."""

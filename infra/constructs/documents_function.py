@@ -32,6 +32,7 @@ class DocumentsFunction(Construct):
         self.function = PythonFunction(
             self,
             "Documents",
+            consequence="Uploads, deletions and lists of documents fail meanwhile.",
             description="Answers requests about documents and ingestion jobs",
             environment={
                 settings.REGISTRY_TABLE: path.registry.table.table_name,

@@ -26,6 +26,7 @@ class IngestionFunction(Construct):
         function = PythonFunction(
             self,
             "Ingestion",
+            consequence="Documents wait, and none is lost: the queue delivers their changes again.",
             description="Submits new, changed and deleted documents to the knowledge base",
             environment=path.environment(options),
             folder="ingestion",
@@ -33,7 +34,12 @@ class IngestionFunction(Construct):
             options=options,
             timeout_seconds=INGESTION_TIMEOUT_SECONDS,
         ).function
-        path.changes.feed(function, messages=MESSAGES_PER_INVOCATION, window_seconds=options.batch_window_seconds)
+        path.changes.feed(
+            function,
+            at_once=options.invocations_at_once,
+            messages=MESSAGES_PER_INVOCATION,
+            window_seconds=options.batch_window_seconds,
+        )
         path.documents.grant_list(function)
         path.documents.grant_objects(function, ["s3:GetObject"], "The function looks at any document of the bucket")
         path.registry.grant_read(function)

@@ -10,13 +10,14 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
+from infra.alarms import METRICS_NAMESPACE, watch_function
 from infra.layers import ROOT, common_layer, dependencies_layer
 from infra.options import Options
+from ragstack_common import settings
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
 LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
-METRICS_NAMESPACE: Final = "RAGStack"
 NOT_DEPLOYED: Final = ("__pycache__", "*.pyc")
 
 
@@ -32,6 +33,7 @@ class PythonFunction(Construct):
         scope: Construct,
         construct_id: str,
         *,
+        consequence: str,
         description: str,
         environment: Mapping[str, str],
         folder: str,
@@ -55,6 +57,7 @@ class PythonFunction(Construct):
                 "LOG_LEVEL": "INFO",
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_SERVICE_NAME": folder,
+                settings.STACK: options.prefix,
                 **_local_endpoints(options),
                 **environment,
             },
@@ -67,6 +70,7 @@ class PythonFunction(Construct):
             timeout=Duration.seconds(timeout_seconds),
             tracing=lambda_.Tracing.ACTIVE,
         )
+        watch_function(self, self.function, name=folder, timeout_seconds=timeout_seconds, consequence=consequence)
 
 
 def shared_layers(stack: Stack, options: Options) -> list[lambda_.ILayerVersion]:

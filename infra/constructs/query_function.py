@@ -40,6 +40,7 @@ class QueryFunction(Construct):
         self.function = PythonFunction(
             self,
             "Query",
+            consequence="Searches fail meanwhile, with 5xx.",
             description="Searches the knowledge base",
             environment={
                 settings.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,

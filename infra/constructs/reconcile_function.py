@@ -8,10 +8,10 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
-from infra.alarms import raise_alarm
+from infra.alarms import own_metric, raise_alarm
 from infra.constructs.document_registry import DELETE, JOBS, PUT, UPDATE
 from infra.constructs.ingestion_path import IngestionPath
-from infra.constructs.python_function import METRICS_NAMESPACE, PythonFunction
+from infra.constructs.python_function import PythonFunction
 from infra.options import Options
 from ragstack_common import settings
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, GATE, RATE
@@ -44,6 +44,7 @@ class ReconcileFunction(Construct):
         function = PythonFunction(
             self,
             "Reconcile",
+            consequence="`ragstack reconcile` starts it again.",
             description="Compares bucket, registry and knowledge base, and repairs what differs",
             environment={
                 settings.KNOWLEDGE_BASE_ID: path.knowledge_base.knowledge_base_id,
@@ -73,19 +74,22 @@ class ReconcileFunction(Construct):
             self._start_by(options.reconcile_schedule, path)
         raise_alarm(
             self,
-            "FailureAlarm",
+            "JobAlarm",
             at_least=1,
-            metric=function.metric_errors(period=Duration.minutes(15)),
-            what_to_do="The function reconcile failed: its log says why. `ragstack reconcile` starts it again",
+            metric=own_metric(settings.JOBS_NOT_COMPLETE, service=FOLDER, options=options, period=Duration.minutes(15)),
+            what_to_do=(
+                "A reconciliation or synchronisation ended FAILED or INCOMPLETE: `ragstack failures` and the job's"
+                " reason (GET /api/ingestion-jobs) say why. Remove the cause, then `ragstack reconcile` starts another"
+            ),
         )
         raise_alarm(
             self,
             "DifferenceAlarm",
             at_least=1,
-            metric=cloudwatch.Metric(
-                dimensions_map={"service": FOLDER},
-                metric_name=DIFFERENCES_METRIC,
-                namespace=METRICS_NAMESPACE,
+            metric=own_metric(
+                DIFFERENCES_METRIC,
+                service=FOLDER,
+                options=options,
                 period=Duration.hours(1),
                 statistic=cloudwatch.Stats.MAXIMUM,
             ),

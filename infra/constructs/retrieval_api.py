@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
+from infra.alarms import raise_alarm
 from infra.constructs.python_function import LOG_RETENTION
-from infra.options import Auth, Options
+from infra.options import ApiLogging, Auth, Options
 from infra.target import Target
 
 STAGE_NAME: Final = "prod"
@@ -39,9 +41,16 @@ ROUTES: Final = (
 )
 """Which function answers which route; a function is named as its folder is."""
 
-REQUESTS_PER_SECOND: Final = 20
-BURST_REQUESTS: Final = 40
-"""More would only be throttled by the knowledge base, which takes about 20 searches a second."""
+BURST_SECONDS: Final = 2
+"""How many seconds' worth of requests may come at once."""
+
+WATCH_PERIOD: Final = Duration.minutes(5)
+
+SERVER_ERRORS: Final = 5
+"""In five minutes. A single one may be a request that met a deployment, and callers try it again."""
+
+SLOW_PERIODS: Final = 3
+"""A quarter of an hour: a few cold starts of an API that is seldom called are no reason to ring."""
 
 ACCEPTED: Final = {
     "APIG2": "The functions check requests against their models, and say what is wrong with them",
@@ -68,7 +77,7 @@ class RetrievalApi(Construct):
         self, scope: Construct, construct_id: str, *, functions: Mapping[str, lambda_.IFunction], options: Options
     ) -> None:
         super().__init__(scope, construct_id)
-        api = self._rest_api(options.auth)
+        api = self._rest_api(options)
         integrations = {
             name: apigateway.LambdaIntegration(function, allow_test_invoke=False)
             for name, function in functions.items()
@@ -76,36 +85,27 @@ class RetrievalApi(Construct):
         for function, method, path in ROUTES:
             api.root.resource_for_path(path).add_method(method, integrations[function])
         self.url = _url(api, options)
+        self._watch(api, options)
         self.api_key_id = self._api_key(api) if options.auth is Auth.API_KEY else None
 
-    def _rest_api(self, auth: Auth) -> apigateway.RestApi:
-        access_logs = logs.LogGroup(self, "AccessLogs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
+    def _rest_api(self, options: Options) -> apigateway.RestApi:
+        requests_per_second = options.api_requests_per_second
         api = apigateway.RestApi(
             self,
             "Api",
-            cloud_watch_role=True,
-            default_method_options=_method_options(auth),
+            cloud_watch_role=options.api_logging is ApiLogging.WITH_ACCOUNT_ROLE,
+            default_method_options=_method_options(options.auth),
             deploy_options=apigateway.StageOptions(
-                access_log_destination=apigateway.LogGroupLogDestination(access_logs),
-                access_log_format=apigateway.AccessLogFormat.json_with_standard_fields(
-                    caller=True,
-                    http_method=True,
-                    ip=True,
-                    protocol=True,
-                    request_time=True,
-                    resource_path=True,
-                    response_length=True,
-                    status=True,
-                    user=True,
-                ),
-                logging_level=apigateway.MethodLoggingLevel.ERROR,
+                **({} if options.api_logging is ApiLogging.OFF else self._logging()),
                 stage_name=STAGE_NAME,
-                throttling_burst_limit=BURST_REQUESTS,
-                throttling_rate_limit=REQUESTS_PER_SECOND,
+                throttling_burst_limit=BURST_SECONDS * requests_per_second,
+                throttling_rate_limit=requests_per_second,
                 tracing_enabled=True,
             ),
             description="Documents, and retrieval over them",
             endpoint_types=[apigateway.EndpointType.REGIONAL],
+            # CloudWatch tells APIs apart by this name alone.
+            rest_api_name=options.prefix,
         )
         # The CDK's own output of the address is wrong for the local target, and its name is not ours.
         api.node.try_remove_child("Endpoint")
@@ -117,10 +117,55 @@ class RetrievalApi(Construct):
             )
         for rule, reason in ACCEPTED.items():
             acknowledge(api, rule, reason)
-        acknowledge(api, "IAM4", "The one policy with which API Gateway may write logs", finding=LOGGING_POLICY)
-        if auth is not Auth.IAM:
+        if options.api_logging is ApiLogging.WITH_ACCOUNT_ROLE:
+            acknowledge(api, "IAM4", "The one policy with which API Gateway may write logs", finding=LOGGING_POLICY)
+        if options.api_logging is ApiLogging.OFF:
+            for rule in ("APIG1", "APIG6"):
+                acknowledge(api, rule, "Without a role in the account's settings, no stage with logs can be created")
+        if options.auth is not Auth.IAM:
             acknowledge(api, "APIG4", "The deployer chose API keys, or a target that only this machine reaches")
         return api
+
+    def _watch(self, api: apigateway.RestApi, options: Options) -> None:
+        raise_alarm(
+            self,
+            "ServerErrorAlarm",
+            at_least=SERVER_ERRORS,
+            metric=api.deployment_stage.metric_server_error(period=WATCH_PERIOD, statistic=cloudwatch.Stats.SUM),
+            what_to_do=(
+                "Requests are answered with 5xx: the logs of the functions query and documents say why, most likely"
+                " that the knowledge base does not answer in time, or refuses the function's role"
+            ),
+        )
+        raise_alarm(
+            self,
+            "LatencyAlarm",
+            at_least=options.retrieval_timeout_seconds * 1000,
+            metric=api.deployment_stage.metric_latency(period=WATCH_PERIOD, statistic="p95"),
+            periods=SLOW_PERIODS,
+            what_to_do=(
+                "One request in twenty takes as long as a search may: the traces say what it waits for. Searches that"
+                " reach their deadline are incomplete (`complete` is false)"
+            ),
+        )
+
+    def _logging(self) -> dict[str, Any]:
+        access_logs = logs.LogGroup(self, "AccessLogs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
+        return {
+            "access_log_destination": apigateway.LogGroupLogDestination(access_logs),
+            "access_log_format": apigateway.AccessLogFormat.json_with_standard_fields(
+                caller=True,
+                http_method=True,
+                ip=True,
+                protocol=True,
+                request_time=True,
+                resource_path=True,
+                response_length=True,
+                status=True,
+                user=True,
+            ),
+            "logging_level": apigateway.MethodLoggingLevel.ERROR,
+        }
 
     def _api_key(self, api: apigateway.RestApi) -> str:
         plan = api.add_usage_plan("Callers")

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Stack
 from constructs import Construct
 
-from infra.alarms import raise_alarm
 from infra.constructs.document_registry import PUT, UPDATE
 from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.python_function import PythonFunction
@@ -26,6 +25,7 @@ class StatusFunction(Construct):
         function = PythonFunction(
             self,
             "Status",
+            consequence="Documents stay INDEXING until it succeeds; none is lost: its queue delivers again.",
             description="Follows submitted documents to their final state",
             environment=path.environment(options),
             folder="ingestion_status",
@@ -33,20 +33,15 @@ class StatusFunction(Construct):
             options=options,
             timeout_seconds=STATUS_TIMEOUT_SECONDS,
         ).function
-        path.status.feed(function, messages=MESSAGES_PER_INVOCATION, window_seconds=options.batch_window_seconds)
+        path.status.feed(
+            function,
+            at_once=options.invocations_at_once,
+            messages=MESSAGES_PER_INVOCATION,
+            window_seconds=options.batch_window_seconds,
+        )
         path.registry.grant_read(function)
         path.registry.grant_write(function, [PUT, UPDATE])
         path.knowledge_base.grant_following(function, Stack.of(self))
         path.bus.grant_put_events_to(function)
         for receiver in (path.changes, path.status, path.dead_letters):
             receiver.queue.grant_send_messages(function)
-        raise_alarm(
-            self,
-            "FailureAlarm",
-            at_least=1,
-            metric=function.metric_errors(period=Duration.minutes(15)),
-            what_to_do=(
-                "The function ingestion_status failed: its log says why. Documents stay INDEXING until it succeeds, and"
-                " nothing is lost: the queue delivers what it was about again"
-            ),
-        )

@@ -15,10 +15,11 @@ from infra.constructs.dead_letters import DeadLetters
 VISIBILITY_PER_TIMEOUT: Final = 6
 """Source: Lambda developer guide, "Using Lambda with Amazon SQS", configuring a queue."""
 
-QUEUE_RETENTION_DAYS: Final = 4
+QUEUE_RETENTION_DAYS: Final = 14
+"""The longest that SQS offers."""
 
-MAX_CONCURRENT_INVOCATIONS: Final = 2
-"""The least that SQS takes. The knowledge base takes 5 calls a second, 10 at once, from the whole account."""
+LEAST_INVOCATIONS_AT_ONCE: Final = 2
+"""Source: Lambda API reference, ScalingConfig."""
 
 LARGEST_BATCH_AT_ONCE: Final = 10
 """A larger batch needs a window of a second or more. Source: Lambda API reference, CreateEventSourceMapping."""
@@ -80,14 +81,28 @@ class WorkQueue(Construct):
             what_to_do=what_to_do,
         )
 
-    def feed(self, function: lambda_.Function, *, messages: int, window_seconds: int = 0) -> None:
-        """Invoke *function* with up to so many *messages*, which are collected for *window_seconds* at most."""
+    def feed(
+        self,
+        function: lambda_.Function,
+        *,
+        messages: int,
+        window_seconds: int = 0,
+        at_once: int = LEAST_INVOCATIONS_AT_ONCE,
+    ) -> None:
+        """Invoke *function* with at most that many *messages*, collected for at most *window_seconds*.
+
+        Args:
+            function: What reads the queue.
+            messages: In one invocation at most.
+            window_seconds: 0 to 300.
+            at_once: Invocations at the same time at most, 2 to 1,000.
+        """
         function.add_event_source(
             event_sources.SqsEventSource(
                 self.queue,
                 batch_size=messages if window_seconds else min(messages, LARGEST_BATCH_AT_ONCE),
                 max_batching_window=Duration.seconds(window_seconds) if window_seconds else None,
-                max_concurrency=MAX_CONCURRENT_INVOCATIONS,
+                max_concurrency=at_once,
                 report_batch_item_failures=True,
             )
         )

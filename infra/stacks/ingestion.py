@@ -25,7 +25,6 @@ class IngestionStack(Stack):
         self,
         scope: Construct,
         construct_id: str,
-        *,
         storage: StorageStack,
         knowledge_base: KnowledgeBase,
         options: Options,

@@ -3,6 +3,7 @@
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from infra.alarms import choose_topic
 from infra.constructs.document_queue import DocumentQueue
 from infra.constructs.document_registry import DocumentRegistry
 from infra.constructs.documents_bucket import DocumentsBucket
@@ -19,6 +20,7 @@ class StorageStack(Stack):
         documents: The documents bucket.
         changes: The queue of its changes, and the dead-letter queue.
         registry: What became of every document.
+        alarm_topic: Whom every alarm of all stacks notifies; None for nobody.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
@@ -28,6 +30,9 @@ class StorageStack(Stack):
         )
         self.documents = DocumentsBucket(self, "Documents", changes=self.changes, target=options.target)
         self.registry = DocumentRegistry(self, "Registry", target=options.target)
+        # Created last: a protected table could not be rolled back with a first deployment that fails.
+        self.registry.node.add_dependency(self.changes, self.documents)
+        self.alarm_topic = choose_topic(self, options)
         CfnOutput(self, "DocumentsBucketName", value=self.documents.bucket.bucket_name)
         CfnOutput(self, "IngestionQueueUrl", value=self.changes.events.queue.queue_url)
         CfnOutput(self, "DeadLetterQueueUrl", value=self.changes.dead_letters.queue.queue_url)

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 ROUTES = {
     ("POST", "/api/retrieve"): "query",
     ("GET", "/api/corpora"): "query",
@@ -68,16 +70,37 @@ def test_api_gateway_waits_as_long_as_the_functions_behind_it_may_take(aws: Any)
         assert aws.function(service)["Timeout"] <= 29
 
 
-def test_the_stage_is_throttled_logged_and_traced(aws: Any) -> None:
-    stage = aws.only("AWS::ApiGateway::Stage")
+def test_the_stage_is_traced_and_throttled_as_the_deployer_says(aws: Any, tuned: Any) -> None:
+    for assembly, rate in ((aws, 20), (tuned, 50)):
+        stage = assembly.only("AWS::ApiGateway::Stage")
 
+        (settings,) = stage["MethodSettings"]
+
+        assert stage["StageName"] == "prod"
+        assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == (rate, 2 * rate)
+        assert stage["TracingEnabled"]
+
+
+@pytest.mark.parametrize(
+    ("api_logging", "is_logged", "sets_role"),
+    [("off", False, False), ("on", True, False), ("with_account_role", True, True)],
+)
+def test_the_accounts_logging_role_is_set_on_request_only(
+    synthesize: Any, api_logging: str, is_logged: bool, sets_role: bool
+) -> None:
+    assembly = synthesize(api_logging=api_logging)
+
+    stage = assembly.only("AWS::ApiGateway::Stage")
     (settings,) = stage["MethodSettings"]
+    assert (settings.get("LoggingLevel") == "ERROR") == is_logged
+    assert ("requestId" in str(stage.get("AccessLogSetting"))) == is_logged
+    assert bool(assembly.resources("AWS::ApiGateway::Account")) == sets_role
+    assert assembly.violations == []
 
-    assert stage["StageName"] == "prod"
-    assert settings["ThrottlingRateLimit"] > 0
-    assert settings["ThrottlingBurstLimit"] >= settings["ThrottlingRateLimit"]
-    assert "requestId" in stage["AccessLogSetting"]["Format"]
-    assert stage["TracingEnabled"]
+
+def test_by_default_the_stacks_need_no_setting_of_the_account(aws: Any) -> None:
+    assert aws.resources("AWS::ApiGateway::Account") == {}
+    assert "AccessLogSetting" not in aws.only("AWS::ApiGateway::Stage")
 
 
 def test_an_error_of_api_gateway_looks_like_every_other(aws: Any) -> None:
@@ -98,7 +121,7 @@ def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existi
             name
             for template in assembly.templates.values()
             for name in template.get("Outputs", {})
-            if not name.startswith("ExportsOutput")
+            if not name.startswith(("ExportsOutput", "PublishOutput"))
         }
 
         assert outputs == {

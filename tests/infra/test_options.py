@@ -3,15 +3,21 @@
 import json
 
 import pytest
+from cfnlint.helpers import REGIONS
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
-from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, Engine
-from infra.options import Auth, ExistingKnowledgeBase, OptionError, Options
-from infra.target import Target
+from infra.constructs import documents_bucket
+from infra.engine import BEDROCK_EMBEDDINGS, DEFAULT_RERANKING_MODEL, EMBEDDINGS, IN_THE_LAYER, Engine
+from infra.option_checks import OptionError
+from infra.options import DEFAULT_CALLS_PER_SECOND, Auth, ExistingKnowledgeBase, Options
+from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from infra.variables import LARGEST_DOCUMENT_BYTES, LONGEST_UPLOAD_SECONDS
 from ragstack_common.document_api.settings import LONGEST_UPLOAD_SECONDS as LONGEST_SIGNED_SECONDS
+from ragstack_common.documents import MAX_URI_CHARACTERS
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.reranking.bedrock import DEFAULT_MODEL
 from ragstack_common.retrieval import known_backends
 from ragstack_common.settings import QuerySettings
 
@@ -133,8 +139,16 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
         ({"reconcile_schedule": "cron(0 3 * * *)"}, "reconcile_schedule=cron(0 3 * * *) is unusable: write cron("),
         ({"reconcile_schedule": "rate(1 days)"}, "reconcile_schedule=rate(1 days) is unusable: write cron("),
         ({"reconcile_schedule": "rate(0 hours)"}, "reconcile_schedule=rate(0 hours) is unusable: write cron("),
+        ({"api_logging": "yes"}, "api_logging=yes is unknown: choose off or on or with_account_role"),
+        ({"api_requests_per_second": "0"}, "api_requests_per_second=0 is unusable: write a whole number from 1 to"),
+        ({"alarm_topic": "operations"}, "alarm_topic=operations is unusable: write the ARN of an SNS topic"),
+        ({"alarm_email": "operations"}, "alarm_email=operations is unusable: write an e-mail address"),
+        (
+            {"alarm_topic": "arn:aws:sns:eu-west-1:123456789012:a", "alarm_email": "a@example.com"},
+            "alarm_topic and alarm_email exclude each other",
+        ),
         ({"dependencies_layer": "/nowhere.zip"}, "dependencies_layer=/nowhere.zip is unusable: there is no such file"),
-        ({"knowlege_base": "existing"}, "context value 'knowlege_base' is unknown: choose from auth,"),
+        ({"knowlege_base": "existing"}, "context value 'knowlege_base' is unknown: choose from alarm_email,"),
     ],
 )
 def test_an_unusable_value_is_refused_in_one_line_that_says_what_to_write(context: dict[str, str], says: str) -> None:
@@ -143,6 +157,25 @@ def test_an_unusable_value_is_refused_in_one_line_that_says_what_to_write(contex
 
     assert str(refused.value).startswith(says)
     assert "\n" not in str(refused.value)
+
+
+def test_a_region_without_knowledge_bases_is_refused_unless_the_deployer_knows_better() -> None:
+    with pytest.raises(OptionError) as refused:
+        Options.from_context({}, "us-west-1")
+
+    assert str(refused.value).startswith("Amazon Bedrock has no knowledge bases in us-west-1: set AWS_REGION to")
+    assert "\n" not in str(refused.value)
+    assert Options.from_context({"region_check": "off"}, "us-west-1") == Options()
+    assert Options.from_context({}, "eu-central-1") == Options.from_context({}, None) == Options()
+    assert Options.from_context(LOCAL, "us-west-1").target is Target.LOCAL
+
+
+def test_the_regions_with_knowledge_bases_are_those_of_cloudformation_and_have_s3_vectors() -> None:
+    def regions(kind: str) -> set[str]:
+        return {region for region in REGIONS if kind in PROVIDER_SCHEMA_MANAGER.get_resource_types(region)}
+
+    assert regions("AWS::Bedrock::KnowledgeBase") == regions("AWS::Bedrock::DataSource") == KNOWLEDGE_BASE_REGIONS
+    assert regions("AWS::S3Vectors::Index") > KNOWLEDGE_BASE_REGIONS
 
 
 @pytest.mark.parametrize(
@@ -181,6 +214,7 @@ def test_the_stacks_assume_the_defaults_of_the_settings() -> None:
     assert options.max_receives == IngestionSettings.max_receives
     assert options.give_up_seconds == IngestionSettings.give_up_seconds
     assert options.event_bus_name == IngestionSettings.event_bus_name
+    assert IngestionSettings.calls_per_second == DEFAULT_CALLS_PER_SECOND
     assert options.retrieval_timeout_seconds == QuerySettings.timeout_seconds
     assert ExistingKnowledgeBase("", "").vector_store == IngestionSettings.vector_store
 
@@ -219,3 +253,8 @@ def test_every_embedding_that_synthesis_accepts_is_one_that_the_function_can_loa
         form.partition("[")[0].partition(":")[0] for form in kinds.FORMS.replace(" or ", ", ").split(", ")
     } == EMBEDDINGS
     assert {*bedrock._SHAPES} == {*BEDROCK_EMBEDDINGS}
+
+
+def test_the_stacks_and_the_functions_agree_on_the_default_reranking_model_and_on_the_longest_uri() -> None:
+    assert DEFAULT_RERANKING_MODEL == DEFAULT_MODEL
+    assert documents_bucket.MAX_URI_CHARACTERS == MAX_URI_CHARACTERS

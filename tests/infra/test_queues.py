@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from infra.options import Options
 from ragstack_common.reconciliation.service import MAX_FAILURES
 from ragstack_common.registry.jobs import SILENT_SECONDS
 
@@ -78,6 +79,25 @@ def test_each_queue_feeds_its_function_whose_failed_message_does_not_take_its_ba
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
 
 
+@pytest.mark.parametrize(
+    ("calls_per_second", "at_once"), [("0.1", 2), ("5", 2), ("5.1", 3), ("20", 8), ("25", 10), ("1000", 10)]
+)
+def test_as_many_functions_call_the_knowledge_base_as_the_rate_of_calls_needs(
+    calls_per_second: str, at_once: int
+) -> None:
+    options = Options.from_context({"ingestion_calls_per_second": calls_per_second})
+
+    assert options.invocations_at_once == at_once
+
+
+def test_a_raised_quota_reaches_the_queues_of_documents_and_not_that_of_jobs(synthesize: Any) -> None:
+    raised = synthesize(ingestion_calls_per_second="20")
+
+    at_once = {queue: mapping_of(raised, queue)["ScalingConfig"]["MaximumConcurrency"] for queue in READERS}
+
+    assert at_once == {"ChangesEvents": 8, "StatusQueue": 8, "JobsQueue": 2}
+
+
 def test_documents_come_by_the_hundred_and_jobs_one_by_one(aws: Any) -> None:
     batches = {
         queue: (mapping["BatchSize"], mapping.get("MaximumBatchingWindowInSeconds"))
@@ -106,12 +126,21 @@ def test_what_a_function_never_or_seldom_gives_up_is_delivered_as_often_as_it_ta
 
 
 @queues
-def test_there_is_one_dead_letter_queue_and_it_keeps_a_message_longer_than_the_others(aws: Any, queue: str) -> None:
+def test_messages_are_kept_for_two_weeks_and_dead_letters_as_long(aws: Any, queue: str) -> None:
     properties = properties_of(aws, queue)
 
     assert "DeadLetters" in str(properties["RedrivePolicy"]["deadLetterTargetArn"])
-    assert properties["MessageRetentionPeriod"] == 4 * 24 * HOUR
+    assert properties["MessageRetentionPeriod"] == 14 * 24 * HOUR
     assert properties_of(aws, "ChangesDeadLetters")["MessageRetentionPeriod"] == 14 * 24 * HOUR
+
+
+@queues
+def test_a_message_is_moved_to_the_dead_letters_days_before_it_expires(aws: Any, queue: str) -> None:
+    properties = properties_of(aws, queue)
+
+    longest = properties["RedrivePolicy"]["maxReceiveCount"] * properties["VisibilityTimeout"]
+
+    assert longest <= 24 * HOUR
 
 
 def test_one_dead_letter_raises_the_alarm(aws: Any) -> None:
@@ -130,20 +159,3 @@ def test_a_message_that_waits_too_long_raises_the_alarm_of_its_queue(aws: Any) -
 
 def test_a_document_may_wait_for_as_long_as_it_is_followed(tuned: Any) -> None:
     assert age_alarm(tuned, "StatusQueue")["Threshold"] == 3 * HOUR
-
-
-def test_a_failing_function_that_nobody_waits_for_raises_an_alarm(aws: Any) -> None:
-    failing = alarms(aws, "Errors")
-
-    assert len(failing) == 2
-    for service in ("StatusFunction", "ReconcileFunction"):
-        (alarm,) = [alarm for on, alarm in failing.items() if service in on]
-        assert (alarm["Threshold"], alarm["Period"], alarm["Statistic"]) == (1, 900, "Sum")
-
-
-def test_alarms_are_few_and_each_says_what_to_do_in_terms_that_any_cloudformation_knows(aws: Any) -> None:
-    found = [alarm["Properties"] for alarm in aws.resources("AWS::CloudWatch::Alarm").values()]
-
-    assert len(found) == 7
-    assert all(len(alarm["AlarmDescription"]) > 60 for alarm in found)
-    assert all("Metrics" not in alarm and alarm["TreatMissingData"] == "notBreaching" for alarm in found)

@@ -42,11 +42,10 @@ def test_differences_raise_an_alarm(aws: Any) -> None:
     (alarm,) = [
         alarm["Properties"]
         for alarm in aws.resources("AWS::CloudWatch::Alarm").values()
-        if alarm["Properties"]["Namespace"] == "RAGStack"
+        if alarm["Properties"]["MetricName"] == "ReconciliationDifferences"
     ]
 
-    assert alarm["MetricName"] == "ReconciliationDifferences"
-    assert alarm["Dimensions"] == [{"Name": "service", "Value": "reconcile"}]
+    assert alarm["Dimensions"] == [{"Name": "service", "Value": "reconcile"}, {"Name": "stack", "Value": "RagStack"}]
     assert aws.environment("reconcile")["POWERTOOLS_SERVICE_NAME"] == "reconcile"
     assert aws.environment("reconcile")["POWERTOOLS_METRICS_NAMESPACE"] == alarm["Namespace"]
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")

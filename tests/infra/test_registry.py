@@ -77,10 +77,21 @@ def test_nothing_is_paid_while_nobody_writes_and_what_expires_goes(table: dict[s
 def test_on_aws_the_table_is_kept_protected_and_can_be_restored(aws: Any) -> None:
     (table,) = aws.resources("AWS::DynamoDB::Table").values()
 
-    assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
     assert table["Properties"]["DeletionProtectionEnabled"]
     assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert "SSESpecification" not in table["Properties"], "DynamoDB encrypts every table, with a key of its own"
+
+
+def test_the_protected_table_is_created_last_so_that_a_failed_first_deployment_can_be_rolled_back(aws: Any) -> None:
+    (table,) = aws.resources("AWS::DynamoDB::Table").values()
+
+    others = {
+        name
+        for name, resource in aws.templates["RagStackStorage"]["Resources"].items()
+        if resource["Type"] in {"AWS::S3::Bucket", "AWS::SQS::Queue"}
+    }
+    assert others < set(table["DependsOn"])
 
 
 def test_the_local_table_goes_with_its_stack(local: Any) -> None:

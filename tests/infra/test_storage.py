@@ -33,7 +33,7 @@ def test_every_bucket_is_encrypted_private_and_kept(aws: Any) -> None:
         properties = bucket["Properties"]
         assert "ServerSideEncryptionConfiguration" in properties["BucketEncryption"], name
         assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}, name
-        assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain", name
+        assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), name
 
 
 def test_every_bucket_and_every_queue_refuses_plain_http(aws: Any) -> None:
@@ -41,6 +41,15 @@ def test_every_bucket_and_every_queue_refuses_plain_http(aws: Any) -> None:
         assert denies_plain_http(aws, "AWS::S3::BucketPolicy", name), name
     for name in aws.resources("AWS::SQS::Queue"):
         assert denies_plain_http(aws, "AWS::SQS::QueuePolicy", name), name
+
+
+@pytest.mark.parametrize(("prefix", "room"), [("RagStack", 75), ("Knowledge-Base-Of-Legal", 64)])
+def test_a_prefix_that_leaves_little_room_for_keys_is_reported_at_synthesis(
+    synthesize: Any, prefix: str, room: int
+) -> None:
+    warnings = [violation["description"] for violation in synthesize(prefix=prefix).violations]
+
+    assert [f"can have {room} characters" in warning for warning in warnings] == ([] if room >= 70 else [True])
 
 
 def test_replaced_documents_can_be_restored(documents: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from .conftest import EXISTING, LOCAL
 
 SERVICE_ROLE = {"AWS::IAM::Role", "AWS::IAM::Policy"}
 HEADERS = {
+    "AWS::CloudWatch::Alarm",
     "AWS::Lambda::Function",
     "AWS::Lambda::LayerVersion",
     "AWS::Logs::LogGroup",

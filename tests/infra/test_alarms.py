@@ -1,0 +1,129 @@
+"""When somebody is called, by whom, and whom not."""
+
+import json
+from typing import Any
+
+import pytest
+
+SERVICES = {
+    "QueryFunction": "query",
+    "DocumentsFunction": "documents",
+    "IngestionFunction": "ingestion",
+    "StatusFunction": "ingestion_status",
+    "ContextHeadersFunction": "contextual_headers",
+    "ReconcileFunction": "reconcile",
+}
+TOPIC = "arn:aws:sns:eu-central-1:123456789012:operations"
+
+
+def alarms(assembly: Any, metric: str = "") -> list[dict[str, Any]]:
+    found = [alarm["Properties"] for alarm in assembly.resources("AWS::CloudWatch::Alarm").values()]
+    return [alarm for alarm in found if metric in ("", alarm["MetricName"])]
+
+
+def dimensions(alarm: dict[str, Any]) -> dict[str, Any]:
+    return {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+
+
+@pytest.mark.parametrize("function", sorted(SERVICES))
+def test_a_function_that_fails_or_is_throttled_or_needs_nearly_all_its_time_raises_an_alarm(
+    aws: Any, function: str
+) -> None:
+    timeout = aws.function(SERVICES[function])["Timeout"]
+    thresholds = {"Errors": ("Sum", 1), "Throttles": ("Sum", 1), "Duration": ("Maximum", 900 * timeout)}
+
+    for metric, expected in thresholds.items():
+        (alarm,) = [each for each in alarms(aws, metric) if function in str(each["Dimensions"])]
+        assert (alarm["Statistic"], alarm["Threshold"]) == expected
+        assert f"the function {SERVICES[function]}" in alarm["AlarmDescription"].replace("The f", "the f")
+
+
+def test_errors_and_latency_of_the_api_raise_alarms_and_two_copies_are_told_apart(synthesize: Any) -> None:
+    for prefix in ("RagStack", "Team-A"):
+        assembly = synthesize(prefix=prefix)
+
+        (errors,) = alarms(assembly, "5XXError")
+        (latency,) = alarms(assembly, "Latency")
+
+        assert assembly.only("AWS::ApiGateway::RestApi")["Name"] == prefix
+        assert dimensions(errors)["ApiName"] == dimensions(latency)["ApiName"] == prefix
+        assert (latency["ExtendedStatistic"], latency["Threshold"], latency["EvaluationPeriods"]) == ("p95", 5000, 3)
+
+
+def test_a_throttled_table_or_index_raises_an_alarm(aws: Any) -> None:
+    (table,) = aws.resources("AWS::DynamoDB::Table")
+    indexes = [index["IndexName"] for index in aws.only("AWS::DynamoDB::Table")["GlobalSecondaryIndexes"]]
+
+    writes, reads = alarms(aws, "WriteThrottleEvents"), alarms(aws, "ReadThrottleEvents")
+
+    assert {dimensions(alarm).get("GlobalSecondaryIndexName") for alarm in writes} == {None, *indexes}
+    assert [dimensions(alarm)["TableName"] for alarm in (*writes, *reads)] == [{"Ref": table}] * (len(indexes) + 2)
+
+
+def test_jobs_that_do_not_end_complete_and_batches_without_headers_raise_alarms(aws: Any) -> None:
+    for metric, service in (("JobsNotComplete", "reconcile"), ("BatchesPassedThrough", "contextual_headers")):
+        (alarm,) = alarms(aws, metric)
+        assert dimensions(alarm) == {"service": service, "stack": "RagStack"}
+        assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
+
+
+def test_a_copy_of_the_stacks_alarms_on_its_own_metrics_alone(synthesize: Any) -> None:
+    copies = [synthesize(prefix=prefix) for prefix in ("RagStack", "Team-A")]
+
+    own = [
+        {json.dumps(alarm["Dimensions"]) for alarm in alarms(copy) if alarm["Namespace"] == "RAGStack"}
+        for copy in copies
+    ]
+
+    assert own[0]
+    assert own[0].isdisjoint(own[1])
+    for copy, prefix in zip(copies, ("RagStack", "Team-A"), strict=True):
+        for service in SERVICES.values():
+            assert copy.environment(service)["RAGSTACK_STACK"] == prefix
+
+
+def test_every_alarm_notifies_the_topic_that_the_deployer_names(synthesize: Any) -> None:
+    assembly = synthesize(alarm_topic=TOPIC)
+
+    actions = [(alarm["AlarmActions"], alarm["OKActions"]) for alarm in alarms(assembly)]
+
+    assert actions == [([TOPIC], [TOPIC])] * len(alarms(assembly))
+    assert assembly.resources("AWS::SNS::Topic") == {}
+
+
+def test_every_alarm_sends_email_to_the_address_that_the_deployer_names(tuned: Any) -> None:
+    (topic,) = tuned.resources("AWS::SNS::Topic")
+    allowed = [
+        statement
+        for _, statement in tuned.statements()
+        if statement["Effect"] == "Allow" and statement.get("Principal") == {"Service": "cloudwatch.amazonaws.com"}
+    ]
+
+    actions = {json.dumps(alarm["AlarmActions"]) for alarm in alarms(tuned)}
+
+    assert len(actions) == 2, "the topic's stack refers to it, and the others to an output of that stack"
+    assert all(topic in action for action in actions)
+    assert all("AlarmActions" in alarm for alarm in alarms(tuned))
+    assert tuned.only("AWS::SNS::Subscription")["Endpoint"] == "ops@example.com"
+    assert [statement["Action"] for statement in allowed] == ["sns:Publish"]
+    assert allowed[0]["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_the_topic_can_be_removed_again_because_no_stack_imports_it(tuned: Any) -> None:
+    exports = [
+        output
+        for template in tuned.templates.values()
+        for output in template["Outputs"].values()
+        if "Export" in output and "Alarms" in str(output["Value"])
+    ]
+
+    assert exports == []
+
+
+def test_each_alarm_says_what_to_do_in_terms_that_any_cloudformation_knows(aws: Any) -> None:
+    found = alarms(aws)
+
+    assert len(found) == 32
+    assert all(len(alarm["AlarmDescription"]) > 60 for alarm in found)
+    assert all("Metrics" not in alarm and alarm["TreatMissingData"] == "notBreaching" for alarm in found)
+    assert all("AlarmActions" not in alarm for alarm in found)
