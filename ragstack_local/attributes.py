@@ -59,9 +59,9 @@ def sidecar_for(file: LocalFile, given: Attributes, vector_store: str) -> bytes 
     try:
         own = file.sidecar_path.read_bytes()
     except FileNotFoundError:
-        if not given:
-            return None
-        return _checked(file, given, vector_store)
+        if file.sidecar_path.is_symlink():
+            raise InvalidDocumentError(f"{file.sidecar_path} is a link to a missing file") from None
+        return _checked(file, given, vector_store) if given else None
     try:
         parse_sidecar(own)
         # Merged as they stand, because an entry may say more than its value.

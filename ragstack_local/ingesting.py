@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.markup import escape
@@ -19,13 +19,15 @@ from ragstack_local.attributes import read_options
 from ragstack_local.awaiting import ENDED, FOUND, readable, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
-from ragstack_local.ingest import Round, note_passed_over, shown
+from ragstack_local.ingest import Round, note_passed_over
 from ragstack_local.ingest import ingest as upload_and_follow
 from ragstack_local.registry_view import IN_MOTION, RegistryView, seconds_since
 from ragstack_local.single_documents import described
 from ragstack_local.stack.errors import StackError
 from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
-from ragstack_local.uploads import Selection, select
+from ragstack_local.uploads import FOLLOW_LINKS, Selection, select, shown
+
+SHOW_SKIPPED: Final = "--show-skipped"
 
 if TYPE_CHECKING:
     from ragstack_local.watching import Watch
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 def ingest(
     paths: Annotated[
-        list[Path], typer.Argument(help="Files, or folders: all in them that is not hidden.", show_default=False)
+        list[Path], typer.Argument(help="Files, or folders: everything in them that is not hidden.", show_default=False)
     ],
     prefix: Annotated[str, typer.Option(help="Put before every key in the bucket.")] = "",
     corpus: Annotated[str | None, typer.Option(help="The corpus that the documents belong to.")] = None,
@@ -57,6 +59,12 @@ def ingest(
             help="Then go on: upload what changes, and delete from the bucket what is deleted, until Ctrl-C.",
         ),
     ] = False,
+    follow_links: Annotated[
+        bool, typer.Option(FOLLOW_LINKS, help="Follow symbolic links that leave the folder, instead of skipping them.")
+    ] = False,
+    show_skipped: Annotated[
+        bool, typer.Option(SHOW_SKIPPED, help="List every skipped file with the reason, not only how many.")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 900.0,
     as_json: AsJson = False,
     aws: OnAws = False,
@@ -64,21 +72,23 @@ def ingest(
 ) -> None:
     """Upload documents and wait until each is searchable, or it is known why not.
 
-    A file NAME.metadata.json beside a document holds its attributes:  {"metadataAttributes": {"topic": "travel"}}
+    A file NAME.metadata.json next to a document holds its attributes:  {"metadataAttributes": {"topic": "travel"}}
 
-    What --corpus, --version and --metadata say is put into the sidecar of every document.
-    Where a document's own sidecar names the same attribute, the sidecar wins: it is more specific.
-    All attributes are checked before anything is uploaded.
+    The attributes of --corpus, --version and --metadata are added to every document.
+    If a document's sidecar names the same attribute, the sidecar wins.
 
-    What is in the bucket just as it is here, attributes too, is not uploaded again, whatever became of it.
-    What failed so is named with its reason; once the cause is removed, ragstack replay sends it again.
-    Nothing is deleted from the bucket but, with --watch, what is deleted here meanwhile.
+    A file that cannot be uploaded does not stop the others. It is listed at the end with its reason, and the exit
+    code is 1.
+
+    A document whose content and attributes are unchanged is not uploaded again, even if it failed.
+    An attribute that neither the sidecar nor an option gives any more is removed from the document.
+    With --watch, documents that you delete here are deleted from the bucket. Otherwise no document is deleted.
 
     Example:  ragstack ingest handbook/ prices.csv --prefix company
 
     With attributes:  ragstack ingest handbook/ --corpus people --version 2026 --metadata 'audience=["staff", "hr"]'
 
-    Of a folder that one works in:  ragstack ingest notes/ --watch
+    Follow a folder while you work in it:  ragstack ingest notes/ --watch
 
     For a program:  ragstack ingest handbook/ --json
     """
@@ -89,19 +99,22 @@ def ingest(
     except InvalidDocumentError as error:
         option, _, words = str(error).partition(": ")
         raise typer.BadParameter(words, param_hint=option) from None
-    selection = select(paths, prefix)
-    note_passed_over(selection, beside=as_json)
-    if not selection.files and not watch:
+    selection = select(paths, prefix, follow_links=follow_links)
+    note_passed_over(selection, every=show_skipped, hint=SHOW_SKIPPED, beside=as_json)
+    if not selection.files and not selection.faults and not watch:
         raise StackError("There is no document below these paths")
-    connection = connect(aws, stack_prefix)
-    watched = _watch(connection, paths, prefix, given) if watch else None
-    if watched:
-        watched.note(selection.files)
-    try:
-        done = upload_and_follow(connection, selection.files, timeout, given=given, force=force, beside=as_json)
-    except KeyboardInterrupt as interrupt:
-        (display.errors if as_json else display.console).print(str(interrupt))
-        raise typer.Exit(INTERRUPTED) from None
+    watched, done = None, Round()
+    if selection.files or watch:
+        connection = connect(aws, stack_prefix)
+        if watch:
+            watched = _watch(connection, paths, prefix, given, follow_links=follow_links)
+            watched.note(selection)
+        try:
+            done = upload_and_follow(connection, selection.files, timeout, given=given, force=force, beside=as_json)
+        except KeyboardInterrupt as interrupt:
+            (display.errors if as_json else display.console).print(str(interrupt))
+            raise typer.Exit(INTERRUPTED) from None
+    done.add_faults(selection.faults)
     if as_json:
         typer.echo(json.dumps(_round(done, selection), indent=2, ensure_ascii=False))
     else:
@@ -174,7 +187,7 @@ def end(statuses: Mapping[str, DocumentStatus], timeout: float) -> None:
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attributes) -> "Watch":
+def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attributes, *, follow_links: bool) -> "Watch":
     from ragstack_local.watching import Watch  # noqa: PLC0415 - the other commands start without the library
 
     return Watch(
@@ -184,6 +197,7 @@ def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attrib
         registry_of(connection),
         tell=ingestion_display.print_outcome,
         warn=lambda text: display.console.print(f"[yellow]{escape(text)}[/]", soft_wrap=True),
+        follow_links=follow_links,
     )
 
 
@@ -200,11 +214,16 @@ def _keep_watching(watched: "Watch") -> None:
 def _round(done: Round, selection: Selection) -> dict[str, Any]:
     return {
         "documents": [
-            {"uri": uri, "status": str(status), "reason": status.reason, "uploaded": uri in done.uploaded}
-            for uri, status in done.statuses.items()
+            {
+                "uri": name if name in done.paths else None,
+                "path": done.paths.get(name, name),
+                "status": str(status),
+                "reason": status.reason,
+                "uploaded": name in done.uploaded,
+            }
+            for name, status in done.statuses.items()
         ],
-        "passed_over": [shown(path) for path in selection.skipped],
-        "sidecars_alone": [shown(path) for path in selection.orphans],
+        "skipped": [{"path": shown(each.path), "reason": str(each.why)} for each in selection.skipped],
     }
 
 
