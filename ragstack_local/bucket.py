@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -73,7 +73,25 @@ class Bucket:
 
     def uri(self, file: LocalFile) -> str:
         """Name the document that a file becomes."""
-        return s3_uri(self.name, file.key)
+        return self.uri_of(file.key)
+
+    def uri_of(self, key: str) -> str:
+        """Name an object by its URI; the empty key names the bucket."""
+        return s3_uri(self.name, key)
+
+    def key_of(self, uri: str) -> str | None:
+        """Return the key of an object of this bucket; None for a URI of another one."""
+        here = self.uri_of("")
+        return uri.removeprefix(here) if uri.startswith(here) else None
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """List the keys that begin with a prefix.
+
+        Raises:
+            ClientError: The bucket cannot be listed.
+        """
+        for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix):
+            yield from (entry["Key"] for entry in page.get("Contents", ()))
 
     def put_all(
         self, files: Sequence[LocalFile], known: Mapping[str, DocumentRecord]
@@ -161,17 +179,29 @@ class Bucket:
 
     def current(self, uri: str) -> Uploaded | Gone:
         """Tell what lies in the bucket now; nothing does under a URI of another bucket."""
-        here = s3_uri(self.name, "")
-        head = self._head(uri.removeprefix(here)) if uri.startswith(here) and uri != here else None
+        key = self.key_of(uri)
+        head = self._head(key) if key else None
         return Gone() if head is None else _uploaded(head)
+
+    def remove_all(self, keys: Iterable[str]) -> Generator[str]:
+        """Delete documents with their sidecars, several at once, and tell of each when it is done.
+
+        Raises:
+            ClientError: The bucket refused.
+            BotoCoreError: It could not be reached.
+        """
+        threads = ThreadPoolExecutor(TRANSFER_THREADS)
+        try:
+            begun = {threads.submit(self.remove, key): key for key in keys}
+            for ended in as_completed(begun):
+                ended.result()
+                yield begun[ended]
+        finally:
+            threads.shutdown(cancel_futures=True)
 
     def remove(self, key: str) -> None:
         """Delete a document, then its sidecar: in this order nothing is ever indexed without its attributes."""
         self.s3.delete_object(Bucket=self.name, Key=key)
-        self.remove_sidecar(key)
-
-    def remove_sidecar(self, key: str) -> None:
-        """Delete a document's sidecar, where it has one."""
         if self._head(key + SIDECAR_SUFFIX) is not None:
             self.s3.delete_object(Bucket=self.name, Key=key + SIDECAR_SUFFIX)
 
