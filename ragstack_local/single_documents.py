@@ -226,7 +226,7 @@ def _confirm(bucket: Bucket, keys: Sequence[str], *, yes: bool, beside: bool) ->
         Abort: The answer is no.
     """
     console = display.errors if beside else display.console
-    console.print(Text(f"{display.counted(len(keys), 'document')} to delete from {bucket.uri_of('')}"), soft_wrap=True)
+    console.print(Text(f"{display.counted(len(keys), 'document')} in {bucket.uri_of('')} will be deleted"), soft_wrap=True)
     for key in keys[:_PREVIEWED]:
         console.print(Text(f"  {key}"), soft_wrap=True)
     if len(keys) > _PREVIEWED:

@@ -154,7 +154,7 @@ def test_what_is_about_to_be_deleted_is_shown_and_nothing_is_without_a_terminal_
 
     assert done.exit_code == 2
     assert done.stdout.splitlines() == [
-        f"12 documents to delete from s3://{connection.bucket}/",
+        f"12 documents in s3://{connection.bucket}/ will be deleted",
         *(f"  notes/{number:02}.md" for number in range(10)),
         "  ... and 2 more",
     ]
