@@ -226,7 +226,8 @@ def _confirm(bucket: Bucket, keys: Sequence[str], *, yes: bool, beside: bool) ->
         Abort: The answer is no.
     """
     console = display.errors if beside else display.console
-    console.print(Text(f"{display.counted(len(keys), 'document')} in {bucket.uri_of('')} will be deleted"), soft_wrap=True)
+    count = display.counted(len(keys), "document")
+    console.print(Text(f"{count} in {bucket.uri_of('')} will be deleted"), soft_wrap=True)
     for key in keys[:_PREVIEWED]:
         console.print(Text(f"  {key}"), soft_wrap=True)
     if len(keys) > _PREVIEWED:
@@ -235,7 +236,7 @@ def _confirm(bucket: Bucket, keys: Sequence[str], *, yes: bool, beside: bool) ->
         return
     if not _is_asked():
         raise typer.BadParameter("without a terminal to ask on, --yes is needed", param_hint="--yes")
-    typer.confirm(f"Delete {display.counted(len(keys), 'document')}?", abort=True, err=True)
+    typer.confirm(f"Delete {count}?", abort=True, err=True)
 
 
 def _is_asked() -> bool:

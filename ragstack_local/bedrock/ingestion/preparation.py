@@ -1,6 +1,6 @@
 """A submitted document made ready for the index: read, parsed, cut into chunks, embedded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -16,10 +16,11 @@ from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_local.bedrock import chunking
 from ragstack_local.bedrock.chunking import Chunk, Pieces
 from ragstack_local.bedrock.ingestion.timings import Timings
-from ragstack_local.bedrock.reading import formats, metadata
+from ragstack_local.bedrock.reading import formats, metadata, records
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
 from ragstack_local.bedrock.reading.metadata import UnusableMetadata
-from ragstack_local.bedrock.reading.parsing import ParsedDocument, Parser
+from ragstack_local.bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
+from ragstack_local.bedrock.reading.records import Record
 from ragstack_local.bedrock.reading.sources import Content, ObjectStore
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.content import AttributeValue, IndexedChunk, ParentChunk, Prepared
@@ -49,6 +50,7 @@ class Draft:
     attributes: dict[str, AttributeValue]
     content_tag: str
     metadata_tag: str | None
+    records: Sequence[Mapping[str, AttributeValue]] = ()
 
 
 class Preparation:
@@ -98,11 +100,19 @@ class Preparation:
             parsed = self._parser.parse(content.data, _format(submission))
         with self._timings.measured("chunk"):
             strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
-            pieces = strategy.cut(parsed.text, partial(self._embedded, kind=np.float32))
-            _check_length(base, pieces.chunks)
-            chunks = self._chunks(document.name, parsed, found, pieces)
-        parents = [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in pieces.parents]
-        return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag)
+            embed = partial(self._embedded, kind=np.float32)
+            rows = None if found.records is None else _rows(submission, base, parsed, found)
+            texts = [parsed.text] if rows is None else [row.text for row in rows]
+            pieces = [strategy.cut(text, embed) for text in texts]
+            _check_length(base, [chunk for each in pieces for chunk in each.chunks])
+            chunks: list[IndexedChunk] = []
+            parents: list[ParentChunk] = []
+            for number, each in enumerate(pieces):
+                record = None if rows is None else number
+                chunks += self._chunks(document.name, parsed, found, each, len(parents), record)
+                parents += [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in each.parents]
+        own = [row.attributes for row in rows or ()]
+        return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag, own)
 
     def finished(self, drafts: Sequence[Draft]) -> list[Prepared]:
         """Embed the chunks of documents, of all together."""
@@ -112,7 +122,15 @@ class Preparation:
         ends = np.cumsum([len(draft.chunks) for draft in drafts])
         parts = np.split(vectors, ends[:-1])
         return [
-            Prepared(draft.chunks, part, draft.attributes, draft.content_tag, draft.metadata_tag, draft.parents)
+            Prepared(
+                draft.chunks,
+                part,
+                draft.attributes,
+                draft.content_tag,
+                draft.metadata_tag,
+                draft.parents,
+                draft.records,
+            )
             for draft, part in zip(drafts, parts, strict=True)
         ]
 
@@ -153,8 +171,11 @@ class Preparation:
             raise UnusableMetadata(str(error)) from None
         return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
 
-    def _chunks(self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces) -> list[IndexedChunk]:
-        outline = sections.outline(parsed.text)
+    def _chunks(
+        self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces, parents: int, record: int | None
+    ) -> list[IndexedChunk]:
+        """Return the chunks of a document, or of one record in it, whose parents come after so many others."""
+        outline = sections.outline(parsed.text if record is None else "")
         title = parsed.title or outline.title
         # The service itself embeds these, with or without headers of ours.
         chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
@@ -165,9 +186,33 @@ class Preparation:
             return contextual_headers.compose(name, title, outline.path_at(chunk.start), chosen)
 
         return [
-            IndexedChunk(chunk.text, header(chunk), parsed.page_at(chunk.start), chunk.parent)
+            IndexedChunk(
+                chunk.text,
+                header(chunk),
+                parsed.page_at(chunk.start),
+                None if chunk.parent is None else parents + chunk.parent,
+                record,
+            )
             for chunk in pieces.chunks
         ]
+
+
+def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:
+    """Read the records of a CSV file.
+
+    Raises:
+        UnreadableDocument: It has none, does not fit its sidecar, or a record has too many attributes.
+    """
+    assert found.records is not None
+    if _format(submission) != "csv":
+        raise UnusableMetadata("The metadata file describes records, which only a .csv file has.")
+    rows = records.read(parsed.text, found.records)
+    if not rows:
+        raise UnreadableDocument(NO_TEXT)
+    if base.search == "S3_VECTORS":
+        for row in rows:
+            metadata.check_for_s3_vectors({**found.attributes, **row.attributes})
+    return rows
 
 
 def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:

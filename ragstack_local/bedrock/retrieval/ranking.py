@@ -63,7 +63,7 @@ class Search:
 
 @dataclass(frozen=True)
 class _Restriction:
-    """What a filter lets through: a query for the documents with its parameters, and their chunks."""
+    """What a filter lets through: a query for the documents and records with its parameters, and their chunks."""
 
     documents: str
     parameters: list[Any]
@@ -165,9 +165,13 @@ def _restriction(view: View, knowledge_base_id: str, condition: Filter | None) -
         return None
     sql, parameters = to_sql(condition)
     documents = f"SELECT document.id FROM document WHERE knowledge_base_id = ? AND {sql}"  # noqa: S608 - no input in it
-    rows = view.connection.execute(documents, (knowledge_base_id, *parameters))
-    found = np.fromiter((row[0] for row in rows), dtype=np.int64)
-    return _Restriction(documents, [knowledge_base_id, *parameters], view.vectors.chunks_of(found))
+    parameters = [knowledge_base_id, *parameters]
+    if view.connection.execute("SELECT 1 FROM record WHERE knowledge_base_id = ? LIMIT 1", (knowledge_base_id,)).get:
+        of_records, _ = to_sql(condition, "-record.id")
+        documents += f" UNION ALL SELECT -record.id FROM record WHERE knowledge_base_id = ? AND {of_records}"  # noqa: S608
+        parameters *= 2
+    found = np.fromiter((row[0] for row in view.connection.execute(documents, parameters)), dtype=np.int64)
+    return _Restriction(documents, parameters, view.vectors.chunks_of(found))
 
 
 def _by_vector(view: View, search: Search, restriction: _Restriction | None) -> Ranking:
@@ -209,7 +213,7 @@ class _WordQuery:
         """Return chunks by BM25, best first, ties by id."""
         # The plus sign keeps SQLite from asking the full-text index once for each allowed chunk.
         allowed = (
-            f" AND +rowid IN (SELECT id FROM chunk WHERE document_id IN ({restriction.documents}))"  # noqa: S608
+            f" AND +rowid IN (SELECT chunk_id FROM vector WHERE document_id IN ({restriction.documents}))"  # noqa: S608
             if restriction
             else ""
         )

@@ -14,8 +14,9 @@ PAGE_NUMBER: Final = RESERVED_PREFIX + "document-page-number"
 
 _CHUNKS: Final = (
     "SELECT c.id, coalesce(p.text, c.text), coalesce(p.public_id, c.public_id), coalesce(p.page, c.page),"
-    " d.type, d.name, d.attributes FROM chunk c JOIN document d ON d.id = c.document_id"
-    " LEFT JOIN parent p ON p.id = c.parent_id WHERE c.id IN (SELECT value FROM json_each(?))"
+    " d.type, d.name, coalesce(r.attributes, d.attributes) FROM chunk c JOIN document d ON d.id = c.document_id"
+    " LEFT JOIN parent p ON p.id = c.parent_id LEFT JOIN record r ON r.id = c.record_id"
+    " WHERE c.id IN (SELECT value FROM json_each(?))"
 )
 
 
