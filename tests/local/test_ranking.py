@@ -35,7 +35,7 @@ def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     everything = np.eye(64, dtype=np.float32)
     for document in range(32):
         chunks = [2 * document, 2 * document + 1]
-        index.add(BASE, document, chunks, everything[chunks])
+        index.extend(BASE, np.full(2, document), np.array(chunks), everything[chunks])
 
     held = index.snapshot(BASE)
     index.remove(BASE, range(1, 32))
@@ -49,7 +49,7 @@ def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> 
 def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     index = VectorIndex()
     same = np.repeat(unit(1), 501, axis=0)
-    index.add(BASE, 1, list(range(500, -1, -1)), same)
+    index.extend(BASE, np.ones(501, dtype=np.int64), np.arange(500, -1, -1), same)
 
     chunks, scores = index.snapshot(BASE).search(same[0], 400)
 

@@ -4,7 +4,7 @@ One matrix product over 100,000 vectors of 1,024 numbers takes 12 ms on two core
 (sqlite-vec, vec0) takes 170 ms. SQLite keeps the vectors; this is the copy that is searched.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -129,13 +129,8 @@ class VectorIndex:
         """Return what is there now; later changes do not touch it."""
         return self._snapshots.get(knowledge_base_id, VectorSnapshot())
 
-    def add(self, knowledge_base_id: str, document: int, chunks: Sequence[int], vectors: Vectors) -> None:
-        """Append the chunks of a document."""
-        documents = np.full(len(chunks), document, dtype=np.int64)
-        self.extend(knowledge_base_id, documents, np.asarray(chunks, dtype=np.int64), vectors)
-
     def extend(self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors) -> None:
-        """Append chunks of any documents."""
+        """Append chunks of any documents, or of records, which negative numbers stand for."""
         blocks = list(self.snapshot(knowledge_base_id).blocks)
         start = 0
         while start < len(chunks):
