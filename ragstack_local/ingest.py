@@ -17,10 +17,12 @@ from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
 from ragstack_local.uploads import FOLLOW_LINKS, Fault, LocalFile, Selection, Skip, Skipped, shown
 
+SHOW_SKIPPED: Final = "--show-skipped"
+
 _NAMED: Final = 3
 
 _NOTEWORTHY: Final = {
-    Skip.LEAVES: f"Skipped, links that leave the folder ({FOLLOW_LINKS} uploads them)",
+    Skip.LEAVES: "Skipped, links that leave the folder",
     Skip.READ_ALREADY: "Skipped, links to folders that were read already",
     Skip.ORPHAN: "Skipped, sidecars without a document",
 }
@@ -110,26 +112,27 @@ def ingest(
     return done
 
 
-def note_passed_over(selection: Selection, *, every: bool = False, hint: str = "", beside: bool = False) -> None:
+def note_passed_over(selection: Selection, *, every: bool = False, hints: bool = False, beside: bool = False) -> None:
     """Say how many files are skipped, by type.
 
     Args:
         selection: What was found.
         every: Whether each is listed, with the reason.
-        hint: The option that lists each.
+        hints: Whether the options of `ragstack ingest` that change this are named.
         beside: Whether this goes to the error stream, beside what a program reads.
     """
     console = display.errors if beside else display.console
     plain = Counter(kind_of(each) for each in selection.skipped if every or each.why not in _NOTEWORTHY)
     if plain:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plain.items()))
-        more = f" ({hint} lists them)" if hint and not every else ""
+        more = f" ({SHOW_SKIPPED} lists them)" if hints and not every else ""
         console.print(Text(f"Skipped: {counts}{more}", "dim"), soft_wrap=True)
     for each in selection.skipped if every else ():
         console.print(Text(f"  {shown(each.path)}: {each.why}", "dim"), soft_wrap=True)
     for why, words in () if every else _NOTEWORTHY.items():
         if paths := [each.path for each in selection.skipped if each.why is why]:
-            console.print(Text(f"{words}: {_some_of(paths)}", "yellow"), soft_wrap=True)
+            more = f". {FOLLOW_LINKS} uploads them" if hints and why is Skip.LEAVES else ""
+            console.print(Text(f"{words}: {_some_of(paths)}{more}", "yellow"), soft_wrap=True)
 
 
 def kind_of(skipped: Skipped) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -19,15 +19,13 @@ from ragstack_local.attributes import read_options
 from ragstack_local.awaiting import ENDED, FOUND, readable, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
-from ragstack_local.ingest import Round, note_passed_over
+from ragstack_local.ingest import SHOW_SKIPPED, Round, note_passed_over
 from ragstack_local.ingest import ingest as upload_and_follow
 from ragstack_local.registry_view import IN_MOTION, RegistryView, seconds_since
 from ragstack_local.single_documents import described
 from ragstack_local.stack.errors import StackError
 from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
 from ragstack_local.uploads import FOLLOW_LINKS, Selection, select, shown
-
-SHOW_SKIPPED: Final = "--show-skipped"
 
 if TYPE_CHECKING:
     from ragstack_local.watching import Watch
@@ -100,7 +98,7 @@ def ingest(
         option, _, words = str(error).partition(": ")
         raise typer.BadParameter(words, param_hint=option) from None
     selection = select(paths, prefix, follow_links=follow_links)
-    note_passed_over(selection, every=show_skipped, hint=SHOW_SKIPPED, beside=as_json)
+    note_passed_over(selection, every=show_skipped, hints=True, beside=as_json)
     if not selection.files and not selection.faults and not watch:
         raise StackError("There is no document below these paths")
     watched, done = None, Round()

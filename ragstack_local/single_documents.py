@@ -11,12 +11,12 @@ import typer
 from rich.text import Text
 
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus
-from ragstack_common.errors import DocumentNotFoundError
+from ragstack_common.errors import DocumentNotFoundError, RegistryError
 from ragstack_common.registry.listing import MAX_LIMIT, Listing
 from ragstack_common.registry.records import Status
 from ragstack_local import display
 from ragstack_local.asking import NOTHING_FOUND
-from ragstack_local.awaiting import DELETED, ENDED, Gone, follow, readable, registry_of
+from ragstack_local.awaiting import DELETED, ENDED, Gone, follow, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
 from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
@@ -180,10 +180,14 @@ def _choose(connection: Connection, bucket: Bucket, names: Sequence[str], corpus
     if corpus is None:
         return _Chosen(sorted(keys), sorted(leftovers))
     uris = [bucket.uri_of(key) for key in keys] if names else _of_corpus(connection, corpus)
+    of_corpus = []
     # The index follows the table a little later, so that the records decide.
-    records = readable(registry_of(connection), uris).values()
-    found = {record.uri for record in records if record.corpus == corpus and record.status is not Status.DELETED}
-    of_corpus = [key for uri in sorted(found) if (key := bucket.key_of(uri)) is not None]
+    for uri, record in sorted(registry_of(connection).read_each(uris).items()):
+        key = bucket.key_of(uri)
+        if isinstance(record, RegistryError):
+            display.errors.print(Text(str(record), "yellow"), soft_wrap=True)
+        elif key is not None and record.corpus == corpus and record.status is not Status.DELETED:
+            of_corpus.append(key)
     if not of_corpus:
         raise DocumentNotFoundError(f"No such document belongs to the corpus {corpus}; nothing was deleted")
     return _Chosen(of_corpus)
@@ -213,6 +217,8 @@ def _of_corpus(connection: Connection, corpus: str) -> list[str]:
     while True:
         page = listing.page(corpus=corpus, limit=MAX_LIMIT, token=token)
         uris += [record.uri for record in page.documents]
+        for fault in page.unreadable:
+            display.errors.print(Text(fault, "yellow"), soft_wrap=True)
         token = page.next_token
         if token is None:
             return uris

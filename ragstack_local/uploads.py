@@ -206,7 +206,7 @@ class _Search:
         sidecar = file.sidecar_path
         if not self.follow_links and sidecar.is_symlink() and _leaves(sidecar, root):
             # Uploaded without its attributes, it could be found by people who must not see it.
-            return f"Its sidecar is a link that leaves the folder: copy it, or use {FOLLOW_LINKS}"
+            return f"Its sidecar is a link that leaves the folder: replace it by a copy, or ingest with {FOLLOW_LINKS}"
         return None
 
 

@@ -1,7 +1,9 @@
 """Attributes of the command line and of sidecars, together."""
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,17 @@ def test_attributes_over_a_limit_are_refused_with_the_name_of_the_file(
 
     assert words in str(caught.value)
     assert str(folder / "leave.md") in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
+def test_a_reason_can_be_printed_whatever_the_folder_is_called(folder: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
+    odd.mkdir()
+
+    with pytest.raises(InvalidDocumentError) as caught:
+        sidecar_for(file_with(odd, "{"), {}, "OTHER")
+
+    assert "caf\N{REPLACEMENT CHARACTER}/leave.md.metadata.json cannot be used" in str(caught.value)
 
 
 def test_what_s3_vectors_cannot_keep_other_stores_take(folder: Path) -> None:

@@ -141,15 +141,14 @@ def linked(folder: Path, tmp_path: Path) -> Path:
 
 def test_links_that_leave_the_folder_are_skipped_and_reported(linked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     selection = select([linked])
-    note_passed_over(selection)
+    note_passed_over(selection, hints=True)
 
     assert keys(selection) == ["handbook/leave.md"]
     names = ("missing.md", "outside", "secret.txt")
     assert skipped(selection) == dict.fromkeys((linked / name for name in names), Skip.LEAVES)
     assert selection.faults == ()
-    shown = capsys.readouterr().out
-    assert (
-        shown == "Skipped, links that leave the folder (--follow-links uploads them): missing.md, outside, secret.txt\n"
+    assert capsys.readouterr().out == (
+        "Skipped, links that leave the folder: missing.md, outside, secret.txt. --follow-links uploads them\n"
     )
 
 
@@ -242,9 +241,9 @@ def test_skipped_files_are_counted_by_type_and_listed_on_request(capsys: pytest.
         )
     )
 
-    note_passed_over(selection, hint="--show-skipped")
+    note_passed_over(selection, hints=True)
     counted = capsys.readouterr().out.splitlines()
-    note_passed_over(selection, every=True, hint="--show-skipped")
+    note_passed_over(selection, every=True, hints=True)
     listed = capsys.readouterr().out.splitlines()
 
     assert counted == [
