@@ -96,12 +96,16 @@ def delete(
     chosen = _choose(connection, bucket, names or [], corpus)
     if corpus is not None or any(name.endswith("/") for name in names or []):
         _confirm(bucket, chosen.keys, yes=yes, beside=as_json)
-    console = display.errors if as_json else display.console
     try:
         statuses = _delete(connection, bucket, chosen, timeout if wait else None, beside=as_json)
     except KeyboardInterrupt as interrupt:
-        console.print(str(interrupt))
+        (display.errors if as_json else display.console).print(str(interrupt))
         raise typer.Exit(INTERRUPTED) from None
+    _end(statuses, wait=wait, as_json=as_json)
+
+
+def _end(statuses: Mapping[str, DocumentStatus], *, wait: bool, as_json: bool) -> None:
+    """Show what became of documents, and end with 1 where searches may still find one."""
     left = {uri: status for uri, status in statuses.items() if status != DELETED}
     if as_json:
         rows = [{"uri": uri, "status": str(found), "reason": found.reason} for uri, found in sorted(statuses.items())]
@@ -109,7 +113,7 @@ def delete(
     else:
         if wait:
             display.print_unsearchable(left)
-        console.print(display.summary(statuses))
+        display.console.print(display.summary(statuses))
     if wait and left:
         raise typer.Exit(NOTHING_FOUND)
 
