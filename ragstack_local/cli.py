@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
-from rich.markup import escape
+from rich.text import Text
 
 from ragstack_common.errors import RagStackError
 from ragstack_common.settings import DEFAULT_EMBEDDING
@@ -47,8 +47,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Search over your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
-    "A first session:  [bold]ragstack up[/]  in one terminal; in another  [bold]ragstack ingest FOLDER[/]  and  "
-    "[bold]ragstack query 'what you want to know'[/].\n\n"
+    "A first session:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
+    "`ragstack query 'what you want to know'`.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Everything local is kept in the project's folder .ragstack, or where the variable {DATA_VARIABLE} says; "
@@ -192,7 +192,7 @@ def main() -> None:
     try:
         app()
     except (RagStackError, ClientError, BotoCoreError, Boto3Error, OSError) as error:
-        display.errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
+        display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
         raise SystemExit(FAILED) from None
 
 

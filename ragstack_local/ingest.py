@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rich.markup import escape
-
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.records import Attributes, Status
 from ragstack_local import display
@@ -103,9 +101,9 @@ def note_passed_over(selection: Selection, *, beside: bool = False) -> None:
     """Say which files are not uploaded; *beside* what a program reads, on the error stream."""
     console = display.errors if beside else display.console
     if selection.skipped:
-        console.print(f"[dim]Passed over, of a type that is not read: {_some_of(selection.skipped)}[/]")
+        console.print(f"Passed over, of a type that is not read: {_some_of(selection.skipped)}", style="dim")
     if selection.orphans:
-        console.print(f"[yellow]Sidecars with no document beside them: {_some_of(selection.orphans)}[/]")
+        console.print(f"Sidecars with no document beside them: {_some_of(selection.orphans)}", style="yellow")
 
 
 def shown(path: Path) -> str:
@@ -114,5 +112,5 @@ def shown(path: Path) -> str:
 
 
 def _some_of(paths: Sequence[Path]) -> str:
-    names = escape(", ".join(shown(Path(path.name)) for path in paths[:_NAMED]))
+    names = ", ".join(shown(Path(path.name)) for path in paths[:_NAMED])
     return f"{names} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else names

@@ -1,13 +1,11 @@
 """The commands that put documents in, and show how they stand."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import InvalidDocumentError
@@ -103,7 +101,7 @@ def ingest(
         (display.errors if as_json else display.console).print(str(interrupt))
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        typer.echo(json.dumps(_round(done, selection), indent=2, ensure_ascii=False))
+        display.print_json(_round(done, selection))
     else:
         ingestion_display.print_round(done)
     if watched:
@@ -140,7 +138,7 @@ def status(
         return
     view = RegistryView(connection)
     if as_json:
-        typer.echo(json.dumps(_status(view, failed), indent=2, ensure_ascii=False))
+        display.print_json(_status(view, failed))
         return
     if failed:
         _print_failed(connection, view)
@@ -183,7 +181,7 @@ def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attrib
         Bucket.of(connection, given),
         registry_of(connection),
         tell=ingestion_display.print_outcome,
-        warn=lambda text: display.console.print(f"[yellow]{escape(text)}[/]", soft_wrap=True),
+        warn=lambda text: display.console.print(text, style="yellow", soft_wrap=True),
     )
 
 
@@ -222,7 +220,7 @@ def _status(view: RegistryView, failed: bool) -> dict[str, Any]:
 def _show_documents(connection: Connection, names: list[str], as_json: bool) -> None:
     found = list(described(connection, names))
     if as_json:
-        typer.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=2, ensure_ascii=False))
+        display.print_json([each.model_dump(mode="json") for each in found])
     for each in () if as_json else found:
         ingestion_display.print_document(each)
     if not all(each.searchable for each in found):

@@ -363,10 +363,10 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
     with running_stack(tmp_path, stack_at(api_url=api.url)):
         ragstack(
             *("query", "-q", "what?", "--corpus", "people", "--doc-version", "2026", "--min-score", "0.5"),
-            *("--rerank", "--deduplicate-by", "chunk", "--explain"),
+            *("--rerank", "lexical", "--deduplicate-by", "chunk", "--explain"),
             data=tmp_path,
         )
-        ragstack("query", "what?", "--no-rerank", data=tmp_path)
+        ragstack("query", "what?", "--rerank", "none", data=tmp_path)
 
     assert [request["body"] for request in api.requests] == [
         {
@@ -374,7 +374,7 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
             "corpus_filter": "people",
             "version_filter": "2026",
             "min_score": 0.5,
-            "rerank": True,
+            "rerank": "lexical",
             "deduplicate_by": "chunk",
             "explain": True,
         },
@@ -393,6 +393,15 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
         (("x", "--db-path", "chroma"), "needs --engine chroma"),
         (("x", "--engine", "chroma", "--aws"), "is for the API, not for --engine chroma"),
         (("x", "--engine", "engine.json", "--api-key", "k"), "is for the API, not for --engine engine.json"),
+        (("x", "--engine", "engine.json", "--token", "t"), "is for the API, not for --engine engine.json"),
+        (("x", "--engine", "chroma", "--api-url", "https://a.example"), "is for the API, not for --engine chroma"),
+        (("x", "--rerank", "semantic"), "'semantic' is not one of none, lexical, bedrock[:MODEL_ARN]"),
+        (("x", "--rerank", "bedrock"), "a request to the API chooses none or lexical"),
+        (("x", "--api-url", "ftp://a.example"), "is not the URL of an API: write it up to the stage"),
+        (("x", "--api-url", "prod"), "is not the URL of an API"),
+        (("x", "--api-url", "https://[/prod"), "is not the URL of an API"),
+        (("x", "--api-url", "https://me:secret@a.example"), "Leave the user name and the password out of the URL"),
+        (("x", "--api-url", "https://a.example", "--aws"), "give this or --aws, not both"),
     ],
 )
 def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ...], words: str) -> None:
@@ -441,7 +450,7 @@ def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path
     (tmp_path / "engine.json").write_text(json.dumps(engine))
     arguments = ("query", "the deposit", "--engine", "engine.json")
 
-    shown = ragstack(*arguments, "--rerank", "--explain", data=tmp_path)
+    shown = ragstack(*arguments, "--rerank", "lexical", "--explain", data=tmp_path)
     second = ragstack(*arguments, "--doc-version", "1", "--json", data=tmp_path)
 
     assert shown.returncode == 0, shown.stderr
