@@ -58,7 +58,7 @@ app = typer.Typer(
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/NAME")
+    Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
 ]
 Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
 BedrockArguments = Annotated[
@@ -101,8 +101,8 @@ def up(
         data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
     )
     with local_stack(project, options, display.step) as stack:
-        display.print_urls(stack.connection)
-        display.console.print("\nPut documents in:  [bold]ragstack ingest PATH[/]   Ctrl-C ends the stack.")
+        display.print_urls(stack.connection, options.data)
+        display.console.print(f"\nPut documents in:  {display.program()} ingest PATH   Ctrl-C ends the stack.")
         _keep_up(stack)
 
 
@@ -116,21 +116,26 @@ def demo(
     context: Context = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
-    """Show the main job: start the local stack, upload samples/ and docs/, wait until they are searchable, and ask.
+    """Show the main job: start the local stack, upload samples/documents, wait until it is searchable, and ask.
+
+    The documents stay in the data folder, which is that of `ragstack up`.
 
     Example:  ragstack demo --once
     """
     project = find_project()
     options = _stack_options(
-        data_dir or project.data / "demo", port, bedrock_port, embedding, context, bedrock_arguments
+        data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
     )
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
         display.console.print()
-        display.print_urls(stack.connection)
+        display.print_urls(stack.connection, options.data)
         if not once:
-            display.console.print("\nAsk more:  [bold]ragstack query 'your question'[/]   Ctrl-C ends the stack.")
+            display.console.print(f"\nAsk more:  {display.program()} query 'your question'   Ctrl-C ends the stack.")
             _keep_up(stack)
+    if once:
+        again = f"{display.program()} up" + (f" --data-dir {shlex.quote(str(data_dir))}" if data_dir else "")
+        display.console.print(f"\nThe stack has ended. To ask these documents more:  {again}")
 
 
 @app.command()

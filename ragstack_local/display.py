@@ -1,10 +1,15 @@
 """What people see: tables, steps and progress."""
 
 import json
+import os
 import re
+import shlex
+import shutil
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -20,6 +25,8 @@ from ragstack_common.documents import DocumentStatus
 from ragstack_local import explanation
 from ragstack_local.awaiting import ENDED, FOUND
 from ragstack_local.connection import Connection
+
+PROGRAM: Final = "ragstack"
 
 EXCERPT_WORDS: Final = 36
 SHORT_WORD: Final = 3
@@ -136,12 +143,13 @@ def print_unsearchable(statuses: Mapping[str, DocumentStatus]) -> None:
 def print_results(answer: Mapping[str, Any], query: str) -> None:
     """Show ranked results, each with the passage that has most of the query's words, and how the search went."""
     for rank, result in enumerate(answer["results"], start=1):
-        source = (result["source"] or "(no source)", "bold")
-        head = Text.assemble(
-            f"{rank:>3}  {result['score']:.3f}  ", source, "  ", (_attributes(result["metadata"]), "dim")
-        )
+        head = Text.assemble(f"{rank:>3}  {result['score']:.3f}  ", (result["source"] or "(no source)", "bold"))
+        attributes = Text(_attributes(result["metadata"]), "dim")
+        is_one_line = head.cell_len + 2 + attributes.cell_len <= console.width
         # A source stands on one line, whatever the width: it is there to be copied.
-        console.print(head, soft_wrap=True)
+        console.print(Text.assemble(head, "  ", attributes) if is_one_line else head, soft_wrap=True)
+        if attributes and not is_one_line:
+            console.print(Padding(attributes, (0, 0, 0, RESULT_INDENT)))
         if result.get("context"):
             context = " · ".join(result["context"].splitlines())
             console.print(Padding(Text(context, "italic"), (0, 0, 0, RESULT_INDENT)))
@@ -209,15 +217,29 @@ def _say_if_more(answer: Mapping[str, Any]) -> None:
         console.print("There are more than these.", style="yellow")
 
 
-def print_urls(connection: Connection) -> None:
-    """Show where everything is."""
-    rows: Sequence[tuple[str, str | None]] = (
+def program() -> str:
+    """Return what starts this command line in the user's shell: its name where the PATH has it, else its path."""
+    own = Path(sys.argv[0])
+    if own.name != PROGRAM:
+        own = Path(sys.executable).with_name(PROGRAM)
+    on_path = shutil.which(PROGRAM)
+    # make puts the project's commands on the PATH, for itself alone.
+    if on_path and "MAKELEVEL" not in os.environ and Path(on_path).resolve() == own.resolve():
+        return PROGRAM
+    below = os.path.relpath(own)
+    return shlex.quote(str(own.absolute()) if below.startswith(os.pardir) else below)
+
+
+def print_urls(connection: Connection, data: Path | None = None) -> None:
+    """Show where everything is: the services, and where given the folder that keeps the documents and the index."""
+    rows: Sequence[tuple[str, str | Path | None]] = (
         ("API", connection.api_url),
         ("OpenAPI", connection.api_url + "/openapi.json"),
         ("Documents", f"s3://{connection.bucket}/"),
         ("Knowledge base", f"{connection.knowledge_base_id}, data source {connection.data_source_id}"),
         ("AWS endpoint", connection.aws_endpoint),
         ("Bedrock endpoint", connection.bedrock_endpoint),
+        ("Data", data),
     )
     for name, value in rows:
         if value:
