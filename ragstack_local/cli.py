@@ -25,7 +25,7 @@ from ragstack_local.evaluation import command as evaluation
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
-from ragstack_local.targets import DATA_VARIABLE, OnAws, Prefix, connect, find_project
+from ragstack_local.targets import API_URL_VARIABLE, DATA_VARIABLE, OnAws, Prefix, connect, find_project
 
 FAILED: Final = 3
 STOP_SECONDS: Final = 20.0
@@ -49,6 +49,8 @@ app = typer.Typer(
     help="Search over your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
     "A first session:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
     "`ragstack query 'what you want to know'`.\n\n"
+    f"With --api-url (or {API_URL_VARIABLE}) the commands that take it use an API anywhere, and nothing else of its"
+    " stack. The others need a local stack, or with --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Everything local is kept in the project's folder .ragstack, or where the variable {DATA_VARIABLE} says; "

@@ -1,6 +1,6 @@
 """The commands that put documents in, and show how they stand."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ import typer
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.registry.records import Attributes, DocumentRecord, Status
-from ragstack_local import display, ingestion_display
+from ragstack_local import api_documents, display, ingestion_display
 from ragstack_local.advice import advice
 from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.attributes import read_options
@@ -22,10 +22,22 @@ from ragstack_local.ingest import ingest as upload_and_follow
 from ragstack_local.registry_view import IN_MOTION, RegistryView, seconds_since
 from ragstack_local.single_documents import described
 from ragstack_local.stack.errors import StackError
-from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
+from ragstack_local.targets import (
+    INTERRUPTED,
+    ApiKey,
+    ApiUrl,
+    AsJson,
+    OnAws,
+    Prefix,
+    Token,
+    api_of,
+    connect,
+    names_api,
+)
 from ragstack_local.uploads import Selection, select
 
 if TYPE_CHECKING:
+    from ragstack_common.document_api.models import DocumentDetail
     from ragstack_local.watching import Watch
 
 
@@ -59,6 +71,9 @@ def ingest(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Upload documents and wait until each is searchable, or it is known why not.
 
@@ -79,7 +94,12 @@ def ingest(
     Of a folder that one works in:  ragstack ingest notes/ --watch
 
     For a program:  ragstack ingest handbook/ --json
+
+    With --api-url every file is uploaded, changed or not, by permissions that the API gives.
     """
+    by_api = names_api(aws, api_url)
+    if by_api and watch:
+        raise typer.BadParameter("this needs the stack's bucket and registry: give --aws", param_hint="--watch")
     if as_json and watch:
         raise typer.BadParameter("there is no end to tell of with --watch", param_hint="--json")
     try:
@@ -91,12 +111,17 @@ def ingest(
     note_passed_over(selection, beside=as_json)
     if not selection.files and not watch:
         raise StackError("There is no document below these paths")
-    connection = connect(aws, stack_prefix)
-    watched = _watch(connection, paths, prefix, given) if watch else None
-    if watched:
-        watched.note(selection.files)
+    watched = None
     try:
-        done = upload_and_follow(connection, selection.files, timeout, given=given, force=force, beside=as_json)
+        if by_api:
+            caller = api_of(aws, stack_prefix, api_url, api_key, token)
+            done = api_documents.upload(caller, selection.files, timeout, given=given, beside=as_json)
+        else:
+            connection = connect(aws, stack_prefix)
+            watched = _watch(connection, paths, prefix, given) if watch else None
+            if watched:
+                watched.note(selection.files)
+            done = upload_and_follow(connection, selection.files, timeout, given=given, force=force, beside=as_json)
     except KeyboardInterrupt as interrupt:
         (display.errors if as_json else display.console).print(str(interrupt))
         raise typer.Exit(INTERRUPTED) from None
@@ -123,6 +148,9 @@ def status(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Show where the stack is, how many documents are in which state and why, and what waits in the queues.
 
@@ -131,10 +159,19 @@ def status(
     What to do about what failed:  ragstack status --failed
 
     Everything about one document, and whether searches find it:  ragstack status handbook/leave.md
+
+    With --api-url: how many documents can be searched, and each that failed or is on its way.
     """
+    if names_api(aws, api_url):
+        caller = api_of(aws, stack_prefix, api_url, api_key, token)
+        if documents:
+            _show_documents(api_documents.described(caller, documents), as_json)
+        else:
+            api_documents.print_status(caller, failed=failed, as_json=as_json)
+        return
     connection = connect(aws, stack_prefix)
     if documents:
-        _show_documents(connection, documents, as_json)
+        _show_documents(described(connection, documents), as_json)
         return
     view = RegistryView(connection)
     if as_json:
@@ -217,8 +254,8 @@ def _status(view: RegistryView, failed: bool) -> dict[str, Any]:
     return {**answer, "unreadable": list(view.unreadable)}
 
 
-def _show_documents(connection: Connection, names: list[str], as_json: bool) -> None:
-    found = list(described(connection, names))
+def _show_documents(documents: Iterable["DocumentDetail"], as_json: bool) -> None:
+    found = list(documents)
     if as_json:
         display.print_json([each.model_dump(mode="json") for each in found])
     for each in () if as_json else found:

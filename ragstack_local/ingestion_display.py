@@ -97,6 +97,13 @@ def print_failed(record: DocumentRecord) -> None:
     below(advice(record), "yellow")
 
 
+def print_summary(document: Mapping[str, Any]) -> None:
+    """Show a document as the API lists it, in one line: how it stands, and why."""
+    style = "red" if document["status"] == Status.FAILED else "cyan"
+    reason = f": {document['reason']}" if document["reason"] else ""
+    console.print(Text.assemble((document["status"], style), f" {document['uri']}{reason}"), soft_wrap=True)
+
+
 def print_document(document: "DocumentDetail") -> None:
     """Show everything about one document: whether searches find it, why not, what happens next, and its history."""
     style = "green" if document.searchable else "red" if document.status is Status.FAILED else "cyan"

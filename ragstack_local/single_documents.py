@@ -7,12 +7,12 @@ import typer
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import DocumentNotFoundError
-from ragstack_local import display
+from ragstack_local import api_documents, display
 from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.awaiting import DELETED, Gone, follow, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
-from ragstack_local.targets import INTERRUPTED, OnAws, Prefix, connect
+from ragstack_local.targets import INTERRUPTED, ApiKey, ApiUrl, OnAws, Prefix, Token, api_of, connect, names_api
 
 if TYPE_CHECKING:
     from ragstack_common.document_api.models import DocumentDetail
@@ -54,6 +54,9 @@ def delete(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 900.0,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Delete documents and their sidecars from the bucket, and wait until no search finds them any more.
 
@@ -61,6 +64,10 @@ def delete(
 
     By key:  ragstack delete handbook/leave.md handbook/travel.md
     """
+    if names_api(aws, api_url):
+        caller = api_of(aws, stack_prefix, api_url, api_key, token)
+        _end(api_documents.delete(caller, names, timeout, wait=wait), wait=wait)
+        return
     connection = connect(aws, stack_prefix)
     documents = list(described(connection, names))
     bucket, statuses = Bucket.of(connection), {}
@@ -84,6 +91,10 @@ def delete(
     except KeyboardInterrupt:
         display.console.print(display.interrupted(statuses))
         raise typer.Exit(INTERRUPTED) from None
+    _end(statuses, wait=wait)
+
+
+def _end(statuses: Mapping[str, DocumentStatus], *, wait: bool) -> None:
     left = {uri: status for uri, status in statuses.items() if status != DELETED}
     if wait:
         display.print_unsearchable(left)
