@@ -435,7 +435,9 @@ def test_an_engine_that_is_no_file_is_named_with_what_there_is(tmp_path: Path) -
     assert_one_line(ragstack("query", "x", "--engine", "elastic", data=tmp_path), "--engine elastic is unknown: write")
 
 
-def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path) -> None:
+@pytest.fixture
+def leases(tmp_path: Path) -> tuple[str, ...]:
+    """A question to the engine that engine.json describes."""
     client = chromadb.PersistentClient(tmp_path / "chroma")
     embedding = HashedEmbedding()
     texts = ["A tenant may leave with thirty days of notice.", "A landlord returns the deposit."]
@@ -448,16 +450,52 @@ def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path
     )
     engine = {"type": "chroma", "path": "chroma", "collection_name": "leases", "embedding": "hashed"}
     (tmp_path / "engine.json").write_text(json.dumps(engine))
-    arguments = ("query", "the deposit", "--engine", "engine.json")
+    return ("query", "the deposit", "--engine", "engine.json")
 
-    shown = ragstack(*arguments, "--rerank", "lexical", "--explain", data=tmp_path)
-    second = ragstack(*arguments, "--doc-version", "1", "--json", data=tmp_path)
+
+def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path, leases: tuple[str, ...]) -> None:
+    shown = ragstack(*leases, "--rerank", "lexical", "--explain", data=tmp_path)
+    second = ragstack(*leases, "--doc-version", "1", "--json", data=tmp_path)
 
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.index("deposit.md") < shown.stdout.index("notice.md")
     assert "How they came to their places" in shown.stdout
     assert "█" in shown.stdout
     assert [result["source"] for result in json.loads(second.stdout)["results"]] == ["notice.md"]
+
+
+@pytest.mark.parametrize(
+    ("rerank", "signals"),
+    [
+        ("none", set()),
+        ("lexical", {"phrase", "frequency", "proximity", "metadata", "vector"}),
+        ("bedrock", {"bedrock"}),
+        ("bedrock:arn:aws:bedrock:us-east-1::foundation-model/amazon.rerank-v1:0", {"bedrock"}),
+    ],
+)
+def test_a_reranker_is_chosen_by_its_name_for_an_engine(
+    tmp_path: Path, bedrock_url: str, leases: tuple[str, ...], rerank: str, signals: set[str]
+) -> None:
+    done = ragstack(
+        *(*leases, "--rerank", rerank, "--explain", "--json"),
+        data=tmp_path,
+        AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME=bedrock_url,
+    )
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert [set(result["ranking"]["signals"]) for result in answer["results"]] == [signals, signals]
+    assert answer["notes"] == []
+
+
+def test_a_reranking_model_that_cannot_be_reached_is_told_beside_the_results(
+    tmp_path: Path, leases: tuple[str, ...]
+) -> None:
+    done = ragstack(*leases, "--rerank", "bedrock", data=tmp_path, AWS_DEFAULT_REGION="")
+
+    assert done.returncode == 0, done.stderr
+    assert "deposit.md" in done.stdout
+    assert "The reranker bedrock failed" in done.stdout
 
 
 @pytest.mark.parametrize(
