@@ -61,7 +61,7 @@ def print_discardable(found: Discardable) -> None:
     console.print(Text.assemble("message ", (letter.message_id, "bold")), soft_wrap=True)
     below(letter.cause or letter.fault or "no cause given")
     # As it is, and unbroken: it is there to be kept.
-    console.print(letter.body, soft_wrap=True)
+    console.print(letter.body, no_wrap=True, overflow="ignore", crop=False)
     for note in found.notes:
         below(note, "yellow")
 

@@ -206,6 +206,19 @@ def test_a_refusal_names_no_secret(api: Api) -> None:
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize("variable", ["RAGSTACK_API_KEY", "RAGSTACK_TOKEN"])
+@pytest.mark.parametrize("end", ["\nX-Injected: 1", "\u2028", "\u00e9"])
+def test_a_secret_that_no_header_can_hold_is_refused_and_not_shown(
+    tmp_path: Path, api: Api, variable: str, end: str
+) -> None:
+    done = ragstack("query", "x", "--api-url", api.url, data=tmp_path, **{variable: SECRET + end})
+
+    assert done.returncode == 2
+    assert "it has a line break or another character that no key has" in done.stderr
+    assert SECRET not in done.stderr
+    assert api.requests == []
+
+
 def test_an_api_that_is_named_comes_before_the_running_local_stack(tmp_path: Path, api: Api) -> None:
     api.will_answer(200, NOTHING)
 
