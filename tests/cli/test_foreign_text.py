@@ -17,9 +17,12 @@ from rich.text import Text
 import ragstack_local
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display, failure_display, ingestion_display
+from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter
 from ragstack_local.discard import Discardable
 from ragstack_local.failures import Failure
+from tests.cli import functions
+from tests.cli.letters import bury
 from tests.cli.support import Api, ragstack, running_stack, stack_at
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1mbold\x7f\u202egpj.exe\udc9b"
@@ -176,6 +179,29 @@ def test_an_error_of_the_api_is_shown_with_escapes(tmp_path: Path, api: Api) -> 
     assert done.returncode == 3
     assert r"Bad: \x1b]0;owned" in done.stderr
     assert controls_in(done.stderr) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_a_stack_whose_keys_and_messages_attack_is_shown_with_escapes(
+    tmp_path: Path, connection: Connection, options: tuple[str, ...]
+) -> None:
+    name = f"{ATTACK[:-1]}.md"
+    connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=b"text")
+    uri = f"s3://{connection.bucket}/{name}"
+    functions.fail(connection, uri, reason=ATTACK[:-1])
+    bury(connection, "\x9b[31mno message\u202e", cause="\x9b2J\x7f")  # SQS takes no others
+
+    with running_stack(tmp_path, connection):
+        shown = [
+            ragstack(*command, *options, data=tmp_path)
+            for command in (("status",), ("status", name), ("status", "--failed"), ("failures",))
+        ]
+        discarded = ragstack("discard", "--unreadable", "--yes", *options, data=tmp_path)
+
+    for done in (*shown, discarded):
+        assert done.returncode in (0, 1), done.stderr
+        assert "[31m" in done.stdout or done is shown[0]
+        assert controls_in(done.stdout + done.stderr) == []
 
 
 def test_no_message_is_written_in_markup_and_no_json_goes_around_the_escapes() -> None:
