@@ -69,10 +69,10 @@ def query(
     rerank: Annotated[
         str | None,
         typer.Option(
-            metavar="none|lexical|bedrock[:MODEL_ARN]",
-            help="What puts the candidates in order: nothing more, the words of the query, or a reranking model of"
-            " Amazon Bedrock (with --engine alone; needs AWS credentials and a region). Left out: as the API is"
-            " configured.",
+            metavar="none|lexical|bedrock",
+            help="What reorders the candidates: nothing, the words of the query, or with --engine a reranking model of"
+            " Amazon Bedrock (bedrock:MODEL_ARN for another than Cohere's; needs AWS credentials and a region)."
+            " Left out: as the API is configured.",
         ),
     ] = None,
     deduplicate_by: Annotated[

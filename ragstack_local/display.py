@@ -16,9 +16,17 @@ import typer
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ragstack_common.documents import DocumentStatus
@@ -33,6 +41,7 @@ SHORT_WORD: Final = 3
 """Letters; shorter words say little about a passage."""
 
 RESULT_INDENT: Final = 12
+BAR_CELLS: Final = 40
 
 NAME_CELLS: Final = 16
 """Cells that the names in a table keep, however wide the figures beside them are."""
@@ -96,18 +105,32 @@ def step(name: str) -> Iterator[None]:
     console.print(Text.assemble(("✓", "green"), f" {name} ", (f"{time.monotonic() - start:.1f} s", "dim")))
 
 
+class _ShortenedColumn(TextColumn):
+    """A text that gives way where the terminal is narrow."""
+
+    def render(self, task: Task) -> Text:
+        text = super().render(task)
+        text.no_wrap, text.overflow = True, "ellipsis"
+        return text
+
+
 @contextmanager
 def progress(*, beside: bool = False) -> Iterator[Progress]:
     """Show bars for long work; *beside* what a program reads, they go to the error stream."""
+    shown_on = errors if beside else console
+
+    def whole() -> Column:
+        return Column(no_wrap=True)
+
     columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[detail]}", style="dim", markup=False),
+        SpinnerColumn(table_column=whole()),
+        _ShortenedColumn("{task.description}", markup=False, table_column=Column()),
+        BarColumn(min(BAR_CELLS, shown_on.width // 4), table_column=whole()),
+        MofNCompleteColumn(table_column=whole()),
+        TimeElapsedColumn(table_column=whole()),
+        _ShortenedColumn("{task.fields[detail]}", style="dim", markup=False, table_column=Column()),
     )
-    with Progress(*columns, console=errors if beside else console) as bars:
+    with Progress(*columns, console=shown_on) as bars:
         yield bars
 
 

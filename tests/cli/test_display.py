@@ -317,3 +317,21 @@ def test_attributes_that_do_not_fit_beside_the_source_stand_below_it(
 
     lines = [line.strip() for line in shown(capsys).splitlines()]
     assert lines[:2] == [f"1  0.500  s3://documents/{'x' * 60}.md", "corpus=people topic=leave"]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_bar_keeps_its_counts_whatever_stands_beside_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(display.console, "width", width)
+
+    with display.progress() as bars:
+        bars.add_task("HYBRID, hashed, no headers, lexical reranker, right filter", total=300, detail="")
+        bars.add_task("Indexing", total=5183, detail="12 FAILED, 300 INDEXED, 20 INDEXING, 4 WAITING, 2 SUBMITTING")
+
+    setup, indexing = shown(capsys).splitlines()
+    assert "HYBRID, ha" in setup
+    assert "0/300 0:00:00" in " ".join(setup.split())
+    assert "Inde" in indexing
+    assert "0/5183 0:00:00" in indexing
+    assert max(len(setup), len(indexing)) <= width
