@@ -34,7 +34,7 @@ _UNDER_WAY: Final = (Status.WAITING, Status.SUBMITTING, Status.INDEXING, Status.
 
 
 def described(caller: Caller, names: Sequence[str]) -> Iterator["DocumentDetail"]:
-    """Tell everything about documents.
+    """Return everything about documents.
 
     Args:
         caller: The API.
@@ -90,7 +90,7 @@ def upload(
 ) -> Round:
     """Upload files with permissions that the API gives, and follow them until they are in a final state.
 
-    Whether the bucket has a file as it is cannot be known from here: all are uploaded.
+    The API doesn't say whether the bucket has the same file already, so all are uploaded.
 
     Args:
         caller: The API.

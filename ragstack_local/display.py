@@ -74,7 +74,7 @@ class Console(RichConsole):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
-        """Print; with *soft_wrap* line breaks within a text are indented, so that they can't feign another line."""
+        """Print; with *soft_wrap* line breaks within a text are indented, so that they can't pass for another line."""
         shown = [_indented(text) for text in objects] if soft_wrap else objects
         super().print(*shown, soft_wrap=soft_wrap, **options)
 
@@ -106,7 +106,7 @@ def step(name: str) -> Iterator[None]:
 
 
 class _ShortenedColumn(TextColumn):
-    """A text that gives way where the terminal is narrow."""
+    """A text that is cut where the terminal is narrow."""
 
     def render(self, task: Task) -> Text:
         text = super().render(task)

@@ -73,16 +73,18 @@ class Caller:
     def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Caller":
         """Call an API by its URL alone, for which nothing else of a stack is looked at.
 
-        Without a key or a token requests are signed: to a host of API Gateway for the region in its name; to another
-        one, which may be a domain of one's own, where there are AWS credentials. This machine is called openly.
+        Without a key or a token, requests are signed: to a host of API Gateway for the region in its name; to another
+        host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests to this
+        machine are not signed.
 
         Raises:
             ConfigurationError: It is not the URL of an API.
         """
-        host = _host_of(url)
+        scheme, host = _checked(url)
         found = _EXECUTE_API.fullmatch(host)
         may_sign = not (api_key or token or LOOPBACK.fullmatch(host))
-        sign = may_sign and (found is not None or boto3.Session().get_credentials() is not None)
+        may_be_custom = scheme == "https" and boto3.Session().get_credentials() is not None
+        sign = may_sign and (found is not None or may_be_custom)
         return cls(url.rstrip("/"), api_key, token, sign=sign, region=found[1] if found else None)
 
     def retrieve(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +160,8 @@ class Caller:
         return dict(request.headers)
 
 
-def _host_of(url: str) -> str:
+def _checked(url: str) -> tuple[str, str]:
+    """Return the scheme and the host of a URL."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -171,4 +174,4 @@ def _host_of(url: str) -> str:
         )
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError("Leave the user name and the password out of the URL: use --api-key or --token")
-    return host
+    return parts.scheme, host

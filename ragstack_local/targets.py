@@ -82,7 +82,9 @@ def api_of(aws: bool, stack_prefix: str, api_url: str | None, api_key: str | Non
     """
     for option, secret in (("--api-key", api_key), ("--token", token)):
         if secret and not (secret.isascii() and secret.isprintable()):
-            raise typer.BadParameter("it has a line break or another character that no key has", param_hint=option)
+            raise typer.BadParameter(
+                "it has a line break or another character that a header cannot hold", param_hint=option
+            )
     if not names_api(aws, api_url):
         return Caller.of(connect(aws, stack_prefix), api_key, token)
     try:

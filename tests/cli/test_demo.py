@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import demo, display
+from ragstack_local.cli import app
 from ragstack_local.demo import QUESTIONS, Question
 from ragstack_local.ingest import Round
 from ragstack_local.stack.errors import StackError
-from tests.cli.support import Api, ragstack, running_stack, stack_at
+from tests.cli.support import Api, running_stack, stack_at
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ROOT / "samples" / "documents"
@@ -57,7 +59,7 @@ def test_the_command_that_is_shown_sends_what_the_demonstration_sends(
     api.will_answer(200, answer())
 
     with running_stack(tmp_path, stack_at(api_url=api.url)):
-        ragstack("query", *question.arguments, data=tmp_path)
+        CliRunner().invoke(app, ["query", *question.arguments], env={"RAGSTACK_DATA": str(tmp_path)})
 
     assert [request["body"] for request in api.requests] == [question.body]
 

@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
+from typer.testing import CliRunner
 
 import ragstack_local
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display, failure_display, ingestion_display
+from ragstack_local import dead_letters, display, failure_display, ingestion_display
+from ragstack_local.cli import app
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter
 from ragstack_local.discard import Discardable
@@ -162,9 +164,9 @@ def test_an_answer_of_the_api_is_shown_with_escapes(
     api.will_answer(200, answer)
 
     with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = ragstack(*arguments, *options, data=tmp_path)
+        done = CliRunner().invoke(app, [*arguments, *options], env={"RAGSTACK_DATA": str(tmp_path)})
 
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "[31mred" in done.stdout
     assert controls_in(done.stdout) == []
     assert not options or json.loads(done.stdout) == answer
@@ -183,8 +185,10 @@ def test_an_error_of_the_api_is_shown_with_escapes(tmp_path: Path, api: Api) -> 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
 def test_a_stack_whose_keys_and_messages_attack_is_shown_with_escapes(
-    tmp_path: Path, connection: Connection, options: tuple[str, ...]
+    tmp_path: Path, connection: Connection, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
+    monkeypatch.setattr(dead_letters, "WAIT_SECONDS", 0)
+    monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
     name = f"{ATTACK[:-1]}.md"
     connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=b"text")
     uri = f"s3://{connection.bucket}/{name}"
@@ -193,13 +197,13 @@ def test_a_stack_whose_keys_and_messages_attack_is_shown_with_escapes(
 
     with running_stack(tmp_path, connection):
         shown = [
-            ragstack(*command, *options, data=tmp_path)
+            CliRunner().invoke(app, [*command, *options])
             for command in (("status",), ("status", name), ("status", "--failed"), ("failures",))
         ]
-        discarded = ragstack("discard", "--unreadable", "--yes", *options, data=tmp_path)
+        discarded = CliRunner().invoke(app, ["discard", "--unreadable", "--yes", *options])
 
     for done in (*shown, discarded):
-        assert done.returncode in (0, 1), done.stderr
+        assert done.exit_code in (0, 1), done.stderr
         assert "[31m" in done.stdout or done is shown[0]
         assert controls_in(done.stdout + done.stderr) == []
 
