@@ -9,13 +9,26 @@ from urllib.parse import urlencode
 
 import typer
 
-from ragstack_common.settings import BEDROCK_ENGINE, MAX_RESULTS
+from ragstack_common.settings import BEDROCK_ENGINE, LEXICAL, MAX_RESULTS
 from ragstack_local import display
 from ragstack_local.connection import DEFAULT_PREFIX
-from ragstack_local.search import Caller
-from ragstack_local.targets import ApiKey, OnAws, Prefix, connect
+from ragstack_local.targets import (
+    API_KEY_VARIABLE,
+    API_URL_VARIABLE,
+    TOKEN_VARIABLE,
+    ApiKey,
+    ApiUrl,
+    OnAws,
+    Prefix,
+    Token,
+    api_of,
+    is_option,
+)
 
 NOTHING_FOUND: Final = 1
+
+NO_RERANKER: Final = "none"
+BEDROCK_RERANKER: Final = "bedrock"
 
 _WHERE_NAMES_ARE_LISTED: Final = {
     "corpus_filter": "`ragstack corpora` lists what --corpus can choose.",
@@ -54,8 +67,13 @@ def query(
     ] = None,
     min_score: Annotated[float | None, typer.Option(help="Leave out results with a lower score.", min=0.0)] = None,
     rerank: Annotated[
-        bool | None,
-        typer.Option("--rerank/--no-rerank", help="Let the words of the query put the candidates in order, or not."),
+        str | None,
+        typer.Option(
+            metavar="none|lexical|bedrock",
+            help="What reorders the candidates: nothing, the words of the query, or with --engine a reranking model of"
+            " Amazon Bedrock (bedrock:MODEL_ARN for another than Cohere's; needs AWS credentials and a region)."
+            " Left out: as the API is configured.",
+        ),
     ] = None,
     deduplicate_by: Annotated[
         DeduplicateBy, typer.Option(help="One result for each document, or for each chunk.")
@@ -75,13 +93,17 @@ def query(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
     api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Search through the HTTP interface, or in an engine of your own, and show the ranked results.
 
     Example:  ragstack query "How many days of leave do I have?" --top-k 3 --json
 
-    Only one version, and why:  ragstack query "rate limit" --doc-version 2 --rerank --explain
+    Only one version, and why:  ragstack query "rate limit" --doc-version 2 --rerank lexical --explain
+
+    An API anywhere:  ragstack query "rate limit" --api-url https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod
 
     A Chroma collection:  ragstack query --engine chroma -q "rate limit" -c handbook --db-path chroma
     """
@@ -93,41 +115,57 @@ def query(
         "version_filter": doc_version,
         "top_k": top_k,
         "min_score": min_score,
-        "rerank": rerank,
+        "rerank": _reranker(rerank, engine),
         "deduplicate_by": None if deduplicate_by is DeduplicateBy.DOCUMENT else deduplicate_by.value,
         "explain": explain or None,
     }
     asked = {name: value for name, value in body.items() if value is not None}
     if engine == BEDROCK_ENGINE:
         _refuse({"--collection": collection, "--db-path": db_path}, "needs --engine chroma")
-        answer = Caller.of(connect(aws, stack_prefix), api_key).retrieve(asked)
+        answer = api_of(aws, stack_prefix, api_url, api_key, token).retrieve(asked)
     else:
-        _refuse({"--aws": aws, "--api-key": api_key}, f"is for the API, not for --engine {engine}")
-        answer = _ask_engine(engine, collection, db_path, asked)
+        for_the_api = {
+            "--aws": aws,
+            "--api-url": is_option(api_url, API_URL_VARIABLE),
+            "--api-key": is_option(api_key, API_KEY_VARIABLE),
+            "--token": is_option(token, TOKEN_VARIABLE),
+        }
+        _refuse(for_the_api, f"is for the API, not for --engine {engine}")
+        answer = _ask_engine(engine, collection, db_path, asked, rerank)
     _show(answer, as_json, lambda: _print_results(answer, asked, explain))
     if not answer["results"]:
         raise typer.Exit(NOTHING_FOUND)
 
 
 def corpora(
-    as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX, api_key: ApiKey = None
+    as_json: AsJson = False,
+    aws: OnAws = False,
+    stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """List the corpora that can be searched: the configured ones, and those that documents belong to.
 
     Example:  ragstack corpora
     """
-    answer = Caller.of(connect(aws, stack_prefix), api_key).look_up("corpora")
+    answer = api_of(aws, stack_prefix, api_url, api_key, token).look_up("corpora")
     _show(answer, as_json, lambda: display.print_corpora(answer))
 
 
 def versions(
-    as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX, api_key: ApiKey = None
+    as_json: AsJson = False,
+    aws: OnAws = False,
+    stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """List the versions of documents that can be searched.
 
     Example:  ragstack versions --json
     """
-    answer = Caller.of(connect(aws, stack_prefix), api_key).look_up("versions")
+    answer = api_of(aws, stack_prefix, api_url, api_key, token).look_up("versions")
     _show(answer, as_json, lambda: display.print_versions(answer))
 
 
@@ -136,7 +174,9 @@ def facets(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
     api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Count the documents that can be searched, by the values of their attributes.
 
@@ -145,14 +185,35 @@ def facets(
     One attribute, for a program:  ragstack facets topic --json
     """
     name = "facets" if key is None else f"facets?{urlencode({'key': key})}"
-    answer = Caller.of(connect(aws, stack_prefix), api_key).ask("GET", f"/api/{name}", "facets")
+    answer = api_of(aws, stack_prefix, api_url, api_key, token).ask("GET", f"/api/{name}", "facets")
     _show(answer, as_json, lambda: display.print_facets(answer))
 
 
-def _ask_engine(engine: str, collection: str | None, db_path: Path | None, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _reranker(name: str | None, engine: str) -> str | bool | None:
+    """Return what the request says of reranking; Bedrock's models are put around an engine instead."""
+    kind = None if name is None else name.partition(":")[0]
+    if kind == BEDROCK_RERANKER:
+        if engine == BEDROCK_ENGINE:
+            raise typer.BadParameter(
+                "a request to the API chooses none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
+                " or search with --engine and a file that describes an engine",
+                param_hint="--rerank",
+            )
+        return False
+    if name not in (None, NO_RERANKER, LEXICAL):
+        raise typer.BadParameter(
+            f"{name!r} is not one of {NO_RERANKER}, {LEXICAL}, {BEDROCK_RERANKER}[:MODEL_ARN]", param_hint="--rerank"
+        )
+    return False if name == NO_RERANKER else name
+
+
+def _ask_engine(
+    engine: str, collection: str | None, db_path: Path | None, asked: Mapping[str, Any], rerank: str | None
+) -> dict[str, Any]:
     from ragstack_local.engine_search import answer_from  # noqa: PLC0415 - the other commands start without engines
 
-    return answer_from(engine, collection, db_path, asked)
+    around = rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None
+    return answer_from(engine, collection, db_path, asked, around)
 
 
 def _print_results(answer: Mapping[str, Any], asked: Mapping[str, Any], explain: bool) -> None:
@@ -160,14 +221,14 @@ def _print_results(answer: Mapping[str, Any], asked: Mapping[str, Any], explain:
     if not answer["results"]:
         for name, hint in _WHERE_NAMES_ARE_LISTED.items():
             if name in asked:
-                display.console.print(f"[dim]{hint}[/]")
+                display.console.print(hint, style="dim")
     if explain:
         display.print_explanation(answer)
 
 
 def _show(answer: Mapping[str, Any], as_json: bool, show: Callable[[], None]) -> None:
     if as_json:
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        display.print_json(answer)
     else:
         show()
 

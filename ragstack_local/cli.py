@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
-from rich.markup import escape
+from rich.text import Text
 
 from ragstack_common.errors import RagStackError
 from ragstack_common.settings import DEFAULT_EMBEDDING
@@ -25,7 +25,7 @@ from ragstack_local.evaluation import command as evaluation
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
-from ragstack_local.targets import DATA_VARIABLE, OnAws, Prefix, connect, find_project
+from ragstack_local.targets import API_URL_VARIABLE, DATA_VARIABLE, OnAws, Prefix, connect, find_project
 
 FAILED: Final = 3
 STOP_SECONDS: Final = 20.0
@@ -47,8 +47,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Search over your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
-    "A first session:  [bold]ragstack up[/]  in one terminal; in another  [bold]ragstack ingest FOLDER[/]  and  "
-    "[bold]ragstack query 'what you want to know'[/].\n\n"
+    "A first session:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
+    "`ragstack query 'what you want to know'`.\n\n"
+    f"With --api-url (or {API_URL_VARIABLE}) the commands that take it use an API anywhere, and nothing else of its"
+    " stack. The others need a local stack, or with --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Everything local is kept in the project's folder .ragstack, or where the variable {DATA_VARIABLE} says; "
@@ -58,7 +60,7 @@ app = typer.Typer(
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/NAME")
+    Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
 ]
 Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
 BedrockArguments = Annotated[
@@ -101,8 +103,8 @@ def up(
         data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
     )
     with local_stack(project, options, display.step) as stack:
-        display.print_urls(stack.connection)
-        display.console.print("\nPut documents in:  [bold]ragstack ingest PATH[/]   Ctrl-C ends the stack.")
+        display.print_urls(stack.connection, options.data)
+        display.console.print(f"\nPut documents in:  {display.program()} ingest PATH   Ctrl-C ends the stack.")
         _keep_up(stack)
 
 
@@ -116,21 +118,26 @@ def demo(
     context: Context = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
-    """Show the main job: start the local stack, upload samples/ and docs/, wait until they are searchable, and ask.
+    """Show the main job: start the local stack, upload samples/documents, wait until it is searchable, and ask.
+
+    The documents stay in the data folder, which is that of `ragstack up`.
 
     Example:  ragstack demo --once
     """
     project = find_project()
     options = _stack_options(
-        data_dir or project.data / "demo", port, bedrock_port, embedding, context, bedrock_arguments
+        data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
     )
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
         display.console.print()
-        display.print_urls(stack.connection)
+        display.print_urls(stack.connection, options.data)
         if not once:
-            display.console.print("\nAsk more:  [bold]ragstack query 'your question'[/]   Ctrl-C ends the stack.")
+            display.console.print(f"\nAsk more:  {display.program()} query 'your question'   Ctrl-C ends the stack.")
             _keep_up(stack)
+    if once:
+        again = f"{display.program()} up" + (f" --data-dir {shlex.quote(str(data_dir))}" if data_dir else "")
+        display.console.print(f"\nThe stack has ended. To ask these documents more:  {again}")
 
 
 @app.command()
@@ -192,7 +199,7 @@ def main() -> None:
     try:
         app()
     except (RagStackError, ClientError, BotoCoreError, Boto3Error, OSError) as error:
-        display.errors.print(f"[red]Error:[/] {escape(str(error))}", soft_wrap=True)
+        display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
         raise SystemExit(FAILED) from None
 
 

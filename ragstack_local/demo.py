@@ -1,11 +1,11 @@
 """The main job, from an empty machine to ranked answers."""
 
-import json
+import shlex
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-from rich.markup import escape
 
 from ragstack_local import display
 from ragstack_local.awaiting import FOUND
@@ -16,44 +16,125 @@ from ragstack_local.stack.errors import StackError
 from ragstack_local.uploads import select
 
 INDEXING_SECONDS: Final = 300.0
+PREFIX: Final = "samples"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about the sample handbook.
+
+    Attributes:
+        arguments: Those of `ragstack query`.
+        body: What the command sends with these arguments.
+        expected: Ends of the sources that must be among the best results.
+        within: That many of the best results; 0 where nothing must be found.
+        note: What the answer shows.
+    """
+
+    arguments: tuple[str, ...]
+    body: Mapping[str, Any]
+    expected: tuple[str, ...]
+    within: int
+    note: str
+
+    def is_answered_by(self, results: list[dict[str, Any]]) -> bool:
+        """Whether the best results are as expected."""
+        sources = [result["source"] for result in results[: self.within]]
+        found = all(any(source.endswith(name) for source in sources) for name in self.expected)
+        return found and (self.within > 0 or not results)
+
+
+_RATE_LIMIT: Final = "How many requests a minute may one API key make?"
+_HOTEL: Final = "What is the hotel limit per night in London?"
+_LAPTOP: Final = "Who do I call when my laptop is stolen?"
+_FIRST_WEEK: Final = "What do I have to do in my first week?"
+
+QUESTIONS: Final = (
+    Question(
+        (_RATE_LIMIT, "--top-k", "2"),
+        {"query": _RATE_LIMIT, "top_k": 2},
+        ("api-rate-limits-v1.md", "api-rate-limits-v2.md"),
+        2,
+        "Two documents answer: version 1, which is obsolete (60), and version 2 (600). The question does not say which"
+        " version is meant, so their order means little.",
+    ),
+    Question(
+        (_RATE_LIMIT, "--filter", '{"current": true}', "--top-k", "3", "--explain"),
+        {"query": _RATE_LIMIT, "metadata_filter": {"current": True}, "top_k": 3, "explain": True},
+        ("api-rate-limits-v2.md",),
+        1,
+        "The filter says what is meant: documents whose attribute `current` is true rank higher (x 1.25), and the"
+        " others can still be found. Now the limit that applies, 600, comes first.",
+    ),
+    Question(
+        (_LAPTOP, "--top-k", "1"),
+        {"query": _LAPTOP, "top_k": 1},
+        ("security-incident-response.pdf",),
+        1,
+        "This passage is in a PDF.",
+    ),
+    Question(
+        (_HOTEL, "--rerank", "lexical", "--top-k", "2", "--explain"),
+        {"query": _HOTEL, "rerank": "lexical", "top_k": 2, "explain": True},
+        ("expenses-and-travel.docx",),
+        1,
+        "The reranker compares the words of the question with each passage, here a table in a Word document. The"
+        " explanation shows what each of its signals gave.",
+    ),
+    Question(
+        (_FIRST_WEEK, "--corpus", "people", "--top-k", "2"),
+        {"query": _FIRST_WEEK, "corpus_filter": "people", "top_k": 2},
+        ("onboarding-first-week.html",),
+        1,
+        "A filter prefers; a corpus excludes. Only documents of the corpus `people` are searched.",
+    ),
+    Question(
+        (_RATE_LIMIT, "--doc-version", "3"),
+        {"query": _RATE_LIMIT, "version_filter": "3"},
+        (),
+        0,
+        "No document is of version 3, so nothing is found, although other versions answer.",
+    ),
+)
 
 
 def run_demo(connection: Connection, root: Path) -> None:
-    """Upload the handbook of samples/ and the project's docs/, wait until they are searchable, and ask.
+    """Upload the handbook of samples/, wait until it is searchable, and ask.
 
     Raises:
         StackError: A document is not searchable, or a question did not find what answers it.
         ApiError: A query failed.
     """
-    handbook = select([root / "samples" / "documents"], prefix="samples")
-    docs = select([root / "docs"])
+    handbook = select([root / "samples" / "documents"], prefix=PREFIX)
     note_passed_over(handbook)
-    note_passed_over(docs)
-    statuses = ingest(connection, [*handbook.files, *docs.files], INDEXING_SECONDS).statuses
+    statuses = ingest(connection, handbook.files, INDEXING_SECONDS).statuses
     if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)
         raise StackError(f"Not every document became searchable: {display.summary(statuses)}")
     caller = Caller.of(connection)
-    missed = [
-        question["text"]
-        for question in json.loads((root / "samples" / "questions.json").read_text(encoding="utf-8"))
-        if not _ask(caller, question)
-    ]
-    if missed:
-        raise StackError(f"No document that answers was found for: {'; '.join(missed)}")
+    others = caller.look_up("facets")["documents"] - len(handbook.files)
+    if others > 0:
+        found_too = f"{display.counted(others, 'other document')} in the data folder can be found too."
+        display.console.print(found_too, style="yellow")
+    missed = [question for question in QUESTIONS if not _ask(caller, question)]
+    if missed and others <= 0:
+        asked = "; ".join(shlex.join(question.arguments) for question in missed)
+        raise StackError(f"These questions were not answered as they should be: {asked}")
 
 
-def _ask(caller: Caller, question: dict[str, Any]) -> bool:
-    """Ask one question, show the answer, and tell whether the documents that answer it are where they should be."""
-    body: dict[str, Any] = {"query": question["text"], "top_k": 3}
-    if question.get("filter"):
-        body["metadata_filter"] = question["filter"]
+def _ask(caller: Caller, question: Question) -> bool:
+    """Ask one question, show the command and its answer, and check the answer."""
     display.console.print()
-    shown = f"  [cyan]filter {escape(json.dumps(body['metadata_filter']))}[/]" if "metadata_filter" in body else ""
-    display.console.print(f"[bold cyan]? {escape(question['text'])}[/]{shown}")
+    command = f"$ {display.program()} query {shlex.join(question.arguments)}"
+    display.console.print(command, style="bold cyan", soft_wrap=True)
     start = time.perf_counter()
-    answer = caller.retrieve(body)
-    display.print_results(answer, body["query"])
-    display.console.print(f"[dim]{(time.perf_counter() - start) * 1000:.0f} ms through API Gateway[/]")
-    best = answer["results"][: question["within"]]
-    return all(any(result["source"].endswith(name) for result in best) for name in question["expected"])
+    answer = caller.retrieve(dict(question.body))
+    took = time.perf_counter() - start
+    display.print_results(answer, question.body["query"])
+    if "explain" in question.body:
+        display.print_explanation(answer)
+    display.console.print(f"{took * 1000:.0f} ms through API Gateway", style="dim")
+    is_answered = question.is_answered_by(answer["results"])
+    if is_answered:
+        display.console.print(question.note, style="green")
+    return is_answered

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from ragstack_common.errors import ConfigurationError, InvalidRequestError
 from ragstack_common.knowledge_base.settings import KnowledgeSettings
 from ragstack_common.query import QueryService, RetrieveRequest
-from ragstack_common.query.backends import engine_of
+from ragstack_common.query.backends import RERANKED_CANDIDATES, engine_of
 from ragstack_common.retrieval.factory import TYPE_KEY
+from ragstack_common.retrieval.reranked import RerankedBackend
 from ragstack_common.settings import QuerySettings, json_object
 from ragstack_common.telemetry import NO_METRICS
 
@@ -21,7 +22,11 @@ CONFIG_SUFFIX: Final = ".json"
 
 
 def answer_from(
-    engine: str, collection: str | None, db_path: Path | None, request: Mapping[str, Any]
+    engine: str,
+    collection: str | None,
+    db_path: Path | None,
+    request: Mapping[str, Any],
+    reranker: str | None = None,
 ) -> dict[str, Any]:
     """Ask an engine, and answer as ``POST /api/retrieve`` does.
 
@@ -30,6 +35,7 @@ def answer_from(
         collection: A Chroma collection.
         db_path: The folder that it is in.
         request: The body.
+        reranker: The name of one to put around the engine, which the body can't ask for.
 
     Raises:
         ConfigurationError: There is no such engine, or it cannot be made.
@@ -44,7 +50,10 @@ def answer_from(
     except ValidationError as error:
         problem = error.errors()[0]
         raise InvalidRequestError(f"{problem['loc'][0]}: {problem['msg']}") from error
-    service = QueryService(settings, engine_of(settings, NO_METRICS))
+    backend = engine_of(settings, NO_METRICS)
+    if reranker:
+        backend = RerankedBackend(backend, reranker, RERANKED_CANDIDATES)
+    service = QueryService(settings, backend)
     try:
         answer: dict[str, Any] = service.retrieve(body).model_dump()
     finally:

@@ -61,7 +61,7 @@ def print_discardable(found: Discardable) -> None:
     console.print(Text.assemble("message ", (letter.message_id, "bold")), soft_wrap=True)
     below(letter.cause or letter.fault or "no cause given")
     # As it is, and unbroken: it is there to be kept.
-    console.print(letter.body, soft_wrap=True, markup=False)
+    console.print(letter.body, no_wrap=True, overflow="ignore", crop=False)
     for note in found.notes:
         below(note, "yellow")
 
@@ -74,7 +74,7 @@ def print_discarded(discarded: Discarded, *, beside: bool = False) -> None:
         console.print(f"{found.name} is FAILED: {found.starts_another} starts another", soft_wrap=True)
     for letter in discarded.missing:
         console.print(
-            f"[yellow]Not in the queue any more, so left alone: message {letter.message_id}[/]", soft_wrap=True
+            f"Not in the queue any more, so left alone: message {letter.message_id}", style="yellow", soft_wrap=True
         )
 
 
@@ -89,13 +89,15 @@ def print_replayed(replayed: Replayed) -> None:
             console.print(Text(_of_no_use(found), "yellow"), soft_wrap=True)
     if replayed.unreadable:
         console.print(
-            f"[yellow]Kept, because nobody can read them: {counted(replayed.unreadable, 'dead letter')};"
-            " see `ragstack failures`, and `ragstack discard --unreadable`[/]"
+            f"Kept, because nobody can read them: {counted(replayed.unreadable, 'dead letter')};"
+            " see `ragstack failures`, and `ragstack discard --unreadable`",
+            style="yellow",
         )
     if replayed.shared:
         console.print(
-            f"[yellow]Kept, because about other documents too: {counted(replayed.shared, 'dead letter')};"
-            " `ragstack replay` takes all[/]"
+            f"Kept, because about other documents too: {counted(replayed.shared, 'dead letter')};"
+            " `ragstack replay` takes all",
+            style="yellow",
         )
     print_unreadable_records(replayed.records)
 

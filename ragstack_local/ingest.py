@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rich.text import Text
-
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.records import Attributes, Status
 from ragstack_local import display
@@ -126,13 +124,13 @@ def note_passed_over(selection: Selection, *, every: bool = False, hints: bool =
     if plain:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plain.items()))
         more = f" ({SHOW_SKIPPED} lists them)" if hints and not every else ""
-        console.print(Text(f"Skipped: {counts}{more}", "dim"), soft_wrap=True)
+        console.print(f"Skipped: {counts}{more}", style="dim", soft_wrap=True)
     for each in selection.skipped if every else ():
-        console.print(Text(f"  {shown(each.path)}: {each.why}", "dim"), soft_wrap=True)
+        console.print(f"  {shown(each.path)}: {each.why}", style="dim", soft_wrap=True)
     for why, words in () if every else _NOTEWORTHY.items():
         if paths := [each.path for each in selection.skipped if each.why is why]:
             more = f". {FOLLOW_LINKS} uploads them" if hints and why is Skip.LEAVES else ""
-            console.print(Text(f"{words}: {_some_of(paths)}{more}", "yellow"), soft_wrap=True)
+            console.print(f"{words}: {_some_of(paths)}{more}", style="yellow", soft_wrap=True)
 
 
 def kind_of(skipped: Skipped) -> str:

@@ -1,18 +1,16 @@
 """The commands that put documents in, and show how they stand."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.registry.records import Attributes, DocumentRecord, Status
-from ragstack_local import display, ingestion_display
+from ragstack_local import api_documents, display, ingestion_display
 from ragstack_local.advice import advice
 from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.attributes import read_options
@@ -24,10 +22,22 @@ from ragstack_local.ingest import ingest as upload_and_follow
 from ragstack_local.registry_view import IN_MOTION, RegistryView, seconds_since
 from ragstack_local.single_documents import described
 from ragstack_local.stack.errors import StackError
-from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
+from ragstack_local.targets import (
+    INTERRUPTED,
+    ApiKey,
+    ApiUrl,
+    AsJson,
+    OnAws,
+    Prefix,
+    Token,
+    api_of,
+    connect,
+    names_api,
+)
 from ragstack_local.uploads import FOLLOW_LINKS, Selection, select, shown
 
 if TYPE_CHECKING:
+    from ragstack_common.document_api.models import DocumentDetail
     from ragstack_local.watching import Watch
 
 
@@ -67,6 +77,9 @@ def ingest(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Upload documents and wait until each is searchable, or it is known why not.
 
@@ -89,32 +102,36 @@ def ingest(
     Follow a folder while you work in it:  ragstack ingest notes/ --watch
 
     For a program:  ragstack ingest handbook/ --json
+
+    With --api-url every file is uploaded, changed or not, by permissions that the API gives.
     """
+    by_api = names_api(aws, api_url)
+    if by_api and watch:
+        raise typer.BadParameter("this needs the stack's bucket and registry: give --aws", param_hint="--watch")
     if as_json and watch:
-        raise typer.BadParameter("there is no end to tell of with --watch", param_hint="--json")
-    try:
-        given = read_options(corpus, version, metadata or [])
-    except InvalidDocumentError as error:
-        option, _, words = str(error).partition(": ")
-        raise typer.BadParameter(words, param_hint=option) from None
+        raise typer.BadParameter("--watch has no end, and so no result to print", param_hint="--json")
+    given = _attributes(corpus, version, metadata or [])
     selection = select(paths, prefix, follow_links=follow_links)
     note_passed_over(selection, every=show_skipped, hints=True, beside=as_json)
     if not selection.files and not selection.faults and not watch:
         raise StackError("There is no document below these paths")
     watched, done = None, Round()
-    if selection.files or watch:
-        connection = connect(aws, stack_prefix)
-        if watch:
-            watched = _watch(connection, paths, prefix, given, follow_links=follow_links)
-            watched.note(selection)
-        try:
+    try:
+        if by_api and selection.files:
+            caller = api_of(aws, stack_prefix, api_url, api_key, token)
+            done = api_documents.upload(caller, selection.files, timeout, given=given, beside=as_json)
+        elif selection.files or watch:
+            connection = connect(aws, stack_prefix)
+            watched = _watch(connection, paths, prefix, given, follow_links=follow_links) if watch else None
+            if watched:
+                watched.note(selection)
             done = upload_and_follow(connection, selection.files, timeout, given=given, force=force, beside=as_json)
-        except KeyboardInterrupt as interrupt:
-            (display.errors if as_json else display.console).print(str(interrupt))
-            raise typer.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt as interrupt:
+        (display.errors if as_json else display.console).print(str(interrupt))
+        raise typer.Exit(INTERRUPTED) from None
     done.add_faults(selection.faults)
     if as_json:
-        typer.echo(json.dumps(_round(done, selection), indent=2, ensure_ascii=False))
+        display.print_json(_round(done, selection))
     else:
         ingestion_display.print_round(done)
     if watched:
@@ -136,6 +153,9 @@ def status(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Show where the stack is, how many documents are in which state and why, and what waits in the queues.
 
@@ -144,14 +164,23 @@ def status(
     What to do about what failed:  ragstack status --failed
 
     Everything about one document, and whether searches find it:  ragstack status handbook/leave.md
+
+    With --api-url: how many documents can be searched, and each that failed or is on its way.
     """
+    if names_api(aws, api_url):
+        caller = api_of(aws, stack_prefix, api_url, api_key, token)
+        if documents:
+            _show_documents(api_documents.described(caller, documents), as_json)
+        else:
+            api_documents.print_status(caller, failed=failed, as_json=as_json)
+        return
     connection = connect(aws, stack_prefix)
     if documents:
-        _show_documents(connection, documents, as_json)
+        _show_documents(described(connection, documents), as_json)
         return
     view = RegistryView(connection)
     if as_json:
-        typer.echo(json.dumps(_status(view, failed), indent=2, ensure_ascii=False))
+        display.print_json(_status(view, failed))
         return
     if failed:
         _print_failed(connection, view)
@@ -185,6 +214,14 @@ def end(statuses: Mapping[str, DocumentStatus], timeout: float) -> None:
         raise typer.Exit(NOTHING_FOUND)
 
 
+def _attributes(corpus: str | None, version: str | None, metadata: Sequence[str]) -> Attributes:
+    try:
+        return read_options(corpus, version, metadata)
+    except InvalidDocumentError as error:
+        option, _, words = str(error).partition(": ")
+        raise typer.BadParameter(words, param_hint=option) from None
+
+
 def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attributes, *, follow_links: bool) -> "Watch":
     from ragstack_local.watching import Watch  # noqa: PLC0415 - the other commands start without the library
 
@@ -194,7 +231,7 @@ def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attrib
         Bucket.of(connection, given),
         registry_of(connection),
         tell=ingestion_display.print_outcome,
-        warn=lambda text: display.console.print(f"[yellow]{escape(text)}[/]", soft_wrap=True),
+        warn=lambda text: display.console.print(text, style="yellow", soft_wrap=True),
         follow_links=follow_links,
     )
 
@@ -236,10 +273,10 @@ def _status(view: RegistryView, failed: bool) -> dict[str, Any]:
     return {**answer, "unreadable": list(view.unreadable)}
 
 
-def _show_documents(connection: Connection, names: list[str], as_json: bool) -> None:
-    found = list(described(connection, names))
+def _show_documents(documents: Iterable["DocumentDetail"], as_json: bool) -> None:
+    found = list(documents)
     if as_json:
-        typer.echo(json.dumps([each.model_dump(mode="json") for each in found], indent=2, ensure_ascii=False))
+        display.print_json([each.model_dump(mode="json") for each in found])
     for each in () if as_json else found:
         ingestion_display.print_document(each)
     if not all(each.searchable for each in found):

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -54,9 +53,9 @@ def print_counts(counts: Mapping[str, int], queues: Queues) -> None:
         ("Dead letters", f"{queues.dead_letters:,}"),
     )
     for name, value in rows:
-        console.print(f"[dim]{name:{LABEL}}[/] {escape(value)}")
+        console.print(Text.assemble((f"{name:{LABEL}}", "dim"), f" {value}"))
     if queues.dead_letters:
-        console.print("[yellow]`ragstack failures` lists the dead letters, `ragstack replay` sends them again.[/]")
+        console.print("`ragstack failures` lists the dead letters, `ragstack replay` sends them again.", style="yellow")
 
 
 def print_in_motion(records: Sequence[DocumentRecord], count: int) -> None:
@@ -69,7 +68,7 @@ def print_in_motion(records: Sequence[DocumentRecord], count: int) -> None:
             text.append(f". It waits for: {ABANDONED}", "yellow")
         console.print(text, soft_wrap=True)
     if count > SHOWN:
-        console.print(f"[dim]... and {count - SHOWN:,} more that have been on their way for less long[/]")
+        console.print(f"... and {count - SHOWN:,} more that have been on their way for less long", style="dim")
 
 
 def print_failed_in_short(records: Iterable[DocumentRecord], count: int) -> None:
@@ -79,9 +78,9 @@ def print_failed_in_short(records: Iterable[DocumentRecord], count: int) -> None
         reason = record.reason or "no reason given"
         console.print(Text.assemble((str(record.status), "red"), f" {record.uri}: {reason}"), soft_wrap=True)
     if count > SHOWN:
-        console.print(f"[dim]... and {count - SHOWN:,} more that failed before these[/]")
+        console.print(f"... and {count - SHOWN:,} more that failed before these", style="dim")
     if count:
-        console.print("[yellow]`ragstack status --failed` says what to do about each.[/]")
+        console.print("`ragstack status --failed` says what to do about each.", style="yellow")
 
 
 def print_unreadable_records(faults: Iterable[str]) -> None:
@@ -96,6 +95,13 @@ def print_failed(record: DocumentRecord) -> None:
     below(record.reason or "no reason given")
     below(f"{counted(record.attempts, 'attempt')}, failed {duration(seconds_since(record))} ago", "dim")
     below(advice(record), "yellow")
+
+
+def print_summary(document: Mapping[str, Any]) -> None:
+    """Show a document as the API lists it, in one line: how it stands, and why."""
+    style = "red" if document["status"] == Status.FAILED else "cyan"
+    reason = f": {document['reason']}" if document["reason"] else ""
+    console.print(Text.assemble((document["status"], style), f" {document['uri']}{reason}"), soft_wrap=True)
 
 
 def print_document(document: "DocumentDetail") -> None:
@@ -120,11 +126,14 @@ def print_round(done: "Round") -> None:
     display.print_unsearchable(done.statuses)
     console.print(display.summary(done.statuses))
     if done.unchanged:
-        console.print(f"[dim]{done.unchanged:,} unchanged, so not uploaded again (--force does it all the same)[/]")
+        console.print(
+            f"{done.unchanged:,} unchanged, so not uploaded again (--force does it all the same)", style="dim"
+        )
     if done.failed:
         console.print(
-            f"[yellow]Of these, {done.failed:,} failed before just as here: `ragstack status --failed` says what to"
-            " do about each[/]",
+            f"Of these, {done.failed:,} failed before just as here: `ragstack status --failed` says what to do about"
+            " each",
+            style="yellow",
             soft_wrap=True,
         )
 

@@ -1,6 +1,5 @@
 """The commands that set right what went wrong: failures, discard, reconcile; replay is in a module of its own."""
 
-import json
 import time
 from dataclasses import asdict
 from typing import Annotated, Any, Final
@@ -14,7 +13,19 @@ from ragstack_local.display import counted
 from ragstack_local.failures import find_failures
 from ragstack_local.search import Caller
 from ragstack_local.stack.errors import StackError
-from ragstack_local.targets import INTERRUPTED, ApiKey, AsJson, OnAws, Prefix, Timeout, Wait, connect
+from ragstack_local.targets import (
+    INTERRUPTED,
+    ApiKey,
+    ApiUrl,
+    AsJson,
+    OnAws,
+    Prefix,
+    Timeout,
+    Token,
+    Wait,
+    api_of,
+    connect,
+)
 
 JOBS: Final = "/api/ingestion-jobs"
 JOB_POLL_SECONDS: Final = 0.5
@@ -44,7 +55,7 @@ def failures(as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix =
             "unreadable": unreadable,
             "records": list(found.records),
         }
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        display.print_json(answer)
         return
     for document in found.documents:
         failure_display.print_failure(document)
@@ -86,7 +97,7 @@ def discard(
     chosen = discarding.find(message_ids or (), unreadable=unreadable)
     if as_json:
         answer = {"discarded": [_plain(found) for found in chosen]}
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        display.print_json(answer)
     elif not chosen:
         display.console.print("There is no dead letter that nobody can read.")
     for found in () if as_json else chosen:
@@ -109,7 +120,9 @@ def reconcile(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
     api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Compare bucket, registry and knowledge base, have what differs looked at again, and show what was found.
 
@@ -119,7 +132,7 @@ def reconcile(
 
     A full synchronisation, in the background:  ragstack reconcile --full --no-wait
     """
-    caller = Caller.of(connect(aws, stack_prefix), api_key)
+    caller = api_of(aws, stack_prefix, api_url, api_key, token)
     job = caller.ask("POST", JOBS, "status", {"kind": "full" if full else "reconcile"})
     if wait:
         try:
@@ -129,7 +142,7 @@ def reconcile(
             out.print(f"Interrupted. The job {job['id']} goes on without us")
             raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        typer.echo(json.dumps(job, indent=2, ensure_ascii=False))
+        display.print_json(job)
     elif not wait:
         display.console.print(f"Job {job['id']} ({job['kind']}) is {job['status']}")
     else:

@@ -1,6 +1,5 @@
 """The command that sends again what could not be carried out."""
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -76,7 +75,7 @@ def replay(
     # What is gone from the bucket is as it should be.
     unsettled = {uri: status for uri, status in statuses.items() if status != DELETED}
     if as_json:
-        typer.echo(json.dumps(_plain(replayed, statuses, jobs), indent=2, ensure_ascii=False))
+        display.print_json(_plain(replayed, statuses, jobs))
     else:
         failure_display.print_replayed(replayed)
         display.print_unsearchable(unsettled)

@@ -1,23 +1,45 @@
 """Requests to the HTTP interface, as any program would send them."""
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import boto3
 import urllib3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
-from ragstack_common.errors import RagStackError
+from ragstack_common.errors import ConfigurationError, RagStackError
 from ragstack_local.connection import Connection
 
 TIMEOUT_SECONDS: Final = 30.0
 """API Gateway answers within 29."""
 
 SUCCESS: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
+REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+LOOPBACK: Final = re.compile(r"127(\.\d+){3}|::1|(.+\.)?localhost")
+_EXECUTE_API: Final = re.compile(r"[\w-]+\.execute-api\.([a-z0-9-]+)\.(vpce\.)?amazonaws\.com(\.cn)?")
+"""Source: Amazon API Gateway developer guide, invoking REST APIs."""
+
+_FOR_A_SIGNATURE: Final = "AWS credentials and a region, for a signature (auth=iam)"
+_FOR_A_KEY: Final = "RAGSTACK_API_KEY or --api-key (auth=api_key)"
+_FOR_A_TOKEN: Final = "RAGSTACK_TOKEN or --token, for a bearer token"  # noqa: S105 - where it is read, not a token
+_WANTED: Final = {
+    "MissingAuthenticationTokenException": _FOR_A_SIGNATURE,
+    "IncompleteSignatureException": _FOR_A_SIGNATURE,
+    "InvalidSignatureException": _FOR_A_SIGNATURE,
+    "UnrecognizedClientException": _FOR_A_SIGNATURE,
+    "ExpiredTokenException": _FOR_A_SIGNATURE,
+    "AccessDeniedException": f"{_FOR_A_SIGNATURE}, of an identity that may execute-api:Invoke",
+    "ForbiddenException": _FOR_A_KEY,
+    "UnauthorizedException": _FOR_A_TOKEN,
+}
+"""What to set, by the header x-amzn-ErrorType. Source: API Gateway developer guide, types of gateway responses."""
 
 
 class ApiError(RagStackError):
@@ -30,18 +52,40 @@ class Caller:
 
     Attributes:
         api_url: Without a slash at the end.
-        api_key: Sent where the API asks for one.
+        api_key: Sent as x-api-key.
+        token: Sent as a bearer token.
         sign: Whether requests carry a signature of the AWS credentials.
+        region: What the signature is for; None for the region of the AWS settings.
     """
 
     api_url: str
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
     sign: bool = False
+    region: str | None = None
 
     @classmethod
-    def of(cls, connection: Connection, api_key: str | None = None) -> "Caller":
-        """Call a stack's API: openly on this machine, by key where there is one, else signed."""
-        return cls(connection.api_url, api_key, sign=not connection.is_local and not api_key)
+    def of(cls, connection: Connection, api_key: str | None = None, token: str | None = None) -> "Caller":
+        """Call a stack's API: openly on this machine, by key or token where there is one, else signed."""
+        return cls(connection.api_url, api_key, token, sign=not (connection.is_local or api_key or token))
+
+    @classmethod
+    def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Caller":
+        """Call an API by its URL alone, for which nothing else of a stack is looked at.
+
+        Without a key or a token, requests are signed: to a host of API Gateway for the region in its name; to another
+        host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests to this
+        machine are not signed.
+
+        Raises:
+            ConfigurationError: It is not the URL of an API.
+        """
+        scheme, host = _checked(url)
+        found = _EXECUTE_API.fullmatch(host)
+        may_sign = not (api_key or token or LOOPBACK.fullmatch(host))
+        may_be_custom = scheme == "https" and boto3.Session().get_credentials() is not None
+        sign = may_sign and (found is not None or may_be_custom)
+        return cls(url.rstrip("/"), api_key, token, sign=sign, region=found[1] if found else None)
 
     def retrieve(self, body: dict[str, Any]) -> dict[str, Any]:
         """POST /api/retrieve. Errors are those of :meth:`ask`."""
@@ -52,7 +96,7 @@ class Caller:
         return self.ask("GET", f"/api/{name}", name)
 
     def ask(self, method: str, path: str, member: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request, with the key or the signature that the API asks for.
+        """Send a request, with the key, the token or the signature that the API asks for.
 
         Args:
             method: GET, POST or DELETE.
@@ -68,36 +112,66 @@ class Caller:
         headers = {"Content-Type": "application/json"}
         if self.api_key:
             headers["x-api-key"] = self.api_key
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
         if self.sign:
-            headers = _signed(method, url, payload, headers)
+            headers = self._signed(method, url, payload, headers)
         try:
             response = urllib3.request(
                 method, url, body=payload, headers=headers, timeout=TIMEOUT_SECONDS, retries=False
             )
         except urllib3.exceptions.HTTPError as error:
             raise ApiError(f"{url} cannot be reached: {error}; is the stack up? See `ragstack status`") from error
-        return _answer(response, member)
+        return self._answer(response, member)
+
+    def _answer(self, response: urllib3.BaseHTTPResponse, member: str) -> dict[str, Any]:
+        try:
+            answer = json.loads(response.data)
+        except ValueError:
+            answer = response.data.decode(errors="replace")
+        if response.status in SUCCESS and isinstance(answer, dict) and member in answer:
+            return answer
+        error = answer.get("error") if isinstance(answer, dict) else None
+        if isinstance(error, dict) and {"code", "message"} <= error.keys():
+            raise ApiError(f"{error['code']}: {error['message']}")
+        # API Gateway spells it both ways.
+        text = answer.get("message", answer.get("Message", answer)) if isinstance(answer, dict) else answer
+        said = f"The API answered {response.status}: {' '.join(str(text).split()):.300}"
+        raise ApiError(f"{said}. {self._remedy(response)}" if response.status in REFUSED else said)
+
+    def _remedy(self, response: urllib3.BaseHTTPResponse) -> str:
+        """Say what was sent, and which of the three ways to authenticate to set."""
+        kinds = (("an API key", self.api_key), ("a bearer token", self.token), ("a signature", self.sign))
+        sent = " and ".join(name for name, given in kinds if given) or "no credentials"
+        name = response.headers.get("x-amzn-ErrorType", "").partition(":")[0]
+        wanted = _WANTED.get(name, f"{_FOR_A_SIGNATURE}; or {_FOR_A_KEY}; or {_FOR_A_TOKEN}")
+        return f"The request carried {sent}. Set what the deployment asks for: {wanted}"
+
+    def _signed(self, method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
+        session = boto3.Session()
+        credentials, region = session.get_credentials(), self.region or session.region_name
+        if credentials is None or region is None:
+            raise ApiError(
+                "The API takes signed requests: configure the AWS credentials and the region;"
+                f" or set {_FOR_A_KEY}; or {_FOR_A_TOKEN}"
+            )
+        request = AWSRequest(method, url, data=payload, headers=headers)
+        SigV4Auth(credentials, "execute-api", region).add_auth(request)
+        return dict(request.headers)
 
 
-def _answer(response: urllib3.BaseHTTPResponse, member: str) -> dict[str, Any]:
+def _checked(url: str) -> tuple[str, str]:
+    """Return the scheme and the host of a URL."""
     try:
-        answer = json.loads(response.data)
+        parts = urlsplit(url)
+        host = parts.hostname or ""
     except ValueError:
-        answer = response.data.decode(errors="replace")
-    if response.status in SUCCESS and isinstance(answer, dict) and member in answer:
-        return answer
-    error = answer.get("error") if isinstance(answer, dict) else None
-    if isinstance(error, dict) and {"code", "message"} <= error.keys():
-        raise ApiError(f"{error['code']}: {error['message']}")
-    text = answer.get("message", answer) if isinstance(answer, dict) else answer
-    raise ApiError(f"The API answered {response.status}: {' '.join(str(text).split()):.300}")
-
-
-def _signed(method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
-    session = boto3.Session()
-    credentials = session.get_credentials()
-    if credentials is None or session.region_name is None:
-        raise ApiError("The API takes signed requests: configure the AWS credentials and the region")
-    request = AWSRequest(method, url, data=payload, headers=headers)
-    SigV4Auth(credentials, "execute-api", session.region_name).add_auth(request)
-    return dict(request.headers)
+        parts, host = urlsplit(""), ""
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"{url!r} is not the URL of an API: write it up to the stage, such as"
+            " https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod"
+        )
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError("Leave the user name and the password out of the URL: use --api-key or --token")
+    return parts.scheme, host

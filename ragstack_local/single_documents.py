@@ -1,6 +1,5 @@
 """Documents that are named, alone, by folder or by corpus: everything about each, and their deletion."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -8,18 +7,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.text import Text
 
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus
 from ragstack_common.errors import DocumentNotFoundError, RegistryError
 from ragstack_common.registry.listing import MAX_LIMIT, Listing
 from ragstack_common.registry.records import Status
-from ragstack_local import display
+from ragstack_local import api_documents, display
 from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.awaiting import DELETED, ENDED, Gone, follow, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
-from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, connect
+from ragstack_local.targets import (
+    INTERRUPTED,
+    ApiKey,
+    ApiUrl,
+    AsJson,
+    OnAws,
+    Prefix,
+    Token,
+    api_of,
+    connect,
+    names_api,
+)
 
 if TYPE_CHECKING:
     from ragstack_common.document_api.models import DocumentDetail
@@ -74,6 +83,9 @@ def delete(
     as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
+    api_url: ApiUrl = None,
+    api_key: ApiKey = None,
+    token: Token = None,
 ) -> None:
     """Delete documents and their sidecars from the bucket, and wait until no search finds them any more.
 
@@ -91,6 +103,16 @@ def delete(
     """
     if not names and corpus is None:
         raise typer.BadParameter("name documents or a folder, or give --corpus", param_hint="URI")
+    if names_api(aws, api_url):
+        if corpus is not None or any(name.endswith("/") for name in names or ()):
+            raise typer.BadParameter(
+                "folders and corpora need the stack's bucket and registry: name documents, or give --aws instead",
+                param_hint="--api-url",
+            )
+        caller = api_of(aws, stack_prefix, api_url, api_key, token)
+        statuses = api_documents.delete(caller, names or (), timeout, wait=wait, beside=as_json)
+        _end(statuses, wait=wait, as_json=as_json)
+        return
     connection = connect(aws, stack_prefix)
     bucket = Bucket.of(connection)
     chosen = _choose(connection, bucket, names or [], corpus)
@@ -109,7 +131,7 @@ def _end(statuses: Mapping[str, DocumentStatus], *, wait: bool, as_json: bool) -
     left = {uri: status for uri, status in statuses.items() if status != DELETED}
     if as_json:
         rows = [{"uri": uri, "status": str(found), "reason": found.reason} for uri, found in sorted(statuses.items())]
-        typer.echo(json.dumps({"documents": rows}, indent=2, ensure_ascii=False))
+        display.print_json({"documents": rows})
     else:
         if wait:
             display.print_unsearchable(left)
@@ -189,7 +211,7 @@ def _choose(connection: Connection, bucket: Bucket, names: Sequence[str], corpus
     for uri, record in sorted(registry_of(connection).read_each(uris).items()):
         key = bucket.key_of(uri)
         if isinstance(record, RegistryError):
-            display.errors.print(Text(str(record), "yellow"), soft_wrap=True)
+            display.errors.print(str(record), style="yellow", soft_wrap=True)
         elif key is not None and record.corpus == corpus and record.status is not Status.DELETED:
             of_corpus.append(key)
     if not of_corpus:
@@ -222,7 +244,7 @@ def _of_corpus(connection: Connection, corpus: str) -> list[str]:
         page = listing.page(corpus=corpus, limit=MAX_LIMIT, token=token)
         uris += [record.uri for record in page.documents]
         for fault in page.unreadable:
-            display.errors.print(Text(fault, "yellow"), soft_wrap=True)
+            display.errors.print(fault, style="yellow", soft_wrap=True)
         token = page.next_token
         if token is None:
             return uris
@@ -237,11 +259,11 @@ def _confirm(bucket: Bucket, keys: Sequence[str], *, yes: bool, beside: bool) ->
     """
     console = display.errors if beside else display.console
     count = display.counted(len(keys), "document")
-    console.print(Text(f"{count} in {bucket.uri_of('')} will be deleted"), soft_wrap=True)
+    console.print(f"{count} in {bucket.uri_of('')} will be deleted", soft_wrap=True)
     for key in keys[:_PREVIEWED]:
-        console.print(Text(f"  {key}"), soft_wrap=True)
+        console.print(f"  {key}", soft_wrap=True)
     if len(keys) > _PREVIEWED:
-        console.print(Text(f"  ... and {len(keys) - _PREVIEWED:,} more"), soft_wrap=True)
+        console.print(f"  ... and {len(keys) - _PREVIEWED:,} more", soft_wrap=True)
     if yes:
         return
     if not _is_asked():

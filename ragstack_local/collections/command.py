@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from ragstack_common.errors import MissingEngineError
 from ragstack_common.settings import DEFAULT_EMBEDDING
@@ -77,11 +77,11 @@ def build(
             done=lambda outcome: bars.advance(building, outcome != "removed"),
         )
     for failure in report.failures:
-        display.console.print(f"[red]failed[/] {escape(failure.source)}: {escape(failure.reason)}", soft_wrap=True)
+        display.console.print(Text.assemble(("failed", "red"), f" {failure.source}: {failure.reason}"), soft_wrap=True)
     assert report.manifest is not None
     counted = ", ".join(f"{number} {outcome}" for outcome, number in report.manifest.last_run.items() if number)
     total = report.manifest.total
     display.console.print(f"{counted or 'nothing to do'}: {total.documents} documents in {total.chunks} chunks")
-    display.console.print(f"[dim]Manifest  [/] {escape(str(report.manifest_path))}", soft_wrap=True)
+    display.console.print(Text.assemble(("Manifest  ", "dim"), f" {report.manifest_path}"), soft_wrap=True)
     if report.failures:
         raise typer.Exit(NOT_SEARCHABLE)

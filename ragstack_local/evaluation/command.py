@@ -110,7 +110,7 @@ def evaluate(
                 measured.append(one)  # noqa: PERF402 - what was measured is shown where the next one is interrupted
     finally:
         if measured:
-            display.console.print(report.table(data, measured))
+            report.print_table(data, measured)
             results = output or _new_folder(folder, data)
             report.write(results, data, measured)
             display.console.print(f"Every figure, the runs and a picture:  {results}", soft_wrap=True)
@@ -164,7 +164,7 @@ def tune(
                 verdicts.append(verdict)  # noqa: PERF402 - as above
     finally:
         if verdicts:
-            display.console.print(run.table(data, verdicts))
+            run.print_table(data, verdicts)
             results = output or _new_folder(folder, data)
             run.write(results, tuning, verdicts)
             display.console.print(f"Every figure, and the curves:  {results}", soft_wrap=True)

@@ -12,9 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from rich.table import Table
-
 from ragstack_common.embedding.protocol import cores
+from ragstack_local import display
 from ragstack_local.evaluation import pictures
 from ragstack_local.evaluation.bootstrap import CONFIDENCE, SAMPLES, Interval
 from ragstack_local.evaluation.dataset import DataSet
@@ -28,18 +27,14 @@ NO_PACKAGE: Final = "not installed"
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9.]+")
 
 
-def table(data: DataSet, measured: Sequence[Measured]) -> Table:
-    """Return the table for the terminal."""
-    shown = Table(title=f"{data.name}, {data.split}: {len(data.queries)} queries, {len(data.documents)} documents")
-    shown.add_column("setup", overflow="fold", min_width=20)
+def print_table(data: DataSet, measured: Sequence[Measured]) -> None:
+    """Show the table on the terminal."""
     names = headings(measured[0])
     # The mean's own interval is in the files: a terminal may have 80 columns.
     columns = [place for place, name in enumerate(names) if place != names.index(CONFIDENCE_HEADING)]
-    for place in columns[1:]:
-        shown.add_column(names[place], justify="right")
-    for row in rows(measured):
-        shown.add_row(*(row[place] for place in columns))
-    return shown
+    title = f"{data.name}, {data.split}: {len(data.queries)} queries, {len(data.documents)} documents"
+    shown = [[row[place] for place in columns] for row in rows(measured)]
+    display.print_table(title, [names[place] for place in columns], shown)
 
 
 def markdown(data: DataSet, measured: Sequence[Measured]) -> str:

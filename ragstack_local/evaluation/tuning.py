@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rich.table import Table
-
+from ragstack_local import display
 from ragstack_local.evaluation import bootstrap, pictures, report
 from ragstack_local.evaluation.dataset import DataSet
 from ragstack_local.evaluation.errors import EvaluationError
@@ -131,15 +130,15 @@ def _numbers(parameter: str, values: str) -> tuple[float, ...]:
     return numbers
 
 
-def table(data: DataSet, verdicts: Sequence[Verdict]) -> Table:
-    """Return the table for the terminal."""
-    shown = Table(title=f"{data.name}, {data.split}: {len(data.queries)} queries")
-    for heading in (*HEADINGS[:5], *HEADINGS[6:]):
-        shown.add_column(heading, justify="left" if heading in ("parameter", "verdict") else "right")
+def print_table(data: DataSet, verdicts: Sequence[Verdict]) -> None:
+    """Show the table on the terminal."""
+    # The interval of the gain is in the files: a terminal may have 80 columns.
+    headings = [*HEADINGS[:5], *HEADINGS[6:]]
+    shown = []
     for verdict in verdicts:
         *figures, _interval, held_out, between, _text = _row(verdict)
-        shown.add_row(*figures, held_out, between, verdict.word)
-    return shown
+        shown.append([*figures, held_out, between, verdict.word])
+    display.print_table(f"{data.name}, {data.split}: {len(data.queries)} queries", headings, shown)
 
 
 def write(folder: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> None:

@@ -1,11 +1,13 @@
 """What people see."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display, explanation
+from ragstack_local.evaluation.sweeps import GRID
 from ragstack_local.search import ApiError
 from tests.cli.support import stack_at
 
@@ -231,3 +233,105 @@ def test_where_no_document_names_a_corpus_or_a_version_it_says_how_one_does(caps
         "No searchable document names a corpus: `ragstack ingest FOLDER --corpus NAME`",
         "No searchable document names a version: `ragstack ingest FOLDER --version NAME`",
     ]
+
+
+EVALUATED = (
+    ["setup", "nDCG@10", "recall@10", "MRR@10", "Δ", "95 %", "p50 ms", "p95 ms"],
+    [
+        ["HYBRID, hashed", "0.735", "0.812", "0.701", "", "", "5", "9"],
+        [
+            *("HYBRID, hashed, no headers, lexical reranker, right filter, boost 1.25", "0.612", "0.700", "0.600"),
+            *("-0.123*", "-0.150 to -0.100", "14", "123"),
+        ],
+    ],
+)
+TUNED = (
+    ["parameter", "default", "nDCG@10", "best", "gain", "held out", "95 %", "verdict"],
+    [
+        [name, "1.25", "0.735", "1.5", "+0.012", "+0.003", "-0.001 to +0.004", verdict]
+        for name, verdict in zip(GRID, ("1.5 is better", "keep", *["no difference"] * len(GRID)), strict=False)
+    ],
+)
+DEEP = (
+    [*EVALUATED[0][:4], "recall@100", "different corpus@10", *EVALUATED[0][4:]],
+    [[*row[:4], "0.901", "3.21", *row[4:]] for row in EVALUATED[1]],
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+@pytest.mark.parametrize("table", [EVALUATED, TUNED, DEEP], ids=["eval", "tune", "eval with more measures"])
+def test_a_table_of_any_width_shows_every_word_of_every_column(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, table: tuple[list[str], Any], width: int
+) -> None:
+    monkeypatch.setattr(display.console, "width", width)
+    headings, rows = table
+
+    display.print_table("scifact", headings, rows)
+
+    text = shown(capsys)
+    words = Counter(text.split())
+    assert max(map(len, text.splitlines())) <= width
+    for row in rows:
+        assert Counter(word for cell in row for word in cell.split()) <= words
+    assert Counter(word for heading in headings[1:] for word in heading.split()) <= words
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("table", [EVALUATED, TUNED], ids=["eval", "tune"])
+def test_a_table_stands_in_eighty_columns_with_a_heading_over_each_column(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, table: tuple[list[str], Any]
+) -> None:
+    monkeypatch.setattr(display.console, "width", 80)
+    headings, rows = table
+
+    display.print_table("scifact", headings, rows)
+
+    title, heading, first, *_ = shown(capsys).splitlines()
+    assert title == "scifact"
+    assert heading.split() == " ".join(headings).split()
+    assert first.split()[:2] == " ".join(rows[0]).split()[:2]
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("# Rate limits\n\n## Requests\n\n600 a minute.", "Rate limits · Requests · 600 a minute."),
+        ("| Code | Status |\n| --- | :---: |\n| RCH-1 | 401 |", "Code · Status · RCH-1 · 401"),
+        ("24 hours ahead | send again |\n| RCH-9 | 500 |  |", "24 hours ahead · send again · RCH-9 · 500"),
+        ("Title\n=====\n\nText\n\n---\n\nMore", "Title Text More"),
+        ("cat a.txt | grep -- --flag", "cat a.txt | grep -- --flag"),
+        ("#hashtag and C# and - a dash", "#hashtag and C# and - a dash"),
+        ("| --- | --- |", ""),
+    ],
+)
+def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
+    assert display.excerpt(text, "nothing of it") == cut
+
+
+def test_attributes_that_do_not_fit_beside_the_source_stand_below_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display.console, "width", 80)
+
+    display.print_results(answer(result(source=f"s3://documents/{'x' * 60}.md")), "leave")
+
+    lines = [line.strip() for line in shown(capsys).splitlines()]
+    assert lines[:2] == [f"1  0.500  s3://documents/{'x' * 60}.md", "corpus=people topic=leave"]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_bar_keeps_its_counts_whatever_stands_beside_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(display.console, "width", width)
+
+    with display.progress() as bars:
+        bars.add_task("HYBRID, hashed, no headers, lexical reranker, right filter", total=300, detail="")
+        bars.add_task("Indexing", total=5183, detail="12 FAILED, 300 INDEXED, 20 INDEXING, 4 WAITING, 2 SUBMITTING")
+
+    setup, indexing = shown(capsys).splitlines()
+    assert "HYBRID, ha" in setup
+    assert "0/300 0:00:00" in " ".join(setup.split())
+    assert "Inde" in indexing
+    assert "0/5183 0:00:00" in indexing
+    assert max(len(setup), len(indexing)) <= width

@@ -75,7 +75,6 @@ def test_without_credentials_or_region_nothing_is_sent(
     ("status", "body", "message"),
     [
         (400, {"error": {"code": "InvalidFilter", "message": "$like is unknown"}}, "InvalidFilter: $like is unknown"),
-        (403, {"message": "Forbidden"}, "The API answered 403: Forbidden"),
         (502, {"message": "Internal server error"}, "The API answered 502: Internal server error"),
         (500, {"error": "out of order"}, "The API answered 500: {'error': 'out of order'}"),
         (500, {"error": {"message": "no code"}}, "The API answered 500: {'error': {'message': 'no code'}}"),

@@ -352,10 +352,10 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
     with running_stack(tmp_path, stack_at(api_url=api.url)):
         ragstack(
             *("query", "-q", "what?", "--corpus", "people", "--doc-version", "2026", "--min-score", "0.5"),
-            *("--rerank", "--deduplicate-by", "chunk", "--explain"),
+            *("--rerank", "lexical", "--deduplicate-by", "chunk", "--explain"),
             data=tmp_path,
         )
-        ragstack("query", "what?", "--no-rerank", data=tmp_path)
+        ragstack("query", "what?", "--rerank", "none", data=tmp_path)
 
     assert [request["body"] for request in api.requests] == [
         {
@@ -363,7 +363,7 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
             "corpus_filter": "people",
             "version_filter": "2026",
             "min_score": 0.5,
-            "rerank": True,
+            "rerank": "lexical",
             "deduplicate_by": "chunk",
             "explain": True,
         },
@@ -382,6 +382,15 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
         (("x", "--db-path", "chroma"), "needs --engine chroma"),
         (("x", "--engine", "chroma", "--aws"), "is for the API, not for --engine chroma"),
         (("x", "--engine", "engine.json", "--api-key", "k"), "is for the API, not for --engine engine.json"),
+        (("x", "--engine", "engine.json", "--token", "t"), "is for the API, not for --engine engine.json"),
+        (("x", "--engine", "chroma", "--api-url", "https://a.example"), "is for the API, not for --engine chroma"),
+        (("x", "--rerank", "semantic"), "'semantic' is not one of none, lexical, bedrock[:MODEL_ARN]"),
+        (("x", "--rerank", "bedrock"), "a request to the API chooses none or lexical"),
+        (("x", "--api-url", "ftp://a.example"), "is not the URL of an API: write it up to the stage"),
+        (("x", "--api-url", "prod"), "is not the URL of an API"),
+        (("x", "--api-url", "https://[/prod"), "is not the URL of an API"),
+        (("x", "--api-url", "https://me:secret@a.example"), "Leave the user name and the password out of the URL"),
+        (("x", "--api-url", "https://a.example", "--aws"), "give this or --aws, not both"),
     ],
 )
 def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ...], words: str) -> None:
@@ -415,7 +424,9 @@ def test_an_engine_that_is_no_file_is_named_with_what_there_is(tmp_path: Path) -
     assert_one_line(ragstack("query", "x", "--engine", "elastic", data=tmp_path), "--engine elastic is unknown: write")
 
 
-def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path) -> None:
+@pytest.fixture
+def leases(tmp_path: Path) -> tuple[str, ...]:
+    """A question to the engine that engine.json describes."""
     client = chromadb.PersistentClient(tmp_path / "chroma")
     embedding = HashedEmbedding()
     texts = ["A tenant may leave with thirty days of notice.", "A landlord returns the deposit."]
@@ -428,16 +439,52 @@ def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path
     )
     engine = {"type": "chroma", "path": "chroma", "collection_name": "leases", "embedding": "hashed"}
     (tmp_path / "engine.json").write_text(json.dumps(engine))
-    arguments = ("query", "the deposit", "--engine", "engine.json")
+    return ("query", "the deposit", "--engine", "engine.json")
 
-    shown = ragstack(*arguments, "--rerank", "--explain", data=tmp_path)
-    second = ragstack(*arguments, "--doc-version", "1", "--json", data=tmp_path)
+
+def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path, leases: tuple[str, ...]) -> None:
+    shown = ragstack(*leases, "--rerank", "lexical", "--explain", data=tmp_path)
+    second = ragstack(*leases, "--doc-version", "1", "--json", data=tmp_path)
 
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.index("deposit.md") < shown.stdout.index("notice.md")
     assert "How they came to their places" in shown.stdout
     assert "█" in shown.stdout
     assert [result["source"] for result in json.loads(second.stdout)["results"]] == ["notice.md"]
+
+
+@pytest.mark.parametrize(
+    ("rerank", "signals"),
+    [
+        ("none", set()),
+        ("lexical", {"phrase", "frequency", "proximity", "metadata", "vector"}),
+        ("bedrock", {"bedrock"}),
+        ("bedrock:arn:aws:bedrock:us-east-1::foundation-model/amazon.rerank-v1:0", {"bedrock"}),
+    ],
+)
+def test_a_reranker_is_chosen_by_its_name_for_an_engine(
+    tmp_path: Path, bedrock_url: str, leases: tuple[str, ...], rerank: str, signals: set[str]
+) -> None:
+    done = ragstack(
+        *(*leases, "--rerank", rerank, "--explain", "--json"),
+        data=tmp_path,
+        AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME=bedrock_url,
+    )
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert [set(result["ranking"]["signals"]) for result in answer["results"]] == [signals, signals]
+    assert answer["notes"] == []
+
+
+def test_a_reranking_model_that_cannot_be_reached_is_told_beside_the_results(
+    tmp_path: Path, leases: tuple[str, ...]
+) -> None:
+    done = ragstack(*leases, "--rerank", "bedrock", data=tmp_path, AWS_DEFAULT_REGION="")
+
+    assert done.returncode == 0, done.stderr
+    assert "deposit.md" in done.stdout
+    assert "The reranker bedrock failed" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+"""The command line with nothing but the URL of an API, as it is used from another machine."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import LocalStack
+
+pytestmark = pytest.mark.e2e
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def elsewhere(stack: LocalStack, tmp_path: Path) -> Run:
+    """Runs a command with the URL in the environment, and no stack where it looks for one."""
+    url = stack.connection.api_url
+
+    def run(*arguments: str | Path) -> Any:
+        other = LocalStack(tmp_path, variables={"RAGSTACK_API_URL": url})
+        return other.run(*arguments)
+
+    return run
+
+
+def test_documents_are_uploaded_found_described_and_deleted(elsewhere: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "remote"
+    folder.mkdir()
+    (folder / "stork.md").write_text("The stork of Alsace nests on the chimney.")
+    (folder / "stork.md.metadata.json").write_text('{"metadataAttributes": {"topic": "birds", "corpus": "own"}}')
+    (folder / "empty.md").write_text("")
+
+    ingested = elsewhere("ingest", folder, "--corpus", "zoo", "--metadata", "year=2026", "--json")
+    found = elsewhere("query", "Where does the stork of Alsace nest?", "--corpus", "own", "--json")
+    described = elsewhere("status", "remote/stork.md", "--json")
+    totals = elsewhere("status")
+    deleted = elsewhere("delete", "remote/stork.md")
+    gone = elsewhere("query", "Where does the stork of Alsace nest?", "--corpus", "own", "--json")
+
+    (stork, empty) = sorted(json.loads(ingested.stdout)["documents"], key=lambda each: each["uri"], reverse=True)
+    assert ingested.returncode == 1, ingested.stderr
+    assert (stork["status"], stork["uploaded"]) == ("INDEXED", True)
+    assert (empty["uri"], empty["status"], empty["uploaded"]) == ("remote/empty.md", "NOT_UPLOADED", False)
+    (result,) = json.loads(found.stdout)["results"]
+    assert result["source"] == stork["uri"]
+    assert result["metadata"].items() >= {"topic": "birds", "corpus": "own", "year": 2026}.items()
+    (detail,) = json.loads(described.stdout)
+    assert (detail["searchable"], detail["uri"]) == (True, stork["uri"])
+    assert (totals.returncode, totals.stderr) == (0, "")
+    assert "can be searched" in totals.stdout
+    assert (deleted.returncode, deleted.stderr) == (0, "")
+    assert "1 DELETED" in deleted.stdout
+    assert (gone.returncode, json.loads(gone.stdout)["results"]) == (1, [])
+
+
+def test_a_document_that_fails_is_listed_with_its_reason(elsewhere: Run, tmp_path: Path) -> None:
+    (tmp_path / "broken.pdf").write_bytes(b"no PDF at all")
+
+    ingested = elsewhere("ingest", tmp_path / "broken.pdf", "--prefix", "remote")
+    failed = elsewhere("status", "--failed")
+    elsewhere("delete", "remote/broken.pdf")
+
+    assert ingested.returncode == 1
+    assert "FAILED s3://" in ingested.stdout
+    assert "remote/broken.pdf: " in failed.stdout
+
+
+def test_a_document_that_is_unknown_is_one_line(elsewhere: Run) -> None:
+    for command in ("status", "delete"):
+        done = elsewhere(command, "no/such.md")
+
+        assert done.returncode == 3
+        assert done.stderr == "Error: Neither the bucket nor the registry has no/such.md; nothing was done\n"
+
+
+@pytest.mark.parametrize("command", [("corpora",), ("versions",), ("facets",), ("reconcile",)])
+def test_what_the_api_offers_needs_no_stack(elsewhere: Run, command: tuple[str, ...]) -> None:
+    done = elsewhere(*command, "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
