@@ -17,7 +17,7 @@ from ragstack_local.bedrock import server
 from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from ragstack_local.bedrock.options import Pace
 from ragstack_local.bedrock.server import running
-from ragstack_local.bedrock.serving.connections import telling
+from ragstack_local.bedrock.serving.connections import bounded
 from tests.local.support import Bedrock, client, custom_identifier, text_document
 
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
@@ -35,7 +35,7 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Run the test with each of uvicorn's implementations of HTTP: an installation has one or both."""
     name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
     module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
-    monkeypatch.setattr(server, "Protocol", telling(getattr(module, name)))
+    monkeypatch.setattr(server, "Protocol", bounded(getattr(module, name)))
 
 
 def list_raw(url: str) -> urllib3.BaseHTTPResponse:

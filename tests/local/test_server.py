@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 from ragstack_local.bedrock import server
 from ragstack_local.bedrock.server import running
 from ragstack_local.bedrock.serving import application
-from ragstack_local.bedrock.serving.connections import telling
+from ragstack_local.bedrock.serving.connections import bounded
 from tests.local.support import Bedrock, client
 
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
@@ -32,7 +32,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
     module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "Protocol", telling(getattr(module, name)))
+        patch.setattr(server, "Protocol", bounded(getattr(module, name)))
         with running(tmp_path_factory.mktemp(request.param)) as running_url:
             yield running_url
 
