@@ -7,14 +7,13 @@ import typer
 
 from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local.bedrock.generation.types import GenerationError
+from ragstack_local.bedrock.guard import checked_origin
 from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultRule
 from ragstack_local.bedrock.limits.quotas import QuotaError, Quotas
 from ragstack_local.bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
-from ragstack_local.bedrock.guard import checked_origin
 from ragstack_local.stack.errors import StackError
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
-
 
 
 def _origin(text: str) -> str:

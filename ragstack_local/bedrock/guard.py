@@ -7,10 +7,10 @@ import ipaddress
 import json
 import os
 import signal
+import stat
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -189,7 +189,7 @@ async def _respond(send: Send, status: int, headers: list[tuple[bytes, bytes]], 
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder that only its owner can read, or make an existing one so, with its files.
+    """Create a folder that only its owner can enter, or close an existing one to others.
 
     A folder of another user, or one that all users share (such as /tmp), is left as it is.
 
@@ -198,16 +198,9 @@ def make_private(folder: Path) -> None:
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.stat()
-    is_shared = bool(found.st_mode & 0o1000)
-    if not found.st_mode & PRIVATE_UMASK or is_shared or found.st_uid != os.geteuid():
-        return
-    # Once: a private folder's contents are out of reach, and the umask makes them private too.
-    folder.chmod(found.st_mode & 0o700)
-    for parent, folders, files in os.walk(folder):
-        for path in (Path(parent, name) for name in (*folders, *files)):
-            with suppress(FileNotFoundError, PermissionError):
-                if not path.is_symlink():
-                    path.chmod(path.stat().st_mode & 0o700)
+    is_shared = found.st_mode & stat.S_ISVTX
+    if found.st_uid == os.geteuid() and not is_shared and found.st_mode & PRIVATE_UMASK:
+        folder.chmod(0o700)
 
 
 def end_with_parent() -> None:

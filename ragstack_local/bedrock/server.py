@@ -13,12 +13,12 @@ from typing import Any, Final
 import uvicorn
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from ragstack_local.bedrock.guard import PRIVATE_UMASK, Guard
 from ragstack_local.bedrock.options import LOCAL, Options
 from ragstack_local.bedrock.service import Service
 from ragstack_local.bedrock.serving.administration import PREFIX
 from ragstack_local.bedrock.serving.application import Application
 from ragstack_local.bedrock.serving.connections import Protocol
-from ragstack_local.bedrock.guard import PRIVATE_UMASK, Guard
 
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5

@@ -21,7 +21,7 @@ LONGEST_NUMBER_DIGITS: Final = 308
 """More do not fit into a double, in which the services keep numbers."""
 
 _SURROGATE: Final = b"\\ud"
-_TOO_DEEP: Final = f"The request body nests objects and arrays more than {DEEPEST_NESTING} deep"
+_TOO_DEEP: Final = f"The request body nests objects and arrays more than {DEEPEST_NESTING} levels deep"
 _LONG_NUMBER: Final = re.compile(rb"\d{%d}" % (LONGEST_NUMBER_DIGITS + 1))
 
 
@@ -86,7 +86,7 @@ def _document(body: bytes) -> dict[str, Any]:
 
 def _number(digits: str) -> int:
     if len(digits) > LONGEST_NUMBER_DIGITS:
-        raise InvalidRequest(f"The request body holds a number of {len(digits)} digits; {LONGEST_NUMBER_DIGITS} are possible")
+        raise InvalidRequest(f"A number in the request has {len(digits)} digits, and may have {LONGEST_NUMBER_DIGITS}")
     return int(digits)
 
 
