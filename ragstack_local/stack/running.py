@@ -22,7 +22,6 @@ READING_SECONDS: Final = 0.01
 STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05
 
-
 _LOGS: Final = "logs"
 
 
@@ -51,7 +50,8 @@ def announcing(file: Path, logs: Path) -> Iterator[Callable[[Mapping[str, Any]],
             time.sleep(READING_SECONDS)
 
         os.fchmod(held.fileno(), 0o600)
-        _end_leftovers(held)
+        held.seek(0)
+        earlier = held.read()
 
         def announce(fields: Mapping[str, Any]) -> None:
             held.truncate(0)
@@ -59,6 +59,7 @@ def announcing(file: Path, logs: Path) -> Iterator[Callable[[Mapping[str, Any]],
             held.flush()
 
         announce({})
+        _end_leftovers(earlier)
         try:
             yield announce
         finally:
@@ -84,21 +85,20 @@ def clean_up(file: Path) -> bool:
     """End what a killed stack left running; tell whether the last stack was killed."""
     try:
         with file.open("r+") as held:
-            return _lock(held, fcntl.LOCK_EX) and _end_leftovers(held)
+            if not _lock(held, fcntl.LOCK_EX):
+                return False
+            earlier = held.read()
+            _end_leftovers(earlier)
+            held.truncate(0)
+            return bool(earlier)
     except FileNotFoundError:
         return False
 
 
-def _end_leftovers(held: IO[str]) -> bool:
-    """Read what a stack that did not end in order has told, and end its processes."""
-    held.seek(0)
-    text = held.read()
-    if not text:
-        return False
-    with suppress(ValueError, KeyError):  # it was killed before it had told anything
-        end_leftovers(Path(json.loads(text)[_LOGS]))
-    held.truncate(0)
-    return True
+def _end_leftovers(announced: str) -> None:
+    # Nothing of a stack that ended in order; half of it if the kill came early.
+    with suppress(ValueError, KeyError):
+        end_leftovers(Path(json.loads(announced)[_LOGS]))
 
 
 def _lock(file: IO[str], how: int) -> bool:
@@ -135,15 +135,14 @@ def end_leftovers(logs: Path) -> None:
 def _end_leftover(process_id: int, started: str) -> None:
     found = _started_at(process_id)
     if found == started:
-        signal_group(process_id, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
-        while found == started and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
-            found = _started_at(process_id)
-    elif found or started.partition(" ")[0] != _boot():
-        return  # the number is another process's by now
-    # A number is not given again while a process of its group lives.
-    signal_group(process_id, signal.SIGKILL)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            signal_group(process_id, number)
+            deadline = time.monotonic() + STOP_SECONDS
+            while _started_at(process_id) == started and time.monotonic() < deadline:
+                time.sleep(POLL_SECONDS)
+    elif not found and started.partition(" ")[0] == _boot():
+        # A number is not given to another process while one of its group lives.
+        signal_group(process_id, signal.SIGKILL)
 
 
 def _started_at(process_id: int) -> str:
