@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import urllib3
 
-from ragstack_local.bedrock.guard import PRIVATE_UMASK, make_private
+from ragstack_local.bedrock.guard import PRIVATE_UMASK
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.connection import LOCAL, Connection, local_environment
 from ragstack_local.stack import interrupts, launcher, running
@@ -95,7 +95,6 @@ def local_stack(
     with ExitStack() as cleanup:
         cleanup.enter_context(interrupts.raised())
         cleanup.callback(os.umask, os.umask(PRIVATE_UMASK))
-        make_private(options.data)
         announce = cleanup.enter_context(running.announcing(project.running, _logs(options)))
         _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
