@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -36,9 +36,10 @@ class Guard:
 
     A request is refused if it names a foreign host (DNS rebinding), if it carries an ``Origin`` or ``Referer`` that is
     not allowed, or if the browser says that a page caused it (``Sec-Fetch-Site``). The server's own pages are refused
-    too: a document that a user opens from the local S3 must not command it. SDKs, the AWS command line, curl and an
-    address typed into a browser send none of these headers. The application's own CORS headers are removed; an
-    allowed origin gets CORS headers of the guard's.
+    too: a document that a user opens from the local S3 must not command it. SDKs, the AWS command line and curl send
+    none of these headers. An address that was typed into a browser is answered, but only reads: a link in a message
+    can lead to it by a redirect, without a trace of where it came from. The application's own CORS headers are
+    removed; an allowed origin gets CORS headers of the guard's.
 
     Args:
         application: The application to protect.
@@ -102,6 +103,8 @@ class Guard:
                 f"This request comes from {page}, and web pages may not use this server."
                 " If the page is yours, start with --allow-origin ORIGIN."
             )
+        if not origins and _is_browser(headers) and not _only_reads(scope):
+            return "A browser may only read here. Use an AWS SDK, the AWS command line or curl."
         if scope["type"] == "http" and self._is_closed(scope["method"], scope["path"]):
             return f"{scope['method']} {scope['path']} is closed: it could destroy or change the local stack."
         return None
@@ -149,6 +152,17 @@ def checked_origin(origin: str) -> str:
 def _origin_of(url: str) -> str:
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}".lower()
+
+
+def _is_browser(headers: _Headers) -> bool:
+    # The second for browsers from before 2023, without fetch metadata.
+    return bool(headers.all("sec-fetch-site")) or headers.last("user-agent").startswith("Mozilla/")
+
+
+def _only_reads(scope: Scope) -> bool:
+    """Tell whether a request changes nothing. In AWS's query protocol, GET with an Action may do anything."""
+    names = (name.lower() for name, _ in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+    return scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and "action" not in names
 
 
 def _cors(origin: str, headers: _Headers) -> list[tuple[bytes, bytes]]:

@@ -127,7 +127,7 @@ def end_leftovers(logs: Path) -> None:
     """
     for found in sorted(logs.glob("*.pid")):
         number, _, started = found.read_text().partition(" ")
-        if number.isdigit():
+        if number.isdigit() and int(number) > 1:  # 0 would be this process's own group
             _end_leftover(int(number), started)
         found.unlink(missing_ok=True)
 

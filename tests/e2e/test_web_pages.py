@@ -63,6 +63,16 @@ def test_a_web_page_creates_no_function(stack: LocalStack) -> None:
     assert "owned" not in [function["FunctionName"] for function in listed]
 
 
+def test_a_link_in_a_message_creates_nothing(stack: LocalStack) -> None:
+    link = "/?Action=CreateQueue&QueueName=planted&Version=2012-11-05"
+
+    answer = send(endpoint(stack), "GET", link, Sec_Fetch_Site="none", Sec_Fetch_Mode="navigate")
+    queues = client(stack.connection, "sqs").list_queues()["QueueUrls"]
+
+    assert answer.status == 403
+    assert not [queue for queue in queues if queue.endswith("planted")]
+
+
 def test_a_preflight_is_refused_and_allows_nothing(stack: LocalStack) -> None:
     answer = send(endpoint(stack), "OPTIONS", RESET, Origin=EVIL, Access_Control_Request_Method="POST")
 

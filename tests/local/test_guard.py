@@ -85,6 +85,29 @@ def test_an_address_typed_into_the_browser_is_answered(guarded: Bedrock) -> None
     assert answer.status == 200
 
 
+LINKS = {
+    "a browser": {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
+    "a browser without fetch metadata": {"User-Agent": "Mozilla/5.0 (Macintosh) Version/15.0 Safari/605.1.15"},
+}
+
+
+@pytest.mark.parametrize("browser", LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/?Action=CreateStack"),
+        ("GET", "/health?a=1&%41ction=CreateStack"),
+        ("POST", "/knowledgebases/"),
+        ("DELETE", "/knowledgebases/ABCDEFGHIJ"),
+    ],
+)
+def test_a_link_that_is_opened_only_reads(guarded: Bedrock, method: str, path: str, browser: dict[str, str]) -> None:
+    answer = send(guarded.url, method, path, **browser)
+
+    assert answer.status == 403
+    assert "only read" in answer.json()["message"]
+
+
 def test_the_console_may_ask_first_and_read_the_answer(guarded: Bedrock) -> None:
     asked = send(
         guarded.url,
