@@ -111,7 +111,7 @@ def _lock(file: IO[str], how: int) -> bool:
 
 def note(log: Path, process_id: int) -> None:
     """Note beside its log that a process runs, so that another command can end it if this one is killed."""
-    _note_of(log).write_text(f"{process_id} {_started_at(process_id)}")
+    _note_of(log).write_text(f"{process_id} {_look_at(process_id)[1]}")
 
 
 def forget(log: Path) -> None:
@@ -133,30 +133,30 @@ def end_leftovers(logs: Path) -> None:
 
 
 def _end_leftover(process_id: int, started: str) -> None:
-    found = _started_at(process_id)
-    if found == started:
+    runs, found = _look_at(process_id)
+    if runs and found == started:
         for number in (signal.SIGTERM, signal.SIGKILL):
             signal_group(process_id, number)
             deadline = time.monotonic() + STOP_SECONDS
-            while _started_at(process_id) == started and time.monotonic() < deadline:
+            while _look_at(process_id) == (True, started) and time.monotonic() < deadline:
                 time.sleep(POLL_SECONDS)
-    elif not found and started.partition(" ")[0] == _boot():
+    elif not runs and found in ("", started) and started.partition(" ")[0] == _boot():
         # A number is not given to another process while one of its group lives.
         signal_group(process_id, signal.SIGKILL)
 
 
-def _started_at(process_id: int) -> str:
-    """Return what tells a process from a later one with the same number; empty if it has ended."""
+def _look_at(process_id: int) -> tuple[bool, str]:
+    """Tell whether a process runs, and return what tells it from a later one with the same number."""
     if sys.platform == "linux":
         try:
             fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
-            return ""
+            return False, ""
         # Source: proc_pid_stat(5), state and starttime.
-        return "" if fields[0] == "Z" else f"{_boot()} {fields[19]}"
+        return fields[0] != "Z", f"{_boot()} {fields[19]}"
     line = ["ps", "-o", "stat=,lstart=", "-p", str(process_id)]
     state, _, start = subprocess.run(line, capture_output=True, text=True, check=False).stdout.strip().partition(" ")  # noqa: S603
-    return "" if not state or state.startswith("Z") else f"{_boot()} {start.strip()}"
+    return bool(state) and not state.startswith("Z"), f"{_boot()} {start.strip()}"
 
 
 def _boot() -> str:

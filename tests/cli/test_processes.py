@@ -256,9 +256,9 @@ def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
         process.kill()
 
     deadline = time.monotonic() + LONGEST_SECONDS
-    while running._started_at(group) and time.monotonic() < deadline:
+    while running._look_at(group)[0] and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert running._started_at(group) == ""
+    assert not running._look_at(group)[0]
 
 
 def test_a_free_port_is_accepted_and_stays_free() -> None:
