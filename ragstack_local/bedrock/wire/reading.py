@@ -17,7 +17,7 @@ from ragstack_local.bedrock.wire.messages import Request
 DEEPEST_NESTING: Final = 100
 """Of JSON objects and arrays. Answers of the services nest about ten deep, and a filter has two levels for a group."""
 
-LONGEST_NUMBER_DIGITS: Final = 308
+LONGEST_NUMBER_DIGITS: Final = 309
 """More do not fit into a double, in which the services keep numbers."""
 
 _SURROGATE: Final = b"\\ud"
