@@ -16,6 +16,7 @@ from typing import IO, Final
 import apsw
 import numpy as np
 
+from ragstack_local.bedrock.guard import make_private
 from ragstack_local.bedrock.store import schema, searched_vectors
 from ragstack_local.bedrock.store.vectors import VectorIndex, VectorSnapshot
 
@@ -173,7 +174,7 @@ class Database:
 
 def _lock(folder: Path) -> IO[str]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         handle = (folder / "lock").open("w")
     except OSError as error:
         raise DataFolderError(f"The data folder {folder} cannot be used: {error.strerror}") from error
