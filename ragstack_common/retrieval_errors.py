@@ -63,7 +63,7 @@ def raise_total_failure(
             kind, advice = _meaning(error)
             raise kind(f"The search failed: {report.error}; {advice}") from error
     raise RetrievalTimeoutError(
-        f"The knowledge base did not answer within {timeout_seconds:g} seconds; "
+        f"The knowledge base did not answer within {timeout_seconds:.3g} seconds; "
         "try again, or raise the retriever's timeout_seconds"
     )
 

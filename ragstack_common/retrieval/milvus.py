@@ -66,6 +66,7 @@ class MilvusBackend(Engine):
     """
 
     name = "milvus"
+    approximate = True
 
     def __init__(
         self,
@@ -108,6 +109,9 @@ class MilvusBackend(Engine):
         check_top_k(top_k, self.max_top_k)
         rankings = await self._rankings(queries, top_k, requests[0].condition)
         return [[chunk for chunk in ranking if chunk.score >= requests[0].least_score] for ranking in rankings]
+
+    def _source_keys(self) -> Sequence[str]:
+        return () if self._layout is None else self._layout.sources
 
     async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
         return (await self._rankings([query], count, condition))[0]

@@ -142,3 +142,28 @@ DOCUMENTS = (
     _document(12, "plain", "A page without any attribute describes the history of the canteen."),
 )
 """Twelve chunks of eleven documents in three corpora; the last has no attributes."""
+
+LONG_QUERY = "grease the bearings of the water pump"
+LONG_CHUNKS = 300
+
+ONE_LONG_DOCUMENT = (
+    *(
+        Document(
+            f"long-{n}",
+            "long.md",
+            f"Step {n}: grease the bearings of the water pump, then check bearing {n} and note the hours of the pump.",
+            {"corpus": "manual", "version": "1"},
+        )
+        for n in range(LONG_CHUNKS)
+    ),
+    *(
+        Document(
+            f"short-{n}",
+            f"short-{n}.md",
+            f"The canteen on floor {n} serves lunch at noon with a jug of water and no more than {n} kinds of bread.",
+            {"corpus": ("handbook", "legal", "manual")[n % 3], "version": "1"},
+        )
+        for n in range(24)
+    ),
+)
+"""A document of 300 chunks, each of which is nearer to LONG_QUERY than any of 24 documents of one chunk."""

@@ -12,7 +12,7 @@ from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest
 from tests.contract.case import Case
-from tests.contract.documents import DOCUMENTS
+from tests.contract.documents import DOCUMENTS, LONG_QUERY
 from tests.support.soak import SOAK
 
 Make = Callable[[], RetrievalBackend]
@@ -233,6 +233,28 @@ def test_one_chunk_for_each_document_leaves_the_best_of_each(make: Make) -> None
     sources = [chunk.source for chunk in outcome.chunks]
     assert len(set(sources)) == len(sources) > 1
     assert [chunk.score for chunk in outcome.chunks] == sorted((c.score for c in outcome.chunks), reverse=True)
+
+
+def test_a_long_document_does_not_keep_others_from_being_found(make_long: Make) -> None:
+    request = SearchRequest(LONG_QUERY, top_k=20, deduplicate_by="document")
+
+    outcome = run(make_long, lambda backend: backend.search(request))[0]
+
+    scores = [chunk.score for chunk in outcome.chunks]
+    assert len({chunk.source for chunk in outcome.chunks}) == len(outcome.chunks) == 20
+    assert "long.md" in outcome.chunks[0].source
+    assert scores == sorted(scores, reverse=True)
+    assert outcome.complete
+    assert outcome.notes == ()
+
+
+def test_all_documents_come_without_a_note_where_fewer_match_than_are_wanted(make_long: Make) -> None:
+    request = SearchRequest(LONG_QUERY, top_k=30, deduplicate_by="document")
+
+    outcome = run(make_long, lambda backend: backend.search(request))[0]
+
+    assert len({chunk.source for chunk in outcome.chunks}) == len(outcome.chunks) == 25
+    assert outcome.notes == ()
 
 
 def test_a_search_tells_that_it_is_complete_and_what_its_parts_did(make: Make) -> None:

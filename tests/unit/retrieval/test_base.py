@@ -55,11 +55,22 @@ def test_a_backend_cannot_be_made_without_retrieve() -> None:
 def test_a_search_gives_all_of_the_request_to_retrieve_and_reports() -> None:
     backend = Numbers()
 
-    outcome = asyncio.run(backend.search(SearchRequest("q", 4, 0.2, {"a": 1}, deduplicate_by="document")))
+    outcome = asyncio.run(backend.search(SearchRequest("q", 4, 0.2, {"a": 1})))
 
     assert backend.asked == [("q", 4, 0.2, {"a": 1})]
-    assert [chunk.content for chunk in outcome.chunks] == ["0", "3"]
-    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [("numbers", "ok", 2)]
+    assert [chunk.content for chunk in outcome.chunks] == ["0", "1", "2", "3"]
+    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [("numbers", "ok", 4)]
+
+
+def test_a_search_for_documents_asks_retrieve_for_more_chunks_until_there_are_enough() -> None:
+    backend = Numbers(300)
+
+    outcome = asyncio.run(backend.search(SearchRequest("q", 6, deduplicate_by="document")))
+    few = asyncio.run(backend.search(SearchRequest("q", 2, deduplicate_by="document")))
+
+    assert [count for _, count, _, _ in backend.asked] == [24, 8]
+    assert [chunk.content for chunk in outcome.chunks] == ["0", "3", "6", "9", "12", "15"]
+    assert [chunk.content for chunk in few.chunks] == ["0", "3"]
 
 
 def test_a_backend_without_slices_refuses_a_metadata_filter() -> None:

@@ -217,7 +217,7 @@ def test_what_is_missing_within_a_slice_is_missing_from_the_whole() -> None:
         ("filtered/milvus", "failed", "down"),
         ("unfiltered", "ok", None),
     ]
-    assert outcome.notes == ("the reranker is down",)
+    assert outcome.notes == ("filtered: the reranker is down",)
 
 
 def test_corpora_are_counted_among_the_merged_results() -> None:
