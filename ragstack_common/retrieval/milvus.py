@@ -34,6 +34,9 @@ MAX_CANDIDATES: Final = 16_384
 WIDENED: Final = 4
 """How many times as many candidates are asked for where the filter left too few."""
 
+EXACT_INDEX: Final = "FLAT"
+"""Of a Lite file. The graph that Lite makes of AUTOINDEX lost 21 of 162 chunks with much the same text."""
+
 ROWS_AT_ONCE: Final = 500
 _LARGEST_ID: Final = 2**63
 
@@ -150,6 +153,7 @@ class MilvusBackend(Engine):
                 metric=metric,
                 integer_ids=integer_ids,
                 columns=columns,
+                index_type=EXACT_INDEX if self._address.is_file else "AUTOINDEX",
             )
             for partition in partition_names:
                 client.create_partition(self.collection_name, partition)

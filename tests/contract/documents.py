@@ -1,5 +1,6 @@
 """The documents that every engine of the contract suite holds."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +144,13 @@ DOCUMENTS = (
 )
 """Twelve chunks of eleven documents in three corpora; the last has no attributes."""
 
+_PARTS = re.findall(
+    r"\w+",
+    "hose belt clamp drum gauge spring shaft filter seal bolt screw wheel plate lever chain hinge bracket "
+    "cable fuse relay switch sensor panel battery display motor fan heater lamp socket plug meter timer coil rotor "
+    "brush magnet",
+)
+
 LONG_QUERY = "grease the bearings of the water pump"
 LONG_CHUNKS = 300
 
@@ -151,7 +159,7 @@ ONE_LONG_DOCUMENT = (
         Document(
             f"long-{n}",
             "long.md",
-            f"Step {n}: grease the bearings of the water pump, then check bearing {n} and note the hours of the pump.",
+            f"Step {n}: grease the bearings of the water pump, then check {_PARTS[n % 17]} and {_PARTS[17 + n % 19]}.",
             {"corpus": "manual", "version": "1"},
         )
         for n in range(LONG_CHUNKS)

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from tests.contract.case import Case
 from tests.contract.documents import DOCUMENTS, LONG_QUERY
 from tests.support.soak import SOAK
@@ -236,25 +238,22 @@ def test_one_chunk_for_each_document_leaves_the_best_of_each(make: Make) -> None
 
 
 def test_a_long_document_does_not_keep_others_from_being_found(make_long: Make) -> None:
-    request = SearchRequest(LONG_QUERY, top_k=20, deduplicate_by="document")
+    some = SearchRequest(LONG_QUERY, top_k=20, deduplicate_by="document")
+    more_than_there_are = replace(some, top_k=30)
 
-    outcome = run(make_long, lambda backend: backend.search(request))[0]
+    found, everything = run(make_long, *(partial(_searched, request) for request in (some, more_than_there_are)))
 
-    scores = [chunk.score for chunk in outcome.chunks]
-    assert len({chunk.source for chunk in outcome.chunks}) == len(outcome.chunks) == 20
-    assert "long.md" in outcome.chunks[0].source
-    assert scores == sorted(scores, reverse=True)
-    assert outcome.complete
-    assert outcome.notes == ()
+    for outcome, documents in ((found, 20), (everything, 25)):
+        scores = [chunk.score for chunk in outcome.chunks]
+        assert len({chunk.source for chunk in outcome.chunks}) == len(outcome.chunks) == documents
+        assert "long.md" in outcome.chunks[0].source
+        assert scores == sorted(scores, reverse=True)
+        assert outcome.complete
+        assert outcome.notes == ()
 
 
-def test_all_documents_come_without_a_note_where_fewer_match_than_are_wanted(make_long: Make) -> None:
-    request = SearchRequest(LONG_QUERY, top_k=30, deduplicate_by="document")
-
-    outcome = run(make_long, lambda backend: backend.search(request))[0]
-
-    assert len({chunk.source for chunk in outcome.chunks}) == len(outcome.chunks) == 25
-    assert outcome.notes == ()
+async def _searched(request: SearchRequest, backend: RetrievalBackend) -> SearchOutcome:
+    return await backend.search(request)
 
 
 def test_a_search_tells_that_it_is_complete_and_what_its_parts_did(make: Make) -> None:
