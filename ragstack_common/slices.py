@@ -208,8 +208,8 @@ def read(
         OutOfTime: The deadline came between two calls.
         Exception: Whatever the client raised.
     """
-    for number in range(extent.calls):
-        _read_page(client, request, extent, reading, clock if number else None)
+    for _ in range(extent.calls):
+        _read_page(client, request, extent, reading, clock)
         if not reading.token or distinct(reading.hits, extent.deduplicate_by) >= extent.enough:
             break
     excludes = True
@@ -235,11 +235,11 @@ def _has_enough(reading: Reading, extent: Extent, part: Slice) -> bool:
 
 
 def _read_page(
-    client: Any, request: Mapping[str, Any], extent: Extent, reading: Reading, clock: Callable[[], float] | None
+    client: Any, request: Mapping[str, Any], extent: Extent, reading: Reading, clock: Callable[[], float]
 ) -> None:
-    """Read the next page of the ranking; without a clock, whatever the time is."""
+    """Read the next page of the ranking."""
     token = {"nextToken": reading.token} if reading.token else {}
-    hits, reading.token = _answer(client, {**request, **token}, extent, clock)
+    hits, reading.token = _answer(client, {**request, **token}, extent, reading, clock)
     reading.hits += hits
     reading.pages += 1
     reading.exhausted = not reading.token and len(hits) < extent.page
@@ -250,7 +250,7 @@ def _read_others(
 ) -> bool:
     """Search without the documents found so far; return whether that is a way to find others."""
     try:
-        hits, token = _answer(client, request, extent, clock)
+        hits, token = _answer(client, request, extent, reading, clock)
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") != "ValidationException":
             raise
@@ -281,11 +281,11 @@ def _without_found(request: Mapping[str, Any], reading: Reading, part: Slice) ->
 
 
 def _answer(
-    client: Any, request: Mapping[str, Any], extent: Extent, clock: Callable[[], float] | None
+    client: Any, request: Mapping[str, Any], extent: Extent, reading: Reading, clock: Callable[[], float]
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Ask once, and again where the answer was cut off on its way."""
+    """Ask once, and again where the answer was cut off on its way; only the first call of all ignores the time."""
     for attempt in range(ATTEMPTS):
-        if (attempt or clock) and (clock or time.perf_counter)() >= extent.ends_at:
+        if (attempt or reading.pages) and clock() >= extent.ends_at:
             raise OutOfTime
         try:
             answer = client.retrieve(**request)
@@ -320,7 +320,9 @@ def report_on(part: Slice, end: "Finished[Reading]", reading: Reading, query: st
     """Tell what became of a slice. One that missed a page is not ok, whatever the pages before it brought."""
     hits, before = len(reading.hits), f"after page {reading.pages}: " if reading.pages else ""
     if end.error is not None and not isinstance(end.error, OutOfTime):
-        return SliceReport(part.name, "failed", end.milliseconds, hits, before + describe(end.error, query))
+        return SliceReport(
+            part.name, "failed", end.milliseconds, hits, before + describe(end.error, query, part.filter)
+        )
     if end.value is None:
         return SliceReport(part.name, "timeout", end.milliseconds, hits, f"{before}no answer before the deadline")
     return SliceReport(part.name, "ok", end.milliseconds, hits)
