@@ -301,7 +301,8 @@ class MultiSliceRetriever:
             ),
             plan.extent.deduplicate_by,
         )
-        notes = _shortage(plan.extent.documents, reports, readings)
+        found = len(results) if plan.extent.deduplicate_by == "document" else distinct(results, "document")
+        notes = () if found >= plan.extent.documents else _shortage(found, plan.extent.documents, reports, readings)
         if reranker is not None:
             results = reranker.rerank(plan.query, results)
         milliseconds = (time.perf_counter() - plan.start) * 1000
@@ -350,13 +351,14 @@ def _kept(results: list[Result], plan: _Plan) -> list[Result]:
     return kept + others[: max(0, missing)]
 
 
-def _shortage(wanted: int, reports: Sequence[SliceReport], readings: Sequence[Reading]) -> tuple[Shortage, ...]:
+def _shortage(
+    found: int, wanted: int, reports: Sequence[SliceReport], readings: Sequence[Reading]
+) -> tuple[Shortage, ...]:
     """Note that documents may be missing; not for a slice that brought nothing at all, which its report tells."""
     unfinished = [
         report for report, reading in zip(reports, readings, strict=True) if reading.pages and not reading.exhausted
     ]
-    found = distinct((hit for reading in readings for hit in reading.hits), "document")
-    if found >= wanted or not unfinished:
+    if not unfinished:
         return ()
     statuses = {report.status for report in unfinished}
     why = "before the deadline" if "timeout" in statuses else "before a search failed" if "failed" in statuses else ""

@@ -210,7 +210,10 @@ def read(
     """
     for _ in range(extent.calls):
         _read_page(client, request, extent, reading, clock)
-        if not reading.token or distinct(reading.hits, extent.deduplicate_by) >= extent.enough:
+        enough = distinct(reading.hits, extent.deduplicate_by) >= extent.enough
+        if enough and (extent.deduplicate_by == "document" or not extent.documents):
+            return reading
+        if enough or not reading.token:
             break
     excludes = True
     for _ in range(MORE_SEARCHES):

@@ -283,6 +283,16 @@ def test_no_further_search_is_made_for_documents_below_the_minimal_score(searche
     assert outcome.notes == ()
 
 
+def test_chunks_can_come_with_one_of_each_further_document(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=60, documents=20))
+
+    sources = [chunk.source for chunk in outcome.chunks]
+    assert sources == ["s3://b/long"] * 60 + [uri for uri, _ in SHORT[:19]]
+    assert outcome.notes == ()
+
+
 def test_the_synchronous_search_goes_on_for_documents_too(searches: AwsService) -> None:
     searches.program("Retrieve", ranked(LONG, *SHORT))
 
