@@ -1,10 +1,13 @@
 """Enough documents from any store, even where one long document fills the first candidates."""
 
+import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ragstack_common.deadline import seconds_left
 from ragstack_common.errors import InvalidRequestError, RagStackError, RetrievalTimeoutError
 from ragstack_common.filters import Clause, Filter, Not, Operator, all_of
 from ragstack_common.models import Shortage, SliceReport, SliceStatus
@@ -61,7 +64,7 @@ class DocumentSearch:
         """Search, and report how it went.
 
         Args:
-            within: Awaits the search under a deadline.
+            within: Awaits the search under a deadline; None ends it in time for a deadline around it.
 
         Raises:
             Exception: The first search failed, or had no answer before the deadline.
@@ -70,7 +73,7 @@ class DocumentSearch:
         status: SliceStatus = "ok"
         error, why = None, ""
         try:
-            await (self._search() if within is None else within(self._search()))
+            await (within or self._in_time)(self._search())
         except RagStackError as failure:
             if not self._searches:
                 raise
@@ -81,6 +84,16 @@ class DocumentSearch:
         report = SliceReport(self._name, status, milliseconds, len(self._chunks), error)
         chunks = best_of(self._chunks, self._request)
         return SearchOutcome(chunks, (report,), milliseconds, notes=self._shortage(why))
+
+    async def _in_time(self, search: Awaitable[None]) -> None:
+        seconds = seconds_left(math.inf)
+        try:
+            async with asyncio.timeout(seconds if seconds < math.inf else None):
+                await search
+        except TimeoutError as error:
+            raise RetrievalTimeoutError(
+                f"The backend {self._name} did not answer within {seconds:.3g} seconds"
+            ) from error
 
     async def _search(self) -> None:
         request, condition = self._request, self._request.condition

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.deadline import await_together
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest, Wrapper
+from tests.support.virtual_time import in_virtual_time
 
 
 class Numbers(RetrievalBackend):
@@ -122,3 +124,19 @@ def test_retrieve_of_a_wrapper_is_its_search() -> None:
 
     assert [chunk.content for chunk in chunks] == ["0", "1"]
     assert inner.asked == [("q", 2, 0.1, {"a": 1})]
+
+
+@in_virtual_time
+async def test_a_further_search_that_hangs_inside_a_deadline_leaves_what_was_found() -> None:
+    class Sleepy(Numbers):
+        async def retrieve(self, *arguments: Any, **named: Any) -> list[RetrievedChunk]:
+            found = await super().retrieve(*arguments, **named)
+            if len(self.asked) > 1:
+                await asyncio.Event().wait()
+            return [chunk.model_copy(update={"source": "one"}) for chunk in found]
+
+    [end] = await await_together([lambda: Sleepy(300).search(SearchRequest("q", 6, deduplicate_by="document"))], 10.0)
+
+    assert end.value is not None
+    assert [chunk.source for chunk in end.value.chunks] == ["one"]
+    assert [part.status for part in end.value.parts] == ["timeout"]

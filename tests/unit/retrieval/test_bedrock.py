@@ -145,13 +145,13 @@ def test_no_page_is_asked_for_after_there_are_documents_enough(searches: AwsServ
 
 def ranked(*documents: tuple[str, int], excludes: bool = True) -> Any:
     """Answer from documents, each with so many chunks, in their order; *excludes* leaves out whom a filter names."""
-    chunks = [(uri, n) for uri, count in documents for n in range(count)]
+    chunks = [uri for uri, count in documents for _ in range(count)]
 
     def answer(parameters: dict[str, Any]) -> Any:
         found = [uri for uri in left_out(parameters) if excludes]
-        kept = [(place, *chunk) for place, chunk in enumerate(chunks) if chunk[0] not in found]
+        kept = [(place, uri) for place, uri in enumerate(chunks) if uri not in found]
         start, size = int(parameters.get("nextToken", 0)), search_of(parameters)["numberOfResults"]
-        page = [chunk_hit(uri, n, 1 - place / 4000) for place, uri, n in kept[start : start + size]]
+        page = [chunk_hit(uri, place, 1 - place / 4000) for place, uri in kept[start : start + size]]
         return {**hits(*page), **({"nextToken": str(start + size)} if start + size < len(kept) else {})}
 
     return answer
