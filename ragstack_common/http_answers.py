@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
 from ragstack_common import http
-from ragstack_common.errors import RagStackError
+from ragstack_common.errors import RagStackError, loggable
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -24,7 +24,9 @@ def answer_errors(app: APIGatewayRestResolver, logger: "Logger") -> None:
 
     def explain(error: RagStackError) -> Response[Any]:
         status = http.status_of(error)
-        (logger.warning if status < HTTPStatus.INTERNAL_SERVER_ERROR else logger.error)("request failed: %s", error)
+        (logger.warning if status < HTTPStatus.INTERNAL_SERVER_ERROR else logger.error)(
+            "request failed: %s", loggable(error)
+        )
         return json_answer(status, http.body_of(error))
 
     def explain_validation(error: RequestValidationError) -> Response[Any]:

@@ -394,6 +394,20 @@ def test_no_text_of_a_query_or_a_document_stands_in_the_log(
     assert "A passage." not in written.out + written.err + caplog.text
 
 
+def test_no_value_of_a_rejected_filter_stands_in_the_log(
+    searches: AwsService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        status, answer = retrieve({"query": "q", "metadata_filter": {"name": {"$gt": "Judy Doe"}}})
+
+    written = capsys.readouterr()
+    logged = written.out + written.err + caplog.text
+    assert (status, searches.requests) == (400, [])
+    assert "Judy Doe" in answer["error"]["message"]
+    assert "greaterThan(name)" in logged
+    assert "Judy" not in logged
+
+
 def test_a_request_is_counted(searches: AwsService, capsys: pytest.CaptureFixture[str]) -> None:
     searches.program("Retrieve", hits(hit()))
 
