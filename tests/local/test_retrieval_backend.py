@@ -11,7 +11,7 @@ from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retr
 from ragstack_common.retrieval.bedrock import BedrockBackend
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.values import DistinctValues, distinct_values
-from tests.local.support import Bedrock, text_document
+from tests.local.support import Bedrock, custom_identifier, text_document
 
 CHUNKS = 230
 SENTENCES = [f"Rule {number} of the house concerns door number {number} and its key." for number in range(CHUNKS)]
@@ -80,6 +80,32 @@ def test_a_stream_is_the_ranking_of_a_search_and_asks_no_page_twice(engine: Bedr
 
     assert asyncio.run(streamed()) == ranking
     assert len(asked.tokens) == len(set(asked.tokens)) == 5
+
+
+@pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])
+def test_a_stream_misses_nothing_while_documents_come_and_go(bedrock: Bedrock, search_type: str) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base("changing"))
+    names = [f"door-{number}" for number in range(150)]
+    for start in range(0, len(names), 25):
+        source.ingested(
+            *(text_document(name, f"A rule about {name} of the house.") for name in names[start : start + 25])
+        )
+    engine = BedrockBackend(
+        source.knowledge_base_id, client=bedrock.runtime, timeout_seconds=60, search_type=search_type
+    )
+
+    async def streamed() -> list[str]:
+        found = []
+        async for chunk in engine.stream("a rule about doors of the house", page_size=37):
+            found.append(chunk.source)
+            if len(found) % 30 == 1:
+                batch = len(found)
+                late = (text_document(f"late-{batch}-{n}", f"A rule about doors of the house, {n}") for n in range(12))
+                source.ingested(*late)
+                source.delete(custom_identifier(f"late-{batch}-0"))
+        return found
+
+    assert sorted(asyncio.run(streamed())) == sorted(names)
 
 
 def test_any_chunk_of_a_long_document_is_found_by_its_id(engine: BedrockBackend) -> None:
