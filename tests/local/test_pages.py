@@ -95,7 +95,7 @@ TEXTS = st.lists(st.sampled_from(["heron", "bird", "bird heron", "stone", "bird 
 CHANGES = st.lists(st.tuples(st.sampled_from(["add", "replace", "delete"]), st.integers(0, 99), TEXTS), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     first=st.lists(TEXTS, min_size=2, max_size=12),
     between=st.lists(CHANGES, min_size=1, max_size=8),

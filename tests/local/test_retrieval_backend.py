@@ -85,27 +85,29 @@ def test_a_stream_is_the_ranking_of_a_search_and_asks_no_page_twice(engine: Bedr
 @pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])
 def test_a_stream_misses_nothing_while_documents_come_and_go(bedrock: Bedrock, search_type: str) -> None:
     source = bedrock.custom_source(bedrock.knowledge_base("changing"))
-    names = [f"door-{number}" for number in range(150)]
-    for start in range(0, len(names), 25):
-        source.ingested(
-            *(text_document(name, f"A rule about {name} of the house.") for name in names[start : start + 25])
-        )
+    words = ["door", "key", "house", "rule", "garden", "lock", "window", "roof"]
+    documents = {
+        f"note-{n}": " ".join(words[(n >> bit) % len(words)] for bit in range(6)) + f" {n}" for n in range(150)
+    }
+    batches = [list(documents.items())[start : start + 10] for start in range(0, len(documents), 10)]
+    for batch in batches:
+        source.ingested(*(text_document(name, text) for name, text in batch))
     engine = BedrockBackend(
         source.knowledge_base_id, client=bedrock.runtime, timeout_seconds=60, search_type=search_type
     )
 
     async def streamed() -> list[str]:
-        found = []
-        async for chunk in engine.stream("a rule about doors of the house", page_size=37):
-            found.append(chunk.source)
+        found: list[str] = []
+        async for chunk in engine.stream("the key of the garden door", page_size=37):
+            found.append(str(chunk.metadata["x-amz-bedrock-kb-source-uri"]))
             if len(found) % 30 == 1:
-                batch = len(found)
-                late = (text_document(f"late-{batch}-{n}", f"A rule about doors of the house, {n}") for n in range(12))
+                late = (text_document(f"late-{len(found)}-{n}", "key key garden") for n in range(10))
                 source.ingested(*late)
-                source.delete(custom_identifier(f"late-{batch}-0"))
+                source.delete(custom_identifier(found[-1]))
+                source.settled(custom_identifier(found[-1]))
         return found
 
-    assert sorted(asyncio.run(streamed())) == sorted(names)
+    assert sorted(asyncio.run(streamed())) == sorted(documents)
 
 
 def test_any_chunk_of_a_long_document_is_found_by_its_id(engine: BedrockBackend) -> None:
