@@ -22,6 +22,7 @@ from ragstack_local.bedrock.ingestion import workers
 from ragstack_local.bedrock.reading import formats
 from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.bedrock.server import running
+from tests.local.pdf_files import pdf
 from tests.local.support import Bedrock, Source, s3_document, s3_identifier, text_document
 from tests.support.soak import SOAK
 
@@ -140,18 +141,6 @@ def laughing_xlsx() -> bytes:
 def gigantic_sheet() -> bytes:
     rows = b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (n, n) for n in range(1, 100_001))
     return xlsx(b'<worksheet><dimension ref="A1:XFD1048576"/><sheetData>' + rows + b"</sheetData></worksheet>")
-
-
-def pdf(*objects: bytes) -> bytes:
-    made, offsets = bytearray(b"%PDF-1.7\n"), []
-    for number, body in enumerate(objects, start=1):
-        offsets.append(len(made))
-        made += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(made)
-    made += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    made += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    made += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
-    return bytes(made)
 
 
 def pdf_of_many_empty_pages() -> bytes:

@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from typing import Final
 
-from ragstack_local.bedrock.reading import pdf
+from ragstack_local.bedrock.reading import formats, pdf
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 MEMORY_LIMIT: Final = 1536 * 1024**2
@@ -37,9 +37,7 @@ LARGEST_UNPACKED: Final = 512 * 1024**2
 _NO_MEMORY: Final = "Memory allocation failed"
 """How libxml2 says it in a syntax error."""
 
-_BROKEN: Final = "The .{} file is damaged or not complete and could not be read ({})."
 _TOO_DEEP: Final = "The .{} file is nested too deeply to be read: save it again in a simpler form."
-_LOCKED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
 
 
 def begin(memory_limit: int = MEMORY_LIMIT) -> None:
@@ -154,7 +152,7 @@ def _check_archive(data: bytes, file_format: str) -> None:
             unpacked = sum(entry.file_size for entry in entries)
             declaring = [entry.filename for entry in entries if _declares_entities(archive, entry)]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
-        raise UnreadableDocument(_BROKEN.format(file_format, error)) from None
+        raise UnreadableDocument(formats.DAMAGED.format(file_format, error)) from None
     if unpacked > LARGEST_UNPACKED:
         raise UnreadableDocument(f"The .{file_format} file would unpack to {unpacked:,} bytes, which is refused.")
     if declaring:
@@ -184,12 +182,12 @@ def _explained(error: Exception, file_format: str) -> str:
         return _TOO_DEEP.format(file_format)
     names = {type(link).__name__ for link in _chain(error)}
     if any("Password" in name or "Encrypt" in name for name in names):
-        return _LOCKED.format(file_format)
+        return formats.PROTECTED.format(file_format)
     detail = (str(error).strip().splitlines() or [""])[0][:120]
     # These two say what is wrong in words; the others may only name a key or a number.
     speaks = detail and isinstance(error, OSError | ValueError)
     kind = type(error).__name__
-    return _BROKEN.format(file_format, detail if speaks else f"{kind}: {detail}" if detail else kind)
+    return formats.DAMAGED.format(file_format, detail if speaks else f"{kind}: {detail}" if detail else kind)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

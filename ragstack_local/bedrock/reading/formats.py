@@ -15,6 +15,9 @@ CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
 UNREADABLE_HERE: Final = ("doc",)
 SUPPORTED: Final = (*READ_DIRECTLY, *CONVERTED, *UNREADABLE_HERE)
 
+DAMAGED: Final = "The .{} file is damaged or not complete and could not be read ({})."
+PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
+
 _ALIASES: Final = {"htm": "html", "markdown": "md"}
 _ZIP: Final = b"PK"
 _OLE: Final = b"\xd0\xcf\x11\xe0"

@@ -4,19 +4,16 @@ import re
 from collections.abc import Iterator
 from ctypes import byref, c_double
 from itertools import pairwise
-from statistics import median
+from statistics import median_low
 from typing import Any, Final, NamedTuple
 
-from ragstack_local.bedrock.reading.formats import UnreadableDocument
+from ragstack_local.bedrock.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
 
 PARAGRAPH_GAP: Final = 1.3
 """Distance of two lines, as a multiple of the usual one on the page, above which a paragraph ends."""
 
 SAME_SIZE: Final = 0.1
 """Relative difference of font sizes up to which two lines may belong to one paragraph."""
-
-_DAMAGED: Final = "The .pdf file is damaged or not complete and could not be read ({})."
-_LOCKED: Final = "The .pdf file is protected by a password: remove the protection and upload it again."
 
 _LINE_END: Final = "\r\n"
 _UNKNOWN: Final = "\ufffe"
@@ -43,8 +40,8 @@ def pages(data: bytes, most_characters: int) -> list[str]:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY):
-            raise UnreadableDocument(_LOCKED) from None
-        raise UnreadableDocument(_DAMAGED.format("no PDF structure was found")) from None
+            raise UnreadableDocument(PROTECTED.format("pdf")) from None
+        raise UnreadableDocument(DAMAGED.format("pdf", "no PDF structure was found")) from None
     found: list[str] = []
     with document:
         for number in range(1, len(document) + 1):
@@ -52,7 +49,7 @@ def pages(data: bytes, most_characters: int) -> list[str]:
                 page = document[number - 1]
                 text = page.get_textpage()
             except pypdfium2.PdfiumError:
-                raise UnreadableDocument(_DAMAGED.format(f"page {number}")) from None
+                raise UnreadableDocument(DAMAGED.format("pdf", f"page {number}")) from None
             found.append(_cleaned(_paragraphs(pypdfium2.raw, text)))
             text.close()
             page.close()
@@ -71,7 +68,7 @@ def _paragraphs(raw: Any, page: Any) -> str:
     places = [_place(raw, page, start, line) for start, line in _with_offsets(lines)]
     # PDFium joins lines that a hyphen divides: what begins at one height may end at a lower one.
     gaps = [before.end - after.start for before, after in pairwise(places)]
-    usual = median([gap for gap in gaps if gap > 0] or [0.0])
+    usual = median_low([gap for gap in gaps if gap > 0] or [0.0])
     joined = lines[:1]
     for gap, (before, after), line in zip(gaps, pairwise(places), lines[1:], strict=True):
         ends = gap > PARAGRAPH_GAP * usual or abs(before.font_size - after.font_size) > SAME_SIZE * before.font_size
