@@ -123,6 +123,8 @@ class Ingestion:
             heard = self._bell.rings
             try:
                 busy = self._next_documents(light_only=light_only)
+                if not busy:
+                    self._database.release_space()
             except Exception:
                 log.exception("The background work failed and goes on")
                 busy = False

@@ -86,6 +86,7 @@ def delete(context: Context, request: Request) -> Answer:
     """Delete vectors; a key that is not there is no error."""
     with context.database.write() as change:
         stored_vectors.remove(change, index_of(change.connection, request), request["keys"])
+    context.ingestion.wake()  # gives back the space
     return {}
 
 

@@ -165,6 +165,9 @@ class VectorIndex:
         blocks = self.snapshot(knowledge_base_id).blocks
         rows = sum(block.rows for block in blocks)
         alive = sum(int(block.alive[: block.rows].sum()) for block in blocks)
+        if alive == 0:
+            self.drop(knowledge_base_id)
+            return
         if rows < BLOCK_ROWS or rows - alive < DEAD_SHARE * rows:
             return
         self.drop(knowledge_base_id)
