@@ -10,6 +10,8 @@ import time
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from ragstack_local.bedrock.reading import formats, pdf
@@ -53,7 +55,11 @@ def begin(memory_limit: int = MEMORY_LIMIT) -> None:
 def _watch(parent: int, memory_limit: int) -> None:
     # A parent that was killed enforces no time limit any more.
     while os.getppid() == parent:
-        if _memory_bytes() > WATCHED_SHARE * memory_limit:
+        try:
+            taken = _memory_bytes()
+        except MemoryError:
+            taken = memory_limit
+        if taken > WATCHED_SHARE * memory_limit:
             os._exit(TOO_MUCH_MEMORY_CODE)
         time.sleep(WATCH_SECONDS)
     os._exit(1)
@@ -75,15 +81,22 @@ def _memory_pages() -> tuple[int, int]:
     return int(reserved), int(resident)
 
 
-def _limit_memory(limit: int) -> None:
+@contextmanager
+def _limited_memory(limit: int) -> Iterator[None]:
     """Let the process take no more address space than fills its memory up to the limit.
 
     Its libraries reserve a gigabyte that they never touch: that part comes on top.
     """
-    if sys.platform == "linux":
-        reserved, resident = _memory_pages()
-        untouched = (reserved - resident) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (untouched + limit, resource.RLIM_INFINITY))
+    if sys.platform != "linux":
+        yield
+        return
+    reserved, resident = _memory_pages()
+    untouched = (reserved - resident) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (untouched + limit, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> tuple[str, str | None]:
@@ -112,8 +125,8 @@ def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> 
 
 
 def _pdf(data: bytes, memory_limit: int) -> tuple[str, None]:
-    _limit_memory(memory_limit)
-    return "".join(f"{page}\f" for page in pdf.pages(data, LARGEST_TEXT)), None
+    with _limited_memory(memory_limit):
+        return "".join(f"{page}\f" for page in pdf.pages(data, LARGEST_TEXT)), None
 
 
 def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str | None]:
@@ -126,9 +139,8 @@ def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str 
         "xlsx": converters.XlsxConverter,
         "html": converters.HtmlConverter,
     }[file_format]()
-    _limit_memory(memory_limit)
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with _limited_memory(memory_limit), warnings.catch_warnings(action="ignore"):
             result = converter.convert(
                 io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=_charset(data))
             )
