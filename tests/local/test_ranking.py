@@ -76,9 +76,9 @@ def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
     everything = unit(700)
     index.extend(BASE, np.arange(700), np.arange(700), everything)
 
-    chunks, scores = index.snapshot(BASE).search(everything[3], 20, allowed=np.arange(0, 700, 3), newest_chunk=600)
+    chunks, scores = index.snapshot(BASE).search(everything[3], 20, allowed=np.arange(0, 700, 3))
 
-    expected = sorted(range(0, 601, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
+    expected = sorted(range(0, 700, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
     assert chunks.tolist() == expected
     assert scores == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
 

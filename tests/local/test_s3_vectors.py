@@ -391,6 +391,23 @@ def test_a_large_answer_comes_in_pages(s3_vectors: Any, index: Any) -> None:
     assert "nextToken" in listed
 
 
+def test_vectors_put_and_deleted_between_pages_change_no_page(s3_vectors: Any, index: Any) -> None:
+    index(metadataConfiguration={"nonFilterableMetadataKeys": ["text"]})
+    s3_vectors.put_vectors(**PLACE, vectors=[vector(f"{i:02}", 1, i / 10, text="x" * 40_000) for i in range(60)])
+    query = {**near(1, 0, top_k=60), "returnMetadata": True, "returnDistance": True}
+    before = [
+        found for page in s3_vectors.get_paginator("query_vectors").paginate(**query) for found in page["vectors"]
+    ]
+
+    pages = []
+    for page in s3_vectors.get_paginator("query_vectors").paginate(**query):
+        pages.append(page)
+        s3_vectors.put_vectors(**PLACE, vectors=[vector(f"late-{len(pages)}", 1, 0, text="late")])
+        s3_vectors.delete_vectors(**PLACE, keys=["00", "59"])
+
+    assert [found for page in pages for found in page["vectors"]] == before
+
+
 def test_segments_divide_a_list(s3_vectors: Any, index: Any) -> None:
     index()
     s3_vectors.put_vectors(**PLACE, vectors=[vector(str(i), 1, i) for i in range(10)])

@@ -82,10 +82,15 @@ class Preparation:
         self._timings = timings
         self._with_headers = with_headers
 
-    def draft(self, submission: Submission) -> Draft:
+    def draft(self, submission: Submission, *, largest: int = formats.LARGEST_DOCUMENT) -> Draft:
         """Read, parse and cut a document.
 
+        Args:
+            submission: What to read.
+            largest: Bytes that are read from S3.
+
         Raises:
+            TooLarge: The object in S3 has more bytes.
             MetadataUpdateFailed: The content is that which is indexed, and its metadata cannot be used.
             UnreadableDocument: The document or its metadata cannot be used.
         """
@@ -94,10 +99,10 @@ class Preparation:
             base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
         with self._timings.measured("read"):
-            content = self._content(submission)
+            content = self._content(submission, largest)
             found, metadata_tag = self._metadata(submission, base, content)
         with self._timings.measured("parse"):
-            parsed = self._parser.parse(content.data, _format(submission))
+            parsed = self._parser.parse(content.data, formats.of_request(submission.request))
         with self._timings.measured("chunk"):
             strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
             embed = partial(self._embedded, kind=np.float32)
@@ -141,14 +146,12 @@ class Preparation:
             vectors[start : start + len(batch)] = self._embedding.embed(batch)
         return vectors
 
-    def _content(self, submission: Submission) -> Content:
+    def _content(self, submission: Submission, largest: int) -> Content:
         if submission.content is not None:
             return Content(submission.content, sha256(submission.content).hexdigest())
         uri = submission.request["uri"]
         formats.of_name(uri)
-        return self._objects.read(
-            uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB a document can be ingested:"
-        )
+        return self._objects.read(uri, limit=largest, too_large="At most 50 MB a document can be ingested:")
 
     def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
         try:
@@ -204,7 +207,7 @@ def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, f
         UnreadableDocument: It has none, does not fit its sidecar, or a record has too many attributes.
     """
     assert found.records is not None
-    if _format(submission) != "csv":
+    if formats.of_request(submission.request) != "csv":
         raise UnusableMetadata("The metadata file describes records, which only a .csv file has.")
     rows = records.read(parsed.text, found.records)
     if not rows:
@@ -224,14 +227,6 @@ def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
             f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
             f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy that makes smaller chunks."
         )
-
-
-def _format(submission: Submission) -> str:
-    stated = submission.request.get("format")
-    if stated is not None:
-        return str(stated)
-    mime_type = submission.request.get("mimeType")
-    return formats.of_mime_type(mime_type) if mime_type else formats.of_name(submission.request["uri"])
 
 
 def _attributes(found: Sidecar, source: DataSource, name: str) -> dict[str, AttributeValue]:

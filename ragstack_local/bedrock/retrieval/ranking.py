@@ -37,7 +37,6 @@ nDCG@10 of BM25 alone with every word once, and with repeats: CACM, whose questi
 BROAD_SHARE: Final = 0.4
 """Share of the chunks that a filter lets through above which all of them are ranked and the others left out."""
 
-_LARGEST_ID: Final = 2**63 - 1
 _NOTHING: Final = np.empty(0, dtype=np.int64)
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -51,14 +50,12 @@ class Search:
         vector: The query embedded.
         hybrid: Vectors and BM25, or vectors only.
         condition: Restricts the documents.
-        newest_chunk: Chunks that were added after this one are not seen; None sees all.
     """
 
     text: str
     vector: "Vectors"
     hybrid: bool
     condition: Filter | None = None
-    newest_chunk: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,11 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.chunks)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of its arrays."""
+        return self.chunks.nbytes + self.scores.nbytes
 
     def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
         """Return a part of it."""
@@ -178,7 +180,7 @@ def _by_vector(view: View, search: Search, restriction: _Restriction | None) -> 
     if not search.vector.any():
         return Ranking(_NOTHING, np.empty(0))
     allowed = restriction.chunks if restriction else None
-    chunks, cosines = view.vectors.search(search.vector, CANDIDATES, allowed=allowed, newest_chunk=search.newest_chunk)
+    chunks, cosines = view.vectors.search(search.vector, CANDIDATES, allowed=allowed)
     return Ranking(chunks, np.clip(cosines.astype(np.float64), 0.0, 1.0))
 
 
@@ -186,8 +188,7 @@ def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _
     match = match_expression(search.text)
     if not match:
         return _NOTHING
-    newest = _LARGEST_ID if search.newest_chunk is None else search.newest_chunk
-    query = _WordQuery(view, schema.text_index(knowledge_base_id), match, newest)
+    query = _WordQuery(view, schema.text_index(knowledge_base_id), match)
     if restriction is None:
         return query.run(CANDIDATES)
     share = len(restriction.chunks) / max(1, view.vectors.size)
@@ -207,7 +208,6 @@ class _WordQuery:
     view: View
     index: str
     match: str
-    newest_chunk: int
 
     def run(self, limit: int, restriction: _Restriction | None = None) -> "Ids":
         """Return chunks by BM25, best first, ties by id."""
@@ -219,8 +219,8 @@ class _WordQuery:
         )
         rows = self.view.connection.execute(
             f"SELECT rowid, bm25({self.index}) AS distance FROM {self.index}"  # noqa: S608
-            f" WHERE {self.index} MATCH ?{allowed} AND +rowid <= ? ORDER BY distance, rowid LIMIT ?",
-            (self.match, *(restriction.parameters if restriction else ()), self.newest_chunk, limit),
+            f" WHERE {self.index} MATCH ?{allowed} ORDER BY distance, rowid LIMIT ?",
+            (self.match, *(restriction.parameters if restriction else ()), limit),
         )
         return np.fromiter((row[0] for row in rows), dtype=np.int64)
 

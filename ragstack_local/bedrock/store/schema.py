@@ -207,7 +207,12 @@ CREATE INDEX vector_by_document ON vector (document_id);
 ALTER TABLE chunk ADD COLUMN record_id INTEGER;
 """
 
-MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+_VERSION_5: Final = """
+ALTER TABLE submission ADD COLUMN light INTEGER NOT NULL DEFAULT 0;      -- 1 if it needs little time whatever is in it
+CREATE INDEX submission_by_light_turn ON submission (due_at, sequence) WHERE taken = 0 AND light = 1;
+"""
+
+MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 """Each leads from the version before it (PRAGMA user_version) to its own; what was released is never edited."""
 
 VERSION: Final = len(MIGRATIONS)
