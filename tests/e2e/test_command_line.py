@@ -106,13 +106,16 @@ def test_attributes_that_are_no_longer_given_are_gone_and_a_deleted_folder_is_no
     (folder / "vole.md").write_text("The vole digs a tunnel.")
     (folder / "species.csv").write_text("text,habitat\nThe water vole swims.,river\nThe bank vole climbs.,forest\n")
     (folder / "species.csv.metadata.json").write_bytes(record_sidecar())
-    by_corpus = {"metadata_filter": {"corpus": "voles"}, "top_k": 10, "deduplicate_by": "chunk"}
+
+    def voles() -> set[str]:
+        found = stack.search("vole", metadata_filter={"corpus": "voles"}, top_k=10, deduplicate_by="chunk")
+        return {result["content"] for result in found if result["metadata"].get("corpus") == "voles"}
 
     first = stack.run("ingest", folder, "--corpus", "voles")
-    before = {result["content"] for result in stack.search("vole", **by_corpus) if result["metadata"].get("corpus")}
+    before = voles()
     (river, *_) = stack.search("vole", metadata_filter={"habitat": "river"})
     second = stack.run("ingest", folder)
-    after = [result for result in stack.search("vole", **by_corpus) if result["metadata"].get("corpus")]
+    after = voles()
     unattended = stack.run("delete", "voles/")
     deleted = stack.run("delete", "voles/", "--yes", "--json")
     left = [result for result in stack.search("vole", top_k=10) if "/voles/" in result["source"]]
@@ -120,7 +123,7 @@ def test_attributes_that_are_no_longer_given_are_gone_and_a_deleted_folder_is_no
     assert (first.returncode, second.returncode) == (0, 0), first.stdout + second.stdout + second.stderr
     assert before == {"The vole digs a tunnel.", "The water vole swims.", "The bank vole climbs."}
     assert (river["content"], river["metadata"]["habitat"]) == ("The water vole swims.", "river")
-    assert after == []
+    assert after == set()
     assert unattended.returncode == 2
     assert deleted.returncode == 0, deleted.stderr
     assert [document["status"] for document in json.loads(deleted.stdout)["documents"]] == ["DELETED", "DELETED"]
