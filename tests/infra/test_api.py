@@ -112,7 +112,7 @@ def test_an_error_of_api_gateway_looks_like_every_other(aws: Any) -> None:
     ]
 
     assert {response["ResponseType"] for response in responses} == {"DEFAULT_4XX", "DEFAULT_5XX"}
-    assert all(body["error"].keys() == {"code", "message", "details"} for body in bodies)
+    assert all(body["error"].keys() == {"code", "message", "details", "requestId"} for body in bodies)
 
 
 def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existing: Any, local: Any) -> None:

@@ -51,7 +51,7 @@ def retrieve(body: Any, **more: Any) -> tuple[int, Any]:
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
     status, body = answer
     assert set(body) == {"error"}
-    assert set(body["error"]) == {"code", "message", "details"}
+    assert set(body["error"]) == {"code", "message", "details", "requestId"}
     assert body["error"]["message"]
     assert "\n" not in body["error"]["message"]
     return status, body["error"]["code"]
