@@ -81,7 +81,13 @@ def with_type(content_type: str | None) -> dict[str, Any]:
 @pytest.mark.parametrize("path", WITH_BODY)
 @pytest.mark.parametrize(
     "content_type",
-    [None, "application/json", "APPLICATION/JSON", "application/json; charset=UTF-8", 'application/json;charset="utf-8"'],
+    [
+        None,
+        "application/json",
+        "APPLICATION/JSON",
+        "application/json; charset=UTF-8",
+        'application/json;charset="utf-8"',
+    ],
 )
 def test_json_is_read_however_its_type_is_written(send: Send, path: str, content_type: str | None) -> None:
     status, body = send("POST", path, BODIES[path], **with_type(content_type))
@@ -261,7 +267,11 @@ LIKELY = st.recursive(
 )
 PARAMETERS = st.none() | st.dictionaries(
     st.sampled_from(["status", "corpus", "limit", "next_token", "key", "uri"]) | st.text(max_size=5),
-    st.lists(st.text(max_size=30) | st.sampled_from(["FAILED", "7", "0", "s3://documents/a.md", "a.md"]), min_size=1, max_size=2),
+    st.lists(
+        st.text(max_size=30) | st.sampled_from(["FAILED", "7", "0", "s3://documents/a.md", "a.md"]),
+        min_size=1,
+        max_size=2,
+    ),
     max_size=3,
 )
 
