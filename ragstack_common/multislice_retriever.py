@@ -15,7 +15,7 @@ from ragstack_common.errors import ConfigurationError
 from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, SliceReport
 from ragstack_common.ranking import SliceHits, deduplicate, merge
 from ragstack_common.retrieval_errors import raise_total_failure
-from ragstack_common.settings import MAX_RESULTS, SEARCH_TYPES
+from ragstack_common.settings import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
 from ragstack_common.slices import (
     CANDIDATES_PER_RESULT,
     MAX_PAGED_RESULTS,
@@ -78,6 +78,7 @@ class MultiSliceRetriever:
         filtered_score_boost: float = 1.25,
         *,
         search_type: str | None = None,
+        vector_store: str = OTHER_STORE,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
         """Configure the searches.
@@ -91,6 +92,8 @@ class MultiSliceRetriever:
             enabled: False makes one call, with the filter.
             filtered_score_boost: Factor on the scores of filtered hits when slices run in parallel, over 0.
             search_type: HYBRID or SEMANTIC; by default the service decides.
+            vector_store: What the knowledge bases are on: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown.
+                Filters with operators that the store may ignore are rejected.
             metrics: Where failed slices and latencies are counted.
 
         Raises:
@@ -104,10 +107,13 @@ class MultiSliceRetriever:
             raise ValueError(f"filtered_score_boost must be over 0 and finite, not {filtered_score_boost}")
         if search_type not in (None, *SEARCH_TYPES):
             raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
+        if vector_store not in VECTOR_STORES:
+            raise ValueError(f"vector_store must be one of {', '.join(VECTOR_STORES)}, not {vector_store!r}")
         self._given_client = bedrock_agent_client
         self._timeout_seconds = timeout_seconds
         self._slice_boost = filtered_score_boost if enabled and max_slices > 1 else None
         self._search_type = search_type
+        self._vector_store = vector_store
         self._metrics = metrics
 
     def retrieve(
@@ -170,10 +176,9 @@ class MultiSliceRetriever:
             RetrievalError: Every slice failed; the class and ``__cause__`` tell why.
         """
         check(query, knowledge_base_id, num_results, MAX_RESULTS, deduplicate_by)
-        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost)
-        plan = self._plan(
-            time.perf_counter(), query, knowledge_base_id, slices, num_results, deduplicate_by, pages=False
-        )
+        start = time.perf_counter()
+        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
+        plan = self._plan(start, query, knowledge_base_id, slices, num_results, deduplicate_by, pages=False)
         finished = call_together(plan.calls, plan.start + self._timeout_seconds - time.perf_counter())
         return self._outcome(plan, finished, reranker)
 
@@ -195,8 +200,8 @@ class MultiSliceRetriever:
         page gives what it has, and its report says that the rest is missing.
         """
         check(query, knowledge_base_id, num_results, MAX_PAGED_RESULTS, deduplicate_by)
-        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost)
         start = time.perf_counter()
+        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
         plan = await self._in_time(
             partial(self._plan, start, query, knowledge_base_id, slices, num_results, deduplicate_by, pages=True)
         )
@@ -227,7 +232,7 @@ class MultiSliceRetriever:
             RagStackError: As in :meth:`search`; each page has the deadline to itself.
         """
         check(query, knowledge_base_id, page_size, MAX_RESULTS, "chunk")
-        [part] = slices_of(data_source_id, None, scope_filter, None)
+        [part] = slices_of(data_source_id, None, scope_filter, None, self._vector_store)
         client = await self._in_time(self._client)
         request = request_of(query, knowledge_base_id, part, page_size, self._search_type)
         one_page = Extent(page_size, 1, page_size, "chunk", math.inf)

@@ -71,8 +71,12 @@ UPLOAD_MAX_BYTES: Final = "UPLOAD_MAX_BYTES"
 UPLOAD_SECONDS: Final = "UPLOAD_SECONDS"
 
 S3_VECTORS: Final = "S3_VECTORS"
-VECTOR_STORES: Final = (S3_VECTORS, "OTHER")
-"""Behind a knowledge base. S3 Vectors limits the attributes of a document; of others no limit is known."""
+OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
+OTHER_STORE: Final = "OTHER"
+VECTOR_STORES: Final = (S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER_STORE)
+"""Behind a knowledge base; ``OTHER`` is one that is not known. S3 Vectors limits the attributes of a document and
+ignores some operators of filters; OpenSearch Serverless has every operator. Source: bedrock-agent, shape
+KnowledgeBaseStorageType, and bedrock-agent-runtime, shape RetrievalFilter."""
 
 EVENT_SOURCE: Final = "ragstack"
 """The source of the events on the bus."""
@@ -125,6 +129,7 @@ class QuerySettings:
         single_corpus: Candidates where one corpus is asked for, 1 or more.
         search_k: Results of a search over corpora that does not say how many, 1 to 100.
         registry_table: The document registry, which knows what can be searched; None where searches find it out.
+        vector_store: One of ``VECTOR_STORES``, of *knowledge_base_id*: decides which filters are safe to send.
     """
 
     knowledge_base_id: str
@@ -142,6 +147,7 @@ class QuerySettings:
     single_corpus: int = 500
     search_k: int = 10
     registry_table: str | None = None
+    vector_store: str = OTHER_STORE
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "QuerySettings":
@@ -168,7 +174,19 @@ class QuerySettings:
             single_corpus=optional(env, LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS, positive(int), cls.single_corpus),
             search_k=optional(env, SEARCH_K, _number_of_results, cls.search_k),
             registry_table=env.get(REGISTRY_TABLE, "").strip() or None,
+            vector_store=optional(env, VECTOR_STORE, vector_store, cls.vector_store),
         )
+
+
+def vector_store(text: str) -> str:
+    """Read the kind of a vector store.
+
+    Raises:
+        ValueError: There is no such kind.
+    """
+    if text.upper() not in VECTOR_STORES:
+        raise ValueError(f"choose one of {', '.join(VECTOR_STORES)}")
+    return text.upper()
 
 
 def _search_type(text: str) -> str | None:

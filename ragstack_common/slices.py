@@ -11,7 +11,7 @@ from ragstack_common.errors import InvalidQueryError, InvalidRequestError
 from ragstack_common.models import DeduplicateBy, SliceReport
 from ragstack_common.ranking import distinct
 from ragstack_common.retrieval_errors import describe
-from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS
+from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS, OTHER_STORE
 
 if TYPE_CHECKING:
     from ragstack_common.deadline import Finished
@@ -103,6 +103,7 @@ def slices_of(
     metadata_filter: Mapping[str, Any] | None,
     scope_filter: Mapping[str, Any] | None,
     boost: float | None,
+    vector_store: str = OTHER_STORE,
 ) -> list[Slice]:
     """Divide a search into its slices.
 
@@ -111,16 +112,20 @@ def slices_of(
         metadata_filter: What the query is about: restricts the filtered slice. None or empty is no such slice.
         scope_filter: What the caller may see: restricts every slice.
         boost: Factor on the scores of the filtered slice; None makes it the only one, without a boost.
+        vector_store: One of ``settings.VECTOR_STORES``; a filter with an operator that it may ignore is rejected.
 
     Raises:
-        InvalidFilterError: A filter is malformed, or empty where that would let everything through.
+        InvalidFilterError: A filter is malformed, empty where that would let everything through, or not safe to send.
     """
-    scope = filters.all_of(
-        filters.in_data_source(data_source_id), None if scope_filter is None else filters.parse(scope_filter)
-    )
+    allowed = None if scope_filter is None else filters.parse(scope_filter)
+    if allowed is not None:
+        filters.check_vector_store(allowed, vector_store, restricts=True)
+    scope = filters.all_of(filters.in_data_source(data_source_id), allowed)
     if not metadata_filter:
         return [Slice(UNFILTERED, 1.0, scope)]
-    narrow = filters.all_of(scope, filters.parse(metadata_filter))
+    wanted = filters.parse(metadata_filter)
+    filters.check_vector_store(wanted, vector_store, restricts=False)
+    narrow = filters.all_of(scope, wanted)
     if boost is None:
         return [Slice(FILTERED, 1.0, narrow)]
     return [Slice(FILTERED, boost, narrow), Slice(UNFILTERED, 1.0, scope)]

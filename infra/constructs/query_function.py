@@ -45,6 +45,7 @@ class QueryFunction(Construct):
             environment={
                 settings.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,
                 settings.REGISTRY_TABLE: registry.table.table_name,
+                settings.VECTOR_STORE: knowledge_base.vector_store,
                 settings.RETRIEVAL_TIMEOUT_SECONDS: f"{options.retrieval_timeout_seconds:g}",
                 **options.query_variables,
             },
