@@ -314,12 +314,14 @@ class MultiSliceRetriever:
         try:
             return self._given_client or retrieval_client(self._timeout_seconds)
         except (BotoCoreError, ValueError) as error:
-            raise ConfigurationError(f"No client can be made: {error}; set the region and the endpoint") from error
+            LOGGER.error("no client can be made: %s", error)
+            raise ConfigurationError(
+                f"No client can be made ({type(error).__name__}): set the region and the endpoint"
+            ) from error
 
     def _record(self, reports: tuple[SliceReport, ...]) -> None:
         for report in reports:
             if report.status != "ok":
-                LOGGER.warning("slice %s: %s: %s", report.name, report.status, report.error)
                 self._metrics.add_metric("SliceFailures", "Count", 1)
             self._metrics.add_metric("SliceLatency", "Milliseconds", report.milliseconds)
 

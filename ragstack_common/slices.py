@@ -10,8 +10,9 @@ from ragstack_common import filters
 from ragstack_common.errors import InvalidQueryError, InvalidRequestError
 from ragstack_common.models import DeduplicateBy, SliceReport
 from ragstack_common.ranking import distinct
-from ragstack_common.retrieval_errors import describe
+from ragstack_common.retrieval_errors import describe, reason_of
 from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS, OTHER_STORE
+from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from ragstack_common.deadline import Finished
@@ -189,10 +190,15 @@ def read(
 
 
 def report_on(part: Slice, end: "Finished[Reading]", reading: Reading, query: str) -> SliceReport:
-    """Tell what became of a slice. One that missed a page is not ok, whatever the pages before it brought."""
+    """Report on a slice, and log why it failed.
+
+    One that missed a page is not ok, whatever the pages before it brought.
+    """
     hits, before = len(reading.hits), f"after page {reading.pages}: " if reading.pages else ""
     if end.error is not None and not isinstance(end.error, OutOfTime):
-        return SliceReport(part.name, "failed", end.milliseconds, hits, before + describe(end.error, query))
+        LOGGER.warning("slice %s: failed: %s%s", part.name, before, describe(end.error, query))
+        return SliceReport(part.name, "failed", end.milliseconds, hits, before + reason_of(end.error))
     if end.value is None:
+        LOGGER.warning("slice %s: timeout", part.name)
         return SliceReport(part.name, "timeout", end.milliseconds, hits, f"{before}no answer before the deadline")
     return SliceReport(part.name, "ok", end.milliseconds, hits)

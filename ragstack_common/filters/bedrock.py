@@ -66,7 +66,7 @@ def check_vector_store(filter_: Filter, vector_store: str, *, restricts: bool) -
                 reason = "it is not documented that S3 Vectors supports this operator, and this filter restricts access"
             else:
                 reason = (
-                    "the vector store is not known, and may ignore this operator: set vector_store=OPENSEARCH_SERVERLESS"
+                    "the vector store is not known and may ignore the operator: set vector_store=OPENSEARCH_SERVERLESS"
                     " if the knowledge base is on OpenSearch Serverless"
                 )
             raise InvalidFilterError(f"{clause} cannot be used here: {reason}; use equals, in or a comparison")
