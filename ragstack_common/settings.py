@@ -32,6 +32,8 @@ MULTISLICE_MAX_SLICES: Final = "MULTISLICE_MAX_SLICES"
 FILTERED_SCORE_BOOST: Final = "FILTERED_SCORE_BOOST"
 SEARCH_TYPE: Final = "SEARCH_TYPE"
 
+API_AUTH: Final = "API_AUTH"
+
 RETRIEVAL_ENGINE: Final = "RETRIEVAL_ENGINE"
 RETRIEVAL_ENGINE_CONFIG: Final = "RETRIEVAL_ENGINE_CONFIG"
 RERANK: Final = "RERANK"
@@ -80,6 +82,11 @@ KnowledgeBaseStorageType, and bedrock-agent-runtime, shape RetrievalFilter."""
 
 EVENT_SOURCE: Final = "ragstack"
 """The source of the events on the bus."""
+
+IAM_AUTH: Final = "iam"
+API_KEY_AUTH: Final = "api_key"
+API_AUTHS: Final = (IAM_AUTH, API_KEY_AUTH)
+"""How callers of the API prove who they are."""
 
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
 """Where the function for contextual headers writes in the intermediate bucket, before the key that it read."""
@@ -130,6 +137,7 @@ class QuerySettings:
         search_k: Results of a search over corpora that does not say how many, 1 to 100.
         registry_table: The document registry, which knows what can be searched; None where searches find it out.
         vector_store: One of ``VECTOR_STORES``, of *knowledge_base_id*: decides which filters are safe to send.
+        api_auth: How callers prove who they are, for the description of the API; None of an API that asks nobody.
     """
 
     knowledge_base_id: str
@@ -148,6 +156,7 @@ class QuerySettings:
     search_k: int = 10
     registry_table: str | None = None
     vector_store: str = OTHER_STORE
+    api_auth: str | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "QuerySettings":
@@ -175,7 +184,23 @@ class QuerySettings:
             search_k=optional(env, SEARCH_K, _number_of_results, cls.search_k),
             registry_table=env.get(REGISTRY_TABLE, "").strip() or None,
             vector_store=optional(env, VECTOR_STORE, vector_store, cls.vector_store),
+            api_auth=api_auth(env),
         )
+
+
+def api_auth(env: Mapping[str, str]) -> str | None:
+    """Read how callers of the API prove who they are; None if it asks nobody.
+
+    Raises:
+        ConfigurationError: There is no such way.
+    """
+    return optional(env, API_AUTH, _auth, None)
+
+
+def _auth(text: str) -> str:
+    if text.lower() not in API_AUTHS:
+        raise ValueError(f"choose one of {', '.join(API_AUTHS)}, or leave it empty")
+    return text.lower()
 
 
 def vector_store(text: str) -> str:

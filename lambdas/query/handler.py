@@ -17,6 +17,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.http_api import Api, json_answer
 from ragstack_common.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
+from ragstack_common.settings import api_auth
 from ragstack_common.telemetry import stack_dimension
 
 if TYPE_CHECKING:
@@ -86,9 +87,10 @@ def health() -> dict[str, str]:
 @app.get("/openapi.json", include_in_schema=False)
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
-    from ragstack_common.query.description import describe  # noqa: PLC0415 - few ask for it
+    from ragstack_common.query.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
 
-    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, describe(app))
+    description = describe(app, base_url_of(app.current_event.raw_event), api_auth(os.environ))
+    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)
 
 
 @logger.inject_lambda_context

@@ -276,6 +276,7 @@ def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
 
     assert query.timeout_seconds == 5
     assert following == ingestion
+    assert query.api_auth == "iam"
     assert query.vector_store == ingestion.vector_store == documents.vector_store == "S3_VECTORS"
     assert differing(ingestion) == {"vector_store"}
     assert differing(documents) == {"vector_store"}

@@ -323,9 +323,8 @@ def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(monkeypatch
 def test_what_a_tool_refuses_has_the_tools_own_form(
     monkeypatch: pytest.MonkeyPatch, name: str, body: Any, expected: tuple[int, str]
 ) -> None:
-    monkeypatch.setenv(
-        "RETRIEVER_TOOL_COLLECTIONS", json.dumps({"leases": {"type": "in_memory", "documents": DOCUMENTS}})
-    )
+    collection = {"type": "in_memory", "documents": DOCUMENTS}
+    monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", json.dumps({"leases": collection, "wills": collection}))
 
     status, answer = call("POST", f"/tools/{name}", body)
 
