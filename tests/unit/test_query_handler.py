@@ -267,6 +267,13 @@ def test_a_malformed_filter_is_a_bad_request_that_says_what_is_wrong(
     assert searches.requests == []
 
 
+def test_a_filter_of_hundreds_of_thousands_of_values_is_a_bad_request_and_asks_nobody(searches: AwsService) -> None:
+    answer = retrieve({"query": "q", "metadata_filter": {"topic": {"$nin": list(range(400_000))}}})
+
+    assert error_of(answer) == (400, "InvalidFilter")
+    assert searches.requests == []
+
+
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
