@@ -36,7 +36,7 @@ class Api(APIGatewayRestResolver):
     not have are rejected; every error has one form and the id under which the log has the request.
     """
 
-    def __init__(self, logger: "Logger | None" = None) -> None:
+    def __init__(self, logger: "Logger") -> None:
         """Make an interface without routes.
 
         Args:
@@ -54,8 +54,7 @@ class Api(APIGatewayRestResolver):
     def resolve(self, event: Mapping[str, Any], context: "LambdaContext") -> dict[str, Any]:
         """Answer a request of API Gateway, whatever it holds."""
         self._request_id = (event.get("requestContext") or {}).get("requestId") or context.aws_request_id
-        if self._logger is not None:
-            self._logger.set_correlation_id(self._request_id)
+        self._logger.set_correlation_id(self._request_id)
         try:
             readable = _readable(event)
         except InvalidRequestError as error:
@@ -86,10 +85,12 @@ class Api(APIGatewayRestResolver):
         return following(app)
 
     def _error(self, path: str, error: RagStackError) -> tuple[int, dict[str, Any]]:
-        status = http.status_of(error)
-        message = http.message_of(error)
-        (LOGGER.warning if status < HTTPStatus.INTERNAL_SERVER_ERROR else LOGGER.error)("request failed: %s", error)
-        return status, self._body(path, http.code_of(error), message)
+        status, code = http.status_of(error), http.code_of(error)
+        if http.is_about_the_request(error):
+            LOGGER.warning("request refused: %s", code)  # without the message, which quotes what the caller sent
+        else:
+            (LOGGER.warning if status < HTTPStatus.INTERNAL_SERVER_ERROR else LOGGER.error)("request failed: %s", error)
+        return status, self._body(path, code, http.message_of(error))
 
     def _body(self, path: str, code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
         if path == TOOLS or path.startswith(f"{TOOLS}/"):

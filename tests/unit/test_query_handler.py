@@ -267,6 +267,14 @@ def test_a_malformed_filter_is_a_bad_request_that_says_what_is_wrong(
     assert searches.requests == []
 
 
+def test_the_values_of_a_filter_that_is_refused_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    answer = retrieve({"query": "q", "metadata_filter": {"year": {"$gt": "PRIVATE"}}})
+
+    assert "PRIVATE" in answer[1]["error"]["message"]
+    assert "PRIVATE" not in caplog.text
+    assert "request refused: InvalidFilter" in caplog.text
+
+
 def test_a_filter_of_hundreds_of_thousands_of_values_is_a_bad_request_and_asks_nobody(searches: AwsService) -> None:
     answer = retrieve({"query": "q", "metadata_filter": {"topic": {"$nin": list(range(400_000))}}})
 

@@ -20,9 +20,7 @@ from tests.support.aws_service import AwsService, Fault
 from tests.support.events import REQUEST_ID, Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered
 from tests.support.registry_table import TABLE
-from tests.unit.document_api.conftest import Aws, Call, aws, call, clients
-
-__all__ = ["aws", "call", "clients"]
+from tests.unit.document_api.conftest import Aws, Call
 
 ROLE = "arn:aws:sts::123456789012:assumed-role/RagStack-Query/session-7"
 ENDPOINT = "https://vpce-0a1b2c3d.bedrock-agent-runtime.eu-west-1.vpce.amazonaws.com:443/"

@@ -16,9 +16,7 @@ from ragstack_common.http_api import Api
 from tests.support.aws_service import AwsService
 from tests.support.events import REQUEST_ID, Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
-from tests.unit.document_api.conftest import Aws, aws, clients
-
-__all__ = ["aws", "clients"]
+from tests.unit.document_api.conftest import Aws
 
 FUNCTIONS = {
     "/api/retrieve": query,

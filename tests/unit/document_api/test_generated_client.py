@@ -19,9 +19,7 @@ from tests.support.api_server import BASE_PATH, api_server
 from tests.support.aws_service import AwsService
 from tests.support.events import Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
-from tests.unit.document_api.conftest import Aws, aws, clients
-
-__all__ = ["aws", "clients"]
+from tests.unit.document_api.conftest import Aws
 
 GENERATOR = shutil.which("openapi-python-client", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 OF_DOCUMENTS = ("/api/documents", "/api/facets", "/api/ingestion-jobs")
