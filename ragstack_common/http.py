@@ -12,6 +12,8 @@ from ragstack_common import errors
 MAX_JSON_DEPTH: Final = 64
 """Objects and lists inside each other. A filter of 16 levels takes about 35."""
 
+_TOO_DEEP: Final = f"The request body is nested deeper than {MAX_JSON_DEPTH} levels"
+
 MAX_NUMBER_CHARACTERS: Final = 400
 """The largest float has 309 digits before its point."""
 
@@ -169,15 +171,12 @@ def read_json(text: str) -> dict[str, Any]:
     return value
 
 
-_TOO_DEEP: Final = f"The request body is nested deeper than {MAX_JSON_DEPTH} levels"
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names: set[str] = set()
-        twice = next(name for name, _ in pairs if name in names or names.add(name))  # type: ignore[func-returns-value]
-        raise errors.InvalidRequestError(f"{twice[:MAX_NAME_CHARACTERS]}: the request body has this name twice")
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise errors.InvalidRequestError(f"{name[:MAX_NAME_CHARACTERS]}: the request body has this name twice")
+        members[name] = value
     return members
 
 
