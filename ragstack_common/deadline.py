@@ -1,11 +1,15 @@
-"""Calls in parallel under one deadline that holds, whatever the calls do."""
+"""Calls in parallel under one deadline that holds, whatever the calls do.
+
+Deadlines nest: whatever runs inside one ends earlier than it by :data:`RESERVED_SHARE` of its time, so that the outer
+search still has the time to merge what the inner ones found. See :func:`inner_deadline`.
+"""
 
 import asyncio
 import contextvars
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from queue import Empty, SimpleQueue
@@ -20,6 +24,13 @@ _Telling: TypeAlias = Callable[[], object]
 THREADS: Final = 64
 """Calls at once in one process, those that were abandoned and have not ended yet included."""
 
+RESERVED_SHARE: Final = 0.05
+LONGEST_RESERVED_SECONDS: Final = 0.25
+"""What an outer deadline keeps of its time. Merging eight corpora of 200 chunks takes under 100 ms on a busy core."""
+
+_ends_at: Final[contextvars.ContextVar[float | None]] = contextvars.ContextVar("ends_at", default=None)
+"""When the innermost deadline comes, by the event loop's clock; None outside of all."""
+
 _cancelled: Final[set[asyncio.Future[Any]]] = set()
 """What has been cancelled and not ended: the event loop itself holds it by a weak reference only."""
 
@@ -32,6 +43,32 @@ class Finished(Generic[T]):
     value: T | None = None
     error: Exception | None = None
     late: bool = False
+
+
+def seconds_left(timeout_seconds: float) -> float:
+    """Return how long an awaited call may take: its own timeout, or less inside a deadline that comes sooner.
+
+    Returns:
+        Seconds; 0 or less if the deadline has passed.
+    """
+    ends_at = _ends_at.get()
+    return timeout_seconds if ends_at is None else min(timeout_seconds, ends_at - asyncio.get_running_loop().time())
+
+
+@contextmanager
+def inner_deadline(timeout_seconds: float) -> Iterator[None]:
+    """Give what is awaited in the block a deadline that comes before the caller's own.
+
+    Args:
+        timeout_seconds: The caller's own time. A deadline around it that comes sooner counts instead.
+    """
+    seconds = seconds_left(timeout_seconds)
+    reserved = min(seconds * RESERVED_SHARE, LONGEST_RESERVED_SECONDS)
+    token = _ends_at.set(asyncio.get_running_loop().time() + seconds - reserved)
+    try:
+        yield
+    finally:
+        _ends_at.reset(token)
 
 
 def call_together(calls: Sequence[Callable[[], T]], timeout_seconds: float) -> list[Finished[T]]:
@@ -62,7 +99,7 @@ async def await_together(calls: Sequence[Callable[[], Awaitable[T]]], timeout_se
     """Await several calls at once and come back when all have ended or the deadline has come.
 
     A call that outlives the deadline is cancelled, and nobody waits for the end of that. Cancelling the caller cancels
-    them all.
+    them all. Deadlines inside the calls come before this one, and this one before a deadline around it.
 
     Returns:
         One entry for each call, in the order of the calls.
@@ -70,9 +107,11 @@ async def await_together(calls: Sequence[Callable[[], Awaitable[T]]], timeout_se
     if not calls:
         return []
     start = time.perf_counter()
-    tasks = [asyncio.ensure_future(_awaited(call, start)) for call in calls]
+    seconds = seconds_left(timeout_seconds)
+    with inner_deadline(seconds):
+        tasks = [asyncio.ensure_future(_awaited(call, start)) for call in calls]
     try:
-        await asyncio.wait(tasks, timeout=max(0.0, timeout_seconds))
+        await asyncio.wait(tasks, timeout=max(0.0, seconds))
         late = Finished[T](_milliseconds_since(start), late=True)
         return [task.result() if task.done() and not task.cancelled() else late for task in tasks]
     finally:

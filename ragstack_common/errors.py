@@ -33,7 +33,12 @@ answers a request maps a class to a status.
         └── ServiceUnavailableError      the service, or the way to it, failed
 """
 
+import re
 from collections.abc import Iterable
+from typing import Final
+
+_CLAUSE: Final = re.compile(r"[^'\"\[{]*?\b(?P<clause>\w+\([^,()'\"]+)|(?P<key>[^'\"\s:]{1,100}): ")
+"""Where a message about a filter names the operator and the attribute; what follows, or is quoted, can be a value."""
 
 
 class RagStackError(Exception):
@@ -146,3 +151,15 @@ class RetrievalTimeoutError(RetrievalError):
 
 class ServiceUnavailableError(RetrievalError):
     """The service, or the way to it, failed; the same request may succeed later."""
+
+
+def loggable(error: RagStackError) -> str:
+    """Return what a log may hold of an error: of a rejected filter only the operator and the attribute.
+
+    A filter's values can be personal data. The caller, who sent them, gets the whole message.
+    """
+    if not isinstance(error, InvalidFilterError):
+        return str(error)
+    found = _CLAUSE.match(str(error))
+    place = "" if found is None else f"{found['clause']})" if found["clause"] else found["key"]
+    return f"InvalidFilter {place}".rstrip()

@@ -24,7 +24,7 @@ MAX_NAME_CHARACTERS: Final = 80
 """What an answer quotes of a name that the caller made up."""
 
 _ABOUT_THE_REQUEST: Final = (errors.InvalidRequestError, errors.NotKnownError, errors.JobConflictError)
-"""These are answered as they are."""
+"""Their messages are written here, about what the caller sent, and are answered as they are."""
 
 _INTERNALS: Final = re.compile(
     r"(?P<kept>s3://\S+)|(?P<arn>\barn:[\w-]*:[^\s,;\"']+)|(?P<address>\b[a-z][a-z0-9+.-]*://[^\s\"']+)"
@@ -71,12 +71,7 @@ def status_of(error: errors.RagStackError) -> HTTPStatus:
 def message_of(error: errors.RagStackError) -> str:
     """Return what a caller is told: one line, without ARNs, account ids and internal addresses."""
     text = " ".join(str(error).split())
-    return text if is_about_the_request(error) else redacted(text)
-
-
-def is_about_the_request(error: errors.RagStackError) -> bool:
-    """Tell whether the message was written here, about what the caller sent."""
-    return isinstance(error, _ABOUT_THE_REQUEST)
+    return text if isinstance(error, _ABOUT_THE_REQUEST) else redacted(text)
 
 
 def redacted(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,7 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
 from ragstack_common import http
-from ragstack_common.errors import InvalidRequestError, RagStackError
+from ragstack_common.errors import InvalidRequestError, RagStackError, loggable
 from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
@@ -86,10 +87,8 @@ class Api(APIGatewayRestResolver):
 
     def _error(self, path: str, error: RagStackError) -> tuple[int, dict[str, Any]]:
         status, code = http.status_of(error), http.code_of(error)
-        if http.is_about_the_request(error):
-            LOGGER.warning("request refused: %s", code)  # without the message, which quotes what the caller sent
-        else:
-            (LOGGER.warning if status < HTTPStatus.INTERNAL_SERVER_ERROR else LOGGER.error)("request failed: %s", error)
+        level = logging.WARNING if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.ERROR
+        LOGGER.log(level, "request failed: %s", loggable(error))
         return status, self._body(path, code, http.message_of(error))
 
     def _body(self, path: str, code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:

@@ -16,6 +16,20 @@ DeduplicateBy: TypeAlias = Literal["document", "chunk"]
 SliceStatus: TypeAlias = Literal["ok", "failed", "timeout"]
 
 
+class Shortage(str):
+    """A note that fewer documents came back than wanted although the store may hold more.
+
+    Whoever merges several searches drops it if the merged list is long enough.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, found: int, wanted: int, why: str) -> "Shortage":
+        """Write the note; *why* ends the sentence, such as "before the deadline"."""
+        return cls(f"Found {found} of the {wanted} documents wanted {why}; the store may hold more")
+
+
 @dataclass(frozen=True)
 class SliceReport:
     """What became of one slice of a search.
@@ -43,11 +57,13 @@ class RetrievalOutcome:
         results: Best first, at most as many as asked for.
         slices: One report each, in the order in which they were started.
         milliseconds: Time of the whole search.
+        notes: What else a caller should know, such as a :class:`Shortage`.
     """
 
     results: list[Result]
     slices: tuple[SliceReport, ...]
     milliseconds: float
+    notes: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from botocore.exceptions import BotoCoreError
 
 from ragstack_common.clients import retrieval_client
-from ragstack_common.deadline import Finished, await_together, call_together, in_thread
+from ragstack_common.deadline import Finished, await_together, call_together, in_thread, seconds_left
 from ragstack_common.errors import ConfigurationError
-from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, SliceReport
-from ragstack_common.ranking import SliceHits, deduplicate, merge
+from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, Shortage, SliceReport
+from ragstack_common.ranking import SliceHits, deduplicate, distinct, merge, uri_of
 from ragstack_common.retrieval_errors import raise_total_failure
 from ragstack_common.settings import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
 from ragstack_common.slices import (
@@ -53,8 +53,9 @@ class _Plan:
 
     query: str
     num_results: int
-    deduplicate_by: DeduplicateBy
+    extent: Extent
     start: float
+    timeout_seconds: float
     slices: Sequence[Slice]
     readings: Sequence[Reading]
     calls: Sequence[Callable[[], Reading]]
@@ -178,8 +179,9 @@ class MultiSliceRetriever:
         check(query, knowledge_base_id, num_results, MAX_RESULTS, deduplicate_by)
         start = time.perf_counter()
         slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
-        plan = self._plan(start, query, knowledge_base_id, slices, num_results, deduplicate_by, pages=False)
-        finished = call_together(plan.calls, plan.start + self._timeout_seconds - time.perf_counter())
+        extent = extent_of(num_results, deduplicate_by, start + self._timeout_seconds, pages=False)
+        plan = self._plan(start, self._timeout_seconds, query, knowledge_base_id, slices, num_results, extent)
+        finished = call_together(plan.calls, extent.ends_at - time.perf_counter())
         return self._outcome(plan, finished, reranker)
 
     async def search_async(
@@ -192,21 +194,39 @@ class MultiSliceRetriever:
         *,
         scope_filter: Mapping[str, Any] | None = None,
         deduplicate_by: DeduplicateBy = "document",
+        documents: int | None = None,
+        least_score: float = -math.inf,
     ) -> RetrievalOutcome:
         """Search without holding up the event loop, and read further pages where one is not enough.
 
         The arguments and errors are those of :meth:`search`, but *num_results* is 1 to 1,000. A slice asks for pages
         of 100 hits at most, one after the other, until it has enough. One that fails or is out of time after its first
-        page gives what it has, and its report says that the rest is missing.
+        page gives what it has, and its report says that the rest is missing. A search inside another deadline ends
+        before it.
+
+        Args:
+            query: As in :meth:`search`.
+            knowledge_base_id: As in :meth:`search`.
+            data_source_id: As in :meth:`search`.
+            metadata_filter: As in :meth:`search`.
+            num_results: As in :meth:`search`.
+            scope_filter: As in :meth:`search`.
+            deduplicate_by: As in :meth:`search`.
+            documents: Different documents that are worth further searches, at most *num_results*; None is that number
+                with one result for each document, and 0 without.
+            least_score: Boosted score below which a document is not worth one.
         """
         check(query, knowledge_base_id, num_results, MAX_PAGED_RESULTS, deduplicate_by)
-        start = time.perf_counter()
+        start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
         slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
+        extent = extent_of(
+            num_results, deduplicate_by, start + seconds, pages=True, documents=documents, least_score=least_score
+        )
         plan = await self._in_time(
-            partial(self._plan, start, query, knowledge_base_id, slices, num_results, deduplicate_by, pages=True)
+            partial(self._plan, start, seconds, query, knowledge_base_id, slices, num_results, extent)
         )
         finished = await await_together(
-            [partial(in_thread, call) for call in plan.calls], plan.start + self._timeout_seconds - time.perf_counter()
+            [partial(in_thread, call) for call in plan.calls], extent.ends_at - time.perf_counter()
         )
         return self._outcome(plan, finished)
 
@@ -237,10 +257,10 @@ class MultiSliceRetriever:
         request = request_of(query, knowledge_base_id, part, page_size, self._search_type)
         one_page = Extent(page_size, 1, page_size, "chunk", math.inf)
         while True:
-            call = partial(in_thread, partial(read, client, request, one_page, Reading()))
+            call = partial(in_thread, partial(read, client, request, one_page, Reading(), part))
             finished = await await_together([call], self._timeout_seconds)
             reading = finished[0].value or Reading()
-            self._reports([part], finished, [reading], query)
+            self._reports([part], finished, [reading], query, self._timeout_seconds)
             yield merge([SliceHits(part.name, part.boost, reading.hits)], "chunk")
             if not reading.token:
                 return
@@ -258,40 +278,41 @@ class MultiSliceRetriever:
     def _plan(
         self,
         start: float,
+        timeout_seconds: float,
         query: str,
         knowledge_base_id: str,
         slices: Sequence[Slice],
         num_results: int,
-        deduplicate_by: DeduplicateBy,
-        *,
-        pages: bool,
+        extent: Extent,
     ) -> _Plan:
-        extent = extent_of(num_results, deduplicate_by, start + self._timeout_seconds, pages=pages)
         requests = [request_of(query, knowledge_base_id, part, extent.page, self._search_type) for part in slices]
         client = self._client()
         readings = [Reading() for _ in slices]
         calls = [
-            partial(read, client, request, extent, reading) for request, reading in zip(requests, readings, strict=True)
+            partial(read, client, request, extent, reading, part)
+            for request, reading, part in zip(requests, readings, slices, strict=True)
         ]
-        return _Plan(query, num_results, deduplicate_by, start, slices, readings, calls)
+        return _Plan(query, num_results, extent, start, timeout_seconds, slices, readings, calls)
 
     def _outcome(
         self, plan: _Plan, finished: Sequence[Finished[Reading]], reranker: Reranker | None = None
     ) -> RetrievalOutcome:
         # A slice that is out of time may still be read in its thread: what counts is what is there now.
-        readings = [Reading(list(reading.hits), reading.pages) for reading in plan.readings]
-        reports = self._reports(plan.slices, finished, readings, plan.query)
+        readings = [Reading(list(each.hits), each.pages, exhausted=each.exhausted) for each in plan.readings]
+        reports = self._reports(plan.slices, finished, readings, plan.query, plan.timeout_seconds)
         results = merge(
             (
                 SliceHits(part.name, part.boost, reading.hits)
                 for part, reading in zip(plan.slices, readings, strict=True)
             ),
-            plan.deduplicate_by,
+            plan.extent.deduplicate_by,
         )
+        found = len(results) if plan.extent.deduplicate_by == "document" else distinct(results, "document")
+        notes = () if found >= plan.extent.documents else _shortage(found, plan.extent.documents, reports, readings)
         if reranker is not None:
             results = reranker.rerank(plan.query, results)
         milliseconds = (time.perf_counter() - plan.start) * 1000
-        return RetrievalOutcome(results[: plan.num_results], reports, milliseconds)
+        return RetrievalOutcome(_kept(results, plan), reports, milliseconds, notes)
 
     def _reports(
         self,
@@ -299,6 +320,7 @@ class MultiSliceRetriever:
         finished: Sequence[Finished[Reading]],
         readings: Sequence[Reading],
         query: str,
+        timeout_seconds: float,
     ) -> tuple[SliceReport, ...]:
         """Report, and raise what it means when nothing came at all."""
         reports = tuple(
@@ -307,7 +329,7 @@ class MultiSliceRetriever:
         self._record(reports)
         if all(each.status != "ok" and not each.hits for each in reports):
             errors = [None if isinstance(end.error, OutOfTime) else end.error for end in finished]
-            raise_total_failure(reports, errors, self._timeout_seconds)
+            raise_total_failure(reports, errors, timeout_seconds)
         return reports
 
     def _client(self) -> "AgentsforBedrockRuntimeClient":
@@ -324,6 +346,32 @@ class MultiSliceRetriever:
             if report.status != "ok":
                 self._metrics.add_metric("SliceFailures", "Count", 1)
             self._metrics.add_metric("SliceLatency", "Milliseconds", report.milliseconds)
+
+
+def _kept(results: list[Result], plan: _Plan) -> list[Result]:
+    """Keep the best results, and with them the best chunk of each further document that is wanted."""
+    kept, rest = results[: plan.num_results], results[plan.num_results :]
+    if plan.extent.deduplicate_by == "document" or not rest:
+        return kept
+    missing = plan.extent.documents - distinct(kept, "document")
+    known = {uri_of(result) for result in kept}
+    others = [result for result in deduplicate(rest) if uri_of(result) not in known]
+    return kept + others[: max(0, missing)]
+
+
+def _shortage(
+    found: int, wanted: int, reports: Sequence[SliceReport], readings: Sequence[Reading]
+) -> tuple[Shortage, ...]:
+    """Note that documents may be missing; not for a slice that brought nothing at all, which its report tells."""
+    unfinished = [
+        report for report, reading in zip(reports, readings, strict=True) if reading.pages and not reading.exhausted
+    ]
+    if not unfinished:
+        return ()
+    statuses = {report.status for report in unfinished}
+    why = "before the deadline" if "timeout" in statuses else "before a search failed" if "failed" in statuses else ""
+    calls = sum(reading.pages for reading in readings)
+    return (Shortage.of(found, wanted, why or f"in {calls} searches"),)
 
 
 def deduplicate_results(results: list[Result]) -> list[Result]:

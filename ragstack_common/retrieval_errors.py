@@ -1,5 +1,6 @@
 """What a failed Retrieve call means to the caller."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
@@ -16,6 +17,7 @@ from ragstack_common.errors import (
     ServiceUnavailableError,
     ThrottledError,
 )
+from ragstack_common.filters import And, Clause, Filter, Not, Or
 from ragstack_common.models import SliceReport
 
 Meaning: TypeAlias = tuple[type[RagStackError], str]
@@ -49,17 +51,21 @@ def reason_of(error: Exception) -> str:
     return " ".join(f"{name}: {error}".split()) if isinstance(error, RagStackError) else name
 
 
-def describe(error: Exception, query: str) -> str:
+def describe(error: Exception, query: str, condition: Filter | None = None) -> str:
     """Say in one line what happened, with the whole message, for logs.
 
-    The service quotes a value that it refuses; the query is left out.
+    The service quotes a value that it refuses. The query and the values of the filter are left out, because they can
+    be personal data.
     """
     if isinstance(error, ClientError):
         details = error.response.get("Error", {})
         text = f"{details.get('Code', 'Unknown')}: {details.get('Message', '')}"
     else:
         text = f"{type(error).__name__}: {error}"
-    return " ".join(text.replace(f"'{query}'", "'...'").split())
+    text = text.replace(f"'{query}'", "'...'")
+    for value in sorted(_values_of(condition), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "...", text)
+    return " ".join(text.split())
 
 
 def raise_total_failure(
@@ -75,7 +81,7 @@ def raise_total_failure(
             kind, advice = _meaning(error)
             raise kind(f"The search failed: {report.error}; {advice}") from error
     raise RetrievalTimeoutError(
-        f"The knowledge base did not answer within {timeout_seconds:g} seconds; "
+        f"The knowledge base did not answer within {timeout_seconds:.3g} seconds; "
         "try again, or raise the retriever's timeout_seconds"
     )
 
@@ -89,6 +95,19 @@ def meaning(error: Exception, own: Mapping[str, Meaning]) -> Meaning:
     """
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
     return own[code] if code in own else _meaning(error)
+
+
+def _values_of(condition: Filter | None) -> set[str]:
+    match condition:
+        case And(members) | Or(members):
+            return {value for member in members for value in _values_of(member)}
+        case Not(member):
+            return _values_of(member)
+        case Clause(value=tuple() as values):
+            return set(map(str, values))
+        case Clause(value=value):
+            return {str(value)}
+    return set()
 
 
 def _meaning(error: Exception) -> Meaning:

@@ -20,7 +20,7 @@ from ragstack_local.awaiting import DELETED, LONGEST_POLL_SECONDS, NOT_UPLOADED,
 from ragstack_local.ingest import Round
 from ragstack_local.search import ApiError, Caller
 from ragstack_local.targets import INTERRUPTED
-from ragstack_local.uploads import LocalFile
+from ragstack_local.uploads import LocalFile, shown
 
 if TYPE_CHECKING:
     from ragstack_common.document_api.models import DocumentDetail
@@ -53,7 +53,9 @@ def described(caller: Caller, names: Sequence[str]) -> Iterator["DocumentDetail"
         yield DocumentDetail.model_validate(caller.ask("GET", f"{DOCUMENTS}/{found['id']}", "status"))
 
 
-def delete(caller: Caller, names: Sequence[str], timeout: float, *, wait: bool) -> dict[str, DocumentStatus]:
+def delete(
+    caller: Caller, names: Sequence[str], timeout: float, *, wait: bool, beside: bool = False
+) -> dict[str, DocumentStatus]:
     """Delete documents and their sidecars, and where wanted wait until no search finds them any more.
 
     Returns:
@@ -66,7 +68,7 @@ def delete(caller: Caller, names: Sequence[str], timeout: float, *, wait: bool) 
     documents = list(described(caller, names))
     statuses: dict[str, DocumentStatus] = {}
     try:
-        with display.progress() as bars:
+        with display.progress(beside=beside) as bars:
             deleting = bars.add_task("Deleting", total=len(documents), detail="")
 
             def show(found: Mapping[str, DocumentStatus]) -> None:
@@ -80,7 +82,7 @@ def delete(caller: Caller, names: Sequence[str], timeout: float, *, wait: bool) 
             if wait:
                 _follow(caller, {document.uri for document in documents}, {DELETED}, show, timeout)
     except KeyboardInterrupt:
-        display.console.print(display.interrupted(statuses))
+        (display.errors if beside else display.console).print(display.interrupted(statuses))
         raise typer.Exit(INTERRUPTED) from None
     return statuses
 
@@ -111,8 +113,9 @@ def upload(
                 try:
                     uri, uploaded = _upload(caller, file, given)
                     done.uploaded[uri], done.statuses[uri] = uploaded, uploaded.until_then
+                    done.paths[uri] = shown(file.path)
                 except (ApiError, InvalidDocumentError, OSError) as error:
-                    done.statuses[file.key] = DocumentStatus(NOT_UPLOADED, str(error))
+                    done.statuses[shown(file.path)] = DocumentStatus(NOT_UPLOADED, str(error))
                 bars.advance(uploading)
             indexing = bars.add_task("Indexing ", total=len(done.uploaded), detail="")
 

@@ -8,14 +8,13 @@ from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import (
     check_attributes,
     check_corpus,
+    merged_sidecar,
     parse_sidecar,
     read_sidecar,
     write_sidecar,
 )
 from ragstack_common.registry.records import Attributes, AttributeValue
-from ragstack_local.uploads import LocalFile
-
-ENTRIES = "metadataAttributes"
+from ragstack_local.uploads import LocalFile, shown
 
 
 def read_options(corpus: str | None, version: str | None, metadata: Sequence[str]) -> dict[str, AttributeValue]:
@@ -59,18 +58,16 @@ def sidecar_for(file: LocalFile, given: Attributes, vector_store: str) -> bytes 
     try:
         own = file.sidecar_path.read_bytes()
     except FileNotFoundError:
-        if not given:
-            return None
-        return _checked(file, given, vector_store)
+        if file.sidecar_path.is_symlink():
+            raise InvalidDocumentError(f"{shown(file.sidecar_path)} is a link to a missing file") from None
+        return _checked(file, given, vector_store) if given else None
     try:
         parse_sidecar(own)
-        # Merged as they stand, because an entry may say more than its value.
-        entries = {**given, **json.loads(own.decode("utf-8-sig"))[ENTRIES]}
-        body = json.dumps({ENTRIES: entries}, ensure_ascii=False).encode() if given else own
+        body = merged_sidecar(own, given) if given else own
         read_sidecar(body, vector_store)
     except InvalidDocumentError as error:
         more = ", with the attributes of the command line," if given else ""
-        raise InvalidDocumentError(f"{file.sidecar_path}{more} cannot be used: {error}") from None
+        raise InvalidDocumentError(f"{shown(file.sidecar_path)}{more} cannot be used: {error}") from None
     return body
 
 
@@ -79,7 +76,9 @@ def _checked(file: LocalFile, given: Attributes, vector_store: str) -> bytes:
         check_attributes(given, vector_store)
         return write_sidecar(given)
     except InvalidDocumentError as error:
-        raise InvalidDocumentError(f"{file.path} cannot have the attributes of the command line: {error}") from None
+        raise InvalidDocumentError(
+            f"{shown(file.path)} cannot have the attributes of the command line: {error}"
+        ) from None
 
 
 def _named(

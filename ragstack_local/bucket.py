@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -16,9 +16,8 @@ from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.registry.records import SEARCHABLE, Attributes, DocumentRecord, Status
 from ragstack_local.attributes import sidecar_for
-from ragstack_local.awaiting import Gone, Uploaded
+from ragstack_local.awaiting import NO_SIDECAR, Gone, Uploaded
 from ragstack_local.connection import TRANSFER_THREADS, Connection
-from ragstack_local.stack.errors import refuse
 from ragstack_local.uploads import LocalFile
 
 _ATTEMPTS: Final = 5
@@ -74,26 +73,25 @@ class Bucket:
 
     def uri(self, file: LocalFile) -> str:
         """Name the document that a file becomes."""
-        return s3_uri(self.name, file.key)
+        return self.uri_of(file.key)
 
-    def check(self, files: Sequence[LocalFile]) -> None:
-        """Check what can be checked before anything is uploaded.
+    def uri_of(self, key: str) -> str:
+        """Name an object by its URI; the empty key names the bucket."""
+        return s3_uri(self.name, key)
+
+    def key_of(self, uri: str) -> str | None:
+        """Return the key of an object of this bucket; None for a URI of another one."""
+        here = self.uri_of("")
+        return uri.removeprefix(here) if uri.startswith(here) else None
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """List the keys that begin with a prefix.
 
         Raises:
-            StackError: Direct ingestion would not take a file's URI, or a document cannot have its attributes. All of
-                these are named.
+            ClientError: The bucket cannot be listed.
         """
-        faults = []
-        for file in files:
-            if fault := fault_of_uri(self.uri(file)):
-                faults.append(f"{file.path}: {fault}")
-            try:
-                sidecar_for(file, self.given, self.vector_store)
-            except InvalidDocumentError as error:
-                faults.append(str(error))
-            except OSError:
-                pass  # this document alone is not uploaded, for that reason
-        refuse(faults)
+        for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix):
+            yield from (entry["Key"] for entry in page.get("Contents", ()))
 
     def put_all(
         self, files: Sequence[LocalFile], known: Mapping[str, DocumentRecord]
@@ -120,6 +118,8 @@ class Bucket:
     def put(self, file: LocalFile, known: DocumentRecord | None = None) -> Result:
         """Put a file into the bucket after its sidecar, unless both are there and it is known what became of them.
 
+        Where there is no sidecar any more, the one in the bucket is deleted, and the document loses its attributes.
+
         What failed is not uploaded again as it is: it would most often fail once more, with one more dead letter.
 
         What is uploaded was in the file at one moment; where the file changes meanwhile, it is uploaded again.
@@ -128,6 +128,8 @@ class Bucket:
             ClientError: The bucket refused.
             BotoCoreError: It could not be reached.
         """
+        if fault := fault_of_uri(self.uri(file)):
+            return NotUploaded(fault)
         for _ in range(_ATTEMPTS):
             before = state_of(file)
             try:
@@ -151,52 +153,64 @@ class Bucket:
         return NotUploaded("It changed again and again while it was uploaded: upload it once more when it is complete")
 
     def _put(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord | None) -> Result:
-        replaces = known is not None and known.revision > 0
-        if known is not None and self._is_known(file, content, sidecar, known):
-            return Unchanged(DocumentStatus(known.status, known.reason))
-        sidecar_etag = None
-        if sidecar is not None:
-            key = file.key + SIDECAR_SUFFIX
-            # The same again would be an event of its own, and the document indexed twice.
-            sidecar_etag = self._etag(key) if replaces else None
-            if sidecar_etag != _md5(sidecar):
-                sidecar_etag = self.s3.put_object(Bucket=self.name, Key=key, Body=sidecar)["ETag"]
+        sidecar_key = file.key + SIDECAR_SUFFIX
+        # To upload the same sidecar again would be an event of its own, and the document indexed twice.
+        is_compared = sidecar is None or (known is not None and known.revision > 0)
+        sidecar_etag = self._etag(sidecar_key) if is_compared else None
+        is_same_sidecar = sidecar_etag == (None if sidecar is None else _md5(sidecar))
+        if known is not None and _is_about(known, content) and (head := self._as_known(file.key, known)) is not None:
+            if is_same_sidecar and sidecar_etag == known.observed.sidecar_etag:
+                return Unchanged(DocumentStatus(known.status, known.reason))
+            if not is_same_sidecar and sidecar is None:
+                # Only its attributes go: the deletion has the document indexed again without them.
+                self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
+                return _uploaded(head, NO_SIDECAR)
+        if not is_same_sidecar and sidecar is not None:
+            sidecar_etag = self.s3.put_object(Bucket=self.name, Key=sidecar_key, Body=sidecar)["ETag"]
         answer = self.s3.put_object(Bucket=self.name, Key=file.key, Body=content)
+        if not is_same_sidecar and sidecar is None:
+            # After the document: the version before is never indexed without its attributes.
+            self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
+            sidecar_etag = None
         if version_id := answer.get("VersionId"):
-            return Uploaded(answer["ETag"], version_id, sidecar_etag=sidecar_etag)
+            return Uploaded(answer["ETag"], version_id, sidecar_etag=sidecar_etag or NO_SIDECAR)
         # Only a bucket that keeps no versions must be asked what it has now.
-        head = self.s3.head_object(Bucket=self.name, Key=file.key)
-        return Uploaded(head["ETag"], None, head["LastModified"].timestamp(), sidecar_etag)
+        return _uploaded(self.s3.head_object(Bucket=self.name, Key=file.key), sidecar_etag or NO_SIDECAR)
 
     def current(self, uri: str) -> Uploaded | Gone:
         """Tell what lies in the bucket now; nothing does under a URI of another bucket."""
-        here = s3_uri(self.name, "")
-        head = self._head(uri.removeprefix(here)) if uri.startswith(here) and uri != here else None
-        if head is None:
-            return Gone()
-        return Uploaded(head["ETag"], _version_of(head), head["LastModified"].timestamp())
+        key = self.key_of(uri)
+        head = self._head(key) if key else None
+        return Gone() if head is None else _uploaded(head)
+
+    def remove_all(self, keys: Iterable[str]) -> Generator[str]:
+        """Delete documents with their sidecars, several at once, and tell of each when it is done.
+
+        Raises:
+            ClientError: The bucket refused.
+            BotoCoreError: It could not be reached.
+        """
+        threads = ThreadPoolExecutor(TRANSFER_THREADS)
+        try:
+            begun = {threads.submit(self.remove, key): key for key in keys}
+            for ended in as_completed(begun):
+                ended.result()
+                yield begun[ended]
+        finally:
+            threads.shutdown(cancel_futures=True)
 
     def remove(self, key: str) -> None:
         """Delete a document, then its sidecar: in this order nothing is ever indexed without its attributes."""
         self.s3.delete_object(Bucket=self.name, Key=key)
-        self.remove_sidecar(key)
-
-    def remove_sidecar(self, key: str) -> None:
-        """Delete a document's sidecar, where it has one."""
         if self._head(key + SIDECAR_SUFFIX) is not None:
             self.s3.delete_object(Bucket=self.name, Key=key + SIDECAR_SUFFIX)
 
-    def _is_known(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord) -> bool:
-        """Whether registry and bucket both have the file as it is, and its sidecar; of neither is a guess made."""
-        seen = known.observed
-        if known.status not in _KNOWN or known.again or seen.etag != _md5(content):
-            return False
-        if sidecar is not None and seen.sidecar_etag != _md5(sidecar):
-            return False
-        head = self._head(file.key)
-        if head is None or (head["ETag"], _version_of(head)) != (seen.etag, seen.version_id):
-            return False
-        return sidecar is None or self._etag(file.key + SIDECAR_SUFFIX) == seen.sidecar_etag
+    def _as_known(self, key: str, known: DocumentRecord) -> Any | None:
+        """Ask for an object; None where the bucket does not have it as the registry knows it."""
+        head = self._head(key)
+        if head is None or _tags_of(head) != (known.observed.etag, known.observed.version_id):
+            return None
+        return head
 
     def _etag(self, key: str) -> str | None:
         head = self._head(key)
@@ -229,5 +243,14 @@ def _md5(content: bytes) -> str:
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
-def _version_of(head: Mapping[str, Any]) -> str | None:
-    return head.get("VersionId")
+def _is_about(known: DocumentRecord, content: bytes) -> bool:
+    """Whether it is known what became of this content."""
+    return known.status in _KNOWN and not known.again and known.observed.etag == _md5(content)
+
+
+def _tags_of(head: Mapping[str, Any]) -> tuple[str, str | None]:
+    return head["ETag"], head.get("VersionId")
+
+
+def _uploaded(head: Mapping[str, Any], sidecar_etag: str | None = None) -> Uploaded:
+    return Uploaded(*_tags_of(head), head["LastModified"].timestamp(), sidecar_etag)

@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -86,6 +87,7 @@ def up(
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
+    allow_origin: command.AllowOrigin = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C.
@@ -102,6 +104,7 @@ def up(
     options = _stack_options(
         data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
     )
+    options = replace(options, origins=tuple(allow_origin or ()))
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection, options.data)
         display.console.print(f"\nPut documents in:  {display.program()} ingest PATH   Ctrl-C ends the stack.")
@@ -142,14 +145,19 @@ def demo(
 
 @app.command()
 def down() -> None:
-    """End the running local stack, as Ctrl-C in its terminal would.
+    """End the running local stack, as Ctrl-C in its terminal would, or what is left of one that was killed.
 
     Example:  ragstack down && ragstack up
     """
     project = find_project()
     found = running.read(project.running)
     if found is None:
-        raise StackError("No local stack is running")
+        with display.step("Looking for what a killed local stack has left"):
+            was_killed = running.clean_up(project.running)
+        if not was_killed:
+            raise StackError("No local stack is running")
+        display.console.print("The last local stack was killed; what it left is ended. Start again with `ragstack up`.")
+        return
     if "process_id" not in found:
         raise StackError("The local stack is starting or ending: try again in a moment")
     process_id = found["process_id"]
@@ -214,7 +222,9 @@ def _stack_options(
     """Put together what the local stack is told; what is for the local Bedrock is checked before anything starts."""
     command.check(bedrock_arguments or [])
     values = dict(_context_value(text) for text in context or ())
-    return StackOptions(data_dir.absolute(), port, bedrock_port, embedding, tuple(bedrock_arguments or ()), values)
+    return StackOptions(
+        data_dir.absolute(), port, bedrock_port, embedding, tuple(bedrock_arguments or ()), context=values
+    )
 
 
 def _context_value(text: str) -> tuple[str, str]:

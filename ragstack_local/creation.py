@@ -5,6 +5,9 @@ from typing import Any, Final
 
 ACCOUNT: Final = "000000000000"
 POLL_SECONDS: Final = 0.02
+MCP_TAGS: Final = {"mcp-multirag-kb": "true"}
+"""AWS's MCP server lists only knowledge bases with this tag. Source: awslabs.bedrock-kb-retrieval-mcp-server 1.1.2."""
+
 _MODEL_ARN: Final = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
 
 
@@ -33,6 +36,7 @@ def create_knowledge_base(agent: Any, name: str) -> str:
                 "fieldMapping": {"vectorField": "vector", "textField": "text", "metadataField": "metadata"},
             },
         },
+        tags=MCP_TAGS,
     )
     identifier = str(created["knowledgeBase"]["knowledgeBaseId"])
     await_active(agent, identifier)

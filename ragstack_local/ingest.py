@@ -1,6 +1,6 @@
 """Uploads with progress bars that end when every document is in a final state."""
 
-import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,9 +13,18 @@ from ragstack_local import display
 from ragstack_local.awaiting import ENDED, NOT_UPLOADED, Uploaded, follow, readable, registry_of
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
-from ragstack_local.uploads import LocalFile, Selection
+from ragstack_local.uploads import FOLLOW_LINKS, Fault, LocalFile, Selection, Skip, Skipped, shown
+
+SHOW_SKIPPED: Final = "--show-skipped"
 
 _NAMED: Final = 3
+
+_NOTEWORTHY: Final = {
+    Skip.LEAVES: "Skipped, links that leave the folder",
+    Skip.READ_ALREADY: "Skipped, links to folders that were read already",
+    Skip.ORPHAN: "Skipped, sidecars without a document",
+}
+"""What is named even where nobody asked for the list."""
 
 
 @dataclass
@@ -23,13 +32,15 @@ class Round:
     """What became of files.
 
     Attributes:
-        statuses: Of each document, by URI, final or not.
+        statuses: Of each document, by URI, final or not; of each file that was refused before that, by its path.
+        paths: The file of each document, by URI.
         uploaded: Documents that are in the bucket now and were not before.
         unchanged: Documents that were in the bucket as they are, and are not uploaded again.
         failed: How many of those failed.
     """
 
     statuses: dict[str, DocumentStatus] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
     uploaded: dict[str, Uploaded] = field(default_factory=dict)
     unchanged: int = 0
     failed: int = 0
@@ -47,6 +58,10 @@ class Round:
                 self.statuses[uri] = result.until_then
                 self.uploaded[uri] = result
 
+    def add_faults(self, faults: Sequence[Fault]) -> None:
+        """Note the files that could not be uploaded, because of their names for example."""
+        self.statuses |= {shown(fault.path): DocumentStatus(NOT_UPLOADED, fault.reason) for fault in faults}
+
 
 def ingest(
     connection: Connection,
@@ -57,7 +72,7 @@ def ingest(
     force: bool = False,
     beside: bool = False,
 ) -> Round:
-    """Upload files and follow them.
+    """Upload files and follow them; one that cannot be uploaded does not keep the others from it.
 
     Args:
         connection: The stack.
@@ -68,13 +83,11 @@ def ingest(
         beside: Whether progress goes to the error stream, beside what a program reads.
 
     Raises:
-        StackError: A document cannot have its name or its attributes; nothing is uploaded then.
         KeyboardInterrupt: The message says how far it got.
     """
     bucket, registry = Bucket.of(connection, given), registry_of(connection)
-    bucket.check(files)
-    done = Round()
-    known = {} if force else readable(registry, (bucket.uri(file) for file in files))
+    done = Round(paths={bucket.uri(file): shown(file.path) for file in files})
+    known = {} if force else readable(registry, done.paths)
     with display.progress(beside=beside) as bars:
         uploading = bars.add_task("Uploading", total=len(files), detail="")
         try:
@@ -82,7 +95,7 @@ def ingest(
                 for file, result in results:
                     done.take(bucket.uri(file), result)
                     bars.advance(uploading)
-            done.statuses = {uri: done.statuses[uri] for uri in map(bucket.uri, files)}
+            done.statuses = {uri: done.statuses[uri] for uri in done.paths}
             indexing = bars.add_task("Indexing ", total=len(files), detail="")
 
             def show(statuses: Mapping[str, DocumentStatus]) -> None:
@@ -97,18 +110,34 @@ def ingest(
     return done
 
 
-def note_passed_over(selection: Selection, *, beside: bool = False) -> None:
-    """Say which files are not uploaded; *beside* what a program reads, on the error stream."""
+def note_passed_over(selection: Selection, *, every: bool = False, hints: bool = False, beside: bool = False) -> None:
+    """Say how many files are skipped, by type.
+
+    Args:
+        selection: What was found.
+        every: Whether each is listed, with the reason.
+        hints: Whether the options of `ragstack ingest` that change this are named.
+        beside: Whether this goes to the error stream, beside what a program reads.
+    """
     console = display.errors if beside else display.console
-    if selection.skipped:
-        console.print(f"Passed over, of a type that is not read: {_some_of(selection.skipped)}", style="dim")
-    if selection.orphans:
-        console.print(f"Sidecars with no document beside them: {_some_of(selection.orphans)}", style="yellow")
+    plain = Counter(kind_of(each) for each in selection.skipped if every or each.why not in _NOTEWORTHY)
+    if plain:
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plain.items()))
+        more = f" ({SHOW_SKIPPED} lists them)" if hints and not every else ""
+        console.print(f"Skipped: {counts}{more}", style="dim", soft_wrap=True)
+    for each in selection.skipped if every else ():
+        console.print(f"  {shown(each.path)}: {each.why}", style="dim", soft_wrap=True)
+    for why, words in () if every else _NOTEWORTHY.items():
+        if paths := [each.path for each in selection.skipped if each.why is why]:
+            more = f". {FOLLOW_LINKS} uploads them" if hints and why is Skip.LEAVES else ""
+            console.print(f"{words}: {_some_of(paths)}{more}", style="yellow", soft_wrap=True)
 
 
-def shown(path: Path) -> str:
-    """Write a path so that any terminal and JSON take it, whatever its bytes are."""
-    return os.fsencode(path).decode(errors="replace")
+def kind_of(skipped: Skipped) -> str:
+    """Name what files are counted under: their type, or why they are skipped."""
+    if skipped.why is not Skip.TYPE:
+        return str(skipped.why)
+    return shown(Path(skipped.path.suffix.lower())) if skipped.path.suffix else "without a type"
 
 
 def _some_of(paths: Sequence[Path]) -> str:

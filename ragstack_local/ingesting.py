@@ -1,6 +1,6 @@
 """The commands that put documents in, and show how they stand."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from ragstack_local.attributes import read_options
 from ragstack_local.awaiting import ENDED, FOUND, readable, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
-from ragstack_local.ingest import Round, note_passed_over, shown
+from ragstack_local.ingest import SHOW_SKIPPED, Round, note_passed_over
 from ragstack_local.ingest import ingest as upload_and_follow
 from ragstack_local.registry_view import IN_MOTION, RegistryView, seconds_since
 from ragstack_local.single_documents import described
@@ -34,7 +34,7 @@ from ragstack_local.targets import (
     connect,
     names_api,
 )
-from ragstack_local.uploads import Selection, select
+from ragstack_local.uploads import FOLLOW_LINKS, Selection, select, shown
 
 if TYPE_CHECKING:
     from ragstack_common.document_api.models import DocumentDetail
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 def ingest(
     paths: Annotated[
-        list[Path], typer.Argument(help="Files, or folders: all in them that is not hidden.", show_default=False)
+        list[Path], typer.Argument(help="Files, or folders: everything in them that is not hidden.", show_default=False)
     ],
     prefix: Annotated[str, typer.Option(help="Put before every key in the bucket.")] = "",
     corpus: Annotated[str | None, typer.Option(help="The corpus that the documents belong to.")] = None,
@@ -67,6 +67,12 @@ def ingest(
             help="Then go on: upload what changes, and delete from the bucket what is deleted, until Ctrl-C.",
         ),
     ] = False,
+    follow_links: Annotated[
+        bool, typer.Option(FOLLOW_LINKS, help="Follow symbolic links that leave the folder, instead of skipping them.")
+    ] = False,
+    show_skipped: Annotated[
+        bool, typer.Option(SHOW_SKIPPED, help="List every skipped file with the reason, not only how many.")
+    ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 900.0,
     as_json: AsJson = False,
     aws: OnAws = False,
@@ -77,21 +83,23 @@ def ingest(
 ) -> None:
     """Upload documents and wait until each is searchable, or it is known why not.
 
-    A file NAME.metadata.json beside a document holds its attributes:  {"metadataAttributes": {"topic": "travel"}}
+    A file NAME.metadata.json next to a document holds its attributes:  {"metadataAttributes": {"topic": "travel"}}
 
-    What --corpus, --version and --metadata say is put into the sidecar of every document.
-    Where a document's own sidecar names the same attribute, the sidecar wins: it is more specific.
-    All attributes are checked before anything is uploaded.
+    The attributes of --corpus, --version and --metadata are added to every document.
+    If a document's sidecar names the same attribute, the sidecar wins.
 
-    What is in the bucket just as it is here, attributes too, is not uploaded again, whatever became of it.
-    What failed so is named with its reason; once the cause is removed, ragstack replay sends it again.
-    Nothing is deleted from the bucket but, with --watch, what is deleted here meanwhile.
+    A file that cannot be uploaded does not stop the others. It is listed at the end with its reason, and the exit
+    code is 1.
+
+    A document whose content and attributes are unchanged is not uploaded again, even if it failed.
+    An attribute that neither the sidecar nor an option gives any more is removed from the document.
+    With --watch, documents that you delete here are deleted from the bucket. Otherwise no document is deleted.
 
     Example:  ragstack ingest handbook/ prices.csv --prefix company
 
     With attributes:  ragstack ingest handbook/ --corpus people --version 2026 --metadata 'audience=["staff", "hr"]'
 
-    Of a folder that one works in:  ragstack ingest notes/ --watch
+    Follow a folder while you work in it:  ragstack ingest notes/ --watch
 
     For a program:  ragstack ingest handbook/ --json
 
@@ -101,30 +109,27 @@ def ingest(
     if by_api and watch:
         raise typer.BadParameter("this needs the stack's bucket and registry: give --aws", param_hint="--watch")
     if as_json and watch:
-        raise typer.BadParameter("there is no end to tell of with --watch", param_hint="--json")
-    try:
-        given = read_options(corpus, version, metadata or [])
-    except InvalidDocumentError as error:
-        option, _, words = str(error).partition(": ")
-        raise typer.BadParameter(words, param_hint=option) from None
-    selection = select(paths, prefix)
-    note_passed_over(selection, beside=as_json)
-    if not selection.files and not watch:
+        raise typer.BadParameter("--watch has no end, and so no result to print", param_hint="--json")
+    given = _attributes(corpus, version, metadata or [])
+    selection = select(paths, prefix, follow_links=follow_links)
+    note_passed_over(selection, every=show_skipped, hints=True, beside=as_json)
+    if not selection.files and not selection.faults and not watch:
         raise StackError("There is no document below these paths")
-    watched = None
+    watched, done = None, Round()
     try:
-        if by_api:
+        if by_api and selection.files:
             caller = api_of(aws, stack_prefix, api_url, api_key, token)
             done = api_documents.upload(caller, selection.files, timeout, given=given, beside=as_json)
-        else:
+        elif selection.files or watch:
             connection = connect(aws, stack_prefix)
-            watched = _watch(connection, paths, prefix, given) if watch else None
+            watched = _watch(connection, paths, prefix, given, follow_links=follow_links) if watch else None
             if watched:
-                watched.note(selection.files)
+                watched.note(selection)
             done = upload_and_follow(connection, selection.files, timeout, given=given, force=force, beside=as_json)
     except KeyboardInterrupt as interrupt:
         (display.errors if as_json else display.console).print(str(interrupt))
         raise typer.Exit(INTERRUPTED) from None
+    done.add_faults(selection.faults)
     if as_json:
         display.print_json(_round(done, selection))
     else:
@@ -209,7 +214,15 @@ def end(statuses: Mapping[str, DocumentStatus], timeout: float) -> None:
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attributes) -> "Watch":
+def _attributes(corpus: str | None, version: str | None, metadata: Sequence[str]) -> Attributes:
+    try:
+        return read_options(corpus, version, metadata)
+    except InvalidDocumentError as error:
+        option, _, words = str(error).partition(": ")
+        raise typer.BadParameter(words, param_hint=option) from None
+
+
+def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attributes, *, follow_links: bool) -> "Watch":
     from ragstack_local.watching import Watch  # noqa: PLC0415 - the other commands start without the library
 
     return Watch(
@@ -219,6 +232,7 @@ def _watch(connection: Connection, paths: list[Path], prefix: str, given: Attrib
         registry_of(connection),
         tell=ingestion_display.print_outcome,
         warn=lambda text: display.console.print(text, style="yellow", soft_wrap=True),
+        follow_links=follow_links,
     )
 
 
@@ -235,11 +249,16 @@ def _keep_watching(watched: "Watch") -> None:
 def _round(done: Round, selection: Selection) -> dict[str, Any]:
     return {
         "documents": [
-            {"uri": uri, "status": str(status), "reason": status.reason, "uploaded": uri in done.uploaded}
-            for uri, status in done.statuses.items()
+            {
+                "uri": name if name in done.paths else None,
+                "path": done.paths.get(name, name),
+                "status": str(status),
+                "reason": status.reason,
+                "uploaded": name in done.uploaded,
+            }
+            for name, status in done.statuses.items()
         ],
-        "passed_over": [shown(path) for path in selection.skipped],
-        "sidecars_alone": [shown(path) for path in selection.orphans],
+        "skipped": [{"path": shown(each.path), "reason": str(each.why)} for each in selection.skipped],
     }
 
 

@@ -1,21 +1,40 @@
-"""Documents that are named: everything about each, and their deletion."""
+"""Documents that are named, alone, by folder or by corpus: everything about each, and their deletion."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ragstack_common.documents import DocumentStatus
-from ragstack_common.errors import DocumentNotFoundError
+from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus
+from ragstack_common.errors import DocumentNotFoundError, RegistryError
+from ragstack_common.registry.listing import MAX_LIMIT, Listing
+from ragstack_common.registry.records import Status
 from ragstack_local import api_documents, display
 from ragstack_local.asking import NOTHING_FOUND
-from ragstack_local.awaiting import DELETED, Gone, follow, registry_of
+from ragstack_local.awaiting import DELETED, ENDED, Gone, follow, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
-from ragstack_local.targets import INTERRUPTED, ApiKey, ApiUrl, OnAws, Prefix, Token, api_of, connect, names_api
+from ragstack_local.targets import (
+    INTERRUPTED,
+    ApiKey,
+    ApiUrl,
+    AsJson,
+    OnAws,
+    Prefix,
+    Token,
+    api_of,
+    connect,
+    names_api,
+)
 
 if TYPE_CHECKING:
     from ragstack_common.document_api.models import DocumentDetail
+
+_PREVIEWED: Final = 10
+"""Keys that are shown before a folder or a corpus is deleted."""
 
 
 def described(connection: Connection, names: Sequence[str]) -> Iterator["DocumentDetail"]:
@@ -47,11 +66,21 @@ def described(connection: Connection, names: Sequence[str]) -> Iterator["Documen
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="URI", help="Documents, by URI or by key.", show_default=False)],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="URI", help="Documents, by URI or by key; a folder ends with a slash.", show_default=False
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="Only documents of this corpus; without a URI, all of them.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting a folder or a corpus.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Until no search finds them, or only until the bucket has them.")
     ] = True,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 900.0,
+    as_json: AsJson = False,
     aws: OnAws = False,
     stack_prefix: Prefix = DEFAULT_PREFIX,
     api_url: ApiUrl = None,
@@ -60,44 +89,187 @@ def delete(
 ) -> None:
     """Delete documents and their sidecars from the bucket, and wait until no search finds them any more.
 
+    Before it deletes a folder or a corpus, it shows how many documents that are, and asks.
+
     Example:  ragstack delete s3://ragstack-documents/handbook/leave.md
 
     By key:  ragstack delete handbook/leave.md handbook/travel.md
+
+    A folder:  ragstack delete handbook/drafts/
+
+    A corpus, without being asked:  ragstack delete --corpus people --yes
+
+    What a folder has of a corpus:  ragstack delete handbook/ --corpus people
     """
+    if not names and corpus is None:
+        raise typer.BadParameter("name documents or a folder, or give --corpus", param_hint="URI")
     if names_api(aws, api_url):
+        if corpus is not None or any(name.endswith("/") for name in names or ()):
+            raise typer.BadParameter(
+                "folders and corpora need the stack's bucket and registry: name documents, or give --aws instead",
+                param_hint="--api-url",
+            )
         caller = api_of(aws, stack_prefix, api_url, api_key, token)
-        _end(api_documents.delete(caller, names, timeout, wait=wait), wait=wait)
+        statuses = api_documents.delete(caller, names or (), timeout, wait=wait, beside=as_json)
+        _end(statuses, wait=wait, as_json=as_json)
         return
     connection = connect(aws, stack_prefix)
-    documents = list(described(connection, names))
-    bucket, statuses = Bucket.of(connection), {}
+    bucket = Bucket.of(connection)
+    chosen = _choose(connection, bucket, names or [], corpus)
+    if corpus is not None or any(name.endswith("/") for name in names or []):
+        _confirm(bucket, chosen.keys, yes=yes, beside=as_json)
     try:
-        with display.progress() as bars:
-            deleting = bars.add_task("Deleting", total=len(documents), detail="")
-            for document in documents:
-                bucket.remove(document.key)
-                statuses[document.uri] = Gone().until_then
-                if not wait:
+        statuses = _delete(connection, bucket, chosen, timeout if wait else None, beside=as_json)
+    except KeyboardInterrupt as interrupt:
+        (display.errors if as_json else display.console).print(str(interrupt))
+        raise typer.Exit(INTERRUPTED) from None
+    _end(statuses, wait=wait, as_json=as_json)
+
+
+def _end(statuses: Mapping[str, DocumentStatus], *, wait: bool, as_json: bool) -> None:
+    """Show what became of documents, and end with 1 where searches may still find one."""
+    left = {uri: status for uri, status in statuses.items() if status != DELETED}
+    if as_json:
+        rows = [{"uri": uri, "status": str(found), "reason": found.reason} for uri, found in sorted(statuses.items())]
+        display.print_json({"documents": rows})
+    else:
+        if wait:
+            display.print_unsearchable(left)
+        display.console.print(display.summary(statuses))
+    if wait and left:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What is to be deleted.
+
+    Attributes:
+        keys: Of documents, in order.
+        leftovers: Of other objects in the folders: sidecars without documents, and the console's folder markers.
+    """
+
+    keys: Sequence[str]
+    leftovers: Sequence[str] = ()
+
+
+def _delete(
+    connection: Connection, bucket: Bucket, chosen: _Chosen, timeout_seconds: float | None, *, beside: bool
+) -> dict[str, DocumentStatus]:
+    """Delete documents, and follow them for a time; None does not follow them.
+
+    Raises:
+        KeyboardInterrupt: The message says how far it got.
+    """
+    statuses: dict[str, DocumentStatus] = {}
+    try:
+        with display.progress(beside=beside) as bars:
+            deleting = bars.add_task("Deleting", total=len(chosen.keys), detail="")
+            with closing(bucket.remove_all(chosen.keys)) as removed:
+                for key in removed:
+                    statuses[bucket.uri_of(key)] = Gone().until_then
                     bars.advance(deleting)
+            for key in chosen.leftovers:
+                bucket.s3.delete_object(Bucket=bucket.name, Key=key)
+            if timeout_seconds is None:
+                return statuses
+            waiting = bars.add_task("Waiting ", total=len(chosen.keys), detail="")
 
             def show(found: Mapping[str, DocumentStatus]) -> None:
                 statuses.update(found)
-                ended = sum(status == DELETED for status in found.values())
-                bars.update(deleting, completed=ended, detail=display.summary(found))
+                ended = sum(status in ENDED for status in statuses.values())
+                bars.update(waiting, completed=ended, detail=display.summary(statuses))
 
-            if wait:
-                awaited = {document.uri: Gone() for document in documents}
-                follow(registry_of(connection), awaited, show, timeout, current=bucket.current)
+            awaited = dict.fromkeys(statuses, Gone())
+            follow(registry_of(connection), awaited, show, timeout_seconds, current=bucket.current)
     except KeyboardInterrupt:
-        display.console.print(display.interrupted(statuses))
-        raise typer.Exit(INTERRUPTED) from None
-    _end(statuses, wait=wait)
+        raise KeyboardInterrupt(display.interrupted(statuses)) from None
+    return statuses
 
 
-def _end(statuses: Mapping[str, DocumentStatus], *, wait: bool) -> None:
-    left = {uri: status for uri, status in statuses.items() if status != DELETED}
-    if wait:
-        display.print_unsearchable(left)
-    display.console.print(display.summary(statuses))
-    if wait and left:
-        raise typer.Exit(NOTHING_FOUND)
+def _choose(connection: Connection, bucket: Bucket, names: Sequence[str], corpus: str | None) -> _Chosen:
+    """Find the documents to delete.
+
+    Raises:
+        DocumentNotFoundError: There is no such document, or none in a folder, or none of the corpus.
+        RegistryError: The registry answered for a part only.
+        ClientError: The bucket or the registry cannot be read.
+    """
+    keys: set[str] = set()
+    leftovers: set[str] = set()
+    for name in names:
+        if name.endswith("/"):
+            documents, others = _in_folder(bucket, name)
+            keys |= documents
+            leftovers |= others
+    keys |= {document.key for document in _named(connection, bucket, [each for each in names if each[-1:] != "/"])}
+    if corpus is None:
+        return _Chosen(sorted(keys), sorted(leftovers))
+    uris = [bucket.uri_of(key) for key in keys] if names else _of_corpus(connection, corpus)
+    of_corpus = []
+    # The index follows the table a little later, so that the records decide.
+    for uri, record in sorted(registry_of(connection).read_each(uris).items()):
+        key = bucket.key_of(uri)
+        if isinstance(record, RegistryError):
+            display.errors.print(str(record), style="yellow", soft_wrap=True)
+        elif key is not None and record.corpus == corpus and record.status is not Status.DELETED:
+            of_corpus.append(key)
+    if not of_corpus:
+        raise DocumentNotFoundError(f"No such document belongs to the corpus {corpus}; nothing was deleted")
+    return _Chosen(of_corpus)
+
+
+def _in_folder(bucket: Bucket, name: str) -> tuple[set[str], set[str]]:
+    prefix = bucket.key_of(name) if name.startswith("s3://") else name
+    found = set() if prefix is None else set(bucket.keys(prefix))
+    documents = {key for key in found if not key.endswith(("/", SIDECAR_SUFFIX))}
+    if not documents:
+        raise DocumentNotFoundError(f"There is no document in the folder {name}; nothing was deleted")
+    return documents, {key for key in found - documents if key.removesuffix(SIDECAR_SUFFIX) not in documents}
+
+
+def _named(connection: Connection, bucket: Bucket, names: Sequence[str]) -> list["DocumentDetail"]:
+    try:
+        return list(described(connection, names))
+    except DocumentNotFoundError as error:
+        folders = [f"{name}/" for name in names if any(bucket.keys(f"{bucket.key_of(name) or name}/"))]
+        if not folders:
+            raise
+        raise DocumentNotFoundError(f"{error}. Did you mean the folder {folders[0]}?") from None
+
+
+def _of_corpus(connection: Connection, corpus: str) -> list[str]:
+    listing, token, uris = Listing(connection.client("dynamodb"), connection.registry_table), None, []
+    while True:
+        page = listing.page(corpus=corpus, limit=MAX_LIMIT, token=token)
+        uris += [record.uri for record in page.documents]
+        for fault in page.unreadable:
+            display.errors.print(fault, style="yellow", soft_wrap=True)
+        token = page.next_token
+        if token is None:
+            return uris
+
+
+def _confirm(bucket: Bucket, keys: Sequence[str], *, yes: bool, beside: bool) -> None:
+    """Show what is about to be deleted, and ask.
+
+    Raises:
+        BadParameter: There is nobody to ask.
+        Abort: The answer is no.
+    """
+    console = display.errors if beside else display.console
+    count = display.counted(len(keys), "document")
+    console.print(f"{count} in {bucket.uri_of('')} will be deleted", soft_wrap=True)
+    for key in keys[:_PREVIEWED]:
+        console.print(f"  {key}", soft_wrap=True)
+    if len(keys) > _PREVIEWED:
+        console.print(f"  ... and {len(keys) - _PREVIEWED:,} more", soft_wrap=True)
+    if yes:
+        return
+    if not _is_asked():
+        raise typer.BadParameter("without a terminal to ask on, --yes is needed", param_hint="--yes")
+    typer.confirm(f"Delete {count}?", abort=True, err=True)
+
+
+def _is_asked() -> bool:
+    return sys.stdin.isatty()

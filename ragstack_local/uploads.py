@@ -1,14 +1,16 @@
 """Which files are uploaded, and under which keys."""
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, leaves_its_bucket
-from ragstack_common.errors import InvalidDocumentError
-from ragstack_common.ingestion.sidecars import parse_sidecar
-from ragstack_local.stack.errors import StackError, refuse
+from ragstack_local.stack.errors import StackError
+
+FOLLOW_LINKS: Final = "--follow-links"
 
 
 @dataclass(frozen=True)
@@ -34,89 +36,192 @@ class LocalFile:
         return self.sidecar_path if self.sidecar_path.is_file() else None
 
 
+class Skip(StrEnum):
+    """Why a file or folder is skipped."""
+
+    TYPE = "unsupported type"
+    HIDDEN = "hidden"
+    LEAVES = "link that leaves the folder"
+    READ_ALREADY = "link to a folder that was read already"
+    ORPHAN = "sidecar without a document"
+
+
+LINKS: Final = frozenset({Skip.LEAVES, Skip.READ_ALREADY})
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file or folder that is skipped, which is no failure."""
+
+    path: Path
+    why: Skip
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A file or folder that was meant to be uploaded and cannot be."""
+
+    path: Path
+    reason: str
+
+
 @dataclass(frozen=True)
 class Selection:
     """What was found below the paths.
 
     Attributes:
         files: To upload.
-        skipped: Of types that the service does not read.
-        orphans: Sidecars with no document beside them.
+        skipped: What is not uploaded on purpose. Of a skipped folder, only the folder.
+        faults: What cannot be uploaded. A faulty file does not keep the others from being uploaded.
     """
 
-    files: tuple[LocalFile, ...]
-    skipped: tuple[Path, ...]
-    orphans: tuple[Path, ...] = ()
+    files: tuple[LocalFile, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
 
-def select(paths: Sequence[Path], prefix: str = "") -> Selection:
+def select(paths: Sequence[Path], prefix: str = "", *, follow_links: bool = False) -> Selection:
     """Find the documents among files and folders; a folder's documents keep its name in their keys.
 
-    Raises:
-        StackError: A path does not exist or a named file has an unsupported type; or a folder cannot be read, two files
-            would have one key, a name is none that a key can be, or a sidecar cannot be used: all of these are named.
-    """
-    found = find(paths, prefix)
-    refuse([fault for file in found.files if (fault := _fault_of_sidecar(file.sidecar))])
-    return found
+    Symbolic links to files of the same folder are uploaded under their own names. Links to folders of the same folder
+    are ignored: what is in them is found where it is.
 
-
-def find(paths: Sequence[Path], prefix: str = "") -> Selection:
-    """Find the documents like :func:`select`, whatever their sidecars say.
+    Args:
+        paths: Files and folders; a link among them is followed.
+        prefix: Put before every key.
+        follow_links: Whether links that leave a folder are followed too.
 
     Raises:
-        StackError: As there.
+        StackError: A path does not exist, or the prefix leads out of the bucket.
     """
-    files: dict[str, LocalFile] = {}
-    skipped: list[Path] = []
-    orphans: list[Path] = []
-    faults: list[str] = []
-    for given in paths:
-        path = given.expanduser()
-        if not path.exists():
-            raise StackError(f"{given} does not exist")
-        if path.is_file() and path.suffix.lower() not in SUFFIXES:
-            raise StackError(f"{given} is of a type that is not read; supported are {', '.join(sorted(SUFFIXES))}")
-        for name, file in _below(path, faults) if path.is_dir() else [(path.name, path)]:
-            if name.endswith(SIDECAR_SUFFIX):
-                orphans += [] if file.with_name(file.name.removesuffix(SIDECAR_SUFFIX)).exists() else [file]
-            elif file.suffix.lower() not in SUFFIXES:
-                skipped.append(file)
-            else:
-                key = f"{prefix.strip('/')}/{name}".lstrip("/")
-                if fault := _fault_of_key(key, file, files.get(key)):
-                    faults.append(fault)
-                files[key] = LocalFile(file, key)
-    refuse(faults)
-    return Selection(tuple(files.values()), tuple(skipped), tuple(orphans))
+    if leaves_its_bucket(prefix.strip("/")):
+        raise StackError(f"The prefix {prefix} leads out of its bucket: use another --prefix")
+    if missing := [path for path in paths if not path.expanduser().exists()]:
+        raise StackError("\n".join(f"{shown(path)} does not exist" for path in missing))
+    search = _Search(prefix.strip("/"), follow_links)
+    for path in paths:
+        search.add(path.expanduser())
+    search.check_named_sidecars()
+    return Selection(tuple(search.files.values()), tuple(search.skipped), tuple(search.faults))
 
 
-def _below(folder: Path, faults: list[str]) -> Iterator[tuple[str, Path]]:
-    """Find the files that are not hidden, and name them from the folder on; a folder that cannot be read is a fault."""
-    root = folder.resolve()
+@dataclass
+class _Search:
+    prefix: str
+    follow_links: bool
+    files: dict[str, LocalFile] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    named_sidecars: list[Path] = field(default_factory=list)
 
-    def tell(error: OSError) -> None:
-        faults.append(f"{error.filename} cannot be read: {os.strerror(error.errno or 0)}")
+    def add(self, path: Path) -> None:
+        """Take a path that the user named."""
+        if path.is_dir():
+            root = path.resolve()
+            self._walk(root, root, root.name, {str(root)})
+        elif path.name.endswith(SIDECAR_SUFFIX):
+            self.named_sidecars.append(path)
+        elif path.suffix.lower() not in SUFFIXES:
+            supported = ", ".join(sorted(SUFFIXES))
+            self.faults.append(Fault(path, f"Its type is not supported; supported are {supported}"))
+        else:
+            self._add_file(path, path.name, path.parent.resolve())
 
-    found: list[Path] = []
-    for place, folders, names in os.walk(root, onerror=tell):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(place, name) for name in names if not name.startswith(".")]
-    for file in sorted(found):
-        if file.is_file():
-            yield (root.name / file.relative_to(root)).as_posix(), file
+    def check_named_sidecars(self) -> None:
+        """Report the sidecars that the user named without their documents; a pattern such as * names both."""
+        chosen = {file.sidecar_path for file in self.files.values()}
+        self.faults += [
+            Fault(path, "A sidecar is uploaded with its document: name the document")
+            for path in self.named_sidecars
+            if path not in chosen
+        ]
+
+    def _walk(self, root: Path, folder: Path, name: str, read: set[str]) -> None:
+        """Take what is in a folder.
+
+        Args:
+            root: The folder that the user named.
+            folder: It, or one below it.
+            name: What the keys of the folder's files begin with.
+            read: The real paths of the folders that were read, so that links in a circle end.
+        """
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            self.faults.append(Fault(folder, _unreadable(error)))
+            return
+        for entry in entries:
+            path, inner = folder / entry.name, f"{name}/{entry.name}" if name else entry.name
+            if entry.name.startswith("."):
+                self.skipped.append(Skipped(path, Skip.HIDDEN))
+                continue
+            is_link = entry.is_symlink()
+            leaves = is_link and _leaves(path, root)
+            if leaves and not self.follow_links:
+                self.skipped.append(Skipped(path, Skip.LEAVES))
+                continue
+            try:
+                is_folder = entry.is_dir()
+            except OSError as error:
+                self.faults.append(Fault(path, _unreadable(error)))
+                continue
+            if not is_folder:
+                self._add_file(path, inner, root)
+            elif leaves or not is_link:
+                real = os.path.realpath(path) if self.follow_links else str(path)
+                if real in read:
+                    self.skipped.append(Skipped(path, Skip.READ_ALREADY))
+                else:
+                    read.add(real)
+                    self._walk(root, path, inner, read)
+
+    def _add_file(self, path: Path, name: str, root: Path) -> None:
+        if path.name.endswith(SIDECAR_SUFFIX):
+            if not path.with_name(path.name.removesuffix(SIDECAR_SUFFIX)).exists():
+                self.skipped.append(Skipped(path, Skip.ORPHAN))
+        elif path.suffix.lower() not in SUFFIXES:
+            self.skipped.append(Skipped(path, Skip.TYPE))
+        elif path.is_file():
+            self._take(path, name, root)
+        else:
+            reason = "It is a link to a missing file" if path.is_symlink() else "It is not a regular file"
+            self.faults.append(Fault(path, reason))
+
+    def _take(self, path: Path, name: str, root: Path) -> None:
+        file = LocalFile(path, f"{self.prefix}/{name}".lstrip("/"))
+        other = self.files.get(file.key)
+        if reason := self._fault(file, root, other):
+            self.faults.append(Fault(path, reason))
+        elif other is None:
+            self.files[file.key] = file
+
+    def _fault(self, file: LocalFile, root: Path, other: LocalFile | None) -> str | None:
+        try:
+            file.key.encode()
+        except UnicodeEncodeError:
+            return "Its name is not UTF-8, which a key must be: rename it"
+        if other and not _is_one_file(file.path, other.path):
+            return f"{shown(other.path)} is uploaded as {file.key} already: upload one of them with another --prefix"
+        sidecar = file.sidecar_path
+        if not self.follow_links and sidecar.is_symlink() and _leaves(sidecar, root):
+            # Uploaded without its attributes, it could be found by people who must not see it.
+            return f"Its sidecar is a link that leaves the folder: replace it by a copy, or ingest with {FOLLOW_LINKS}"
+        return None
 
 
-def _fault_of_key(key: str, file: Path, other: LocalFile | None) -> str | None:
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        return f"The name of {str(file)!a} is no UTF-8, which a key must be: rename it"
-    if leaves_its_bucket(key):
-        return f"{file} would be uploaded as {key}, and S3 takes no key that leads out of its bucket: another --prefix"
-    if other and not _is_one_file(file, other.path):
-        return f"{other.path} and {file} would both be uploaded as {key}: upload one with another --prefix"
-    return None
+def shown(path: Path) -> str:
+    """Write a path so that any terminal and JSON take it, whatever its bytes are."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _leaves(link: Path, root: Path) -> bool:
+    # Path.resolve raises an error where links form a circle.
+    return not Path(os.path.realpath(link)).is_relative_to(root)
+
+
+def _unreadable(error: OSError) -> str:
+    return f"It cannot be read: {os.strerror(error.errno or 0)}"
 
 
 def _is_one_file(one: Path, other: Path) -> bool:
@@ -124,15 +229,3 @@ def _is_one_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except FileNotFoundError:
         return one == other  # it has just vanished
-
-
-def _fault_of_sidecar(sidecar: Path | None) -> str | None:
-    if sidecar is None:
-        return None
-    try:
-        parse_sidecar(sidecar.read_bytes())
-    except InvalidDocumentError as error:
-        return f"{sidecar} cannot be used: {error}"
-    except OSError:
-        return None  # its document alone is not uploaded, for that reason
-    return None

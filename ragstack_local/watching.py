@@ -5,8 +5,8 @@ there before: a moved folder, a file that was replaced at once, or a notificatio
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +16,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.errors import RegistryError
 from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_local.awaiting import ENDED, FOUND, NO_SIDECAR, NOT_UPLOADED, Awaited, Gone, Uploaded, ask, readable
-from ragstack_local.bucket import Bucket, NotUploaded, State, Unchanged, state_of
+from ragstack_local.awaiting import ENDED, FOUND, NOT_UPLOADED, Awaited, Gone, Uploaded, ask, readable
+from ragstack_local.bucket import Bucket, NotUploaded, State, state_of
 from ragstack_local.stack.errors import StackError
-from ragstack_local.uploads import LocalFile, find
+from ragstack_local.uploads import LINKS, LocalFile, Selection, select, shown
 
 TICK_MILLISECONDS: Final = 300
 LONGEST_DEBOUNCE_MILLISECONDS: Final = 600
@@ -69,6 +69,7 @@ class Watch:
         *,
         tell: Callable[[Outcome], None],
         warn: Callable[[str], None],
+        follow_links: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -81,6 +82,7 @@ class Watch:
             registry: Says what became of them.
             tell: Told of each outcome.
             warn: Told what does not work for the moment.
+            follow_links: Whether links that leave a folder are followed.
             clock: Seconds.
             sleep: Waits that many seconds.
         """
@@ -91,6 +93,7 @@ class Watch:
         self._registry = registry
         self._tell = tell
         self._warn = warn
+        self._follow_links = follow_links
         self._clock = clock
         self._sleep = sleep
         self._seen: dict[str, _Seen] = {}
@@ -99,15 +102,17 @@ class Watch:
         self._looked_at = -LOOK_SECONDS
         self._warning = ""
         self._missing: set[Path] = set()
+        self._refused: set[str] = set()
 
     @property
     def on_their_way(self) -> int:
         """Documents whose outcome is not known yet."""
         return len(self._on_their_way)
 
-    def note(self, files: Iterable[LocalFile]) -> None:
-        """Take files for uploaded as they are now."""
-        self._seen.update({file.key: _Seen(file, state_of(file)) for file in files})
+    def note(self, selection: Selection) -> None:
+        """Take files for uploaded as they are now, and what cannot be uploaded for said."""
+        self._seen.update({file.key: _Seen(file, state_of(file)) for file in selection.files})
+        self._refused = set(_refusals(selection))
 
     def run(self) -> None:
         """Watch until interrupted.
@@ -157,8 +162,14 @@ class Watch:
         for path in missing - self._missing:
             self._warn(f"{path} is gone as a whole: nothing of it is deleted from the bucket unless it comes back")
         self._missing = missing
-        found = find([path for path in self._roots if path.expanduser().exists()], self._prefix).files
-        now = {file.key: _Seen(file, state_of(file)) for file in found}
+        present = [path for path in self._roots if path.expanduser().exists()]
+        found = select(present, self._prefix, follow_links=self._follow_links)
+        refusals = _refusals(found)
+        for refusal in refusals:
+            if refusal not in self._refused:
+                self._warn(refusal)
+        self._refused = set(refusals)
+        now = {file.key: _Seen(file, state_of(file)) for file in found.files}
         differing = {key for key, seen in now.items() if self._seen.get(key) != seen}
         # Not while it is being written: it must be the same twice.
         settled = [key for key in differing if self._unsettled.get(key) == now[key].state]
@@ -169,25 +180,18 @@ class Watch:
     def _upload(self, changed: Sequence[_Seen]) -> None:
         if not changed:
             return
-        bare = {seen.file.key for seen in changed if self._lost_its_sidecar(seen)}
-        for key in sorted(bare):
-            self._bucket.remove_sidecar(key)
         known = readable(self._registry, (self._bucket.uri(seen.file) for seen in changed))
         start = self._clock()
         results = dict(self._bucket.put_all([seen.file for seen in changed], known))
         for seen in changed:
             file, result = seen.file, results[seen.file]
             uri = self._bucket.uri(file)
-            awaited: Awaited | None = result if isinstance(result, Uploaded) else None
-            if file.key in bare:
-                now = awaited or self._bucket.current(uri)
-                awaited = replace(now, sidecar_etag=NO_SIDECAR) if isinstance(now, Uploaded) else now
             if isinstance(result, NotUploaded):
                 self._tell(Outcome(DocumentStatus(NOT_UPLOADED, result.reason), uri, self._clock() - start))
-            elif isinstance(result, Unchanged) and awaited is None and result.status not in FOUND:
+            elif isinstance(result, Uploaded):
+                self._on_their_way[uri] = _OnItsWay(result, start)
+            elif result.status not in FOUND:
                 self._tell(Outcome(result.status, uri, self._clock() - start))
-            elif awaited is not None:
-                self._on_their_way[uri] = _OnItsWay(awaited, start)
             self._seen[file.key] = seen
             self._unsettled.pop(file.key, None)
 
@@ -206,11 +210,6 @@ class Watch:
             if status in ENDED:
                 since = self._on_their_way.pop(uri).since
                 self._tell(Outcome(status, uri, self._clock() - since))
-
-    def _lost_its_sidecar(self, now: _Seen) -> bool:
-        before = self._seen.get(now.file.key)
-        had_one = before is not None and before.state[1] is not None
-        return had_one and now.state[1] is None and not self._bucket.given
 
     def _a_named_file_changed(self) -> bool:
         return any(
@@ -242,3 +241,9 @@ class Watch:
         if text != self._warning:
             self._warning = text
             self._warn(text)
+
+
+def _refusals(selection: Selection) -> list[str]:
+    """Say which files are not uploaded though they look as if they were meant to be."""
+    refusals = [f"{shown(fault.path)}: {fault.reason}" for fault in selection.faults]
+    return refusals + [f"{shown(each.path)}: {each.why}" for each in selection.skipped if each.why in LINKS]

@@ -82,7 +82,7 @@ class ChromaCollection:
         self.name = name
         self._given = None if embedding is None else QueryEmbedding(embedding)
         self._own: tuple[str | None, QueryEmbedding] | None = None
-        self._source_keys = SOURCE_KEYS if source_key is None else (source_key,)
+        self.source_keys = SOURCE_KEYS if source_key is None else (source_key,)
         self._handle: Handle | None = None
         self._lock = Lock()
 
@@ -209,7 +209,7 @@ class ChromaCollection:
         return self._own[1]
 
     def _chunk(self, hit: Hit, text: str, metadata: dict[str, Any]) -> RetrievedChunk:
-        source = next((metadata[key] for key in self._source_keys if metadata.get(key)), hit.id)
+        source = next((metadata[key] for key in self.source_keys if metadata.get(key)), hit.id)
         return RetrievedChunk(content=text, score=hit.score, source=str(source), metadata=metadata, chunk_id=hit.id)
 
 

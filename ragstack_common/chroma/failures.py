@@ -25,6 +25,9 @@ from ragstack_common.errors import (
 )
 
 _UNREACHABLE = "Could not connect"
+_OTHER_SETTINGS = "with different settings"
+"""How Chroma ends to say that a client of this process has the folder, because each folder has one store."""
+
 _BUSY = "Error executing plan"
 """How Chroma begins to say that it could not read what another process is writing, as an invalid argument at times."""
 
@@ -60,9 +63,22 @@ def translated(place: str) -> Iterator[None]:
     except (ChromaError, httpx.HTTPError, sqlite3.Error, OSError) as error:
         raise ServiceUnavailableError(f"Chroma in {place} failed: {_text(error)}") from error
     except ValueError as error:
-        if not str(error).startswith(_UNREACHABLE):
+        explanation = _explained(str(error), place)
+        if explanation is None:
             raise
-        raise ServiceUnavailableError(f"Chroma in {place} cannot be reached: is it running?") from error
+        raise ServiceUnavailableError(explanation) from error
+
+
+def _explained(message: str, place: str) -> str | None:
+    """Explain a ValueError of Chroma; None if it says nothing of the store."""
+    if message.endswith(_OTHER_SETTINGS):
+        return (
+            f"This process already has {place} open with other Chroma settings: close that client first, or open it "
+            "with Settings(anonymized_telemetry=False)"
+        )
+    if message.startswith(_UNREACHABLE):
+        return f"Chroma in {place} cannot be reached: is it running?"
+    return None
 
 
 def _text(error: Exception) -> str:

@@ -8,7 +8,14 @@ A sidecar is JSON in one of two forms, which may stand side by side::
     {"metadataAttributes": {"topic": "leave", "year": 2026, "internal": true, "audience": ["engineers"]}}
     {"metadataAttributes": {"topic": {"value": {"type": "STRING", "stringValue": "x"}, "includeForEmbedding": true}}}
 
-Source: Amazon Bedrock User Guide, metadata files of an S3 data source.
+The sidecar of a CSV file may say that each row is a record, with one column as its text and others as its attributes.
+It then needs no ``metadataAttributes``::
+
+    {"documentStructureConfiguration": {"type": "RECORD_BASED_STRUCTURE_METADATA", "recordBasedStructureMetadata": {
+        "contentFields": [{"fieldName": "description"}],
+        "metadataFieldsSpecification": {"fieldsToInclude": [{"fieldName": "city"}], "fieldsToExclude": []}}}}
+
+Sources: Amazon Bedrock User Guide, metadata files of an S3 data source; the same, kb-metadata, for CSV files.
 """
 
 import json
@@ -27,11 +34,17 @@ LARGEST_ON_S3_VECTORS: Final = 1024
 KEYS_ON_S3_VECTORS: Final = 35
 """Bytes of JSON and keys of one document. Source: Amazon Bedrock User Guide, S3 Vectors as a vector store."""
 
+MOST_LIST_MEMBERS: Final = 10
+"""Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Of a longer list in a sidecar, members are
+reportedly dropped without a word, and filters on them find nothing."""
+
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
 """Bedrock's own attributes begin with it."""
 
 _CORPUS: Final = "corpus"
 _ENTRIES: Final = "metadataAttributes"
+_STRUCTURE: Final = "documentStructureConfiguration"
+_RECORDS: Final = "RECORD_BASED_STRUCTURE_METADATA"
 _FORM: Final = '{"metadataAttributes": {"name": value, ...}}'
 
 _TYPED_MEMBERS: Final = {
@@ -47,16 +60,33 @@ _HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
+class RecordStructure:
+    """How the rows of a CSV file become records.
+
+    Attributes:
+        content: The column that is a record's text.
+        included: The columns that are its attributes; empty for all other columns.
+        excluded: Columns that are not.
+    """
+
+    content: str
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Sidecar:
     """What a sidecar says.
 
     Attributes:
         attributes: Name to string, number, boolean or list of strings.
         embedded: Names of those that are embedded with every chunk.
+        records: How the rows of a CSV file become records; None where it is one text.
     """
 
     attributes: Attributes = field(default_factory=dict)
     embedded: tuple[str, ...] = ()
+    records: RecordStructure | None = None
 
 
 def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
@@ -141,6 +171,10 @@ def parse_sidecar(body: bytes) -> Sidecar:
         document = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_distinct)
     except (ValueError, RecursionError) as error:
         raise InvalidDocumentError(f"it is not JSON: {error}") from None
+    records = None
+    if isinstance(document, dict) and _STRUCTURE in document:
+        records = _structure(document[_STRUCTURE])
+        document.setdefault(_ENTRIES, {})
     entries = document.get(_ENTRIES) if isinstance(document, dict) else None
     if not isinstance(entries, dict):
         raise InvalidDocumentError(f"it must be {_FORM}")
@@ -150,7 +184,14 @@ def parse_sidecar(body: bytes) -> Sidecar:
         attributes[key] = _entry(key, entry)
         if isinstance(entry, dict) and entry.get("includeForEmbedding") is True:
             embedded.append(key)
-    return Sidecar(attributes, tuple(embedded))
+    return Sidecar(attributes, tuple(embedded), records)
+
+
+def merged_sidecar(own: bytes, given: Attributes) -> bytes:
+    """Add attributes to a sidecar that :func:`parse_sidecar` takes, where it does not name them itself."""
+    document = json.loads(own.decode("utf-8-sig"))
+    # Merged as it is, because an entry may say more than its value, and the sidecar more than attributes.
+    return json.dumps({**document, _ENTRIES: {**given, **document.get(_ENTRIES, {})}}, ensure_ascii=False).encode()
 
 
 def check_key(key: str) -> None:
@@ -201,6 +242,34 @@ def _entry(key: str, entry: Any) -> AttributeValue:
     return typed_value(key, value)
 
 
+def _structure(found: Any) -> RecordStructure:
+    """Read how a CSV file is made up. Source: Amazon Bedrock User Guide, kb-metadata."""
+    if not isinstance(found, dict) or found.get("type") != _RECORDS:
+        raise InvalidDocumentError(f'{_STRUCTURE} must be {{"type": "{_RECORDS}", ...}}')
+    records = found.get("recordBasedStructureMetadata")
+    fields = records.get("metadataFieldsSpecification", {}) if isinstance(records, dict) else None
+    if not isinstance(records, dict) or not isinstance(fields, dict):
+        raise InvalidDocumentError(f"{_STRUCTURE} needs recordBasedStructureMetadata, an object")
+    content = _fields(records, "contentFields")
+    if len(content) != 1:
+        raise InvalidDocumentError(f"contentFields must name one column, not {len(content)}: Bedrock takes one")
+    included, excluded = _fields(fields, "fieldsToInclude"), _fields(fields, "fieldsToExclude")
+    for name in (*included, *excluded):
+        check_key(name)
+    if both := sorted({*included} & {*excluded}):
+        raise InvalidDocumentError(f"the column {_shown(both[0])} is both in fieldsToInclude and in fieldsToExclude")
+    return RecordStructure(content[0], included, excluded)
+
+
+def _fields(parent: Mapping[str, Any], member: str) -> tuple[str, ...]:
+    found = parent.get(member, [])
+    if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+        names = [each.get("fieldName") for each in found]
+        if all(isinstance(name, str) and name for name in names):
+            return tuple(names)
+    raise InvalidDocumentError(f'{member} must be a list of {{"fieldName": "column"}}')
+
+
 def _check_values(attributes: Attributes) -> None:
     for key, value in attributes.items():
         check_key(key)
@@ -212,6 +281,11 @@ def _plain_value(key: str, value: Any) -> AttributeValue:
         if isinstance(text, str) and _HALF_CHARACTER.search(text):
             raise InvalidDocumentError(f"the attribute {_shown(key)} is not valid Unicode")
     if isinstance(value, list) and all(isinstance(member, str) for member in value):
+        if len(value) > MOST_LIST_MEMBERS:
+            raise InvalidDocumentError(
+                f"the attribute {_shown(key)} is a list of {len(value)} strings, and a knowledge base keeps at most"
+                f" {MOST_LIST_MEMBERS}: shorten it, or divide it into two attributes"
+            )
         return list(value)
     if isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max):
         return value

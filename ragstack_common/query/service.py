@@ -5,6 +5,7 @@ from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from ragstack_common.deadline import inner_deadline
 from ragstack_common.query.answers import answer_to
 from ragstack_common.query.backends import Backends, engine_of
 from ragstack_common.query.event_loop import wait_for
@@ -74,6 +75,10 @@ class QueryService:
         return Catalogued(table, self._settings.corpora)
 
     async def _search(self, request: RetrieveRequest) -> SearchOutcome:
+        with inner_deadline(self._settings.timeout_seconds):
+            return await self._searched(request)
+
+    async def _searched(self, request: RetrieveRequest) -> SearchOutcome:
         corpus, version = request.corpus_filter, request.version_filter
         narrow = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
         if self._settings.corpora:

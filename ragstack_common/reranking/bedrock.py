@@ -77,7 +77,7 @@ class BedrockReranker:
     def _relevances(self, query: str, texts: Sequence[str]) -> list[float]:
         client = self._given_client or retrieval_client(self._timeout_seconds)
         found: dict[int, float] = {}
-        request = self._request(client.meta.region_name, query, texts)
+        request = self._request(client.meta.region_name, client.meta.partition, query, texts)
         while True:
             answer = client.rerank(**request)
             found.update((entry["index"], float(entry["relevanceScore"])) for entry in answer["results"])
@@ -88,9 +88,9 @@ class BedrockReranker:
             raise ServiceUnavailableError(f"The reranking model scored {len(found)} of {len(texts)} texts: try again")
         return [min(1.0, max(0.0, found[number])) for number in range(len(texts))]
 
-    def _request(self, region: str, query: str, texts: Sequence[str]) -> dict[str, Any]:
+    def _request(self, region: str, partition: str, query: str, texts: Sequence[str]) -> dict[str, Any]:
         model: dict[str, Any] = {
-            "modelArn": self._model or f"arn:aws:bedrock:{region}::foundation-model/{DEFAULT_MODEL}"
+            "modelArn": self._model or f"arn:{partition}:bedrock:{region}::foundation-model/{DEFAULT_MODEL}"
         }
         if self._fields:
             model["additionalModelRequestFields"] = self._fields

@@ -167,7 +167,7 @@ def request_key(request: SearchRequest) -> str:
 
     Types count (1, 1.0, true and "1" are four values), the order of a list too, that of an object's keys does not.
     """
-    parts = (request.query, request.top_k, request.min_score, request.deduplicate_by)
+    parts = (request.query, request.top_k, request.min_score, request.deduplicate_by, request.documents_wanted)
     return ":".join([*map(_written, parts), _written(request.filters), _written(request.metadata_filter)])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from ragstack_common.deadline import seconds_left
 from ragstack_common.environment import optional, positive
 from ragstack_common.errors import UnknownCorpusError
 from ragstack_common.filters import Filter
@@ -30,9 +31,9 @@ from ragstack_common.retrieval.models import (
     SearchRequest,
     check_top_k,
 )
-from ragstack_common.retrieval.ordering import identity_of
+from ragstack_common.retrieval.ordering import best_of, identity_of, notes_of
 from ragstack_common.retrieval.parts import ask_together, failure_of
-from ragstack_common.retrieval.reranked import LEXICAL, Reranking, best_of
+from ragstack_common.retrieval.reranked import LEXICAL, Reranking
 from ragstack_common.retrieval.tracing import traced
 from ragstack_common.settings import (
     ALL_CORPORA,
@@ -207,15 +208,15 @@ class BalancedBackend(ReportingBackend):
 
     async def _balanced(self, request: SearchRequest, corpora: Sequence[str], size: int) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
-        start = time.perf_counter()
+        start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
         count = self._candidates(request, corpora, size)
-        ended = await ask_together({name: self._ask(name, request, count) for name in corpora}, self._timeout_seconds)
+        ended = await ask_together({name: self._ask(name, request, count) for name in corpora}, seconds)
         found = {name: end.value for name, end in ended.items() if end.value is not None}
         if not found:
             errors = {name: end.error for name, end in ended.items() if end.error is not None}
             raise failure_of(errors, "No corpus could be searched")
         pool, corpora_of = pooled({name: outcome.chunks for name, outcome in found.items()})
-        left = self._timeout_seconds - (time.perf_counter() - start)
+        left = seconds - (time.perf_counter() - start)
         chunks, notes = await self._ordered(request.query, pool, max(left, self._timeout_seconds / 4))
         chunks = [found_by_corpora(chunk, corpora_of[identity_of(chunk)]) for chunk in best_of(chunks, request)]
         outcome = SearchOutcome(
@@ -223,7 +224,7 @@ class BalancedBackend(ReportingBackend):
             tuple(report for name, end in ended.items() for report in reports_of(name, end)),
             (time.perf_counter() - start) * 1000,
             corpora=counts_of(corpora, found, chunks, corpora_of),
-            notes=(*(f"{name}: {note}" for name, part in found.items() for note in part.notes), *notes),
+            notes=(*notes_of(found, chunks, request), *notes),
         )
         log_counts(outcome)
         return outcome
@@ -238,7 +239,9 @@ class BalancedBackend(ReportingBackend):
         if backend is None:
             assert self._shared is not None
             backend, condition = self._shared, {self._corpus_key: {"$eq": corpus}}
-        return await backend.search(narrowed(request, condition, top_k=min(count, backend.max_top_k), min_score=None))
+        most = min(count, backend.max_top_k)
+        documents = min(most, request.documents_wanted)
+        return await backend.search(narrowed(request, condition, top_k=most, min_score=None, documents=documents))
 
     async def _ordered(
         self, query: str, pool: Sequence[RetrievedChunk], seconds: float

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ragstack_common.errors import InvalidRequestError
-from ragstack_common.models import SliceReport
+from ragstack_common.filters import Filter
+from ragstack_common.retrieval.document_search import DocumentSearch
 from ragstack_common.retrieval.models import (
     DEFAULT_TOP_K,
     MAX_TOP_K,
@@ -19,7 +19,7 @@ from ragstack_common.retrieval.models import (
     SearchRequest,
     check_top_k,
 )
-from ragstack_common.retrieval.ordering import identity_of, one_for_each_document
+from ragstack_common.retrieval.ordering import identity_of
 from ragstack_common.retrieval.tracing import traced
 
 PAGE_SIZE: Final = 50
@@ -69,12 +69,11 @@ class RetrievalBackend(ABC):
                 f"The backend {self.name} has no slices for metadata_filter: give filters, or put it into a "
                 "MultiSliceBackend"
             )
-        start = time.perf_counter()
-        chunks = await self.retrieve(request.query, request.top_k, request.min_score, _plain(request.filters))
-        if request.deduplicate_by == "document":
-            chunks = one_for_each_document(chunks)
-        milliseconds = (time.perf_counter() - start) * 1000
-        return SearchOutcome(chunks, (SliceReport(self.name, "ok", milliseconds, len(chunks)),), milliseconds)
+
+        async def ask(count: int, _condition: Filter | None) -> list[RetrievedChunk]:
+            return await self.retrieve(request.query, count, request.min_score, _plain(request.filters))
+
+        return await DocumentSearch(self.name, request, self.max_top_k, ask).outcome()
 
     async def retrieve_batch(
         self,

@@ -104,9 +104,11 @@ class BedrockBackend(ReportingBackend):
             request.top_k,
             scope_filter=request.filters,
             deduplicate_by=request.deduplicate_by,
+            documents=request.documents_wanted,
+            least_score=request.least_score,
         )
         chunks = [chunk for chunk in map(_chunk, found.results) if chunk.score >= request.least_score]
-        return SearchOutcome(chunks, found.slices, found.milliseconds)
+        return SearchOutcome(chunks, found.slices, found.milliseconds, notes=found.notes)
 
     async def stream(
         self,

@@ -46,6 +46,7 @@ class ChromaBackend(Engine):
     """
 
     name = "chroma"
+    approximate = True
 
     def __init__(
         self,
@@ -79,6 +80,9 @@ class ChromaBackend(Engine):
         self.hybrid = hybrid
         self._collection = ChromaCollection(connection, collection_name, embedding, source_key)
         self._search_of = CollectionSearch(self._collection, scan_limit)
+
+    def _source_keys(self) -> Sequence[str]:
+        return self._collection.source_keys
 
     async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
         return (await self._find_several([query], count, condition))[0]

@@ -2,29 +2,27 @@
 
 import asyncio
 import math
-import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from ragstack_common.deadline import in_thread
+from ragstack_common.deadline import in_thread, seconds_left
 from ragstack_common.errors import InvalidRequestError, RetrievalTimeoutError
 from ragstack_common.filters import Filter
-from ragstack_common.models import SliceReport
 from ragstack_common.retrieval.base import ReportingBackend
+from ragstack_common.retrieval.document_search import DocumentSearch
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
-from ragstack_common.retrieval.ordering import one_for_each_document
 
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
-CANDIDATES_PER_DOCUMENT: Final = 4
-"""Chunks asked for each document wanted, so that several chunks of one document leave enough."""
-
 
 class Engine(ReportingBackend):
     """A store behind the interface. A subclass needs :meth:`_find`.
+
+    Attributes:
+        approximate: Whether the store's index may miss chunks.
 
     Args:
         timeout_seconds: Deadline of one search, over 0 and finite.
@@ -32,6 +30,8 @@ class Engine(ReportingBackend):
     Raises:
         ValueError: The deadline is none.
     """
+
+    approximate = False
 
     def __init__(self, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         if not 0 < timeout_seconds < math.inf:
@@ -45,16 +45,18 @@ class Engine(ReportingBackend):
                 f"The engine {self.name} has no slices for metadata_filter: give filters, or put it into a "
                 "MultiSliceBackend"
             )
-        start = time.perf_counter()
-        by_document = request.deduplicate_by == "document"
-        count = min(self.max_top_k, request.top_k * (CANDIDATES_PER_DOCUMENT if by_document else 1))
-        found = await self.within_deadline(self._find(request.query, count, request.condition))
-        chunks = [chunk for chunk in found if chunk.score >= request.least_score]
-        if by_document:
-            chunks = one_for_each_document(chunks)
-        milliseconds = (time.perf_counter() - start) * 1000
-        report = SliceReport(self.name, "ok", milliseconds, len(found))
-        return SearchOutcome(chunks[: request.top_k], (report,), milliseconds)
+
+        async def ask(count: int, condition: Filter | None) -> list[RetrievedChunk]:
+            return await self._find(request.query, count, condition)
+
+        search = DocumentSearch(
+            self.name, request, self.max_top_k, ask, self._source_keys, approximate=self.approximate
+        )
+        return await search.outcome(self.within_deadline)
+
+    def _source_keys(self) -> Sequence[str]:
+        """Return the attributes that name a chunk's document, as a filter knows them."""
+        return ()
 
     @abstractmethod
     async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
@@ -66,17 +68,18 @@ class Engine(ReportingBackend):
         """
 
     async def within_deadline(self, work: Awaitable[T]) -> T:
-        """Await something of the store, for as long as a search may take.
+        """Await something of the store, for as long as a search may take, or less inside a deadline that comes sooner.
 
         Raises:
             RetrievalTimeoutError: The time is over.
         """
+        seconds = seconds_left(self.timeout_seconds)
         try:
-            async with asyncio.timeout(self.timeout_seconds):
+            async with asyncio.timeout(seconds):
                 return await work
         except TimeoutError as error:
             raise RetrievalTimeoutError(
-                f"The engine {self.name} did not answer within {self.timeout_seconds:g} seconds; "
+                f"The engine {self.name} did not answer within {seconds:.3g} seconds; "
                 "try again, or raise its timeout_seconds"
             ) from error
 

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar, get_args
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.models import SliceReport
 from ragstack_common.retrieval.base import QUERIES_AT_ONCE, ReportingBackend, RetrievalBackend
-from ragstack_common.retrieval.engine import CANDIDATES_PER_DOCUMENT, DEFAULT_TIMEOUT_SECONDS
+from ragstack_common.retrieval.document_search import CANDIDATES_PER_DOCUMENT
+from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.fusion import RANK_CONSTANT, MergeBy, fuse
 from ragstack_common.retrieval.models import (
     DEFAULT_TOP_K,
@@ -22,7 +23,7 @@ from ragstack_common.retrieval.models import (
     SearchRequest,
     check_top_k,
 )
-from ragstack_common.retrieval.ordering import one_for_each_document
+from ragstack_common.retrieval.ordering import best_of, notes_of
 from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, one_line
 from ragstack_common.telemetry import LOGGER
 
@@ -178,16 +179,24 @@ class FederatedBackend(ReportingBackend):
             depth *= CANDIDATES_PER_DOCUMENT
         ended = await self._ask(
             lambda backend: backend.search(
-                replace(request, top_k=min(depth, backend.max_top_k), min_score=None, deduplicate_by="chunk")
+                replace(
+                    request,
+                    top_k=min(depth, backend.max_top_k),
+                    min_score=None,
+                    # By chunk, because two backends may find different chunks of a document to be its best.
+                    deduplicate_by="chunk",
+                    documents=request.documents_wanted,
+                )
             ),
             self.timeout_seconds,
         )
         found = {name: end.value for name, end in ended.items() if end.value is not None}
+        chunks = self._fused({name: outcome.chunks for name, outcome in found.items()}, request)
         return SearchOutcome(
-            self._fused({name: outcome.chunks for name, outcome in found.items()}, request),
+            chunks,
             tuple(report for name, end in ended.items() for report in _reports(name, end)),
             (time.perf_counter() - start) * 1000,
-            notes=tuple(f"{name}: {note}" for name, outcome in found.items() for note in outcome.notes),
+            notes=notes_of(found, chunks, request),
         )
 
     async def _ask(
@@ -204,10 +213,7 @@ class FederatedBackend(ReportingBackend):
 
     def _fused(self, rankings: Mapping[str, Sequence[RetrievedChunk]], request: SearchRequest) -> list[RetrievedChunk]:
         chunks = fuse(rankings, self.weights, rank_constant=self.rank_constant, merge_by=self.merge_by)
-        chunks = [chunk for chunk in chunks if chunk.score >= request.least_score]
-        if request.deduplicate_by == "document":
-            chunks = one_for_each_document(chunks)
-        return chunks[: request.top_k]
+        return best_of(chunks, request)
 
 
 def _reports(name: str, end: Ended[SearchOutcome]) -> Iterable[SliceReport]:

@@ -34,6 +34,9 @@ MAX_CANDIDATES: Final = 16_384
 WIDENED: Final = 4
 """How many times as many candidates are asked for where the filter left too few."""
 
+EXACT_INDEX: Final = "FLAT"
+"""Of a Lite file. The graph that Lite makes of AUTOINDEX lost 21 of 162 chunks with much the same text."""
+
 ROWS_AT_ONCE: Final = 500
 _LARGEST_ID: Final = 2**63
 
@@ -66,6 +69,7 @@ class MilvusBackend(Engine):
     """
 
     name = "milvus"
+    approximate = True
 
     def __init__(
         self,
@@ -109,6 +113,9 @@ class MilvusBackend(Engine):
         rankings = await self._rankings(queries, top_k, requests[0].condition)
         return [[chunk for chunk in ranking if chunk.score >= requests[0].least_score] for ranking in rankings]
 
+    def _source_keys(self) -> Sequence[str]:
+        return () if self._layout is None else self._layout.sources
+
     async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
         return (await self._rankings([query], count, condition))[0]
 
@@ -146,6 +153,7 @@ class MilvusBackend(Engine):
                 metric=metric,
                 integer_ids=integer_ids,
                 columns=columns,
+                index_type=EXACT_INDEX if self._address.is_file else "AUTOINDEX",
             )
             for partition in partition_names:
                 client.create_partition(self.collection_name, partition)

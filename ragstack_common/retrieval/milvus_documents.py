@@ -57,9 +57,16 @@ class MilvusDocument:
 
 
 def create_collection(
-    client: MilvusClient, name: str, embedding: Embedding, *, metric: str, integer_ids: bool, columns: Mapping[str, str]
+    client: MilvusClient,
+    name: str,
+    embedding: Embedding,
+    *,
+    metric: str,
+    integer_ids: bool,
+    columns: Mapping[str, str],
+    index_type: str,
 ) -> None:
-    """Create a collection of texts with their source and metadata.
+    """Create a collection of texts with their source and metadata, and an index of Milvus's *index_type*.
 
     Raises:
         ConfigurationError: There is no such metric, or a column cannot be made.
@@ -85,7 +92,7 @@ def create_collection(
     for column, kind in columns.items():
         length = {"max_length": MAX_TEXT_BYTES} if kind == "string" else {}
         schema.add_field(column, _COLUMN_KINDS[kind], nullable=True, **length)
-    index = client.prepare_index_params(VECTOR_FIELD, index_type="AUTOINDEX", metric_type=metric)
+    index = client.prepare_index_params(VECTOR_FIELD, index_type=index_type, metric_type=metric)
     client.create_collection(
         name,
         schema=schema,

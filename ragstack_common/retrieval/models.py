@@ -101,6 +101,9 @@ class SearchRequest:
         metadata_filter: What the query is about: chunks that match it rank higher, others are not left out. Only
             backends with parallel slices take it.
         deduplicate_by: One chunk for each document (by its source), or every chunk.
+        documents: Different documents that are worth further searches where the first one finds fewer. None is *top_k*
+            with one chunk for each document, and 0 without. A wrapper that asks for more candidates than it returns
+            sets it to what its caller wants. With every chunk, documents over *top_k* add one chunk each.
 
     Raises:
         InvalidQueryError: The query, *top_k* or *min_score* is out of range.
@@ -113,6 +116,7 @@ class SearchRequest:
     filters: Mapping[str, Any] | None = None
     metadata_filter: Mapping[str, Any] | None = None
     deduplicate_by: DeduplicateBy = "chunk"
+    documents: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no backend could answer."""
@@ -136,6 +140,13 @@ class SearchRequest:
     def condition(self) -> filter_language.Filter | None:
         """The filters, parsed; None of none."""
         return None if self.filters is None else filter_language.parse(self.filters)
+
+    @property
+    def documents_wanted(self) -> int:
+        """Different documents that are worth further searches, 0 or more."""
+        if self.documents is not None:
+            return self.documents
+        return self.top_k if self.deduplicate_by == "document" else 0
 
     @property
     def least_score(self) -> float:
@@ -167,7 +178,8 @@ class SearchOutcome:
         parts: One report for each slice, corpus or backend that was asked, in their order.
         milliseconds: Time of the whole search.
         corpora: Counts of each corpus, where the search was balanced over several.
-        notes: What else a caller should know, such as a reranker that failed and was left out.
+        notes: What else a caller should know, such as a reranker that failed and was left out, or a
+            :class:`~ragstack_common.models.Shortage` of documents.
         age_seconds: How long ago the backend was asked, of an answer that a cache has kept; None of a new one.
     """
 

@@ -11,7 +11,7 @@ from ragstack_common.models import DeduplicateBy, SliceReport
 from ragstack_common.retrieval.base import PAGE_SIZE, RetrievalBackend, Wrapper, narrowed
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.models import CorpusCount, Ranking, RetrievedChunk, SearchOutcome, SearchRequest
-from ragstack_common.retrieval.ordering import best_first, identity_of
+from ragstack_common.retrieval.ordering import best_first, best_of, identity_of, notes_of
 from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, one_line
 from ragstack_common.slices import FILTERED, UNFILTERED
 from ragstack_common.telemetry import LOGGER
@@ -92,13 +92,13 @@ class MultiSliceBackend(Wrapper):
         if not request.metadata_filter:
             return outcomes[UNFILTERED]
         found = [_Found(name, slices[name][0], outcome.chunks) for name, outcome in outcomes.items()]
-        chunks = [chunk for chunk in _merged(found, request.deduplicate_by) if chunk.score >= request.least_score]
+        chunks = best_of(_merged(found, request.deduplicate_by), request)
         return SearchOutcome(
-            chunks[: request.top_k],
+            chunks,
             tuple(report for name, end in ended.items() for report in _reports(name, end)),
             (time.perf_counter() - start) * 1000,
-            _counted(outcomes.values(), chunks[: request.top_k]),
-            tuple(dict.fromkeys(note for outcome in outcomes.values() for note in outcome.notes)),
+            _counted(outcomes.values(), chunks),
+            notes_of(outcomes, chunks, request),
             max((o.age_seconds for o in outcomes.values() if o.age_seconds is not None), default=None),
         )
 

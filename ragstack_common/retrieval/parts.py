@@ -76,7 +76,7 @@ def _asked(call: Call[T]) -> Awaitable[T]:
 def _ending(end: Finished[T], name: str, timeout_seconds: float) -> Ended[T]:
     error = end.error
     if end.late:
-        error = RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:g} seconds")
+        error = RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:.3g} seconds")
     elif error is not None and not isinstance(error, RagStackError):
         LOGGER.warning("the backend %s failed", name, exc_info=error)
     return Ended(end.milliseconds, end.value, error, end.late)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ragstack_common.deadline import inner_deadline, seconds_left
 from ragstack_common.reranking.chunks import ChunkReranker, RerankerChoice, load_reranker
 from ragstack_common.retrieval.base import RetrievalBackend, Wrapper
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
-from ragstack_common.retrieval.ordering import one_for_each_document
+from ragstack_common.retrieval.ordering import best_of
 from ragstack_common.retrieval.tracing import traced_reranking
 from ragstack_common.retrieval_errors import describe, reason_of
 from ragstack_common.telemetry import LOGGER
@@ -26,7 +27,7 @@ class Reranking:
 
     Attributes:
         reranker: The reranker.
-        timeout_seconds: It is given up after this time.
+        timeout_seconds: It is given up after this time, or before a deadline around the search.
     """
 
     reranker: ChunkReranker
@@ -48,13 +49,14 @@ class Reranking:
         if not chunks:
             return [], ()
         taken = chunks[: self.reranker.max_chunks]
+        seconds = max(0.0, seconds_left(self.timeout_seconds))
         try:
             with traced_reranking(self.reranker.name, query, taken) as span:
-                async with asyncio.timeout(self.timeout_seconds):
+                async with asyncio.timeout(seconds):
                     reranked = await self.reranker.rerank(query, taken)
                 span.record_order(reranked)
         except TimeoutError:
-            reason = f"did not answer within {self.timeout_seconds:g} seconds"
+            reason = f"did not answer within {seconds:.3g} seconds"
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the search has an answer
             LOGGER.warning("the reranker %s failed: %s", self.reranker.name, describe(error, query))
             reason = f"failed ({reason_of(error)})"
@@ -108,7 +110,9 @@ class RerankedBackend(Wrapper):
         check_top_k(request.top_k, self.max_top_k)
         start = time.perf_counter()
         count = min(self.max_top_k, max(self._candidates, request.top_k))
-        found = await self.backend.search(replace(request, top_k=count, min_score=None))
+        wider = replace(request, top_k=count, min_score=None, documents=request.documents_wanted)
+        with inner_deadline(math.inf):  # a deadline around both leaves the reranker some time
+            found = await self.backend.search(wider)
         chunks, notes = await self._reranking.order(request.query, found.chunks)
         return replace(
             found,
@@ -130,11 +134,3 @@ class RerankedBackend(Wrapper):
         """Show the reranker and how many chunks it sees."""
         reranker = self._reranking.reranker.name
         return {"search_type": self.name, "reranker_name": reranker, "large_retrieval_size": self._candidates}
-
-
-def best_of(chunks: Sequence[RetrievedChunk], request: SearchRequest) -> list[RetrievedChunk]:
-    """Keep what a request wants of chunks that are in their final order."""
-    kept = [chunk for chunk in chunks if chunk.score >= request.least_score]
-    if request.deduplicate_by == "document":
-        kept = one_for_each_document(kept)
-    return kept[: request.top_k]

@@ -171,6 +171,9 @@ class S3VectorsBackend(Engine):
         if self._owns_embedding:
             self._embedding.close()
 
+    def _source_keys(self) -> Sequence[str]:
+        return self._keys.sources
+
     async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
         return await self.in_thread(lambda: self._found(query, count, condition))
 

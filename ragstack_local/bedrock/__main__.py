@@ -4,6 +4,7 @@ import sys
 from typing import Final
 
 from ragstack_local.bedrock.command import alone
+from ragstack_local.bedrock.guard import end_with_parent
 from ragstack_local.stack.errors import StackError
 
 FAILED: Final = 2
@@ -11,6 +12,7 @@ FAILED: Final = 2
 
 def main() -> None:
     """Run the command; a mistake of the user is one line, never a trace."""
+    end_with_parent()
     try:
         alone(prog_name="python -m ragstack_local.bedrock")
     except StackError as error:

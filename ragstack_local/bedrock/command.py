@@ -7,12 +7,30 @@ import typer
 
 from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local.bedrock.generation.types import GenerationError
+from ragstack_local.bedrock.guard import checked_origin
 from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultRule
 from ragstack_local.bedrock.limits.quotas import QuotaError, Quotas
 from ragstack_local.bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
 from ragstack_local.stack.errors import StackError
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
+
+
+def _origin(text: str) -> str:
+    try:
+        return checked_origin(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        parser=_origin,
+        metavar="ORIGIN",
+        help="Let the web page at this origin use the server, such as http://localhost:5173. Repeatable.",
+    ),
+]
 
 alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -63,6 +81,11 @@ def bedrock(
     admin: Annotated[
         bool, typer.Option("--admin", help="Serve /_ragstack/faults, /_ragstack/metrics and /_ragstack/options.")
     ] = False,
+    allow_origin: AllowOrigin = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that clients may call it by, beside localhost and 127.0.0.1. Repeatable."),
+    ] = None,
 ) -> None:
     """Run the local Bedrock Knowledge Base alone; any AWS SDK can use it as its endpoint.
 
@@ -94,6 +117,8 @@ def bedrock(
             quotas=_quotas(quotas, quota or []),
             faults=_faults(fault or []),
             admin=admin,
+            origins=tuple(allow_origin or ()),
+            hosts=tuple(allow_host or ()),
         )
     )
 

@@ -16,6 +16,7 @@
     ├── QuotaExceeded         ServiceQuotaExceededException, 402
     ├── Unavailable           ServiceUnavailableException, 503
     ├── TooLarge              RequestEntityTooLargeException, 413
+    ├── HeadTooLarge          RequestHeaderSectionTooLarge, 431
     ├── NotSupported          an operation of the service that does not exist here, 501
     └── UnknownRoute          a path or method of no operation at all, 404
 """
@@ -91,10 +92,18 @@ class ModelStreamError(ModelError):
 
 
 class Throttled(ServiceError):  # noqa: N818
-    """One call too many for this second; the same call succeeds later."""
+    """One call too many for this second; the same call succeeds later.
+
+    Attributes:
+        retry_after_seconds: When another call may succeed; at least 1.
+    """
 
     code = "ThrottlingException"
     status = 429
+
+    def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class TooManyRequests(Throttled):
@@ -122,6 +131,13 @@ class TooLarge(ServiceError):  # noqa: N818
 
     code = "RequestEntityTooLargeException"
     status = 413
+
+
+class HeadTooLarge(ServiceError):  # noqa: N818
+    """Path and headers are larger than those of any request may be. No model lists this error."""
+
+    code = "RequestHeaderSectionTooLarge"
+    status = 431
 
 
 class NotSupported(ServiceError):  # noqa: N818

@@ -49,6 +49,8 @@ class Options:
         quotas: What callers may use; None is without limits.
         faults: What fails on purpose from the start.
         admin: Serve the administrative routes below ``/_ragstack/``.
+        origins: Web pages that may use the server, such as ``http://localhost:5173``.
+        hosts: Names that it may be called by, beside those of the loopback interface and *host*.
     """
 
     data_dir: Path
@@ -64,3 +66,5 @@ class Options:
     quotas: Quotas | None = None
     faults: tuple[FaultRule, ...] = ()
     admin: bool = False
+    origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """The local Bedrock over HTTP."""
 
+import os
 import signal
 import socket
 import threading
@@ -12,6 +13,7 @@ from typing import Any, Final
 import uvicorn
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from ragstack_local.bedrock.guard import PRIVATE_UMASK, Guard
 from ragstack_local.bedrock.options import LOCAL, Options
 from ragstack_local.bedrock.service import Service
 from ragstack_local.bedrock.serving.administration import PREFIX
@@ -41,6 +43,7 @@ def run(options: Options, *, announce: Callable[[str], None] = print) -> None:
         EmbeddingError: There is no such embedding, or the data was indexed with another.
         FaultError: A fault is to be injected into no operation that there is.
     """
+    os.umask(PRIVATE_UMASK)
     # Whoever reads where it listens may ask it to end at once.
     with _serving(options) as (server, listener, service), server.capture_signals():
         for line in _start_lines(options, service, f"http://{options.host}:{listener.getsockname()[1]}"):
@@ -97,7 +100,7 @@ def _serving(
         try:
             service.start()
             config = uvicorn.Config(
-                Application(service, options),
+                _guarded(Application(service, options), options),
                 http=Protocol,
                 ws="none",
                 log_level="warning",
@@ -113,6 +116,12 @@ def _serving(
             service.close()
     finally:
         listener.close()
+
+
+def _guarded(application: Application, options: Options) -> Guard:
+    is_local = options.host == "localhost" or options.host.startswith("127.")
+    hosts = (options.host, *options.hosts)
+    return Guard(application, origins=options.origins, hosts=hosts, any_address=not is_local)
 
 
 def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:

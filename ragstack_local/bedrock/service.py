@@ -31,6 +31,7 @@ from ragstack_local.bedrock.operations import (
     tags,
 )
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
+from ragstack_local.bedrock.operations.paging import Snapshots
 from ragstack_local.bedrock.operations.retrieve import retrieve
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.reading.sources import ObjectStore
@@ -160,6 +161,7 @@ class Service:
             objects,
             self.answering,
             clock,
+            Snapshots(clock),
         )
         self._admission = Admission(options.quotas, self._database, monotonic)
 

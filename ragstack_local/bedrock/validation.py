@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
@@ -41,18 +42,21 @@ _REWRITTEN: Final = {
     "/d+": r"\d+",
 }
 _LONGEST_VALUE_SHOWN: Final = 120
+_MOST_FAULTS_SHOWN: Final = 50
 
 
 def check(shape: Shape | None, value: dict[str, Any]) -> None:
     """Check an input.
 
     Raises:
-        InvalidRequest: One or more constraints do not hold; the message lists all of them.
+        InvalidRequest: One or more constraints do not hold; the message lists the first 50 of them.
     """
-    faults = list(violations(shape, value)) if shape is not None else []
+    faults = list(islice(violations(shape, value), _MOST_FAULTS_SHOWN + 1)) if shape is not None else []
     if faults:
-        count = "1 validation error" if len(faults) == 1 else f"{len(faults)} validation errors"
-        raise InvalidRequest(f"{count} detected: {'; '.join(faults)}")
+        shown = faults[:_MOST_FAULTS_SHOWN]
+        count = "1 validation error" if len(faults) == 1 else f"{len(shown)} validation errors"
+        more = "More than " if len(faults) > len(shown) else ""
+        raise InvalidRequest(f"{more}{count} detected: {'; '.join(shown)}")
 
 
 def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
@@ -142,7 +146,8 @@ def _fault(shape: Shape, value: Any, path: str, constraint: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = "[" + ", ".join(map(str, value)) + "]" if isinstance(value, list) else str(value)
+    # Of a list of thousands, the first members are enough.
+    text = "[" + ", ".join(map(str, value[:_LONGEST_VALUE_SHOWN])) + "]" if isinstance(value, list) else str(value)
     return text if len(text) <= _LONGEST_VALUE_SHOWN else text[:_LONGEST_VALUE_SHOWN] + "..."
 
 

@@ -13,7 +13,8 @@ from ragstack_local import display
 from ragstack_local.bedrock.options import EMBEDDING_HELP
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.ingest import note_passed_over
-from ragstack_local.uploads import select
+from ragstack_local.stack.errors import refuse
+from ragstack_local.uploads import select, shown
 
 NOT_SEARCHABLE: Final = 1
 
@@ -53,6 +54,8 @@ def build(
         raise typer.BadParameter("less than half of --chunk-size", param_hint="--chunk-overlap")
     selection = select([folder])
     note_passed_over(selection)
+    # Not built without them: what a folder no longer has is removed from the collection.
+    refuse([f"{shown(fault.path)}: {fault.reason}" for fault in selection.faults])
     settings = KnowledgeSettings.from_env(os.environ)
     model = load(embedding or settings.embedding or DEFAULT_EMBEDDING)
     name = folder.expanduser().resolve().name

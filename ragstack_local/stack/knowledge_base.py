@@ -6,7 +6,7 @@ from typing import Any, Final
 from botocore.config import Config
 
 from ragstack_local.connection import local_client
-from ragstack_local.creation import await_active, create_knowledge_base
+from ragstack_local.creation import MCP_TAGS, await_active, create_knowledge_base
 
 BUCKET: Final = "ragstack-documents"
 NAME: Final = "ragstack-local"
@@ -26,6 +26,9 @@ class LocalKnowledgeBase:
         found = _named(agent.list_knowledge_bases()["knowledgeBaseSummaries"])
         knowledge_base_id = found["knowledgeBaseId"] if found else create_knowledge_base(agent, NAME)
         await_active(agent, knowledge_base_id)
+        if found:  # perhaps by a version that set no tags
+            arn = agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["knowledgeBaseArn"]
+            agent.tag_resource(resourceArn=arn, tags=MCP_TAGS)
         sources = agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"]
         source = _named(sources)
         return cls(knowledge_base_id, source["dataSourceId"] if source else _create_source(agent, knowledge_base_id))

@@ -13,9 +13,10 @@ from typing import Any, Final, NoReturn
 
 import urllib3
 
+from ragstack_local.bedrock.guard import PRIVATE_UMASK
 from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.connection import LOCAL, Connection, local_environment
-from ragstack_local.stack import interrupts, running
+from ragstack_local.stack import interrupts, launcher, running
 from ragstack_local.stack.deployment import deploy
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
@@ -40,6 +41,7 @@ class StackOptions:
         bedrock_port: The local Bedrock's port.
         embedding: What texts are embedded with.
         bedrock_arguments: More options of the command that runs the local Bedrock.
+        origins: Web pages that may use the stack, such as ``http://localhost:5173``.
         context: Context values of the CDK app, by name.
     """
 
@@ -48,6 +50,7 @@ class StackOptions:
     bedrock_port: int = DEFAULT_BEDROCK_PORT
     embedding: str = "hashed"
     bedrock_arguments: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
     context: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,7 +94,8 @@ def local_stack(
     """
     with ExitStack() as cleanup:
         cleanup.enter_context(interrupts.raised())
-        announce = cleanup.enter_context(running.announcing(project.running))
+        cleanup.callback(os.umask, os.umask(PRIVATE_UMASK))
+        announce = cleanup.enter_context(running.announcing(project.running, _logs(options)))
         _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
@@ -148,18 +152,30 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
         STATE_DIR=str(folder.state),
         TMPDIR=str(temporary),
         LOG_LEVEL="WARNING",
+        # Nothing but the guarded port.
+        USE_SSL="0",
+        IOT_MTLS_ENABLED="0",
+        SFTP_ENABLED="0",
     )
-    return Child.start("MiniStack", [project.ministack], env, options.data / "logs" / "ministack.log")
+    # -P: the launcher's folder is not on the path of MiniStack and of the functions.
+    command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, *options.origins]
+    return Child.start("MiniStack", command, env, _logs(options) / "ministack.log", ends_with_us=True)
 
 
 def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     command: list[str | Path] = [sys.executable, "-m", "ragstack_local.bedrock"]
     command += ["--port", str(options.bedrock_port), "--data-dir", options.data / "bedrock"]
-    command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint, *options.bedrock_arguments]
+    command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
+    command += [part for origin in options.origins for part in ("--allow-origin", origin)]
+    command += options.bedrock_arguments
     # An embedding on AWS needs the user's own settings; documents are read where --s3-endpoint says all the same.
     asks_aws = options.embedding.startswith("bedrock:")
     environment = dict(os.environ) if asks_aws else local_environment(aws_endpoint)
-    return Child.start("The local Bedrock", command, environment, options.data / "logs" / "bedrock.log")
+    return Child.start("The local Bedrock", command, environment, _logs(options) / "bedrock.log", ends_with_us=True)
+
+
+def _logs(options: StackOptions) -> Path:
+    return options.data / "logs"
 
 
 def _answers(url: str) -> bool:

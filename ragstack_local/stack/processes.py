@@ -1,17 +1,17 @@
 """Child processes that end when we do, and the ports they listen on."""
 
-import os
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ragstack_local.bedrock.guard import ENDS_WITH_PARENT
 from ragstack_local.connection import LOCAL
+from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 
 STOP_SECONDS: Final = 8.0
@@ -60,6 +60,8 @@ class Child:
         env: Mapping[str, str],
         log: Path,
         folder: Path | None = None,
+        *,
+        ends_with_us: bool = False,
     ) -> "Child":
         """Start a process whose output goes to a log file.
 
@@ -69,20 +71,22 @@ class Child:
             name: For messages.
             command: What is started.
             env: All of its environment.
-            log: Replaced.
+            log: Replaced. A note of the process is kept beside it, see :func:`running.note`.
             folder: Where it works; by default where we do.
+            ends_with_us: The command calls :func:`guard.end_with_parent`, and so ends even when we are killed.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603 - the commands are ours
                 [str(part) for part in command],
                 cwd=folder,
-                env=dict(env),
-                stdin=subprocess.DEVNULL,
+                env={**env, ENDS_WITH_PARENT: "1"} if ends_with_us else dict(env),
+                stdin=subprocess.PIPE if ends_with_us else subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        running.note(log, process.pid)
         return cls(name, log, process)
 
     def wait_until(self, ready: Callable[[], bool], timeout_seconds: float) -> None:
@@ -119,17 +123,16 @@ class Child:
         ended = False
         try:
             if self.process.poll() is None:
-                self._signal(signal.SIGTERM)
+                running.signal_group(self.process.pid, signal.SIGTERM)
                 ended = self.process.wait(STOP_SECONDS) in (0, -signal.SIGTERM)
         except subprocess.TimeoutExpired:
             pass
         finally:
             # Whatever interrupts us, nothing of the group is left.
-            self._signal(signal.SIGKILL)
+            running.signal_group(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self._is_stopped = True
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+            running.forget(self.log)
         return ended
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # nobody is left; macOS says so of zombies by the second
-            os.killpg(self.process.pid, number)

@@ -22,6 +22,7 @@ from ragstack_common.ingestion import (
     delete_documents_with_retry,
     start_ingestion_with_retry,
 )
+from ragstack_local.bedrock.guard import make_private
 from ragstack_local.connection import Connection
 from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack.errors import StackError
@@ -96,7 +97,7 @@ class DataFolder:
         Raises:
             StackError: Another process uses the folder.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_private(self.path)
         was_killed = self._in_use.exists()
         with self._in_use.open("a") as lock:
             try:

@@ -1,26 +1,39 @@
-"""The file that tells where the running local stack is.
+"""The files that tell where the running local stack is, and which processes it is made of.
 
-Its process keeps it locked, so that after a crash neither the file nor a process id that is used again can say that a
-stack runs when none does.
+Its process keeps the first locked, so that after a crash neither the file nor a process id that is used again can say
+that a stack runs when none does. The others, a note beside each log, outlive a kill: they tell what is left to end.
 """
 
 import fcntl
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 from ragstack_local.stack.errors import StackError
 
 READING_SECONDS: Final = 0.01
+STOP_SECONDS: Final = 8.0
+POLL_SECONDS: Final = 0.05
+
+_LOGS: Final = "logs"
 
 
 @contextmanager
-def announcing(file: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def announcing(file: Path, logs: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Be the one running stack for as long as the context lasts; yields what tells the others where it is.
+
+    What an earlier stack left running when it was killed is ended first.
+
+    Args:
+        file: Tells where the stack is.
+        logs: The folder of the logs of the stack's processes.
 
     Raises:
         StackError: Another one runs.
@@ -36,12 +49,17 @@ def announcing(file: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
             fcntl.flock(held, fcntl.LOCK_UN)
             time.sleep(READING_SECONDS)
 
+        os.fchmod(held.fileno(), 0o600)
+        held.seek(0)
+        earlier = held.read()
+
         def announce(fields: Mapping[str, Any]) -> None:
             held.truncate(0)
-            held.write(json.dumps({"process_id": os.getpid(), **fields}, indent=2))
+            held.write(json.dumps({"process_id": os.getpid(), _LOGS: str(logs), **fields}, indent=2))
             held.flush()
 
         announce({})
+        _end_leftovers(earlier)
         try:
             yield announce
         finally:
@@ -52,11 +70,35 @@ def read(file: Path) -> dict[str, Any] | None:
     """Read what the running stack tells: nothing but its process while it starts; None when no stack runs."""
     try:
         with file.open() as text:
-            return None if _lock(text, fcntl.LOCK_SH) else dict(json.load(text))
+            if _lock(text, fcntl.LOCK_SH):
+                return None
+            fields = dict(json.load(text))
+            fields.pop(_LOGS, None)
+            return fields
     except OSError:
         return None
     except ValueError:
         return {}  # it is being written
+
+
+def clean_up(file: Path) -> bool:
+    """End what a killed stack left running; tell whether the last stack was killed."""
+    try:
+        with file.open("r+") as held:
+            if not _lock(held, fcntl.LOCK_EX):
+                return False
+            earlier = held.read()
+            _end_leftovers(earlier)
+            held.truncate(0)
+            return bool(earlier)
+    except FileNotFoundError:
+        return False
+
+
+def _end_leftovers(announced: str) -> None:
+    # Nothing of a stack that ended in order; half of it if the kill came early.
+    with suppress(ValueError, KeyError):
+        end_leftovers(Path(json.loads(announced)[_LOGS]))
 
 
 def _lock(file: IO[str], how: int) -> bool:
@@ -65,3 +107,68 @@ def _lock(file: IO[str], how: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def note(log: Path, process_id: int) -> None:
+    """Note beside its log that a process runs, so that another command can end it if this one is killed."""
+    _note_of(log).write_text(f"{process_id} {_look_at(process_id)[1]}")
+
+
+def forget(log: Path) -> None:
+    """Remove the note of a process that has ended."""
+    _note_of(log).unlink(missing_ok=True)
+
+
+def end_leftovers(logs: Path) -> None:
+    """End the processes of a stack that was killed, and all that they started.
+
+    Args:
+        logs: The folder of their logs.
+    """
+    for found in sorted(logs.glob("*.pid")):
+        number, _, started = found.read_text().partition(" ")
+        if number.isdigit() and int(number) > 1:  # 0 would be this process's own group
+            _end_leftover(int(number), started)
+        found.unlink(missing_ok=True)
+
+
+def _end_leftover(process_id: int, started: str) -> None:
+    runs, found = _look_at(process_id)
+    if runs and found == started:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            signal_group(process_id, number)
+            deadline = time.monotonic() + STOP_SECONDS
+            while _look_at(process_id) == (True, started) and time.monotonic() < deadline:
+                time.sleep(POLL_SECONDS)
+    elif not runs and found in ("", started) and started.partition(" ")[0] == _boot():
+        # A number is not given to another process while one of its group lives.
+        signal_group(process_id, signal.SIGKILL)
+
+
+def _look_at(process_id: int) -> tuple[bool, str]:
+    """Tell whether a process runs, and return what tells it from a later one with the same number."""
+    if sys.platform == "linux":
+        try:
+            fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return False, ""
+        # Source: proc_pid_stat(5), state and starttime.
+        return fields[0] != "Z", f"{_boot()} {fields[19]}"
+    line = ["ps", "-o", "stat=,lstart=", "-p", str(process_id)]
+    state, _, start = subprocess.run(line, capture_output=True, text=True, check=False).stdout.strip().partition(" ")  # noqa: S603
+    return bool(state) and not state.startswith("Z"), f"{_boot()} {start.strip()}"
+
+
+def _boot() -> str:
+    file = Path("/proc/sys/kernel/random/boot_id")
+    return file.read_text().strip() if file.exists() else "-"
+
+
+def _note_of(log: Path) -> Path:
+    return log.with_suffix(".pid")
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
+    """Signal all processes of a group, if any are left."""
+    with suppress(ProcessLookupError, PermissionError):  # nobody is left; macOS says so of zombies by the second
+        os.killpg(group, number)

@@ -1,7 +1,9 @@
 """Attributes of the command line and of sidecars, together."""
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_local.attributes import read_options, sidecar_for
 from ragstack_local.uploads import LocalFile
+from tests.support.sidecars import record_sidecar
 
 
 def file_with(folder: Path, sidecar: Any = None) -> LocalFile:
@@ -84,6 +87,7 @@ def test_corpus_and_version_are_texts_whatever_they_look_like() -> None:
         (None, None, ["a=[1, 2]"], "--metadata: the attribute 'a' is neither string, number, boolean nor list"),
         (None, None, ["x-amz-bedrock-kb-page=1"], "begins with x-amz-bedrock-kb-"),
         (None, None, ["a=\udce4"], "is not valid Unicode"),
+        (None, None, ["a=" + json.dumps(["x"] * 11)], "--metadata: the attribute 'a' is a list of 11 strings"),
         (None, None, ["a=" + "x" * 10_300], "at most 10,240 are allowed"),
     ],
     ids=lambda value: str(value)[:30].encode("ascii", "replace").decode(),
@@ -121,6 +125,14 @@ def test_a_sidecar_to_which_nothing_is_added_stays_as_it_is_byte_by_byte(folder:
     assert entries(sidecar_for(file_with(folder, text), {"a": 1}, "OTHER")) == {"topic": "Büro", "a": 1}
 
 
+def test_the_structure_of_a_csv_file_stays_in_the_sidecar_that_attributes_are_added_to(folder: Path) -> None:
+    own = record_sidecar().decode()
+
+    body = sidecar_for(file_with(folder, own), {"corpus": "people"}, "OTHER")
+
+    assert json.loads(body or b"") == {**json.loads(own), "metadataAttributes": {"corpus": "people"}}
+
+
 @pytest.mark.parametrize(
     ("sidecar", "given", "store", "words"),
     [
@@ -147,6 +159,17 @@ def test_attributes_over_a_limit_are_refused_with_the_name_of_the_file(
 
     assert words in str(caught.value)
     assert str(folder / "leave.md") in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
+def test_a_reason_can_be_printed_whatever_the_folder_is_called(folder: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9"))
+    odd.mkdir()
+
+    with pytest.raises(InvalidDocumentError) as caught:
+        sidecar_for(file_with(odd, "{"), {}, "OTHER")
+
+    assert "caf\N{REPLACEMENT CHARACTER}/leave.md.metadata.json cannot be used" in str(caught.value)
 
 
 def test_what_s3_vectors_cannot_keep_other_stores_take(folder: Path) -> None:

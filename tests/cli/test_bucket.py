@@ -11,10 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
-from ragstack_local.awaiting import Gone, Uploaded
+from ragstack_local.awaiting import NO_SIDECAR, Gone, Uploaded
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
-from ragstack_local.stack.errors import StackError
 from ragstack_local.uploads import LocalFile, select
 from tests.cli import functions
 
@@ -181,11 +180,69 @@ def test_a_sidecar_that_stayed_the_same_is_not_uploaded_with_its_document(connec
     assert text_of(connection, file.key) == "Twenty days."
 
 
-def test_attributes_that_only_the_bucket_has_stay(connection: Connection, folder: Path) -> None:
-    indexed(connection, note(folder), corpus="people")
+@pytest.mark.parametrize("had", [{"sidecar": {"topic": "leave"}}, {"corpus": "people", "version": "2"}], ids=str)
+def test_attributes_that_are_no_longer_given_are_removed_without_a_second_upload(
+    connection: Connection, folder: Path, had: dict[str, Any]
+) -> None:
+    given = {name: value for name, value in had.items() if name != "sidecar"}
+    first = indexed(connection, note(folder, sidecar=had.get("sidecar")), **given)
+    file = note(folder)
 
-    assert isinstance(put(connection, note(folder)), Unchanged)
-    assert keys(connection) == ["handbook/leave.md", f"handbook/leave.md{SIDECAR}"]
+    again = put(connection, file)
+
+    assert isinstance(again, Uploaded)
+    assert again.version_id == first.version_id
+    assert not again.is_ended_by(functions.record_of(connection, Bucket.of(connection).uri(file)))
+    assert keys(connection) == [file.key]
+    functions.index(connection, Bucket.of(connection).uri(file))
+    record = functions.record_of(connection, Bucket.of(connection).uri(file))
+    assert again.is_ended_by(record)
+    assert record.observed.attributes == {}
+    assert isinstance(put(connection, file), Unchanged)
+
+
+def test_of_several_attributes_the_one_that_is_no_longer_given_is_removed(connection: Connection, folder: Path) -> None:
+    file = note(folder, sidecar={"topic": "leave"})
+    indexed(connection, file, corpus="people", year=2026)
+
+    indexed(connection, file, corpus="people")
+
+    record = functions.record_of(connection, Bucket.of(connection).uri(file))
+    assert record.observed.attributes == {"topic": "leave", "corpus": "people"}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_changed_document_loses_the_attributes_that_only_the_bucket_has(
+    connection: Connection, folder: Path, known: bool
+) -> None:
+    indexed(connection, note(folder, sidecar={"topic": "leave"}))
+    file = note(folder, "Twenty days.")
+    happened: list[str] = []
+    s3 = connection.client("s3")
+    for operation in ("PutObject", "DeleteObject"):
+        s3.meta.events.register(
+            f"provide-client-params.s3.{operation}",
+            lambda params, operation=operation, **_: happened.append(f"{operation} {params['Key']}"),
+        )
+
+    record = functions.record_of(connection, Bucket.of(connection).uri(file)) if known else None
+    result = replace(Bucket.of(connection), s3=s3).put(file, record)
+
+    assert isinstance(result, Uploaded)
+    assert result.sidecar_etag == NO_SIDECAR
+    assert happened == [f"PutObject {file.key}", f"DeleteObject {file.key}{SIDECAR}"]
+
+
+def test_a_sidecar_that_is_a_broken_link_does_not_remove_the_attributes(connection: Connection, folder: Path) -> None:
+    file = note(folder, sidecar={"audience": "board"})
+    indexed(connection, file)
+    file.sidecar_path.unlink()
+    file.sidecar_path.symlink_to("shared.json")
+
+    result = put(connection, file)
+
+    assert result == NotUploaded(f"{file.sidecar_path} is a link to a missing file")
+    assert keys(connection) == [file.key, file.key + SIDECAR]
 
 
 def test_without_a_record_to_compare_with_a_file_is_uploaded(connection: Connection, folder: Path) -> None:
@@ -301,27 +358,26 @@ def test_a_sidecar_that_broke_after_the_check_leaves_the_document_out(connection
     assert keys(connection) == []
 
 
-def test_all_keys_that_bedrock_would_refuse_are_named_before_anything_is_uploaded(
+def test_files_that_bedrock_would_refuse_are_not_uploaded_and_the_others_are(
     connection: Connection, folder: Path
 ) -> None:
     (folder / "a.md").write_text("Leave.")
     (folder / f"{'x' * 150}.md").write_text("Travel.")
     (folder / "two\nlines.md").write_text("Parking.")
-
-    with pytest.raises(StackError) as caught:
-        Bucket.of(connection).check(select([folder]).files)
-
-    assert "two\nlines.md: The URI has a line break in it" in str(caught.value)
-    assert "Bedrock takes 133: give the document a shorter key" in str(caught.value)
-
-
-def test_attributes_that_are_too_much_are_named_before_anything_is_uploaded(
-    connection: Connection, folder: Path
-) -> None:
+    (folder / "b.md").write_text("Lunch.")
+    (folder / f"b.md{SIDECAR}").write_text(json.dumps({"metadataAttributes": {"audience": ["x"] * 11}}))
+    (folder / "c.md").write_text("Tea.")
+    (folder / f"c.md{SIDECAR}").write_text(json.dumps({"metadataAttributes": {"topic": "x" * 1100}}))
     narrow = replace(connection, vector_store="S3_VECTORS")
 
-    with pytest.raises(StackError, match=r"leave\.md cannot have the attributes of the command line"):
-        Bucket.of(narrow, {"topic": "x" * 1100}).check([note(folder)])
+    results = Bucket.of(narrow).put_all(select([folder]).files, {})
+    refused = {file.path.name: result.reason for file, result in results if isinstance(result, NotUploaded)}
+
+    assert keys(connection) == ["handbook/a.md"]
+    assert set(refused) == {f"{'x' * 150}.md", "two\nlines.md", "b.md", "c.md"}
+    assert "Bedrock takes 133: give the document a shorter key" in refused[f"{'x' * 150}.md"]
+    assert "The URI has a line break in it" in refused["two\nlines.md"]
+    assert "at most 1,024 bytes" in refused["c.md"]
 
 
 def test_a_document_is_deleted_before_its_sidecar(connection: Connection, folder: Path) -> None:

@@ -33,19 +33,21 @@ REPORT = {
 
 @contextmanager
 def functions_running(connection: Connection) -> Iterator[None]:
-    """Index what lies in the bucket and was not indexed yet, and what the ingestion queue says."""
+    """Index what lies in the bucket and was not indexed yet as it is, and what the ingestion queue says."""
     stop = threading.Event()
     s3, sqs = connection.client("s3"), connection.client("sqs")
 
     def work() -> None:
         done: dict[str, str] = {}
         while not stop.wait(0.1):
-            listed = s3.list_objects_v2(Bucket=connection.bucket).get("Contents", [])
+            listed = s3.list_object_versions(Bucket=connection.bucket).get("Versions", [])
+            latest = {item["Key"]: item["VersionId"] for item in listed if item["IsLatest"]}
             for item in listed:
-                version = s3.head_object(Bucket=connection.bucket, Key=item["Key"])["VersionId"]
-                if not item["Key"].endswith(".metadata.json") and done.get(item["Key"]) != version:
-                    done[item["Key"]] = version
-                    finish(s3_uri(connection.bucket, item["Key"]), item["Size"])
+                key = item["Key"]
+                versions = f"{latest.get(key)} {latest.get(f'{key}.metadata.json')}"
+                if item["IsLatest"] and not key.endswith(".metadata.json") and done.get(key) != versions:
+                    done[key] = versions
+                    finish(s3_uri(connection.bucket, key), item["Size"])
             for message in sqs.receive_message(QueueUrl=connection.queue_url, MaxNumberOfMessages=10).get(
                 "Messages", []
             ):
@@ -138,18 +140,76 @@ def test_ingest_ends_with_1_and_names_what_is_not_searchable(
     assert "1 FAILED, 1 INDEXED" in done.stdout
 
 
-def test_attributes_over_the_limit_are_refused_before_anything_is_uploaded(
+def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_searchable(
     tmp_path: Path, connection: Connection, folder: Path
 ) -> None:
     (folder / "leave.md").write_text("Thirty days.")
     (folder / "travel.md").write_text("By train.")
-    (folder / "travel.md.metadata.json").write_text(json.dumps({"metadataAttributes": {"a": "x" * 900}}))
+    (folder / "travel.md.metadata.json").write_text("{")
+    (folder / "tea.md").write_text("Green.")
+    (folder / "tea.md.metadata.json").write_text(json.dumps({"metadataAttributes": {"a": "x" * 900}}))
+    (folder / f"{'long' * 40}.md").write_text("Parking.")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("Coffee.")
+    (folder / "logo.png").write_text("x")
+    (folder / "secret.md").symlink_to("/etc/passwd")
+    with (folder / "large.txt").open("wb") as sparse:
+        sparse.truncate(51 * 1024**2)
+    arguments = ("ingest", folder, "--metadata", f"b={'y' * 200}")
 
-    with running_stack(tmp_path, replace(connection, vector_store="S3_VECTORS")):
-        done = ragstack("ingest", folder, "--metadata", f"b={'y' * 200}", data=tmp_path)
+    with stack(tmp_path, replace(connection, vector_store="S3_VECTORS")):
+        done = ragstack(*arguments, "--show-skipped", data=tmp_path)
+        again = ragstack(*arguments, "--json", data=tmp_path)
 
-    assert_error(done, "travel.md.metadata.json, with the attributes of the command line, cannot be used")
-    assert uploads(connection) == 0
+    uri = s3_uri(connection.bucket, "handbook/")
+    assert (done.returncode, again.returncode) == (1, 1), done.stdout + done.stderr + again.stderr
+    assert "Skipped: 1 .png, 1 link that leaves the folder" in done.stdout
+    assert f"{folder}/secret.md: link that leaves the folder" in done.stdout
+    for words in (
+        f"NOT_UPLOADED {uri}travel.md: {folder}/travel.md.metadata.json, with the attributes of the command line,",
+        f"NOT_UPLOADED {uri}tea.md: {folder}/tea.md.metadata.json, with the attributes of the command line,",
+        f"NOT_UPLOADED {uri}{'long' * 40}.md: The URI has",
+        f"NOT_UPLOADED {uri}large.txt: It is larger than the 50 MB",
+        f"NOT_UPLOADED {folder}/caf\N{REPLACEMENT CHARACTER}.md: Its name is not UTF-8",
+        "1 INDEXED, 5 NOT_UPLOADED",
+    ):
+        assert words in done.stdout
+    assert uploads(connection) == 2, "one document and its sidecar"
+    answer = json.loads(again.stdout)
+    assert {(Path(each["path"]).name, each["uri"] is None, each["status"]) for each in answer["documents"]} == {
+        ("leave.md", False, "INDEXED"),
+        ("travel.md", False, "NOT_UPLOADED"),
+        ("tea.md", False, "NOT_UPLOADED"),
+        (f"{'long' * 40}.md", False, "NOT_UPLOADED"),
+        ("large.txt", False, "NOT_UPLOADED"),
+        ("caf\N{REPLACEMENT CHARACTER}.md", True, "NOT_UPLOADED"),
+    }
+    assert answer["skipped"] == [
+        {"path": f"{folder}/logo.png", "reason": "unsupported type"},
+        {"path": f"{folder}/secret.md", "reason": "link that leaves the folder"},
+    ]
+
+
+def test_an_attribute_that_is_no_longer_given_is_removed_and_awaited(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    (folder / "travel.md").write_text("By train.")
+    (folder / "travel.md.metadata.json").write_text('{"metadataAttributes": {"topic": "travel"}}')
+    uris = [s3_uri(connection.bucket, f"handbook/{name}.md") for name in ("leave", "travel")]
+
+    with stack(tmp_path, connection):
+        first = ragstack("ingest", folder, "--corpus", "people", data=tmp_path)
+        before = [functions.record_of(connection, uri).observed.attributes for uri in uris]
+        (folder / "travel.md.metadata.json").unlink()
+        second = ragstack("ingest", folder, data=tmp_path)
+        after = [functions.record_of(connection, uri).observed.attributes for uri in uris]
+        third = ragstack("ingest", folder, data=tmp_path)
+
+    assert (first.returncode, second.returncode, third.returncode) == (0, 0, 0), second.stdout + second.stderr
+    assert before == [{"corpus": "people"}, {"corpus": "people", "topic": "travel"}]
+    assert after == [{}, {}]
+    assert "unchanged" not in second.stdout
+    assert "2 unchanged" in third.stdout
 
 
 def test_documents_that_are_never_taken_up_end_with_3_after_the_timeout(

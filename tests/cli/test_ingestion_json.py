@@ -89,8 +89,11 @@ def test_ingest_as_json_is_one_document_and_says_everything(
         tried["bad"]: ("FAILED", "The file is damaged.", False),
         new: ("UPLOADED", "The upload has not been taken up yet", True),
     }
-    assert answer["passed_over"] == [str(folder / "picture.xyz")]
-    assert answer["sidecars_alone"] == [str(folder / "gone.md.metadata.json")]
+    assert {each["uri"]: each["path"] for each in answer["documents"]}[new] == str(folder / "new.md")
+    assert answer["skipped"] == [
+        {"path": str(folder / "gone.md.metadata.json"), "reason": "sidecar without a document"},
+        {"path": str(folder / "picture.xyz"), "reason": "unsupported type"},
+    ]
 
 
 def test_json_is_of_a_round_that_ends(tmp_path: Path) -> None:

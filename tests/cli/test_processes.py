@@ -2,7 +2,9 @@
 
 import os
 import socket
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.stack import processes
+from ragstack_local.stack import processes, running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.processes import Child, require_free_port
 
+ROOT = Path(__file__).resolve().parents[2]
 FAMILY = "sleep 60 & sleep 60 & echo started; wait"
 DEAF = "trap '' TERM; sleep 60 & echo started; while :; do sleep 1; done"
 
@@ -172,6 +175,90 @@ def test_a_child_works_where_it_is_told_and_replaces_its_log(start: Starter, tmp
 def test_a_command_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no-such-command"):
         Child.start("Nothing", ["no-such-command"], {}, tmp_path / "log")
+
+
+def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
+    child = start(DEAF)
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    reaper = threading.Thread(target=child.process.wait)
+    reaper.start()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "STOP_SECONDS", 0.3)
+        running.end_leftovers(tmp_path / "logs")
+    reaper.join(LONGEST_SECONDS)
+
+    assert start.everybody_is_gone()
+    assert list((tmp_path / "logs").glob("*.pid")) == []
+
+
+def test_what_a_dead_process_has_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
+    child = start("sleep 60 & exit 0")
+    child.process.wait(LONGEST_SECONDS)
+
+    running.end_leftovers(tmp_path / "logs")
+
+    assert start.everybody_is_gone()
+
+
+@pytest.mark.parametrize("changed", ["start", "boot"])
+def test_a_process_that_was_given_the_number_later_is_left_alone(start: Starter, tmp_path: Path, changed: str) -> None:
+    child = start(FAMILY)
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    note = tmp_path / "logs" / "child.pid"
+    number, boot, started = note.read_text().split(" ", 2)
+    note.write_text(f"{number} {boot} {started}0" if changed == "start" else f"{number} other {started}")
+
+    running.end_leftovers(tmp_path / "logs")
+
+    assert child.process.poll() is None
+    assert not note.exists()
+
+
+@pytest.mark.parametrize("text", ["", "x", "12", "4194305 a b", "-1 a b"])
+def test_half_a_note_or_one_of_nobody_is_removed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "child.pid").write_text(text)
+
+    running.end_leftovers(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_child_that_has_ended_leaves_no_note(start: Starter, tmp_path: Path) -> None:
+    child = start(FAMILY)
+    noted = list((tmp_path / "logs").glob("*.pid"))
+
+    child.stop()
+
+    assert len(noted) == 1
+    assert list((tmp_path / "logs").glob("*.pid")) == []
+
+
+def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
+    child = (
+        "from ragstack_local.bedrock import guard; import time; guard.end_with_parent(); print('up'); time.sleep(60)"
+    )
+    parent = (
+        "import os, sys, time; from pathlib import Path; from ragstack_local.stack.processes import Child\n"
+        f"command = [sys.executable, '-u', '-c', {child!r}]\n"
+        "child = Child.start('x', command, os.environ, Path('log'), ends_with_us=True)\n"
+        "child.wait_until(lambda: 'up' in Path('log').read_text(), 60)\n"
+        "print(child.process.pid, flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent],
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdout is not None
+        group = int(process.stdout.readline())
+        process.kill()
+
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while running._look_at(group)[0] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not running._look_at(group)[0]
 
 
 def test_a_free_port_is_accepted_and_stays_free() -> None:

@@ -50,10 +50,10 @@ def project() -> Project:
 
 
 @contextmanager
-def ministack(project: Project, folder: DataFolder) -> Iterator[tuple[Connection, Child]]:
+def ministack(project: Project, folder: DataFolder, *origins: str) -> Iterator[tuple[Connection, Child]]:
     """Run MiniStack on the folder as the local stack does, and create the bucket as its deployment does."""
     (port,) = free_ports(1)
-    child = _start_ministack(project, StackOptions(folder.path, port), folder)
+    child = _start_ministack(project, StackOptions(folder.path, port, origins=origins), folder)
     url = f"http://127.0.0.1:{port}"
 
     def answers() -> bool:

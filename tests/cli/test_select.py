@@ -1,5 +1,6 @@
 """Which files become documents, and under which keys."""
 
+import errno
 import json
 import os
 import sys
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_common.documents import SUFFIXES
 from ragstack_local.ingest import note_passed_over
 from ragstack_local.stack.errors import StackError
-from ragstack_local.uploads import Selection, select
+from ragstack_local.uploads import Selection, Skip, Skipped, select
 
 
 def write(path: Path, text: str = "text") -> Path:
@@ -20,6 +22,14 @@ def write(path: Path, text: str = "text") -> Path:
 
 def keys(selection: Selection) -> list[str]:
     return [file.key for file in selection.files]
+
+
+def skipped(selection: Selection) -> dict[Path, Skip]:
+    return {each.path: each.why for each in selection.skipped}
+
+
+def faults(selection: Selection) -> dict[Path, str]:
+    return {fault.path: fault.reason for fault in selection.faults}
 
 
 def test_a_folder_keeps_its_name_in_the_keys(folder: Path) -> None:
@@ -69,7 +79,7 @@ def test_a_sidecar_is_no_document_and_belongs_to_the_one_beside_it(folder: Path)
         ("handbook/leave.md", sidecar),
         ("handbook/travel.md", None),
     ]
-    assert selection.skipped == ()
+    assert selection.skipped == selection.faults == ()
 
 
 def test_types_that_are_not_read_are_told(folder: Path) -> None:
@@ -80,7 +90,7 @@ def test_types_that_are_not_read_are_told(folder: Path) -> None:
     selection = select([folder])
 
     assert keys(selection) == ["handbook/PRICES.CSV"]
-    assert set(selection.skipped) == {picture, nameless}
+    assert skipped(selection) == {picture: Skip.TYPE, nameless: Skip.TYPE}
 
 
 def test_hidden_files_and_folders_are_passed_over(folder: Path) -> None:
@@ -92,7 +102,7 @@ def test_hidden_files_and_folders_are_passed_over(folder: Path) -> None:
     selection = select([folder])
 
     assert keys(selection) == ["handbook/leave.md"]
-    assert selection.skipped == ()
+    assert skipped(selection) == dict.fromkeys((folder / name for name in (".git", ".notes.md", ".venv")), Skip.HIDDEN)
 
 
 def test_a_hidden_file_that_is_named_is_meant(folder: Path) -> None:
@@ -107,12 +117,89 @@ def test_a_folder_below_a_hidden_one_can_be_named(tmp_path: Path) -> None:
     assert keys(select([tmp_path / ".cache" / "handbook"])) == ["handbook/leave.md"]
 
 
-def test_a_link_is_named_by_where_it_stands(folder: Path, tmp_path: Path) -> None:
-    target = write(tmp_path / "elsewhere" / "original.md")
-    (folder / "link.md").symlink_to(target)
+def test_a_link_inside_the_folder_is_uploaded_under_its_own_name(folder: Path) -> None:
+    write(folder / "deep" / "original.md")
+    (folder / "link.md").symlink_to("deep/original.md")
+    (folder / "again").symlink_to("deep", target_is_directory=True)
 
-    assert keys(select([folder])) == ["handbook/link.md"]
-    assert keys(select([folder / "link.md"])) == ["link.md"]
+    selection = select([folder])
+
+    assert keys(selection) == ["handbook/deep/original.md", "handbook/link.md"]
+    assert selection.skipped == selection.faults == ()
+
+
+@pytest.fixture
+def linked(folder: Path, tmp_path: Path) -> Path:
+    """A folder with a document and three links that leave it: to a file, to a folder, and to a missing file."""
+    write(tmp_path / "elsewhere" / "secret.txt")
+    write(folder / "leave.md")
+    (folder / "missing.md").symlink_to(tmp_path / "missing.md")
+    (folder / "outside").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (folder / "secret.txt").symlink_to("../elsewhere/secret.txt")
+    return folder
+
+
+def test_links_that_leave_the_folder_are_skipped_and_reported(linked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    selection = select([linked])
+    note_passed_over(selection, hints=True)
+
+    assert keys(selection) == ["handbook/leave.md"]
+    names = ("missing.md", "outside", "secret.txt")
+    assert skipped(selection) == dict.fromkeys((linked / name for name in names), Skip.LEAVES)
+    assert selection.faults == ()
+    assert capsys.readouterr().out == (
+        "Skipped, links that leave the folder: missing.md, outside, secret.txt. --follow-links uploads them\n"
+    )
+
+
+def test_links_that_leave_the_folder_are_followed_on_request(linked: Path) -> None:
+    selection = select([linked], follow_links=True)
+
+    assert keys(selection) == ["handbook/leave.md", "handbook/outside/secret.txt", "handbook/secret.txt"]
+    assert faults(selection) == {linked / "missing.md": "It is a link to a missing file"}
+
+
+def test_a_link_that_is_named_is_followed(linked: Path) -> None:
+    assert keys(select([linked / "secret.txt", linked / "outside"])) == ["secret.txt", "elsewhere/secret.txt"]
+
+
+def test_links_in_a_circle_end(folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere"
+    write(outside / "travel.md")
+    (outside / "again").symlink_to(outside, target_is_directory=True)
+    (outside / "back").symlink_to(folder, target_is_directory=True)
+    write(folder / "leave.md")
+    (folder / "loop.md").symlink_to("loop.md")
+    (folder / "out").symlink_to(outside, target_is_directory=True)
+    (folder / "self").symlink_to(folder, target_is_directory=True)
+    (folder / "up").symlink_to(tmp_path, target_is_directory=True)
+
+    kept, followed = select([folder]), select([folder], follow_links=True)
+
+    assert keys(kept) == ["handbook/leave.md"]
+    assert faults(kept) == {folder / "loop.md": "It cannot be read: Too many levels of symbolic links"}
+    assert keys(followed) == ["handbook/leave.md", "handbook/out/travel.md"]
+    assert set(skipped(followed).values()) == {Skip.READ_ALREADY}
+
+
+def test_a_document_whose_sidecar_is_a_link_that_leaves_the_folder_is_not_uploaded_without_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    path = write(folder / "leave.md")
+    shared = write(tmp_path / "shared.json", json.dumps({"metadataAttributes": {"audience": ["board"]}}))
+    path.with_name("leave.md.metadata.json").symlink_to(shared)
+
+    assert keys(select([folder])) == []
+    for selection in (select([folder]), select([path])):
+        assert "Its sidecar is a link that leaves the folder" in faults(selection)[path]
+    assert keys(select([folder], follow_links=True)) == ["handbook/leave.md"]
+
+
+def test_what_is_no_regular_file_is_not_read(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.md")
+
+    for selection in (select([folder]), select([folder / "pipe.md"])):
+        assert faults(selection) == {folder / "pipe.md": "It is not a regular file"}
 
 
 def test_the_same_file_given_twice_is_uploaded_once(folder: Path) -> None:
@@ -121,33 +208,57 @@ def test_the_same_file_given_twice_is_uploaded_once(folder: Path) -> None:
     assert keys(select([folder, folder])) == ["handbook/leave.md"]
 
 
-def test_two_files_of_one_key_are_refused_instead_of_losing_one(tmp_path: Path) -> None:
+def test_two_files_of_one_key_are_told_and_the_first_is_uploaded(tmp_path: Path) -> None:
     first = write(tmp_path / "a" / "README.md")
     second = write(tmp_path / "b" / "README.md")
 
-    with pytest.raises(StackError) as caught:
-        select([first, second])
+    selection = select([first, second])
 
-    assert f"{first} and {second} would both be uploaded as README.md" in str(caught.value)
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
-def test_a_name_that_is_no_text_is_refused(folder: Path) -> None:
-    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("text")
-
-    with pytest.raises(StackError, match="is no UTF-8"):
-        select([folder])
+    assert [file.path for file in selection.files] == [first]
+    assert f"{first} is uploaded as README.md already" in faults(selection)[second]
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
-def test_odd_names_that_are_passed_over_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    odd = (Path("[red].png"), Path(os.fsdecode(b"caf\xe9.png")), Path("c.png"), Path("d.png"))
+def test_a_name_that_is_not_utf_8_does_not_keep_the_others_from_being_uploaded(folder: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md"))
+    odd.write_text("text")
+    write(folder / "leave.md")
 
-    note_passed_over(Selection((), odd, (Path("leave.metadata.json"),)))
+    selection = select([folder])
 
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "[red].png, caf\N{REPLACEMENT CHARACTER}.png, c.png and 1 more" in shown
-    assert "Sidecars with no document beside them: leave.metadata.json" in shown
+    assert keys(selection) == ["handbook/leave.md"]
+    assert faults(selection) == {odd: "Its name is not UTF-8, which a key must be: rename it"}
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
+def test_skipped_files_are_counted_by_type_and_listed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    names = (b"[red].PNG", b"caf\xe9.png", b"archive.tar.gz", b"Makefile")
+    selection = Selection(
+        skipped=(
+            *(Skipped(Path(os.fsdecode(name)), Skip.TYPE) for name in names),
+            Skipped(Path(".git"), Skip.HIDDEN),
+            Skipped(Path("leave.md.metadata.json"), Skip.ORPHAN),
+        )
+    )
+
+    note_passed_over(selection, hints=True)
+    counted = capsys.readouterr().out.splitlines()
+    note_passed_over(selection, every=True, hints=True)
+    listed = capsys.readouterr().out.splitlines()
+
+    assert counted == [
+        "Skipped: 1 .gz, 2 .png, 1 hidden, 1 without a type (--show-skipped lists them)",
+        "Skipped, sidecars without a document: leave.md.metadata.json",
+    ]
+    assert listed == [
+        "Skipped: 1 .gz, 2 .png, 1 hidden, 1 sidecar without a document, 1 without a type",
+        "  [red].PNG: unsupported type",
+        "  caf\N{REPLACEMENT CHARACTER}.png: unsupported type",
+        "  archive.tar.gz: unsupported type",
+        "  Makefile: unsupported type",
+        "  .git: hidden",
+        "  leave.md.metadata.json: sidecar without a document",
+    ]
 
 
 def test_a_sidecar_with_no_document_beside_it_is_told(folder: Path) -> None:
@@ -158,20 +269,7 @@ def test_a_sidecar_with_no_document_beside_it_is_told(folder: Path) -> None:
     selection = select([folder])
 
     assert keys(selection) == ["handbook/leave.md"]
-    assert (selection.skipped, selection.orphans) == ((), (orphan,))
-
-
-def test_everything_that_cannot_be_used_is_told_at_once(folder: Path) -> None:
-    for name in ("leave.md", "travel.md", "parking.md"):
-        write(folder / name)
-        write(folder / f"{name}.metadata.json", "{" if name != "parking.md" else '{"metadataAttributes": {}}')
-
-    with pytest.raises(StackError) as caught:
-        select([folder])
-
-    assert [line.partition(" cannot be used")[0] for line in str(caught.value).splitlines()] == [
-        f"{folder / name}.metadata.json" for name in ("leave.md", "travel.md")
-    ]
+    assert skipped(selection) == {orphan: Skip.ORPHAN}
 
 
 @pytest.mark.parametrize("prefix", ["..", "a/../.."])
@@ -182,15 +280,23 @@ def test_a_prefix_that_leads_out_of_the_bucket_is_refused(folder: Path, prefix: 
         select([folder / "leave.md"], prefix)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")
-def test_a_folder_that_cannot_be_read_is_told_and_not_passed_over(folder: Path) -> None:
+def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(folder / "closed" / "leave.md")
-    (folder / "closed").chmod(0)
-    try:
-        with pytest.raises(StackError, match="closed cannot be read: Permission denied"):
-            select([folder])
-    finally:
-        (folder / "closed").chmod(0o700)
+    write(folder / "open" / "travel.md")
+    scandir = os.scandir
+
+    def refuse(path: Path) -> "os._ScandirIterator[str]":
+        if path.name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    selection = select([folder])
+
+    assert keys(selection) == ["handbook/open/travel.md"]
+    assert faults(selection) == {folder / "closed": "It cannot be read: Permission denied"}
 
 
 def test_a_missing_path_is_an_error(folder: Path) -> None:
@@ -198,44 +304,18 @@ def test_a_missing_path_is_an_error(folder: Path) -> None:
         select([folder, folder / "nowhere"])
 
 
-def test_a_named_file_of_an_unsupported_type_is_an_error(folder: Path) -> None:
-    with pytest.raises(StackError, match=r"logo\.png is of a type that is not read; supported are \.csv, "):
-        select([write(folder / "logo.png")])
+def test_named_files_that_cannot_be_uploaded_are_told_and_the_others_are_uploaded(folder: Path) -> None:
+    document, picture = write(folder / "leave.md"), write(folder / "logo.png")
+    own, other = (write(folder / f"{name}.md.metadata.json", '{"metadataAttributes": {}}') for name in ("leave", "x"))
 
+    selection = select([own, document, picture, other])
 
-def test_a_sidecar_named_alone_is_an_error(folder: Path) -> None:
-    sidecar = write(folder / "leave.md.metadata.json", '{"metadataAttributes": {}}')
-
-    with pytest.raises(StackError, match="is of a type that is not read"):
-        select([sidecar])
+    assert keys(selection) == ["leave.md"]
+    assert faults(selection) == {
+        picture: "Its type is not supported; supported are " + ", ".join(sorted(SUFFIXES)),
+        other: "A sidecar is uploaded with its document: name the document",
+    }
 
 
 def test_a_folder_without_documents_selects_nothing(folder: Path) -> None:
-    assert select([folder]) == Selection((), ())
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"topic: travel", "is not JSON"),
-        (b"", "is not JSON"),
-        (b"\xff\xfe\x00", "is not JSON"),
-        (b'{"attributes": {}}', "cannot be used: it must be"),
-        (b'{"metadataAttributes": [1]}', "cannot be used: it must be"),
-        (b'{"metadataAttributes": {"a": "' + b"x" * 10_240 + b'"}}', "at most 10,240 are allowed"),
-    ],
-)
-def test_a_sidecar_that_cannot_be_used_is_an_error(folder: Path, content: bytes, words: str) -> None:
-    write(folder / "leave.md")
-    (folder / "leave.md.metadata.json").write_bytes(content)
-
-    with pytest.raises(StackError, match=words):
-        select([folder])
-
-
-def test_a_sidecar_of_the_largest_size_is_taken(folder: Path) -> None:
-    write(folder / "leave.md")
-    empty = len(json.dumps({"metadataAttributes": {"a": ""}}))
-    write(folder / "leave.md.metadata.json", json.dumps({"metadataAttributes": {"a": "x" * (10_240 - empty)}}))
-
-    assert keys(select([folder])) == ["handbook/leave.md"]
+    assert select([folder]) == Selection()

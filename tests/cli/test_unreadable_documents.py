@@ -158,3 +158,22 @@ def test_ingest_and_replay_go_on_with_the_others_and_end_with_1(
     assert (document["uri"], document["status"], document["sent"]) == (broken, UNREADABLE, False)
     assert says_what_to_do(document["reason"], broken)
     assert answer["letters"] == {"deleted": 0, "unreadable": 0, "shared": 0}
+
+
+@pytest.mark.parametrize("arguments", [["--corpus", "people"], ["notes/", "--corpus", "people"]], ids=str)
+def test_the_deletion_of_a_corpus_leaves_a_document_of_which_the_corpus_cannot_be_read_and_names_it(
+    tmp_path: Path, connection: Connection, arguments: list[str]
+) -> None:
+    good, broken = put(connection, "notes/good", "notes/broken")
+    for name in ("good", "broken"):
+        sidecar = b'{"metadataAttributes": {"corpus": "people"}}'
+        connection.client("s3").put_object(Bucket=connection.bucket, Key=f"notes/{name}.md.metadata.json", Body=sidecar)
+    functions.index(connection, good, broken)
+    break_record(connection, broken)
+
+    with running_stack(tmp_path, connection):
+        done = ragstack("delete", *arguments, "--yes", "--no-wait", "--json", data=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert [document["uri"] for document in json.loads(done.stdout)["documents"]] == [good]
+    assert says_what_to_do(done.stderr, broken)

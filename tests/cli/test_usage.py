@@ -260,7 +260,6 @@ def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) 
     ("name", "content", "words"),
     [
         ("missing.md", None, "missing.md does not exist"),
-        ("picture.png", "x", "picture.png is of a type that is not read; supported are .csv, .doc"),
         ("empty-folder", "", "There is no document below these paths"),
     ],
 )
@@ -278,23 +277,13 @@ def test_what_cannot_be_uploaded_is_said_before_the_stack_is_asked(
     assert_one_line(done, words)
 
 
-@pytest.mark.parametrize(
-    ("sidecar", "words"),
-    [
-        ("topic: travel", "is not JSON"),
-        ('{"topic": "travel"}', "it must be"),
-        ('["metadataAttributes"]', "it must be"),
-        (json.dumps({"metadataAttributes": {"topic": "x" * 10_240}}), "at most 10,240 are allowed"),
-    ],
-)
-def test_a_sidecar_that_cannot_be_used_is_named(tmp_path: Path, sidecar: str, words: str) -> None:
-    (tmp_path / "note.md").write_text("A note.")
-    (tmp_path / "note.md.metadata.json").write_text(sidecar)
+def test_a_named_file_of_an_unsupported_type_is_refused_before_the_stack_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "picture.png").write_text("x")
 
-    done = CliRunner().invoke(app, ["ingest", str(tmp_path / "note.md")])
+    done = ragstack("ingest", tmp_path / "picture.png", data=tmp_path)
 
-    assert words in str(done.exception)
-    assert "note.md.metadata.json" in str(done.exception)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "picture.png: Its type is not supported; supported are .csv, .doc" in done.stdout
 
 
 def test_a_bucket_that_is_gone_is_one_line(tmp_path: Path, connection: Connection) -> None:

@@ -25,7 +25,7 @@ SIDECAR = ".metadata.json"
 class Watched:
     """A watch whose clock stands still, and what it said."""
 
-    def __init__(self, connection: Connection, *paths: Path, **given: Any) -> None:
+    def __init__(self, connection: Connection, *paths: Path, follow_links: bool = False, **given: Any) -> None:
         self.connection = connection
         self.told: list[Outcome] = []
         self.warnings: list[str] = []
@@ -38,10 +38,11 @@ class Watched:
             registry_of(connection),
             tell=self.told.append,
             warn=self.warnings.append,
+            follow_links=follow_links,
             clock=lambda: self.now,
             sleep=self.slept.append,
         )
-        self.watch.note(select(paths).files)
+        self.watch.note(select(paths, follow_links=follow_links))
         self.watch.tick()
 
     def tick(self) -> list[str]:
@@ -199,10 +200,10 @@ def test_a_file_that_is_still_being_written_is_waited_for(connection: Connection
 
 def test_a_change_during_the_first_round_is_seen_without_a_notification(connection: Connection, folder: Path) -> None:
     write(folder / "leave.md", "Thirty days.")
-    files = select([folder]).files
+    selection = select([folder])
     watched = Watched(connection, folder)
     watched.watch._looked_at = -LOOK_SECONDS
-    watched.watch.note(files)
+    watched.watch.note(selection)
     write(folder / "leave.md", "Twenty-five days.")
 
     watched.watch.tick()
@@ -297,7 +298,7 @@ def test_a_bucket_that_cannot_be_reached_is_said_once_and_tried_again(connection
     assert mended == ["INDEXED handbook/leave.md"]
 
 
-def test_two_files_of_one_key_are_said_and_nothing_is_deleted(
+def test_of_two_files_of_one_key_the_second_is_told_once_and_the_others_are_followed(
     connection: Connection, folder: Path, tmp_path: Path
 ) -> None:
     write(folder / "leave.md", "Thirty days.")
@@ -308,11 +309,46 @@ def test_two_files_of_one_key_are_said_and_nothing_is_deleted(
     watched.tick()
 
     write(other / "travel.md", "By bus.")
-    said = watched.tick()
+    write(folder / "leave.md", "Thirty days.")
+    said = [*watched.tick(), *watched.tick()]
 
-    assert said == []
-    assert "would both be uploaded as handbook/travel.md" in watched.warnings[0]
-    assert objects(connection) == {"handbook/travel.md": "By train."}
+    assert said == ["INDEXED handbook/leave.md"]
+    assert [text.partition(":")[2] for text in watched.warnings] == [
+        f" {folder}/travel.md is uploaded as handbook/travel.md already: upload one of them with another --prefix"
+    ]
+    assert objects(connection)["handbook/travel.md"] == "By train."
+
+
+def test_links_that_leave_the_folder_are_skipped_while_it_is_watched_unless_they_are_followed(
+    connection: Connection, folder: Path, tmp_path: Path
+) -> None:
+    secret = write(tmp_path / "elsewhere" / "secret.txt", "By train.")
+    watched, following = Watched(connection, folder), Watched(connection, folder, follow_links=True)
+    (folder / "secret.txt").symlink_to(secret)
+    (folder / "outside").symlink_to(secret.parent, target_is_directory=True)
+
+    assert [*watched.tick(), *watched.tick()] == []
+    assert objects(connection) == {}
+    assert watched.warnings == [
+        f"{folder}/outside: link that leaves the folder",
+        f"{folder}/secret.txt: link that leaves the folder",
+    ]
+    assert following.tick() == ["INDEXED handbook/outside/secret.txt", "INDEXED handbook/secret.txt"]
+
+
+def test_a_file_that_is_replaced_by_a_link_that_leaves_the_folder_stays_as_it_was(
+    connection: Connection, folder: Path, tmp_path: Path
+) -> None:
+    path = write(folder / "leave.md", "Thirty days.")
+    watched = Watched(connection, folder)
+    path.touch()
+    watched.tick()
+    secret = write(tmp_path / "secret.txt", "Not for the bucket.")
+    path.unlink()
+    path.symlink_to(secret)
+
+    assert watched.tick() == []
+    assert objects(connection) == {"handbook/leave.md": "Thirty days."}
 
 
 def test_the_notifications_of_the_system_are_heard(connection: Connection, folder: Path) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from ragstack_local.creation import create_knowledge_base
 from tests.clients.support import CLIENTS, HOW_TO_INSTALL, LLAMA_INDEX, local_bedrock
 from tests.local.conftest import _credentials, s3, s3_url
-from tests.local.support import Bedrock, Source, knowledge_base_request, text_document
+from tests.local.support import Bedrock, Source, text_document
 
 __all__ = ["_credentials", "s3", "s3_url"]
 
@@ -42,7 +43,7 @@ PLANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Zoo:
-    """A knowledge base of animals and plants, tagged for the MCP server."""
+    """A knowledge base of animals and plants, created as the command line creates its own."""
 
     bedrock: Bedrock
     animals: Source
@@ -68,8 +69,7 @@ def zoo(_installed: None, tmp_path_factory: pytest.TempPathFactory, s3_url: str)
     folder = tmp_path_factory.mktemp("clients")
     with local_bedrock(folder, "--s3-endpoint", s3_url) as url:
         bedrock = Bedrock.at(url)
-        request = {**knowledge_base_request("zoo"), "tags": {"mcp-multirag-kb": "true"}}
-        knowledge_base_id = bedrock.agent.create_knowledge_base(**request)["knowledgeBase"]["knowledgeBaseId"]
+        knowledge_base_id = create_knowledge_base(bedrock.agent, "zoo")
         bedrock.knowledge_base("without-a-tag")
         found = Zoo(
             bedrock,

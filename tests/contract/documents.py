@@ -1,5 +1,6 @@
 """The documents that every engine of the contract suite holds."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,3 +143,35 @@ DOCUMENTS = (
     _document(12, "plain", "A page without any attribute describes the history of the canteen."),
 )
 """Twelve chunks of eleven documents in three corpora; the last has no attributes."""
+
+_PARTS = re.findall(
+    r"\w+",
+    "hose belt clamp drum gauge spring shaft filter seal bolt screw wheel plate lever chain hinge bracket "
+    "cable fuse relay switch sensor panel battery display motor fan heater lamp socket plug meter timer coil rotor "
+    "brush magnet",
+)
+
+LONG_QUERY = "grease the bearings of the water pump"
+LONG_CHUNKS = 300
+
+ONE_LONG_DOCUMENT = (
+    *(
+        Document(
+            f"long-{n}",
+            "long.md",
+            f"Step {n}: grease the bearings of the water pump, then check {_PARTS[n % 17]} and {_PARTS[17 + n % 19]}.",
+            {"corpus": "manual", "version": "1"},
+        )
+        for n in range(LONG_CHUNKS)
+    ),
+    *(
+        Document(
+            f"short-{n}",
+            f"short-{n}.md",
+            f"The canteen on floor {n} serves lunch at noon with a jug of water and no more than {n} kinds of bread.",
+            {"corpus": ("handbook", "legal", "manual")[n % 3], "version": "1"},
+        )
+        for n in range(24)
+    ),
+)
+"""A document of 300 chunks, each of which is nearer to LONG_QUERY than any of 24 documents of one chunk."""

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,9 +12,9 @@ from hypothesis import strategies as st
 
 from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from tests.contract.case import Case
-from tests.contract.documents import DOCUMENTS
+from tests.contract.documents import DOCUMENTS, LONG_QUERY
 from tests.support.soak import SOAK
 
 Make = Callable[[], RetrievalBackend]
@@ -233,6 +235,25 @@ def test_one_chunk_for_each_document_leaves_the_best_of_each(make: Make) -> None
     sources = [chunk.source for chunk in outcome.chunks]
     assert len(set(sources)) == len(sources) > 1
     assert [chunk.score for chunk in outcome.chunks] == sorted((c.score for c in outcome.chunks), reverse=True)
+
+
+def test_a_long_document_does_not_keep_others_from_being_found(make_long: Make) -> None:
+    some = SearchRequest(LONG_QUERY, top_k=20, deduplicate_by="document")
+    more_than_there_are = replace(some, top_k=30)
+
+    found, everything = run(make_long, *(partial(_searched, request) for request in (some, more_than_there_are)))
+
+    for outcome, documents in ((found, 20), (everything, 25)):
+        scores = [chunk.score for chunk in outcome.chunks]
+        assert len({chunk.source for chunk in outcome.chunks}) == len(outcome.chunks) == documents
+        assert "long.md" in outcome.chunks[0].source
+        assert scores == sorted(scores, reverse=True)
+        assert outcome.complete
+        assert outcome.notes == ()
+
+
+async def _searched(request: SearchRequest, backend: RetrievalBackend) -> SearchOutcome:
+    return await backend.search(request)
 
 
 def test_a_search_tells_that_it_is_complete_and_what_its_parts_did(make: Make) -> None:

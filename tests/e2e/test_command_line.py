@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support import LocalStack, free_ports, wait_for
+from tests.support.sidecars import record_sidecar
 
 pytestmark = pytest.mark.e2e
 
@@ -95,6 +96,35 @@ def test_attributes_of_the_command_line_are_searched_by_and_listed(stack: LocalS
     assert done.returncode == 0, done.stdout + done.stderr
     assert "mammals" in corpora.stdout
     assert (best["metadata"]["version"], best["metadata"]["legs"]) == ("7", 4)
+
+
+def test_attributes_that_are_no_longer_given_are_gone_and_a_deleted_folder_is_not_found(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    folder = tmp_path / "voles"
+    folder.mkdir()
+    (folder / "vole.md").write_text("The vole digs a tunnel.")
+    (folder / "species.csv").write_text("text,habitat\nThe water vole swims.,river\nThe bank vole climbs.,forest\n")
+    (folder / "species.csv.metadata.json").write_bytes(record_sidecar())
+    by_corpus = {"metadata_filter": {"corpus": "voles"}, "top_k": 10, "deduplicate_by": "chunk"}
+
+    first = stack.run("ingest", folder, "--corpus", "voles")
+    before = {result["content"] for result in stack.search("vole", **by_corpus) if result["metadata"].get("corpus")}
+    (river, *_) = stack.search("vole", metadata_filter={"habitat": "river"})
+    second = stack.run("ingest", folder)
+    after = [result for result in stack.search("vole", **by_corpus) if result["metadata"].get("corpus")]
+    unattended = stack.run("delete", "voles/")
+    deleted = stack.run("delete", "voles/", "--yes", "--json")
+    left = [result for result in stack.search("vole", top_k=10) if "/voles/" in result["source"]]
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stdout + second.stdout + second.stderr
+    assert before == {"The vole digs a tunnel.", "The water vole swims.", "The bank vole climbs."}
+    assert (river["content"], river["metadata"]["habitat"]) == ("The water vole swims.", "river")
+    assert after == []
+    assert unattended.returncode == 2
+    assert deleted.returncode == 0, deleted.stderr
+    assert [document["status"] for document in json.loads(deleted.stdout)["documents"]] == ["DELETED", "DELETED"]
+    assert left == []
 
 
 def letters(stack: LocalStack, uri: str) -> int:

@@ -102,6 +102,24 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
 
 
 @needs_proc
+def test_a_stack_whose_command_was_killed_ends_by_itself(stack: LocalStack) -> None:
+    stack.search("emu")  # so that a function runs
+    assert stack.process is not None
+    children = stack.processes() - {stack.process.pid}
+
+    stack.process.kill()
+    stack.process.wait(STOP_SECONDS)
+    wait_for(lambda: not stack.processes(), STOP_SECONDS)
+    done = stack.run("down")
+    again = stack.run("down")
+
+    assert children
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "The last local stack was killed" in done.stdout
+    assert (again.returncode, "No local stack is running" in again.stderr) == (3, True)
+
+
+@needs_proc
 def test_a_part_that_dies_ends_the_stack_which_names_it_and_the_next_start_has_all_documents(stack: LocalStack) -> None:
     kept = stack.put("dying/dodo.md", "The dodo of Mauritius could not fly.")
     stack.settled(kept)
@@ -160,6 +178,32 @@ def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(early: L
         assert "Traceback" not in early.log.read_text()
         assert (status.returncode, status.stderr.count("\n")) == (3, 1)
         assert "still starting" in status.stderr
+    finally:
+        early.kill_all()
+
+
+@needs_proc
+@pytest.mark.parametrize("next_command", ["down", "up"])
+def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, next_command: str) -> None:
+    early.launch()
+    try:
+        wait_for(lambda: len(early.processes()) > 4)
+        assert early.process is not None
+        early.process.kill()
+        early.process.wait(STOP_SECONDS)
+        # MiniStack and the local Bedrock notice it; the cdk's commands know nothing of the one that started them.
+        left = early.processes()
+
+        if next_command == "up":
+            early.launch()
+            wait_for(lambda: not left & early.processes(), STOP_SECONDS)
+        else:
+            done = early.run("down")
+            assert done.returncode == 0, done.stderr
+            assert early.processes() == set()
+            assert list(early.folder.glob("data/logs/*.pid")) == []
+
+        assert left
     finally:
         early.kill_all()
 

@@ -10,6 +10,7 @@ from ragstack_common.registry.catalogue import Facet
 from ragstack_common.registry.records import Status
 from tests.ingestion.services import Killed, lost, raising
 from tests.ingestion.world import World
+from tests.support.sidecars import record_sidecar
 
 GET, INGEST, DELETE = (f"{verb}KnowledgeBaseDocuments" for verb in ("Get", "Ingest", "Delete"))
 STONES = {"corpus": "stones", "hardness": 7, "tags": ["grey", "old"], "igneous": True}
@@ -44,6 +45,47 @@ def test_a_document_of_any_name_is_followed_to_its_end(world: World, name: str) 
     world.run()
 
     world.check()
+
+
+def test_a_deleted_sidecar_takes_its_attributes_out_of_registry_index_and_catalogue(world: World) -> None:
+    world.put("a.txt")
+    world.put_sidecar("a.txt", STONES)
+    world.run()
+    before = world.record("a.txt").observed.attributes
+    world.delete_sidecar("a.txt")
+
+    world.run()
+
+    world.check()
+    assert before == STONES
+    assert world.record("a.txt").observed.attributes == {}
+    assert facets(world) == {}
+
+
+def test_a_list_of_more_members_than_are_kept_fails_with_a_reason_and_is_not_indexed(world: World) -> None:
+    world.put("a.txt")
+    world.put_sidecar("a.txt", {"audience": [f"team {number}" for number in range(11)]})
+
+    world.run()
+
+    record = world.record("a.txt")
+    assert record.status is Status.FAILED
+    assert "the attribute 'audience' is a list of 11 strings" in str(record.reason)
+    assert world.chunks("a.txt") == []
+
+
+def test_the_rows_of_a_csv_file_are_indexed_with_their_own_attributes(world: World) -> None:
+    world.put("stones.csv", "text,hardness\ngranite,7\ntalc,1\n")
+    world.put_sidecar("stones.csv", record_sidecar(attributes={"corpus": "stones"}))
+
+    world.run()
+
+    record = world.record("stones.csv")
+    assert (record.status, record.observed.attributes) == (Status.INDEXED, {"corpus": "stones"})
+    assert {
+        (chunk["content"]["text"], chunk["metadata"]["corpus"], chunk["metadata"]["hardness"])
+        for chunk in world.chunks("stones.csv")
+    } == {("granite", "stones", "7"), ("talc", "stones", "1")}
 
 
 def test_many_documents_cost_one_call_for_ten(world: World) -> None:

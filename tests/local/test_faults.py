@@ -17,8 +17,8 @@ from ragstack_local.bedrock import server
 from ragstack_local.bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from ragstack_local.bedrock.options import Pace
 from ragstack_local.bedrock.server import running
-from ragstack_local.bedrock.serving.connections import telling
-from tests.local.support import Bedrock, client, custom_identifier, text_document
+from ragstack_local.bedrock.serving.connections import bounded
+from tests.local.support import Bedrock, ask, client, custom_identifier, text_document
 
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
 OPERATIONS = ["Retrieve", "RetrieveAndGenerate", "IngestKnowledgeBaseDocuments"]
@@ -35,7 +35,7 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Run the test with each of uvicorn's implementations of HTTP: an installation has one or both."""
     name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
     module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
-    monkeypatch.setattr(server, "Protocol", telling(getattr(module, name)))
+    monkeypatch.setattr(server, "Protocol", bounded(getattr(module, name)))
 
 
 def list_raw(url: str) -> urllib3.BaseHTTPResponse:
@@ -191,6 +191,17 @@ def test_a_stream_that_fails_before_it_begins_is_an_ordinary_error(tmp_path: Pat
         )
 
         assert answer == (429, "ThrottlingException")
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("/knowledgebases/", "ThrottlingException"), ("/ListVectorBuckets", "TooManyRequestsException")],
+)
+def test_a_throttled_caller_is_told_when_to_come_back(tmp_path: Path, path: str, code: str) -> None:
+    with faulty(tmp_path, "kind=throttling") as bedrock:
+        status, headers, _ = ask(bedrock.url, "POST", path, b"{}")
+
+    assert (status, headers["x-amzn-errortype"], headers["retry-after"]) == (429, code, "1")
 
 
 def test_nothing_is_written_to_the_log_about_connections_closed_on_purpose(

@@ -19,10 +19,11 @@ from botocore.response import StreamingBody
 
 from ragstack_local.bedrock.chunking import FixedSize
 from ragstack_local.bedrock.ingestion import workers
-from ragstack_local.bedrock.reading.conversion import ADDRESS_SPACE
+from ragstack_local.bedrock.reading import formats
 from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.bedrock.server import running
-from tests.local.support import Bedrock, Source, s3_document, s3_identifier
+from tests.local.pdf_files import pdf
+from tests.local.support import Bedrock, Source, s3_document, s3_identifier, text_document
 from tests.support.soak import SOAK
 
 MEGABYTE: Final = 1024 * 1024
@@ -112,6 +113,22 @@ def bomb_of_many_paragraphs() -> bytes:
     return docx(DOCUMENT % (b"<w:p><w:r><w:t>heron</w:t></w:r></w:p>" * 2_000_000))
 
 
+@cache
+def bomb_of_half_a_gigabyte() -> bytes:
+    """Fewer than 500 KB, within what an archive may declare, and parsed in one call without the interpreter's lock."""
+    head, tail = DOCUMENT.split(b"%s")
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("[Content_Types].xml", b"<Types/>")
+        packed.writestr("_rels/.rels", RELATIONS % (b"officeDocument", b"word/document.xml"))
+        with packed.open("word/document.xml", "w") as entry:
+            entry.write(head)
+            for _ in range(320):
+                entry.write(b"<w:p/>" * (MEGABYTE // 6))
+            entry.write(tail)
+    return made.getvalue()
+
+
 def laughing_docx() -> bytes:
     return docx(LAUGHS + DOCUMENT % b"<w:p><w:r><w:t>&a11;</w:t></w:r></w:p>")
 
@@ -124,18 +141,6 @@ def laughing_xlsx() -> bytes:
 def gigantic_sheet() -> bytes:
     rows = b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (n, n) for n in range(1, 100_001))
     return xlsx(b'<worksheet><dimension ref="A1:XFD1048576"/><sheetData>' + rows + b"</sheetData></worksheet>")
-
-
-def pdf(*objects: bytes) -> bytes:
-    made, offsets = bytearray(b"%PDF-1.7\n"), []
-    for number, body in enumerate(objects, start=1):
-        offsets.append(len(made))
-        made += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(made)
-    made += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    made += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    made += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
-    return bytes(made)
 
 
 def pdf_of_many_empty_pages() -> bytes:
@@ -195,8 +200,8 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
     "laughs.xlsx": (laughing_xlsx, ENTITIES),
     "gigantic.xlsx": (gigantic_sheet, TOO_LONG),
     "pages.pdf": (pdf_of_many_empty_pages, NO_TEXT),
-    "loop.pdf": (pdf_whose_pages_contain_themselves, "nested too deeply"),
-    "form.pdf": (pdf_whose_form_draws_itself, NO_TEXT),
+    "loop.pdf": (pdf_whose_pages_contain_themselves, "is damaged or not complete"),
+    "form.pdf": (pdf_whose_form_draws_itself, TOO_MUCH_MEMORY),
     "endless.pdf": (pdf_of_a_stream_that_never_ends, TOO_MUCH_MEMORY),
     "deep.html": (deep_html, "INDEXED|nested too deeply"),
     "picture.pdf": (lambda: b"\x89PNG\r\n\x1a\n" + bytes(1000), "not that of a .pdf file"),
@@ -255,16 +260,20 @@ def test_hostile_files_end_with_a_reason_and_the_documents_beside_them_are_index
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS bounds no address space: the peak there is a matter of time")
-def test_no_reader_takes_more_memory_than_it_may(tmp_path: Path) -> None:
-    bomb = tmp_path / "bomb.pdf"
-    bomb.write_bytes(pdf_of_a_stream_that_never_ends())
+@pytest.mark.parametrize(
+    ("bomb", "file_format"), [(pdf_of_a_stream_that_never_ends, "pdf"), (bomb_of_half_a_gigabyte, "docx")]
+)
+def test_no_reader_takes_more_memory_than_it_may(bomb: Callable[[], bytes], file_format: str, tmp_path: Path) -> None:
+    file = tmp_path / "bomb"
+    file.write_bytes(bomb())
     # A process of its own: the peak of this one's children is that of every test before.
     program = (
         "import resource, sys\n"
         "from ragstack_local.bedrock.reading.parsing import Parser, UnreadableDocument\n"
         f"parser = Parser(memory_limit={MEMORY_LIMIT})\n"
-        "try: parser.parse(open(sys.argv[1], 'rb').read(), 'pdf')\n"
+        f"try: parser.parse(open(sys.argv[1], 'rb').read(), {file_format!r})\n"
         "except UnreadableDocument as error: print(error)\n"
+        "print(parser.parse(b'<p>heron</p>', 'html').text)\n"
         "parser.close()\n"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)\n"
         "print([line for line in open('/proc/self/status') if line.startswith('VmHWM')][0].split()[1] + '000')\n"
@@ -272,12 +281,57 @@ def test_no_reader_takes_more_memory_than_it_may(tmp_path: Path) -> None:
     script = tmp_path / "read.py"
     script.write_text(f"if __name__ == '__main__':\n{indent(program, '    ')}")
 
-    ended = subprocess.run([sys.executable, script, bomb], capture_output=True, text=True, check=True)
+    ended = subprocess.run([sys.executable, script, file], capture_output=True, text=True, check=True)
 
-    reason, reader, reading = ended.stdout.splitlines()
+    assert file.stat().st_size < 3 * MEGABYTE
+    reason, next_file, reader, reading = ended.stdout.splitlines()
     assert TOO_MUCH_MEMORY in reason
-    assert int(reader) < ADDRESS_SPACE * MEMORY_LIMIT
+    assert next_file == "heron"
+    assert int(reader) < MEMORY_LIMIT
     assert int(reading) < 200 * MEGABYTE
+
+
+def slow_sheet() -> bytes:
+    """Keeps its reader busy for minutes, in 100 KB."""
+    row = b"<row>" + b"<c><v>1</v></c>" * 100 + b"</row>"
+    return xlsx(b"<worksheet><sheetData>" + row * 20_000 + b"</sheetData></worksheet>")
+
+
+def test_files_that_take_minutes_do_not_delay_a_plain_text(s3: Any, bucket: str, tmp_path: Path, s3_url: str) -> None:
+    bomb = slow_sheet()
+    assert len(bomb) < 110_000
+    text = HERON * (MEGABYTE // len(HERON.encode()) + 2)
+    objects = {"one.xlsx": bomb, "two.xlsx": bomb, "small.txt": HERON.encode(), "large.txt": text.encode()}
+    for name, body in objects.items():
+        s3.put_object(Bucket=bucket, Key=name, Body=body)
+
+    with running(tmp_path, s3_endpoint=s3_url) as url:
+        bedrock = Bedrock.at(url)
+        base = bedrock.knowledge_base("delayed")
+        source, inline = bedrock.s3_source(base, bucket), bedrock.custom_source(base)
+        source.ingest(*(s3_document(bucket, name) for name in objects))
+        small = source.settled(s3_identifier(bucket, "small.txt"))
+        note = inline.ingested(text_document("note", "The heron stands in shallow water."))
+        others = source.details(*(s3_identifier(bucket, name) for name in ("one.xlsx", "two.xlsx", "large.txt")))
+
+    assert [detail["status"] for detail in (*small, *note)] == ["INDEXED", "INDEXED"]
+    # A large text waits for a worker of its own kind.
+    assert {detail["status"] for detail in others} <= {"STARTING", "PENDING", "IN_PROGRESS"}
+
+
+def test_a_text_that_is_too_large_for_the_worker_of_small_ones_is_indexed_by_another(
+    s3: Any, bucket: str, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "LARGEST_LIGHT_DOCUMENT", 1000)
+    names = [f"{number}.txt" for number in range(12)]
+    for number, name in enumerate(names):
+        s3.put_object(Bucket=bucket, Key=name, Body=(HERON * (1 + number % 2 * 20)).encode())
+
+    source.ingest(*(s3_document(bucket, name) for name in names[:10]))
+    source.ingest(*(s3_document(bucket, name) for name in names[10:]))
+    settled = [detail for name in names for detail in source.settled(s3_identifier(bucket, name))]
+
+    assert {detail["status"] for detail in settled} == {"INDEXED"}
 
 
 def test_an_object_of_more_megabytes_than_are_read_is_not_begun(

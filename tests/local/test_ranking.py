@@ -35,7 +35,7 @@ def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     everything = np.eye(64, dtype=np.float32)
     for document in range(32):
         chunks = [2 * document, 2 * document + 1]
-        index.add(BASE, document, chunks, everything[chunks])
+        index.extend(BASE, np.full(2, document), np.array(chunks), everything[chunks])
 
     held = index.snapshot(BASE)
     index.remove(BASE, range(1, 32))
@@ -49,7 +49,7 @@ def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> 
 def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     index = VectorIndex()
     same = np.repeat(unit(1), 501, axis=0)
-    index.add(BASE, 1, list(range(500, -1, -1)), same)
+    index.extend(BASE, np.ones(501, dtype=np.int64), np.arange(500, -1, -1), same)
 
     chunks, scores = index.snapshot(BASE).search(same[0], 400)
 
@@ -76,9 +76,9 @@ def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
     everything = unit(700)
     index.extend(BASE, np.arange(700), np.arange(700), everything)
 
-    chunks, scores = index.snapshot(BASE).search(everything[3], 20, allowed=np.arange(0, 700, 3), newest_chunk=600)
+    chunks, scores = index.snapshot(BASE).search(everything[3], 20, allowed=np.arange(0, 700, 3))
 
-    expected = sorted(range(0, 601, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
+    expected = sorted(range(0, 700, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
     assert chunks.tolist() == expected
     assert scores == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
 

@@ -11,7 +11,7 @@ from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retr
 from ragstack_common.retrieval.bedrock import BedrockBackend
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.values import DistinctValues, distinct_values
-from tests.local.support import Bedrock, text_document
+from tests.local.support import Bedrock, custom_identifier, text_document
 
 CHUNKS = 230
 SENTENCES = [f"Rule {number} of the house concerns door number {number} and its key." for number in range(CHUNKS)]
@@ -80,6 +80,34 @@ def test_a_stream_is_the_ranking_of_a_search_and_asks_no_page_twice(engine: Bedr
 
     assert asyncio.run(streamed()) == ranking
     assert len(asked.tokens) == len(set(asked.tokens)) == 5
+
+
+@pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])
+def test_a_stream_misses_nothing_while_documents_come_and_go(bedrock: Bedrock, search_type: str) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base("changing"))
+    words = ["door", "key", "house", "rule", "garden", "lock", "window", "roof"]
+    documents = {
+        f"note-{n}": " ".join(words[(n >> bit) % len(words)] for bit in range(6)) + f" {n}" for n in range(150)
+    }
+    batches = [list(documents.items())[start : start + 10] for start in range(0, len(documents), 10)]
+    for batch in batches:
+        source.ingested(*(text_document(name, text) for name, text in batch))
+    engine = BedrockBackend(
+        source.knowledge_base_id, client=bedrock.runtime, timeout_seconds=60, search_type=search_type
+    )
+
+    async def streamed() -> list[str]:
+        found: list[str] = []
+        async for chunk in engine.stream("the key of the garden door", page_size=37):
+            found.append(str(chunk.metadata["x-amz-bedrock-kb-source-uri"]))
+            if len(found) % 30 == 1:
+                late = (text_document(f"late-{len(found)}-{n}", "key key garden") for n in range(10))
+                source.ingested(*late)
+                source.delete(custom_identifier(found[-1]))
+                source.settled(custom_identifier(found[-1]))
+        return found
+
+    assert sorted(asyncio.run(streamed())) == sorted(documents)
 
 
 def test_any_chunk_of_a_long_document_is_found_by_its_id(engine: BedrockBackend) -> None:

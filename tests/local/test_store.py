@@ -12,7 +12,7 @@ from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
 from ragstack_local.bedrock.retrieval import ranking
 from ragstack_local.bedrock.retrieval.ranking import Search
-from ragstack_local.bedrock.store import content, documents, jobs, resources, schema, submissions
+from ragstack_local.bedrock.store import content, documents, jobs, resources, schema, submissions, vectors
 from ragstack_local.bedrock.store.content import IndexedChunk, ParentChunk, Prepared
 from ragstack_local.bedrock.store.database import FILE_NAME, Database, DataFolderError
 from ragstack_local.bedrock.store.documents import Document
@@ -213,3 +213,36 @@ def test_what_is_returned_in_the_place_of_its_chunks_is_kept_and_goes_with_its_d
         ("Terns hover.", "Terns hover.", 2),
     ]
     assert left == 0
+
+
+def test_disk_and_memory_are_given_back_when_most_is_deleted(database: Database, tmp_path: Path) -> None:
+    for number in range(60):
+        add(database, str(number), *(f"bird {number} {position} " + "x" * 900 for position in range(100)))
+    add(database, "kept", "heron")
+    database.release_space()
+    full = space(tmp_path)
+
+    with database.write() as change:
+        for document in documents.page(change.connection, "DS12345678")[:60]:
+            content.remove(change, document)
+    database.release_space()
+
+    assert full > 6_000_000
+    assert space(tmp_path) < full / 10
+    with database.read(BASE) as view:
+        assert sum(block.vectors.shape[0] for block in view.vectors.blocks) == vectors.BLOCK_ROWS
+        assert len(ranking.rank(view, BASE, search_for("heron"), EMBEDDING.fusion_weight)) == 1
+
+
+def test_the_vectors_of_an_emptied_knowledge_base_are_dropped(database: Database) -> None:
+    add(database, "only", "heron", "osprey")
+
+    with database.write() as change:
+        content.remove(change, *documents.page(change.connection, "DS12345678"))
+
+    with database.read(BASE) as view:
+        assert view.vectors.blocks == ()
+
+
+def space(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())

@@ -1,8 +1,11 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from ragstack_local.bedrock.server import running
+from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
 from tests.local.support import Bedrock, knowledge_base_request
 
 
@@ -78,3 +81,16 @@ def test_a_resource_that_is_not_there_is_not_found(bedrock: Bedrock, kind: str) 
 
 def test_what_is_no_arn_is_refused(bedrock: Bedrock) -> None:
     assert refusal(lambda: tags_of(bedrock, "a-knowledge-base-of-mine"))[0] == "ValidationException"
+
+
+def test_the_stacks_knowledge_base_has_the_tag_that_the_mcp_server_looks_for(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        bedrock = Bedrock.at(url)
+        identifier = LocalKnowledgeBase.ensure(url).knowledge_base_id
+        arn = bedrock.agent.get_knowledge_base(knowledgeBaseId=identifier)["knowledgeBase"]["knowledgeBaseArn"]
+        created = bedrock.agent.list_tags_for_resource(resourceArn=arn)["tags"]
+        bedrock.agent.untag_resource(resourceArn=arn, tagKeys=list(created))  # as an earlier version left it
+        LocalKnowledgeBase.ensure(url)
+        found = bedrock.agent.list_tags_for_resource(resourceArn=arn)["tags"]
+
+    assert created == found == {"mcp-multirag-kb": "true"}

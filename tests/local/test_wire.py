@@ -92,13 +92,81 @@ def test_an_operation_that_is_missing_is_named_and_never_an_empty_success(bedroc
         assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 501
 
 
-@pytest.mark.parametrize("body", [b"{not json", b"[1, 2]", b'"text"', b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"{not json", b"[1, 2]", b'"text"', b"\xff\xfe"])
 def test_a_body_that_is_no_json_object_is_refused(bedrock: Bedrock, body: bytes) -> None:
     status, headers, answer = ask(bedrock.url, "PUT", "/knowledgebases/", body)
 
     assert status == 400
     assert headers["x-amzn-errortype"] == "SerializationException"
     assert "JSON" in answer["message"]
+
+
+DEEP = 300
+GROUPS = '{"andAll": [' * DEEP + '{"equals": {"key": "k", "value": 1}}' + "]}" * DEEP
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (f'{{"retrievalConfiguration": {{"vectorSearchConfiguration": {{"filter": {GROUPS}}}}}}}', "100 levels deep"),
+        ('{"unknown": ' + "[" * 500 + "]" * 500 + "}", "100 levels deep"),
+        ('{"unknown": ' + '{"a": ' * 500 + "1" + "}" * 500 + "}", "100 levels deep"),
+        ("[" * 100_000, "100 levels deep"),
+        (f'{{"nextToken": {"9" * 400}}}', "a number in the request has 400 digits"),
+        (f'{{"nextToken": -{"9" * 4300}}}', "a number in the request has 4301 digits"),
+        (f'{{"nextToken": {"9" * 100_000}}}', "a number in the request has 100000 digits"),
+        (f'{{"nextToken": "{"a" * 5000}"}}', "length less than or equal to 2048"),
+    ],
+)
+def test_what_nests_too_deep_or_is_too_long_is_not_valid_and_logs_nothing(
+    bedrock: Bedrock, caplog: pytest.LogCaptureFixture, body: str, words: str
+) -> None:
+    status, headers, answer = ask(bedrock.url, "POST", "/knowledgebases/ABCDEFGHIJ/retrieve", body.encode())
+
+    assert status == 400
+    assert headers["x-amzn-errortype"] == "ValidationException"
+    assert words in answer["message"].lower()
+    assert len(answer["message"]) < 1000
+    assert caplog.records == []
+
+
+def test_ids_of_five_thousand_characters_are_not_valid(bedrock: Bedrock) -> None:
+    long = "a" * 5000
+    document = json.dumps({"documentIdentifiers": [{"dataSourceType": "CUSTOM", "custom": {"id": long}}]}).encode()
+    here = "/knowledgebases/ABCDEFGHIJ/datasources"
+    requests = [
+        ("GET", f"/knowledgebases/{long}", b""),
+        ("GET", f"{here}/{long}", b""),
+        ("GET", f"{here}/ABCDEFGHIJ/ingestionjobs/{long}", b""),
+        ("POST", f"{here}/ABCDEFGHIJ/documents/getDocuments", document),
+        ("POST", f"/model/{long}/invoke", b"{}"),
+        ("GET", f"/tags/{long}", b""),
+    ]
+
+    answers = [ask(bedrock.url, *request) for request in requests]
+
+    assert [(status, headers["x-amzn-errortype"]) for status, headers, _ in answers] == [
+        (400, "ValidationException")
+    ] * len(requests)
+
+
+def test_a_digit_string_is_a_text_of_any_length(bedrock: Bedrock) -> None:
+    body = json.dumps({**knowledge_base_request("digits"), "description": "9" * 400, "unknown": 10**308}).encode()
+
+    _status, _headers, answer = ask(bedrock.url, "PUT", "/knowledgebases/", body)
+
+    assert "length less than or equal to 200" in answer["message"]
+
+
+def test_thousands_of_mistakes_are_not_all_listed(bedrock: Bedrock) -> None:
+    body = json.dumps({"documentIdentifiers": [{}] * 10_000}).encode()
+
+    _status, _headers, answer = ask(
+        bedrock.url, "POST", "/knowledgebases/ABCDEFGHIJ/datasources/ABCDEFGHIJ/documents/getDocuments", body
+    )
+
+    assert answer["message"].startswith("More than 50 validation errors detected: ")
+    assert len(answer["message"]) < 10_000
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/nothing"), ("POST", "/knowledgebases/"), ("PUT", "/rerank")])

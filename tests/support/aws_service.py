@@ -45,9 +45,10 @@ class Late:
 
 @dataclass(frozen=True)
 class Raw:
-    """A success whose body is not what the model says."""
+    """A success whose body is not what the model says; the connection ends before so many bytes that are missing."""
 
     body: bytes
+    missing: int = 0
 
 
 class Dropped:
@@ -168,7 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
                 {"x-amzn-ErrorType": answer.code},
             )
         elif isinstance(answer, Raw):
-            self._write(200, answer.body)
+            self._write(200, answer.body, {"Content-Length": str(len(answer.body) + answer.missing)})
+            self.close_connection |= answer.missing > 0
         elif problems := violations(answer, operation.output_shape):
             self.service.refusals += problems
             self._write(500, json.dumps({"message": f"The test answers against the model: {problems}"}).encode())

@@ -44,7 +44,8 @@ TAKEN = {
     "1,025 bytes": (EXACTLY_1_KB.replace(b"xx", b"xxx", 1), NOT_S3_VECTORS),
     "1,024 bytes and blanks between them": (EXACTLY_1_KB.replace(b"{", b"{" + b" " * 100), EVERY),
     "few characters and many bytes": (sidecar({"a": "ü" * 600}), NOT_S3_VECTORS),
-    "a list of more than 1 KB": (sidecar({"a": ["x" * 100] * 11}), NOT_S3_VECTORS),
+    "a list of more than 1 KB": (sidecar({"a": ["x" * 110] * 10}), NOT_S3_VECTORS),
+    "a list of 10 members": (sidecar({"a": ["x"] * 10}), EVERY),
     "10 KB": (EXACTLY_10_KB, NOT_S3_VECTORS),
 }
 """A name for each, the file, and the vector stores of which a knowledge base takes it."""
@@ -73,6 +74,11 @@ REFUSED = {
     "a value that is half a character": (b'{"metadataAttributes": {"a": "\\ud800"}}', "'a' is not valid Unicode"),
     "a member that is half a character": (b'{"metadataAttributes": {"a": ["x", "\\udfff"]}}', "'a' is not valid"),
     "null as a value": (sidecar({"a": None}), "'a' is neither"),
+    "a list of 11 members": (sidecar({"a": ["x"] * 11}), "'a' is a list of 11 strings"),
+    "a stated list of 11 members": (
+        sidecar({"a": typed("STRING_LIST", "stringListValue", ["x"] * 11)}),
+        "'a' is a list of 11 strings, and a knowledge base keeps at most 10: shorten it",
+    ),
     "a list of numbers": (sidecar({"a": [1, 2]}), "'a' is neither"),
     "a list of lists": (sidecar({"a": [["x"]]}), "'a' is neither"),
     "a list of texts and null": (sidecar({"a": ["x", None]}), "'a' is neither"),
@@ -95,3 +101,20 @@ REFUSED = {
     ),
 }
 """A name for each, the file, and what the reason must say; no knowledge base takes any."""
+
+
+def record_sidecar(
+    content: Any = ("text",), include: Any = (), exclude: Any = (), attributes: Any = None, **more: Any
+) -> bytes:
+    """Write the sidecar of a CSV file whose rows are records."""
+    columns = [[{"fieldName": name} for name in names] for names in (content, include, exclude)]
+    structure = {
+        "type": "RECORD_BASED_STRUCTURE_METADATA",
+        "recordBasedStructureMetadata": {
+            "contentFields": columns[0],
+            "metadataFieldsSpecification": {"fieldsToInclude": columns[1], "fieldsToExclude": columns[2]},
+        },
+        **more,
+    }
+    own = {} if attributes is None else {"metadataAttributes": attributes}
+    return json.dumps({**own, "documentStructureConfiguration": structure}).encode()

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from ragstack_common import deadline
-from ragstack_common.deadline import await_together, call_together, in_thread
+from ragstack_common.deadline import await_together, call_together, in_thread, inner_deadline, seconds_left
 from tests.support.deadlines import deadline_after
+from tests.support.virtual_time import in_virtual_time
 
 NEVER_MIND_SECONDS = 30.0
 
@@ -225,3 +226,46 @@ async def test_a_call_that_was_given_up_before_a_thread_was_free_is_not_made(mon
     await in_thread(lambda: None)
 
     assert not made.is_set()
+
+
+@in_virtual_time
+async def test_inner_deadlines_come_before_outer_ones_at_every_level() -> None:
+    clock = asyncio.get_running_loop().time
+    ends: list[float] = []
+
+    async def hang(levels: int) -> None:
+        if levels:
+            await await_together([lambda: hang(levels - 1)], 5.0)
+        else:
+            await asyncio.sleep(NEVER_MIND_SECONDS)
+        ends.append(clock())
+
+    [end] = await await_together([lambda: hang(2)], 5.0)
+
+    assert ends == [pytest.approx(4.5125)] * 2  # so each level has time left to return what it has
+    assert not end.late
+
+
+@in_virtual_time
+async def test_an_inner_deadline_of_its_own_counts_where_it_comes_sooner() -> None:
+    with inner_deadline(10.0):
+        assert seconds_left(1.0) == 1.0
+        assert seconds_left(60.0) == 9.75
+        with inner_deadline(1.0):
+            assert seconds_left(60.0) == 0.95
+        with inner_deadline(60.0):
+            assert seconds_left(60.0) == 9.5
+    assert seconds_left(60.0) == 60.0
+
+
+@in_virtual_time
+async def test_calls_side_by_side_do_not_shorten_each_others_deadline() -> None:
+    async def left(after: float) -> float:
+        await asyncio.sleep(after)
+        with inner_deadline(2.0):
+            await asyncio.sleep(1.0)
+        return seconds_left(60.0)
+
+    first, second = await await_together([lambda: left(0.0), lambda: left(0.5)], 10.0)
+
+    assert (first.value, second.value) == (8.75, 8.25)

@@ -2,10 +2,11 @@
 
 import re
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
-from ragstack_common import errors
+from ragstack_common import errors, filters
 from ragstack_common.http import STATUS_OF
 
 
@@ -42,3 +43,28 @@ def test_an_error_of_the_caller_is_a_client_error_and_no_other_is_a_400(kind: ty
 @pytest.mark.parametrize("kind", ALL)
 def test_every_error_says_what_it_means_in_its_docstring(kind: type[Exception]) -> None:
     assert kind.__doc__
+
+
+@pytest.mark.parametrize(
+    ("source", "logged"),
+    [
+        ({"year": {"$gt": "SECRET"}}, "InvalidFilter greaterThan(year)"),
+        ({"a": {"b": 1}}, "InvalidFilter a"),
+        ({"$not": {"corpus": ["SECRET"]}}, "InvalidFilter corpus"),
+        ({"corpus": {"$in": "equals(SECRET, 1)"}}, "InvalidFilter in(corpus)"),
+        ({"$and": ["equals(SECRET, 1)"]}, "InvalidFilter"),
+        ({"$and": "x: SECRET"}, "InvalidFilter"),
+        ({"$not": {"name": {"$startsWith": "SECRET"}}}, "InvalidFilter startsWith(name)"),
+    ],
+)
+def test_a_log_of_a_rejected_filter_has_the_operator_and_the_attribute_but_no_value(
+    source: dict[str, Any], logged: str
+) -> None:
+    with pytest.raises(errors.InvalidFilterError) as caught:
+        filters.to_bedrock(filters.parse(source))
+
+    assert errors.loggable(caught.value) == logged
+
+
+def test_other_errors_are_logged_as_they_are() -> None:
+    assert errors.loggable(errors.ThrottledError("send fewer requests")) == "send fewer requests"

@@ -272,7 +272,7 @@ def test_the_values_of_a_filter_that_is_refused_are_not_logged(caplog: pytest.Lo
 
     assert "PRIVATE" in answer[1]["error"]["message"]
     assert "PRIVATE" not in caplog.text
-    assert "request refused: InvalidFilter" in caplog.text
+    assert "request failed: InvalidFilter" in caplog.text
 
 
 def test_a_filter_of_hundreds_of_thousands_of_values_is_a_bad_request_and_asks_nobody(searches: AwsService) -> None:
@@ -407,6 +407,20 @@ def test_no_text_of_a_query_or_a_document_stands_in_the_log(
     written = capsys.readouterr()
     assert "QUERYTEXT" not in written.out + written.err + caplog.text
     assert "A passage." not in written.out + written.err + caplog.text
+
+
+def test_no_value_of_a_rejected_filter_stands_in_the_log(
+    searches: AwsService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        status, answer = retrieve({"query": "q", "metadata_filter": {"name": {"$gt": "Judy Doe"}}})
+
+    written = capsys.readouterr()
+    logged = written.out + written.err + caplog.text
+    assert (status, searches.requests) == (400, [])
+    assert "Judy Doe" in answer["error"]["message"]
+    assert "greaterThan(name)" in logged
+    assert "Judy" not in logged
 
 
 def test_a_request_is_counted(searches: AwsService, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,8 @@
 """What a search does when slices fail, hang or come too late."""
 
+import json
 import logging
+import random
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from ragstack_common import errors
 from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.slices import Extent, OutOfTime, Reading, Slice, read
 from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw, aws_service
 from tests.support.deadlines import deadline_after
 from tests.support.knowledge_base import (
@@ -142,6 +145,66 @@ def test_an_answer_that_is_no_json_is_a_failure(
     assert caught.value.__cause__ is not None
 
 
+WHOLE = json.dumps(hits(hit("s3://b/été", 0.5), hit("s3://b/b", 0.4)), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(Raw(WHOLE[:40]), id="a body that is cut off"),
+        pytest.param(Raw(WHOLE[: WHOLE.index("é".encode()) + 1]), id="a body that is cut off inside a character"),
+        pytest.param(Raw(b""), id="no body"),
+        pytest.param(Raw(WHOLE[:40], missing=len(WHOLE) - 40), id="a connection that ends inside the body"),
+    ],
+)
+@pytest.mark.parametrize("metadata_filter", [None, TOPIC])
+def test_a_truncated_answer_is_asked_for_again_like_a_dropped_connection(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch, cut: Raw, metadata_filter: dict[str, Any] | None
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    monkeypatch.setattr(random, "random", lambda: 0.0)  # botocore's back-off
+    searches.program("Retrieve", cut, Raw(WHOLE))
+
+    outcome = MultiSliceRetriever(timeout_seconds=HANG_SECONDS).search("Judy", KNOWLEDGE_BASE, None, metadata_filter)
+
+    assert uris(outcome.results) == ["s3://b/été", "s3://b/b"]
+    assert outcome.complete
+
+
+def test_a_truncated_answer_is_not_asked_for_again_after_the_deadline() -> None:
+    clock = iter([1.0, 2.5])
+
+    class Truncated:
+        calls = 0
+
+        def retrieve(self, **_: Any) -> dict[str, Any]:
+            self.calls += 1
+            return {}
+
+    client, unfiltered = Truncated(), Slice("unfiltered", 1.0, None)
+    extent = Extent(4, 1, 1, "document", ends_at=2.0)
+
+    with pytest.raises(OutOfTime):
+        read(client, {}, extent, Reading(), unfiltered, lambda: next(clock))
+
+    assert client.calls == 2
+
+
+def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(
+    searches: AwsService, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = "Value 'Judy Doe' at 'filter.equals.value' is invalid; in: [\"Ann\", 1234567]; startsWith: Jo"
+    searches.program("Retrieve", Fault("ValidationException", message), when=is_filtered)
+    searches.program("Retrieve", hits(hit()), when=is_unfiltered)
+    personal = {"topic": "Judy Doe", "$or": [{"id": {"$in": ["Ann", 1234567]}}, {"$not": {"x": {"$ne": "Jo"}}}]}
+
+    with caplog.at_level(logging.INFO):
+        MultiSliceRetriever(searches.client()).retrieve("q", KNOWLEDGE_BASE, None, personal)
+
+    assert "ValidationException: Value '...' at 'filter.equals.value'" in caplog.text
+    assert not any(value in caplog.text for value in ("Judy", "Doe", "Ann", "1234567", "Jo"))
+
+
 @pytest.mark.parametrize("answer", [b"{}", b"[]", b'{"retrievalResults": null}', b'{"retrievalResults": {}}'])
 def test_an_answer_without_results_is_a_failure_and_not_an_empty_result(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes
@@ -246,6 +309,7 @@ def test_a_process_ends_without_waiting_for_its_abandoned_calls(searches: AwsSer
 import boto3
 from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.slices import Extent, OutOfTime, Reading, Slice, read
 client = boto3.client("bedrock-agent-runtime", endpoint_url="{searches.endpoint}", region_name="eu-west-1")
 try:
     MultiSliceRetriever(client, timeout_seconds=0.1).retrieve("Judy", "{KNOWLEDGE_BASE}", None)

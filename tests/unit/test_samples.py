@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markitdown import MarkItDown
 
 from ragstack_common.filters import evaluate, parse, to_bedrock
+from ragstack_local.bedrock.reading import formats
+from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.evaluation import dataset
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -49,8 +50,10 @@ def in_one_line(text: str) -> str:
 @pytest.fixture(scope="module")
 def text_of() -> dict[str, str]:
     """What the parser of the local knowledge base reads in each document."""
-    parser = MarkItDown(enable_plugins=False)
-    return {name: in_one_line(parser.convert(DOCUMENTS / name).text_content) for name in names_of_documents()}
+    parser = Parser()
+    read = {name: parser.parse((DOCUMENTS / name).read_bytes(), formats.of_name(name)) for name in names_of_documents()}
+    parser.close()
+    return {name: in_one_line(document.text) for name, document in read.items()}
 
 
 documents = pytest.mark.parametrize("name", names_of_documents())

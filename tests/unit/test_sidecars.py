@@ -9,10 +9,27 @@ from hypothesis import strategies as st
 
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import InvalidDocumentError
-from ragstack_common.ingestion.sidecars import check_attributes, parse_sidecar, read_sidecar, write_sidecar
+from ragstack_common.ingestion.sidecars import (
+    RecordStructure,
+    check_attributes,
+    merged_sidecar,
+    parse_sidecar,
+    read_sidecar,
+    write_sidecar,
+)
 from ragstack_common.settings import VECTOR_STORES
 from ragstack_local.bedrock.reading import metadata
-from tests.support.sidecars import ALL_TYPED, EXACTLY_10_KB, OTHER, REFUSED, S3_VECTORS, TAKEN, sidecar, typed
+from tests.support.sidecars import (
+    ALL_TYPED,
+    EXACTLY_10_KB,
+    OTHER,
+    REFUSED,
+    S3_VECTORS,
+    TAKEN,
+    record_sidecar,
+    sidecar,
+    typed,
+)
 
 NAME = "s3://documents/a.md.metadata.json"
 
@@ -142,6 +159,7 @@ def test_what_is_written_is_read_back(attributes: dict[str, Any]) -> None:
         {"": 1},
         {"x-amz-bedrock-kb-data-source-id": "x"},
         {"a": "x" * MAX_SIDECAR_BYTES},
+        {"a": ["x"] * 11},
     ],
     ids=lambda attributes: f"{attributes!r:.40}",
 )
@@ -150,6 +168,50 @@ def test_what_no_sidecar_can_hold_is_not_written(attributes: Any) -> None:
         write_sidecar(attributes)
     with pytest.raises(InvalidDocumentError):
         check_attributes(attributes, OTHER)
+
+
+def test_the_sidecar_of_a_csv_file_may_say_which_columns_are_content_and_attributes() -> None:
+    read = parse_sidecar(record_sidecar(["description"], ["city", "price"], ["id"], {"source": "listings"}))
+    alone = parse_sidecar(b"""{"documentStructureConfiguration": {"type": "RECORD_BASED_STRUCTURE_METADATA",
+        "recordBasedStructureMetadata": {"contentFields": [{"fieldName": "description"}]}}}""")
+
+    assert read.attributes == {"source": "listings"}
+    assert read.records == RecordStructure("description", ("city", "price"), ("id",))
+    assert (alone.attributes, alone.records) == ({}, RecordStructure("description"))
+
+
+def test_attributes_that_are_added_to_a_sidecar_leave_everything_else_in_it() -> None:
+    own = record_sidecar(attributes={"topic": typed("STRING", "stringValue", "own", includeForEmbedding=True)})
+
+    merged = parse_sidecar(merged_sidecar(own, {"topic": "given", "corpus": "people"}))
+    alone = parse_sidecar(merged_sidecar(record_sidecar(), {"corpus": "people"}))
+
+    assert (merged.attributes, merged.embedded) == ({"topic": "own", "corpus": "people"}, ("topic",))
+    assert merged.records == alone.records == RecordStructure("text")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (record_sidecar(type="OTHER"), "documentStructureConfiguration must be"),
+        (record_sidecar(recordBasedStructureMetadata=None), "needs recordBasedStructureMetadata"),
+        (record_sidecar(recordBasedStructureMetadata={}), "contentFields must name one column, not 0"),
+        (record_sidecar(["a", "b"]), "contentFields must name one column, not 2"),
+        (record_sidecar([""]), "contentFields must be a list of"),
+        (record_sidecar([1]), "contentFields must be a list of"),
+        (record_sidecar(recordBasedStructureMetadata={"contentFields": None}), "contentFields must be a list of"),
+        (record_sidecar(recordBasedStructureMetadata={"contentFields": ["a"]}), "contentFields must be a list of"),
+        (record_sidecar(include=["a", "b"], exclude=["b"]), "'b' is both in fieldsToInclude and in fieldsToExclude"),
+        (record_sidecar(include=["x-amz-bedrock-kb-x"]), "begins with x-amz-bedrock-kb-"),
+        (b'{"documentStructureConfiguration": []}', "documentStructureConfiguration must be"),
+        (record_sidecar(attributes=[]), "it must be"),
+    ],
+)
+def test_a_structure_that_names_no_records_is_refused(body: bytes, words: str) -> None:
+    with pytest.raises(InvalidDocumentError) as refusal:
+        read_sidecar(body, OTHER)
+
+    assert words in str(refusal.value)
 
 
 @pytest.mark.parametrize("vector_store", VECTOR_STORES)

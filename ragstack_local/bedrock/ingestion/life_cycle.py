@@ -66,6 +66,9 @@ class LifeCycle:
             deleting = bool(resources.deleting(view.connection, now))
         while deleting and not self._bell.closed:
             deleting = self._delete_resources(now)
+            if not deleting:
+                # An idle worker gives back the space.
+                self._workers.ring()
         with self._database.read() as view:
             changes = (submissions.next_change(view.connection, now), resources.next_due(view.connection, now))
         times = [at for at in changes if at is not None]

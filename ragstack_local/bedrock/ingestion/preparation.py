@@ -1,6 +1,6 @@
 """A submitted document made ready for the index: read, parsed, cut into chunks, embedded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -16,10 +16,11 @@ from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_local.bedrock import chunking
 from ragstack_local.bedrock.chunking import Chunk, Pieces
 from ragstack_local.bedrock.ingestion.timings import Timings
-from ragstack_local.bedrock.reading import formats, metadata
+from ragstack_local.bedrock.reading import formats, metadata, records
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
 from ragstack_local.bedrock.reading.metadata import UnusableMetadata
-from ragstack_local.bedrock.reading.parsing import ParsedDocument, Parser
+from ragstack_local.bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
+from ragstack_local.bedrock.reading.records import Record
 from ragstack_local.bedrock.reading.sources import Content, ObjectStore
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.content import AttributeValue, IndexedChunk, ParentChunk, Prepared
@@ -49,6 +50,7 @@ class Draft:
     attributes: dict[str, AttributeValue]
     content_tag: str
     metadata_tag: str | None
+    records: Sequence[Mapping[str, AttributeValue]] = ()
 
 
 class Preparation:
@@ -80,10 +82,15 @@ class Preparation:
         self._timings = timings
         self._with_headers = with_headers
 
-    def draft(self, submission: Submission) -> Draft:
+    def draft(self, submission: Submission, *, largest: int = formats.LARGEST_DOCUMENT) -> Draft:
         """Read, parse and cut a document.
 
+        Args:
+            submission: What to read.
+            largest: Bytes that are read from S3.
+
         Raises:
+            TooLarge: The object in S3 has more bytes.
             MetadataUpdateFailed: The content is that which is indexed, and its metadata cannot be used.
             UnreadableDocument: The document or its metadata cannot be used.
         """
@@ -92,17 +99,25 @@ class Preparation:
             base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
         with self._timings.measured("read"):
-            content = self._content(submission)
+            content = self._content(submission, largest)
             found, metadata_tag = self._metadata(submission, base, content)
         with self._timings.measured("parse"):
-            parsed = self._parser.parse(content.data, _format(submission))
+            parsed = self._parser.parse(content.data, formats.of_request(submission.request))
         with self._timings.measured("chunk"):
             strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
-            pieces = strategy.cut(parsed.text, partial(self._embedded, kind=np.float32))
-            _check_length(base, pieces.chunks)
-            chunks = self._chunks(document.name, parsed, found, pieces)
-        parents = [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in pieces.parents]
-        return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag)
+            embed = partial(self._embedded, kind=np.float32)
+            rows = None if found.records is None else _rows(submission, base, parsed, found)
+            texts = [parsed.text] if rows is None else [row.text for row in rows]
+            pieces = [strategy.cut(text, embed) for text in texts]
+            _check_length(base, [chunk for each in pieces for chunk in each.chunks])
+            chunks: list[IndexedChunk] = []
+            parents: list[ParentChunk] = []
+            for number, each in enumerate(pieces):
+                record = None if rows is None else number
+                chunks += self._chunks(document.name, parsed, found, each, len(parents), record)
+                parents += [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in each.parents]
+        own = [row.attributes for row in rows or ()]
+        return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag, own)
 
     def finished(self, drafts: Sequence[Draft]) -> list[Prepared]:
         """Embed the chunks of documents, of all together."""
@@ -112,7 +127,15 @@ class Preparation:
         ends = np.cumsum([len(draft.chunks) for draft in drafts])
         parts = np.split(vectors, ends[:-1])
         return [
-            Prepared(draft.chunks, part, draft.attributes, draft.content_tag, draft.metadata_tag, draft.parents)
+            Prepared(
+                draft.chunks,
+                part,
+                draft.attributes,
+                draft.content_tag,
+                draft.metadata_tag,
+                draft.parents,
+                draft.records,
+            )
             for draft, part in zip(drafts, parts, strict=True)
         ]
 
@@ -123,14 +146,12 @@ class Preparation:
             vectors[start : start + len(batch)] = self._embedding.embed(batch)
         return vectors
 
-    def _content(self, submission: Submission) -> Content:
+    def _content(self, submission: Submission, largest: int) -> Content:
         if submission.content is not None:
             return Content(submission.content, sha256(submission.content).hexdigest())
         uri = submission.request["uri"]
         formats.of_name(uri)
-        return self._objects.read(
-            uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB a document can be ingested:"
-        )
+        return self._objects.read(uri, limit=largest, too_large="At most 50 MB a document can be ingested:")
 
     def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
         try:
@@ -153,8 +174,11 @@ class Preparation:
             raise UnusableMetadata(str(error)) from None
         return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
 
-    def _chunks(self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces) -> list[IndexedChunk]:
-        outline = sections.outline(parsed.text)
+    def _chunks(
+        self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces, parents: int, record: int | None
+    ) -> list[IndexedChunk]:
+        """Return the chunks of a document, or of one record in it, whose parents come after so many others."""
+        outline = sections.outline(parsed.text if record is None else "")
         title = parsed.title or outline.title
         # The service itself embeds these, with or without headers of ours.
         chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
@@ -165,9 +189,33 @@ class Preparation:
             return contextual_headers.compose(name, title, outline.path_at(chunk.start), chosen)
 
         return [
-            IndexedChunk(chunk.text, header(chunk), parsed.page_at(chunk.start), chunk.parent)
+            IndexedChunk(
+                chunk.text,
+                header(chunk),
+                parsed.page_at(chunk.start),
+                None if chunk.parent is None else parents + chunk.parent,
+                record,
+            )
             for chunk in pieces.chunks
         ]
+
+
+def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:
+    """Read the records of a CSV file.
+
+    Raises:
+        UnreadableDocument: It has none, does not fit its sidecar, or a record has too many attributes.
+    """
+    assert found.records is not None
+    if formats.of_request(submission.request) != "csv":
+        raise UnusableMetadata("The metadata file describes records, which only a .csv file has.")
+    rows = records.read(parsed.text, found.records)
+    if not rows:
+        raise UnreadableDocument(NO_TEXT)
+    if base.search == "S3_VECTORS":
+        for row in rows:
+            metadata.check_for_s3_vectors({**found.attributes, **row.attributes})
+    return rows
 
 
 def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
@@ -179,14 +227,6 @@ def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
             f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
             f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy that makes smaller chunks."
         )
-
-
-def _format(submission: Submission) -> str:
-    stated = submission.request.get("format")
-    if stated is not None:
-        return str(stated)
-    mime_type = submission.request.get("mimeType")
-    return formats.of_mime_type(mime_type) if mime_type else formats.of_name(submission.request["uri"])
 
 
 def _attributes(found: Sidecar, source: DataSource, name: str) -> dict[str, AttributeValue]:

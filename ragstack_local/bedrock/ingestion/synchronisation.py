@@ -9,6 +9,7 @@ from typing import Any, Final
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_local.bedrock.ingestion.workers import Ingestion
 from ragstack_local.bedrock.options import Pace
+from ragstack_local.bedrock.reading import formats
 from ragstack_local.bedrock.reading.sources import ListingFailed, Object, ObjectStore
 from ragstack_local.bedrock.store import documents, jobs, resources, submissions
 from ragstack_local.bedrock.store.content import METADATA_UPDATE_FAILED
@@ -30,6 +31,7 @@ class _Work:
     name: str
     action: str
     request: dict[str, Any]
+    light: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class Synchronisation:
                     ),
                     work.action,
                     request=work.request,
+                    light=work.light,
                     job_id=job.id,
                     seconds=self._pace.indexing_seconds if ingests else self._pace.deletion_seconds,
                 )
@@ -196,7 +199,7 @@ def _difference(
         request = {"uri": uri, "change": kind}
         if sidecar is not None:
             request["metadataUri"] = sidecar.uri
-        work.append(_Work(uri, submissions.INGEST, request))
+        work.append(_Work(uri, submissions.INGEST, request, light=formats.is_light(request, entry.size)))
     gone = [name for name in known if name not in bucket.documents and name not in under_way]
     return work + [_Work(name, submissions.DELETE, {"change": "gone"}) for name in gone], skipped
 

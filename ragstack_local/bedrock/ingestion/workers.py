@@ -12,9 +12,10 @@ from ragstack_local.bedrock.ingestion.bell import Bell
 from ragstack_local.bedrock.ingestion.life_cycle import LifeCycle
 from ragstack_local.bedrock.ingestion.preparation import Draft, MetadataUpdateFailed, Preparation
 from ragstack_local.bedrock.ingestion.timings import Timings
+from ragstack_local.bedrock.reading import formats
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
 from ragstack_local.bedrock.reading.parsing import Parser
-from ragstack_local.bedrock.reading.sources import ObjectStore
+from ragstack_local.bedrock.reading.sources import ObjectStore, TooLarge
 from ragstack_local.bedrock.store import content, jobs, submissions
 from ragstack_local.bedrock.store.content import FAILED, METADATA_UPDATE_FAILED, Prepared
 from ragstack_local.bedrock.store.database import Change, Database
@@ -22,6 +23,8 @@ from ragstack_local.bedrock.store.jobs import Failure
 from ragstack_local.bedrock.store.submissions import Submission
 
 WORKERS: Final = 2
+"""Threads that take any document. One more takes light ones only, so that no file, however hostile, delays them."""
+
 TAKEN_AT_ONCE: Final = 16
 """Documents in one transaction and one call of the embedding, where each takes a moment."""
 
@@ -58,7 +61,7 @@ class Ingestion:
         objects: Where S3 documents are read.
         clock: Seconds since 1970.
         with_headers: Whether every chunk is indexed with a contextual header.
-        workers: Documents worked on at once.
+        workers: Documents of any kind worked on at once.
 
     Attributes:
         timings: Where the time went.
@@ -85,8 +88,8 @@ class Ingestion:
         self._bell = Bell()
         self._life_cycle = LifeCycle(database, self._bell, clock=clock)
         self._threads = [
-            threading.Thread(target=self._work, name=f"ingestion-{position}", daemon=True)
-            for position in range(workers)
+            threading.Thread(target=self._work, args=(position == workers,), name=f"ingestion-{position}", daemon=True)
+            for position in range(workers + 1)
         ]
 
     def start(self) -> None:
@@ -115,43 +118,57 @@ class Ingestion:
             if thread.is_alive():
                 thread.join(CLOSING_LIMIT_SECONDS)
 
-    def _work(self) -> None:
+    def _work(self, light_only: bool) -> None:
         while not self._bell.closed:
             heard = self._bell.rings
             try:
-                busy = self._next_documents()
+                busy = self._next_documents(light_only=light_only)
+                if not busy:
+                    self._database.release_space()
             except Exception:
                 log.exception("The background work failed and goes on")
                 busy = False
             if not busy:
                 self._bell.wait(heard)
 
-    def _next_documents(self) -> bool:
+    def _next_documents(self, *, light_only: bool) -> bool:
         with self._database.write() as change:
-            taken = submissions.take_up(change, self._clock(), TAKEN_AT_ONCE)
+            taken = submissions.take_up(change, self._clock(), TAKEN_AT_ONCE, light_only=light_only)
         if not taken:
             return False
-        outcomes = self._ingested(taken) if taken[0].action == submissions.INGEST else list(map(_Outcome, taken))
+        largest = formats.LARGEST_LIGHT_DOCUMENT if light_only else formats.LARGEST_DOCUMENT
+        try:
+            ingests = taken[0].action == submissions.INGEST
+            outcomes = self._ingested(taken, largest) if ingests else list(map(_Outcome, taken))
+        except TooLarge:
+            with self._database.write() as change:
+                submissions.put_back(change, taken[0].document)
+            self._bell.ring()
+            return True
         if self._bell.closed:
             # Its reader may have been ended under it; the next start takes the work up again.
             return False
         self._store(outcomes)
         return True
 
-    def _ingested(self, taken: Sequence[Submission]) -> list[_Outcome]:
+    def _ingested(self, taken: Sequence[Submission], largest: int) -> list[_Outcome]:
         outcomes: dict[int, _Result] = {}
         for submission in taken:
             if self._bell.closed:
                 return []
-            outcomes[submission.document.id] = self._drafted(submission)
+            outcomes[submission.document.id] = self._drafted(submission, largest)
         drafts = {key: draft for key, draft in outcomes.items() if isinstance(draft, Draft)}
         finished = self._embedded(list(drafts.values())) if drafts else []
         outcomes |= dict(zip(drafts, finished, strict=True))
         return [_Outcome(submission, outcomes[submission.document.id]) for submission in taken]
 
-    def _drafted(self, submission: Submission) -> Draft | UnreadableDocument:
+    def _drafted(self, submission: Submission, largest: int) -> Draft | UnreadableDocument:
         try:
-            return self._preparation.draft(submission)
+            return self._preparation.draft(submission, largest=largest)
+        except TooLarge as error:
+            if largest < formats.LARGEST_DOCUMENT:
+                raise
+            return error
         except UnreadableDocument as error:
             return error
         except EmbeddingError as error:

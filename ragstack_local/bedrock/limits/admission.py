@@ -32,10 +32,11 @@ _DOCUMENT_REQUESTS: Final = (
 QUERIES: Final = ("Retrieve", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
 
 
-def throttled(operation: OperationModel) -> Throttled:
-    """Return the error for a call too many."""
+def throttled(operation: OperationModel, wait_seconds: float = 1.0) -> Throttled:
+    """Return the error for a call too many, as the model of the service names it."""
     service = operation.service_model.service_name
-    return (TooManyRequests if service == "s3vectors" else Throttled)(THROTTLED[service])
+    error = TooManyRequests if service == "s3vectors" else Throttled
+    return error(THROTTLED[service], max(1, math.ceil(wait_seconds)))
 
 
 class TokenBucket:
@@ -54,16 +55,16 @@ class TokenBucket:
         self._filled_at = clock()
         self._lock = threading.Lock()
 
-    def take(self) -> bool:
-        """Take one, if there is one."""
+    def take(self) -> float:
+        """Take one, or return the seconds until there is one; 0 if one was taken."""
         with self._lock:
             now = self._clock()
             self._level = min(self._size, self._level + (now - self._filled_at) * self._per_second)
             self._filled_at = now
             if self._level < 1:
-                return False
+                return (1 - self._level) / self._per_second
             self._level -= 1
-            return True
+            return 0.0
 
 
 class Admission:
@@ -96,8 +97,8 @@ class Admission:
             return
         with self._creating_bucket:
             bucket = self._buckets.setdefault(operation.name, TokenBucket(rate, self._clock))
-        if not bucket.take():
-            raise throttled(operation)
+        if wait_seconds := bucket.take():
+            raise throttled(operation, wait_seconds)
 
     @contextmanager
     def admitted(self, operation: OperationModel, members: Mapping[str, Any], body_bytes: int) -> Iterator[None]:

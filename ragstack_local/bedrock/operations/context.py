@@ -13,6 +13,7 @@ from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.generation.answering import Answering
 from ragstack_local.bedrock.ingestion.synchronisation import Synchronisation
 from ragstack_local.bedrock.ingestion.workers import Ingestion
+from ragstack_local.bedrock.operations.paging import Snapshots
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.reading.sources import ObjectStore
 from ragstack_local.bedrock.store import resources
@@ -39,6 +40,7 @@ class Context:
     Attributes:
         options: What it was told when it started.
         clock: Seconds since 1970.
+        snapshots: Results of requests that have further pages.
         make_id: Makes an identifier that is not in use.
     """
 
@@ -50,6 +52,7 @@ class Context:
     objects: ObjectStore
     answering: Answering
     clock: Callable[[], float]
+    snapshots: Snapshots
     make_id: Callable[[], str] = new_id
 
 

@@ -8,7 +8,7 @@ import apsw
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request, available_data_source
 from ragstack_local.bedrock.operations.paging import DEFAULT_PAGE, Listing
-from ragstack_local.bedrock.reading import metadata
+from ragstack_local.bedrock.reading import formats, metadata
 from ragstack_local.bedrock.store import documents, jobs, resources, submissions
 from ragstack_local.bedrock.store.database import Change
 from ragstack_local.bedrock.store.documents import Document
@@ -100,6 +100,7 @@ def _ingest(context: Context, change: Change, source: DataSource, submitted: lis
             request=document.request,
             content=document.content,
             request_id=request_id,
+            light=formats.is_light(document.request, len(document.content or b"")),
             seconds=context.options.pace.indexing_seconds,
         )
     return {"documentDetails": [_detail(change.connection, source, document.name) for document in submitted]}

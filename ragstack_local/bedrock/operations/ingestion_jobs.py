@@ -1,7 +1,7 @@
 """StartIngestionJob, GetIngestionJob, ListIngestionJobs, StopIngestionJob."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,9 @@ LONGEST_FAILURE_REASON: Final = 2048
 
 _IGNORED: Final = "Ignored {} files: {} [Files: {}]. Call to Customer Source did not succeed."
 """Source: the form of failure reasons that clients of StartIngestionJob parse; the middle of it is ours."""
+
+_ID_BYTES: Final = 64
+"""Memory of one id in a list, rounded up."""
 
 _ENDED: Final = ("COMPLETE", "FAILED")
 _STOPPED: Final = ("STOPPING", "STOPPED")
@@ -56,17 +59,28 @@ def get(context: Context, request: Request) -> Answer:
 def list_(context: Context, request: Request) -> Answer:
     """List those of a data source, the newest first unless asked otherwise."""
     listing = Listing("ListIngestionJobs", request)
-    offset = max(0, listing.position(0))
+    continued = context.snapshots.continued(listing)
     size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
         source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
         found = jobs.of_data_source(view.connection, source.id)
+    if continued is None:
+        offset, ordered = 0, [job.id for job in _chosen(found, request)]
+    else:
+        ordered, offset = continued
+    end = offset + size
+    more = None
+    if len(ordered) > end:
+        more = context.snapshots.token(listing, ordered, len(ordered) * _ID_BYTES, end)
+    jobs_by_id = {job.id: job for job in found}
+    return {"ingestionJobSummaries": [_summary(jobs_by_id[id_]) for id_ in ordered[offset:end]], "nextToken": more}
+
+
+def _chosen(found: Iterable[Job], request: Request) -> list[Job]:
     for condition in request.get("filters", ()):
         found = [job for job in found if job.status in condition["values"]]
     order = request.get("sortBy", {"attribute": "STARTED_AT", "order": "DESCENDING"})
-    found.sort(key=_SORTED_BY[order["attribute"]], reverse=order["order"] == "DESCENDING")
-    more = listing.token(offset + size) if len(found) > offset + size else None
-    return {"ingestionJobSummaries": [_summary(job) for job in found[offset : offset + size]], "nextToken": more}
+    return sorted(found, key=_SORTED_BY[order["attribute"]], reverse=order["order"] == "DESCENDING")
 
 
 def stop(context: Context, request: Request) -> Answer:

@@ -3,7 +3,10 @@
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -13,6 +16,17 @@ from ragstack_local.bedrock.faults import InvalidRequest
 T = TypeVar("T", str, int)
 
 DEFAULT_PAGE: Final = 100
+SNAPSHOT_SECONDS: Final = 600.0
+SNAPSHOT_BYTES: Final = 64 * 1024**2
+"""Memory of all snapshots together. The ranking of one search takes 32 KB at most."""
+
+_ENTRY_BYTES: Final = 1024
+"""What a snapshot takes in addition to its content, rounded up."""
+
+_GONE: Final = (
+    "The results that this nextToken continues are no longer kept: send the request again without a nextToken."
+    f" Results are kept for {SNAPSHOT_SECONDS / 60:g} minutes, and until a restart"
+)
 _INVALID: Final = "The nextToken is not valid for this request: send the one that the page before gave, or none"
 
 
@@ -65,18 +79,106 @@ class Listing:
         found = read_token(self.request.get("nextToken"), after=type(beginning), list=str)
         if found is None:
             return beginning
-        if found["list"] != self._fingerprint():
+        if found["list"] != self.fingerprint():
             raise refuse_token()
         after: T = found["after"]
         return after
 
     def token(self, after: str | int) -> str:
         """Make the token of the page that begins after this position."""
-        return write_token({"after": after, "list": self._fingerprint()})
+        return write_token({"after": after, "list": self.fingerprint()})
 
-    def _fingerprint(self) -> str:
+    def fingerprint(self) -> str:
+        """Return what all pages of this list have in common, and no other list has."""
         asked = {name: value for name, value in self.request.items() if name not in ("nextToken", "maxResults")}
         return sha256(json.dumps([self.operation, asked], sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    fingerprint: str
+    content: Any
+    size_bytes: int
+    expires_at: float
+
+
+class Snapshots:
+    """Results that have further pages, kept so that later changes of the store move nothing between pages.
+
+    The least recently used snapshots are dropped when their memory is used up.
+
+    Args:
+        clock: Seconds.
+        seconds: How long a snapshot is kept after its last page was read.
+        most_bytes: Memory of all snapshots together.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], *, seconds: float = SNAPSHOT_SECONDS, most_bytes: int = SNAPSHOT_BYTES
+    ) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Snapshot] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory in use."""
+        return self._bytes
+
+    def continued(self, listing: Listing) -> tuple[Any, int] | None:
+        """Return the content kept for a request and the position at which its page begins; None on the first page.
+
+        Raises:
+            InvalidRequest: The token belongs to another request, or its snapshot is not kept any more.
+        """
+        token = _snapshot_token(listing)
+        if token is None:
+            return None
+        with self._lock:
+            self._drop_expired()
+            found = self._kept.get(token["snapshot"])
+        if found is None:
+            raise InvalidRequest(_GONE)
+        if found.fingerprint != listing.fingerprint() or token["offset"] < 0:
+            raise refuse_token()
+        return found.content, token["offset"]
+
+    def token(self, listing: Listing, content: Any, size_bytes: int, offset: int) -> str:
+        """Keep the content for another page, and return the token of that page.
+
+        Args:
+            listing: The request that is answered.
+            content: The results, not to be changed any more.
+            size_bytes: Memory of the content.
+            offset: Position at which the next page begins.
+        """
+        token = _snapshot_token(listing)
+        identifier = token["snapshot"] if token else secrets.token_hex(8)
+        size = size_bytes + _ENTRY_BYTES
+        with self._lock:
+            self._drop(identifier)
+            self._kept[identifier] = _Snapshot(listing.fingerprint(), content, size, self._clock() + self._seconds)
+            self._bytes += size
+            self._drop_expired()
+            while self._bytes > self._most_bytes and len(self._kept) > 1:
+                self._drop(next(iter(self._kept)))
+        return write_token({"snapshot": identifier, "offset": offset})
+
+    def _drop_expired(self) -> None:
+        now = self._clock()
+        while self._kept and next(iter(self._kept.values())).expires_at <= now:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, identifier: str) -> None:
+        dropped = self._kept.pop(identifier, None)
+        self._bytes -= dropped.size_bytes if dropped else 0
+
+
+def _snapshot_token(listing: Listing) -> dict[str, Any] | None:
+    return read_token(listing.request.get("nextToken"), snapshot=str, offset=int)
 
 
 def refuse_token() -> InvalidRequest:

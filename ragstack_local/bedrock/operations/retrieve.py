@@ -1,30 +1,26 @@
 """Retrieve."""
 
-import json
 from collections.abc import Mapping
-from hashlib import sha256
+from dataclasses import dataclass
 from typing import Any
-
-import apsw
 
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request, active_knowledge_base
-from ragstack_local.bedrock.operations.paging import read_token, refuse_token, write_token
+from ragstack_local.bedrock.operations.paging import Listing
 from ragstack_local.bedrock.retrieval import ranking, retrieval_results, search_configuration, search_reranking
-from ragstack_local.bedrock.retrieval.ranking import Search
+from ragstack_local.bedrock.retrieval.ranking import Ranking, Search
 
 
 def retrieve(context: Context, request: Request) -> Answer:
     """Return the chunks that answer a query best."""
     text = _query_text(request)
     configuration = _configuration(request)
-    position = read_token(request.get("nextToken"), offset=int, newest=int, request=str)
-    fingerprint = _fingerprint(request)
-    if position and (position["request"] != fingerprint or position["offset"] < 0):
-        raise refuse_token()
-    found, following = _page(context, request["knowledgeBaseId"], text, configuration, position)
-    more = write_token({**following, "request": fingerprint}) if following else None
-    return {"retrievalResults": found, "nextToken": more}
+    listing = Listing("Retrieve", request)
+    page = _page(context, request["knowledgeBaseId"], text, configuration, context.snapshots.continued(listing))
+    more = None
+    if page.following is not None:
+        more = context.snapshots.token(listing, page.ranking, page.ranking.size_bytes, page.following)
+    return {"retrievalResults": page.results, "nextToken": more}
 
 
 def results(
@@ -45,8 +41,16 @@ def results(
         NotFound: There is no such knowledge base.
         InvalidRequest: The configuration cannot be used with it.
     """
-    found, _following = _page(context, knowledge_base_id, text, configuration, None)
-    return found
+    return _page(context, knowledge_base_id, text, configuration, None).results
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Results, the ranking that they are a part of, and the position at which the next page begins."""
+
+    results: list[dict[str, Any]]
+    ranking: Ranking
+    following: int | None
 
 
 def _page(
@@ -54,27 +58,29 @@ def _page(
     knowledge_base: str,
     text: str,
     configuration: Mapping[str, Any],
-    position: Mapping[str, Any] | None,
-) -> tuple[list[dict[str, Any]], dict[str, int] | None]:
-    """Return a page of results, and where the next one begins."""
+    continued: tuple[Ranking, int] | None,
+) -> _Page:
     knowledge_base_id = knowledge_base.rpartition("/")[2]
     with context.database.read() as view:
         base = active_knowledge_base(view.connection, knowledge_base_id)
     asked = search_configuration.read(base, configuration)
+    if continued is not None:
+        with context.database.read() as view:
+            ranked, start = continued
+            found, following = retrieval_results.further(view.connection, ranked, start, asked.number_of_results)
+        return _Page(found, ranked, following)
     # A model may take its time: no reader of the database is held meanwhile.
     vector = context.embedding.embed_query(text)
     with context.database.read(knowledge_base_id) as view:
         active_knowledge_base(view.connection, knowledge_base_id)
-        newest = position["newest"] if position else _newest_chunk(view.connection)
-        search = Search(text, vector, asked.hybrid, asked.condition, newest)
+        search = Search(text, vector, asked.hybrid, asked.condition)
         ranked = ranking.rank(view, base.id, search, context.embedding.fusion_weight)
-        offset = position["offset"] if position else 0
-        end = offset + asked.number_of_results
-        found = retrieval_results.write(view.connection, ranked.hits(offset, end))
+        found = retrieval_results.write(view.connection, ranked.hits(0, asked.number_of_results))
     if asked.reranking is not None:
         # The best of those that were asked for, in a new order: there is no page after them.
-        return search_reranking.rerank(found, text, asked.reranking, context.embedding), None
-    return found, {"offset": end, "newest": newest} if len(ranked) > end else None
+        found = search_reranking.rerank(found, text, asked.reranking, context.embedding)
+        return _Page(found, ranked, None)
+    return _Page(found, ranked, asked.number_of_results if len(ranked) > asked.number_of_results else None)
 
 
 def _query_text(request: Request) -> str:
@@ -96,12 +102,3 @@ def _configuration(request: Request) -> Mapping[str, Any]:
         raise InvalidRequest("managedSearchConfiguration is for MANAGED knowledge bases: use vectorSearchConfiguration")
     configuration: Mapping[str, Any] = given.get("vectorSearchConfiguration", {})
     return configuration
-
-
-def _newest_chunk(connection: apsw.Connection) -> int:
-    return int(connection.execute("SELECT coalesce(max(id), 0) FROM chunk").get)
-
-
-def _fingerprint(request: Request) -> str:
-    asked = {name: value for name, value in request.items() if name != "nextToken"}
-    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

@@ -9,12 +9,13 @@ import numpy as np
 
 from ragstack_local.bedrock.faults import InvalidRequest
 from ragstack_local.bedrock.operations.context import Answer, Context, Request
-from ragstack_local.bedrock.operations.paging import Listing, refuse_token
+from ragstack_local.bedrock.operations.paging import Listing
 from ragstack_local.bedrock.operations.s3_vectors_buckets import CLASSIC, ENHANCED
 from ragstack_local.bedrock.operations.s3_vectors_names import index_of, reading
 from ragstack_local.bedrock.retrieval import vector_filters
 from ragstack_local.bedrock.retrieval.vector_search import Hit, VectorQuery, search
 from ragstack_local.bedrock.store import searched_vectors, stored_vectors
+from ragstack_local.bedrock.store.database import View
 from ragstack_local.bedrock.store.products import Vectors
 from ragstack_local.bedrock.store.stored_vectors import StoredVector
 from ragstack_local.bedrock.store.vector_buckets import Index, TextSearch
@@ -85,34 +86,41 @@ def delete(context: Context, request: Request) -> Answer:
     """Delete vectors; a key that is not there is no error."""
     with context.database.write() as change:
         stored_vectors.remove(change, index_of(change.connection, request), request["keys"])
+    context.ingestion.wake()  # gives back the space
     return {}
 
 
 def query(context: Context, request: Request) -> Answer:
     """Return the nearest vectors, the texts with the words of the query, or the two rankings fused."""
     listing = Listing("QueryVectors", request)
-    start = listing.position(0)
+    continued = context.snapshots.continued(listing)
     with reading(context, request) as (view, index):
         _check_query(request, index)
-        sought = VectorQuery(
-            vector=_query_vector(request["queryVector"], index) if "queryVector" in request else None,
-            texts=_query_texts(request.get("queryTexts", []), index),
-            allowed=_allowed(request, index, view.connection),
-        )
-        hits = search(view, index, sought, request["topK"])
-        if start and start >= len(hits):
-            raise refuse_token()
-        page: list[Answer] = []
-        room = LARGEST_PAGE_BYTES
-        for hit, vector in zip(
-            hits[start:], stored_vectors.by_id(view.connection, [hit.id for hit in hits[start:]]), strict=True
-        ):
-            if room <= 0:
-                break
-            page.append(_found(hit, vector, request))
-            room -= _size(vector.metadata) if request.get("returnMetadata") else 0
-    more = listing.token(start + len(page)) if start + len(page) < len(hits) else None
-    return {"vectors": page, "distanceMetric": index.metric, "nextToken": more}
+        if continued is None:
+            found, kept, start = _nearest(view, index, request), None, 0
+        else:
+            kept, start = continued
+            found = json.loads(kept)
+    end, room = start, LARGEST_PAGE_BYTES
+    while end < len(found) and room > 0:
+        room -= _size(found[end]["metadata"] or {})
+        end += 1
+    more = None
+    if end < len(found):
+        kept = kept or json.dumps(found).encode()
+        more = context.snapshots.token(listing, kept, len(kept), end)
+    return {"vectors": found[start:end], "distanceMetric": index.metric, "nextToken": more}
+
+
+def _nearest(view: View, index: Index, request: Request) -> list[Answer]:
+    sought = VectorQuery(
+        vector=_query_vector(request["queryVector"], index) if "queryVector" in request else None,
+        texts=_query_texts(request.get("queryTexts", []), index),
+        allowed=_allowed(request, index, view.connection),
+    )
+    hits = search(view, index, sought, request["topK"])
+    vectors = stored_vectors.by_id(view.connection, [hit.id for hit in hits])
+    return [_found(hit, vector, request) for hit, vector in zip(hits, vectors, strict=True)]
 
 
 def _record(vector: Mapping[str, Any], index: Index) -> Vectors:

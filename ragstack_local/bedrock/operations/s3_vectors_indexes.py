@@ -77,6 +77,7 @@ def delete(context: Context, request: Request) -> Answer:
     """Delete one with its vectors."""
     with context.database.write() as change:
         vector_buckets.remove_index(change, index_of(change.connection, request))
+    context.ingestion.wake()  # gives back the space
     return {}
 
 

@@ -10,15 +10,15 @@ import time
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from ragstack_local.bedrock.reading import formats, pdf
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
 
 MEMORY_LIMIT: Final = 1536 * 1024**2
-"""Bytes of memory of the worker process, of which its libraries take a tenth."""
-
-ADDRESS_SPACE: Final = 3
-"""Times the memory that a process may reserve on Linux; its libraries alone reserve one gigabyte."""
+"""Bytes of memory of one worker process, of which its libraries take a tenth."""
 
 TOO_MUCH_MEMORY_CODE: Final = 97
 """Exit code of a process that ended itself; nothing else ends with it."""
@@ -27,6 +27,8 @@ BEGINNING_SEARCHED: Final = 4096
 """Bytes of a part in which a declaration would stand, before its first element."""
 
 WATCH_SECONDS: Final = 0.05
+WATCHED_SHARE: Final = 0.9
+"""Share of the memory limit at which a process ends itself in good order; at the limit libraries fail or abort."""
 
 LARGEST_TEXT: Final = 64 * 1024**2
 """Characters that a file of 50 MB may turn into."""
@@ -34,24 +36,30 @@ LARGEST_TEXT: Final = 64 * 1024**2
 LARGEST_UNPACKED: Final = 512 * 1024**2
 """Bytes that the parts of a docx or xlsx file may declare; a 50 MB file with more is no office document."""
 
-_BROKEN: Final = "The .{} file is damaged or not complete and could not be read ({})."
+_NO_MEMORY: Final = "Memory allocation failed"
+"""How libxml2 says it in a syntax error."""
+
 _TOO_DEEP: Final = "The .{} file is nested too deeply to be read: save it again in a simpler form."
-_LOCKED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
 
 
 def begin(memory_limit: int = MEMORY_LIMIT) -> None:
-    """Prepare a worker process: its memory is bounded, it ends with its parent, and it says nothing of its own."""
+    """Prepare a worker process: its memory is watched, it ends with its parent, and it logs nothing.
+
+    Watching alone is not enough for hostile files: a library that parses without the interpreter's lock released
+    takes gigabytes between two looks. :func:`convert` sets a limit that the kernel enforces.
+    """
     logging.disable(logging.CRITICAL)
-    if sys.platform == "linux":
-        # Refuses one huge piece at once, which watching would see too late.
-        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE * memory_limit, ADDRESS_SPACE * memory_limit))
     threading.Thread(target=_watch, args=(os.getppid(), memory_limit), daemon=True).start()
 
 
 def _watch(parent: int, memory_limit: int) -> None:
     # A parent that was killed enforces no time limit any more.
     while os.getppid() == parent:
-        if _memory_bytes() > memory_limit:
+        try:
+            taken = _memory_bytes()
+        except MemoryError:
+            taken = memory_limit
+        if taken > WATCHED_SHARE * memory_limit:
             os._exit(TOO_MUCH_MEMORY_CODE)
         time.sleep(WATCH_SECONDS)
     os._exit(1)
@@ -61,49 +69,87 @@ def _memory_bytes() -> int:
     """Return the resident memory; where only the peak can be asked for, the peak."""
     if sys.platform == "linux":
         # ru_maxrss would begin with what the parent had.
-        with open("/proc/self/statm", "rb") as statistics:  # noqa: PTH123 - twenty times a second
-            return int(statistics.read().split()[1]) * resource.getpagesize()
+        return _memory_pages()[1] * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def convert(data: bytes, file_format: str) -> tuple[str, str | None]:
-    """Turn a file into Markdown.
+def _memory_pages() -> tuple[int, int]:
+    """Return the size of the address space and of the part of it that is resident."""
+    with open("/proc/self/statm", "rb") as statistics:  # noqa: PTH123 - twenty times a second
+        reserved, resident, *_ = statistics.read().split()
+    return int(reserved), int(resident)
+
+
+@contextmanager
+def _limited_memory(limit: int) -> Iterator[None]:
+    """Let the process take no more address space than fills its memory up to the limit.
+
+    Its libraries reserve a gigabyte that they never touch: that part comes on top.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    reserved, resident = _memory_pages()
+    untouched = (reserved - resident) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (untouched + limit, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> tuple[str, str | None]:
+    """Turn a file into Markdown, or a PDF into plain text.
+
+    A process that runs out of memory ends with ``TOO_MUCH_MEMORY_CODE``: what is left of it is not fit for another
+    file.
 
     Returns:
-        The text, pages divided by form feeds where the format has them, and the title.
+        The text, each page of a PDF followed by a form feed, and the title.
 
     Raises:
         UnreadableDocument: The file is damaged, protected or hostile.
     """
     if file_format in ("docx", "xlsx"):
         _check_archive(data, file_format)
+    try:
+        text, title = _pdf(data, memory_limit) if file_format == "pdf" else _office(data, file_format, memory_limit)
+    except MemoryError:
+        os._exit(TOO_MUCH_MEMORY_CODE)
+    if len(text) > LARGEST_TEXT:
+        raise UnreadableDocument(
+            f"The .{file_format} file turns into more than {LARGEST_TEXT:,} characters of text: split it."
+        )
+    return _whole(text), _whole(title) if title else None
+
+
+def _pdf(data: bytes, memory_limit: int) -> tuple[str, None]:
+    with _limited_memory(memory_limit):
+        return "".join(f"{page}\f" for page in pdf.pages(data, LARGEST_TEXT)), None
+
+
+def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str | None]:
     # Importing markitdown takes most of a second.
     from markitdown import StreamInfo, converters  # noqa: PLC0415
 
     converter = {
-        "pdf": converters.PdfConverter,
         "docx": converters.DocxConverter,
         "xls": converters.XlsConverter,
         "xlsx": converters.XlsxConverter,
         "html": converters.HtmlConverter,
     }[file_format]()
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with _limited_memory(memory_limit), warnings.catch_warnings(action="ignore"):
             result = converter.convert(
                 io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=_charset(data))
             )
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever a parser trips over, it is this file that is at fault
+    except Exception as error:
+        if any(isinstance(link, MemoryError) for link in _chain(error)) or _NO_MEMORY in str(error):
+            raise MemoryError from error
         raise UnreadableDocument(_explained(error, file_format)) from None
-    if len(result.markdown) > LARGEST_TEXT:
-        raise UnreadableDocument(
-            f"The .{file_format} file turns into {len(result.markdown):,} characters of text; at most"
-            f" {LARGEST_TEXT:,} can be indexed: split it."
-        )
     # Plain strings: a title that is a node of the parsed page would take the whole page with it to the other process.
-    return _whole(str(result.markdown)), _whole(str(result.title)) if result.title else None
+    return str(result.markdown), str(result.title) if result.title else None
 
 
 def _whole(text: str) -> str:
@@ -118,7 +164,7 @@ def _check_archive(data: bytes, file_format: str) -> None:
             unpacked = sum(entry.file_size for entry in entries)
             declaring = [entry.filename for entry in entries if _declares_entities(archive, entry)]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
-        raise UnreadableDocument(_BROKEN.format(file_format, error)) from None
+        raise UnreadableDocument(formats.DAMAGED.format(file_format, error)) from None
     if unpacked > LARGEST_UNPACKED:
         raise UnreadableDocument(f"The .{file_format} file would unpack to {unpacked:,} bytes, which is refused.")
     if declaring:
@@ -148,12 +194,12 @@ def _explained(error: Exception, file_format: str) -> str:
         return _TOO_DEEP.format(file_format)
     names = {type(link).__name__ for link in _chain(error)}
     if any("Password" in name or "Encrypt" in name for name in names):
-        return _LOCKED.format(file_format)
+        return formats.PROTECTED.format(file_format)
     detail = (str(error).strip().splitlines() or [""])[0][:120]
     # These two say what is wrong in words; the others may only name a key or a number.
     speaks = detail and isinstance(error, OSError | ValueError)
     kind = type(error).__name__
-    return _BROKEN.format(file_format, detail if speaks else f"{kind}: {detail}" if detail else kind)
+    return formats.DAMAGED.format(file_format, detail if speaks else f"{kind}: {detail}" if detail else kind)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

@@ -1,15 +1,22 @@
 """The formats that Bedrock's default parser reads, and what a file must look like to be one of them."""
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 LARGEST_DOCUMENT: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
+
+LARGEST_LIGHT_DOCUMENT: Final = 1024 * 1024
+"""Bytes of a plain text that is read, cut and embedded within seconds."""
 
 READ_DIRECTLY: Final = ("txt", "md", "csv")
 CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
 UNREADABLE_HERE: Final = ("doc",)
 SUPPORTED: Final = (*READ_DIRECTLY, *CONVERTED, *UNREADABLE_HERE)
+
+DAMAGED: Final = "The .{} file is damaged or not complete and could not be read ({})."
+PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
 
 _ALIASES: Final = {"htm": "html", "markdown": "md"}
 _ZIP: Final = b"PK"
@@ -57,6 +64,29 @@ def of_mime_type(mime_type: str) -> str:
     if found is None:
         raise UnreadableDocument(f"The MIME type {mime_type} is not supported: use one of {', '.join(_MIME_TYPES)}.")
     return found
+
+
+def of_request(request: Mapping[str, Any]) -> str:
+    """Return the format of a submitted document: as stated, by its MIME type, or by the extension of its URI.
+
+    Raises:
+        UnreadableDocument: It is none of the supported ones.
+    """
+    if "format" in request:
+        return str(request["format"])
+    return of_mime_type(request["mimeType"]) if request.get("mimeType") else of_name(request["uri"])
+
+
+def is_light(request: Mapping[str, Any], size: int) -> bool:
+    """Check whether ingesting a document takes little time, whatever is in it.
+
+    The time for a plain text follows from its size. A file of any other format may take the whole time limit,
+    however small it is.
+    """
+    try:
+        return size <= LARGEST_LIGHT_DOCUMENT and of_request(request) in READ_DIRECTLY
+    except UnreadableDocument:
+        return True  # refused before it is read
 
 
 def check(data: bytes, file_format: str) -> None:

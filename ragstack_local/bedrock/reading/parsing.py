@@ -2,6 +2,7 @@
 
 import codecs
 import multiprocessing
+import signal
 import threading
 from bisect import bisect_right
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -104,7 +105,7 @@ class Parser:
 
     def _converted(self, data: bytes, file_format: str) -> tuple[str, str | None]:
         future = self._processes().schedule(
-            conversion.convert, args=(data, file_format), timeout=self._time_limit_seconds
+            conversion.convert, args=(data, file_format, self._memory_limit), timeout=self._time_limit_seconds
         )
         # The pool leaves the futures of a stopped process as they are.
         while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
@@ -116,10 +117,9 @@ class Parser:
             raise UnreadableDocument(
                 f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
             ) from None
-        except MemoryError:
-            raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
         except ProcessExpired as error:
-            if error.exitcode == conversion.TOO_MUCH_MEMORY_CODE:
+            # Libraries in C++ abort when memory is refused; what a damaged file causes are other signals.
+            if error.exitcode in (conversion.TOO_MUCH_MEMORY_CODE, -signal.SIGABRT):
                 raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
             raise UnreadableDocument(
                 f"Reading the .{file_format} file ended its reader (exit code {error.exitcode}): the file is damaged."

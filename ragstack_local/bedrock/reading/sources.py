@@ -25,6 +25,10 @@ _REASONS: Final = {
 }
 
 
+class TooLarge(UnreadableDocument):
+    """An object has more bytes than are to be read."""
+
+
 class ListingFailed(Exception):  # noqa: N818 - named as it is reported
     """A bucket could not be listed; the message says why."""
 
@@ -67,14 +71,15 @@ class ObjectStore:
             too_large: Begins the reason where it has more.
 
         Raises:
-            UnreadableDocument: It does not exist, may not be read, or is too large.
+            TooLarge: It has more bytes.
+            UnreadableDocument: It does not exist, or may not be read.
         """
         bucket, key = split(uri)
         try:
             answer = self._s3().get_object(Bucket=bucket, Key=key)
             if answer["ContentLength"] > limit:
                 answer["Body"].close()
-                raise UnreadableDocument(f"{too_large} {uri} has {answer['ContentLength']:,} bytes.")
+                raise TooLarge(f"{too_large} {uri} has {answer['ContentLength']:,} bytes.")
             return Content(answer["Body"].read(limit), answer["ETag"])
         except ClientError as error:
             code = error.response["Error"]["Code"]

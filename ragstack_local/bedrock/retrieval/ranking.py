@@ -37,7 +37,6 @@ nDCG@10 of BM25 alone with every word once, and with repeats: CACM, whose questi
 BROAD_SHARE: Final = 0.4
 """Share of the chunks that a filter lets through above which all of them are ranked and the others left out."""
 
-_LARGEST_ID: Final = 2**63 - 1
 _NOTHING: Final = np.empty(0, dtype=np.int64)
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -51,19 +50,17 @@ class Search:
         vector: The query embedded.
         hybrid: Vectors and BM25, or vectors only.
         condition: Restricts the documents.
-        newest_chunk: Chunks that were added after this one are not seen; None sees all.
     """
 
     text: str
     vector: "Vectors"
     hybrid: bool
     condition: Filter | None = None
-    newest_chunk: int | None = None
 
 
 @dataclass(frozen=True)
 class _Restriction:
-    """What a filter lets through: a query for the documents with its parameters, and their chunks."""
+    """What a filter lets through: a query for the documents and records with its parameters, and their chunks."""
 
     documents: str
     parameters: list[Any]
@@ -87,6 +84,11 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.chunks)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of its arrays."""
+        return self.chunks.nbytes + self.scores.nbytes
 
     def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
         """Return a part of it."""
@@ -165,16 +167,20 @@ def _restriction(view: View, knowledge_base_id: str, condition: Filter | None) -
         return None
     sql, parameters = to_sql(condition)
     documents = f"SELECT document.id FROM document WHERE knowledge_base_id = ? AND {sql}"  # noqa: S608 - no input in it
-    rows = view.connection.execute(documents, (knowledge_base_id, *parameters))
-    found = np.fromiter((row[0] for row in rows), dtype=np.int64)
-    return _Restriction(documents, [knowledge_base_id, *parameters], view.vectors.chunks_of(found))
+    parameters = [knowledge_base_id, *parameters]
+    if view.connection.execute("SELECT 1 FROM record WHERE knowledge_base_id = ? LIMIT 1", (knowledge_base_id,)).get:
+        of_records, _ = to_sql(condition, "-record.id")
+        documents += f" UNION ALL SELECT -record.id FROM record WHERE knowledge_base_id = ? AND {of_records}"  # noqa: S608
+        parameters *= 2
+    found = np.fromiter((row[0] for row in view.connection.execute(documents, parameters)), dtype=np.int64)
+    return _Restriction(documents, parameters, view.vectors.chunks_of(found))
 
 
 def _by_vector(view: View, search: Search, restriction: _Restriction | None) -> Ranking:
     if not search.vector.any():
         return Ranking(_NOTHING, np.empty(0))
     allowed = restriction.chunks if restriction else None
-    chunks, cosines = view.vectors.search(search.vector, CANDIDATES, allowed=allowed, newest_chunk=search.newest_chunk)
+    chunks, cosines = view.vectors.search(search.vector, CANDIDATES, allowed=allowed)
     return Ranking(chunks, np.clip(cosines.astype(np.float64), 0.0, 1.0))
 
 
@@ -182,8 +188,7 @@ def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _
     match = match_expression(search.text)
     if not match:
         return _NOTHING
-    newest = _LARGEST_ID if search.newest_chunk is None else search.newest_chunk
-    query = _WordQuery(view, schema.text_index(knowledge_base_id), match, newest)
+    query = _WordQuery(view, schema.text_index(knowledge_base_id), match)
     if restriction is None:
         return query.run(CANDIDATES)
     share = len(restriction.chunks) / max(1, view.vectors.size)
@@ -203,20 +208,19 @@ class _WordQuery:
     view: View
     index: str
     match: str
-    newest_chunk: int
 
     def run(self, limit: int, restriction: _Restriction | None = None) -> "Ids":
         """Return chunks by BM25, best first, ties by id."""
         # The plus sign keeps SQLite from asking the full-text index once for each allowed chunk.
         allowed = (
-            f" AND +rowid IN (SELECT id FROM chunk WHERE document_id IN ({restriction.documents}))"  # noqa: S608
+            f" AND +rowid IN (SELECT chunk_id FROM vector WHERE document_id IN ({restriction.documents}))"  # noqa: S608
             if restriction
             else ""
         )
         rows = self.view.connection.execute(
             f"SELECT rowid, bm25({self.index}) AS distance FROM {self.index}"  # noqa: S608
-            f" WHERE {self.index} MATCH ?{allowed} AND +rowid <= ? ORDER BY distance, rowid LIMIT ?",
-            (self.match, *(restriction.parameters if restriction else ()), self.newest_chunk, limit),
+            f" WHERE {self.index} MATCH ?{allowed} ORDER BY distance, rowid LIMIT ?",
+            (self.match, *(restriction.parameters if restriction else ()), limit),
         )
         return np.fromiter((row[0] for row in rows), dtype=np.int64)
 

@@ -7,16 +7,44 @@ from typing import Any, Final
 import apsw
 
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
-from ragstack_local.bedrock.retrieval.ranking import Hit
+from ragstack_local.bedrock.retrieval.ranking import Hit, Ranking
 
 CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"
 PAGE_NUMBER: Final = RESERVED_PREFIX + "document-page-number"
 
 _CHUNKS: Final = (
     "SELECT c.id, coalesce(p.text, c.text), coalesce(p.public_id, c.public_id), coalesce(p.page, c.page),"
-    " d.type, d.name, d.attributes FROM chunk c JOIN document d ON d.id = c.document_id"
-    " LEFT JOIN parent p ON p.id = c.parent_id WHERE c.id IN (SELECT value FROM json_each(?))"
+    " d.type, d.name, coalesce(r.attributes, d.attributes) FROM chunk c JOIN document d ON d.id = c.document_id"
+    " LEFT JOIN parent p ON p.id = c.parent_id LEFT JOIN record r ON r.id = c.record_id"
+    " WHERE c.id IN (SELECT value FROM json_each(?))"
 )
+
+
+def further(connection: apsw.Connection, ranking: Ranking, start: int, size: int) -> tuple[list[Any], int | None]:
+    """Return a page after the first of a ranking that was made earlier, and where the page after it begins.
+
+    Chunks that were deleted or replaced meanwhile are left out, and others take their place on the page. A parent is
+    returned on one page only.
+
+    Args:
+        connection: Where the chunks are now.
+        ranking: Of the first page.
+        start: Position in the ranking at which the page begins.
+        size: Chunks on the page at most.
+    """
+    chunks = ranking.chunks.tolist()
+    rows = connection.execute(
+        "SELECT id, parent_id FROM chunk WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(chunks),)
+    )
+    parents: dict[int, int | None] = dict(rows)
+    returned = {parents.get(chunk) for chunk in chunks[:start]} - {None}
+    left = [
+        place
+        for place, chunk in enumerate(chunks[start:], start)
+        if chunk in parents and parents[chunk] not in returned
+    ]
+    hits = [Hit(chunks[place], float(ranking.scores[place])) for place in left[:size]]
+    return write(connection, hits), left[size] if len(left) > size else None
 
 
 def write(connection: apsw.Connection, hits: Sequence[Hit]) -> list[dict[str, Any]]:

@@ -1,10 +1,5 @@
-"""Routes for whoever tests with the local Bedrock: faults, metrics, options. No AWS service has them.
+"""Routes for whoever tests with the local Bedrock: faults, metrics, options. No AWS service has them."""
 
-They are for programs on this machine. A page in a browser cannot use them: it would send an Origin, or a name of its
-own in Host, and gets no permission from the answer.
-"""
-
-import ipaddress
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -20,7 +15,6 @@ from ragstack_local.bedrock.serving.metrics import Metrics
 
 PREFIX: Final = "/_ragstack/"
 SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
-SAME_SITE: Final = ("none", "same-origin")
 
 
 class Administration:
@@ -43,9 +37,6 @@ class Administration:
 
     async def answer(self, request: Request) -> Response:
         """Answer one request."""
-        refusal = _refusal(request.headers)
-        if refusal is not None:
-            return _message(HTTPStatus.FORBIDDEN, refusal)
         match request.method, request.url.path.removeprefix(PREFIX):
             case "GET", "faults":
                 return JSONResponse(self._described_faults())
@@ -87,24 +78,6 @@ def _rules(body: bytes) -> list[FaultRule]:
         raise FaultError('The body is {"rules": [{"operation": "Retrieve", "kind": "throttling"}, ...]}')
     # What GET returned can be put back as it is.
     return [FaultRule.of_mapping({name: rule[name] for name in rule if name != "happened"}) for rule in rules]
-
-
-def _refusal(headers: Mapping[str, str]) -> str | None:
-    if "origin" in headers or headers.get("sec-fetch-site", "none") not in SAME_SITE:
-        return "A page in a browser cannot use this route"
-    if not _is_local_name(headers.get("host", "")):
-        return "Use this route by an address, by localhost, or by a name without dots"
-    return None
-
-
-def _is_local_name(host: str) -> bool:
-    # A name that its owner points at this machine for a moment would make a foreign page the same origin.
-    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return bool(name) and ("." not in name or name.endswith(".localhost"))
-    return True
 
 
 def _described_options(options: Options) -> dict[str, Any]:

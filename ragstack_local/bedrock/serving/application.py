@@ -12,19 +12,27 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ragstack_local.bedrock import wire
-from ragstack_local.bedrock.faults import Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
+from ragstack_local.bedrock.faults import Conflict, HeadTooLarge, InvalidRequest, ServiceError, TooLarge, Unavailable
+from ragstack_local.bedrock.guard import Receive, Scope, Send
 from ragstack_local.bedrock.limits.admission import throttled
 from ragstack_local.bedrock.limits.fault_injection import FaultInjection, FaultRule, Kind, When
 from ragstack_local.bedrock.options import Options
 from ragstack_local.bedrock.service import OPERATIONS, S3_VECTORS, Call, Service
 from ragstack_local.bedrock.serving import connections
 from ragstack_local.bedrock.serving.administration import PREFIX, Administration
-from ragstack_local.bedrock.serving.connections import ConnectionCut, Receive, Scope, Send, Truncation
+from ragstack_local.bedrock.serving.connections import ConnectionCut, Truncation
 from ragstack_local.bedrock.serving.metrics import Metrics
 from ragstack_local.bedrock.wire.eventstream import Messages
 
 LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024
 """Over what the models allow where it matters: 30 MB of documents to Converse, 32 million characters to Rerank."""
+
+MOST_HEADERS: Final = 200
+LARGEST_HEAD_BYTES: Final = 32 * 1024
+"""Of path, query and headers. API Gateway takes 10,240 bytes; the AWS SDKs send about 20 headers of 2 KiB."""
+_HEAD_TOO_LARGE: Final = (
+    f"The request has more than {MOST_HEADERS} headers, or more than {LARGEST_HEAD_BYTES} bytes of path and headers"
+)
 
 GENERATED_AT_ONCE: Final = 64
 GENERATING: Final = ("Converse", "ConverseStream", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
@@ -53,6 +61,9 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if _has_large_head(scope):
+            await self._sendable(wire.write_error(HeadTooLarge(_HEAD_TOO_LARGE)))(scope, receive, send)
+            return
         request = Request(scope, receive)
         if scope["path"] == "/health" and scope["method"] == "GET":
             await self._health()(scope, receive, send)
@@ -123,6 +134,14 @@ class Application:
         return StreamingResponse(_parts(response.stream, self._generating), response.status, dict(response.headers))
 
 
+def _has_large_head(scope: Scope) -> bool:
+    headers = scope["headers"]
+    if len(headers) > MOST_HEADERS:
+        return True
+    size = sum(len(name) + len(value) for name, value in headers)
+    return size + len(scope["raw_path"]) + len(scope["query_string"]) > LARGEST_HEAD_BYTES
+
+
 async def _read(request: Request) -> wire.Request:
     """Read the whole request.
 
@@ -140,7 +159,8 @@ async def _read(request: Request) -> wire.Request:
         method=request.method,
         path=raw_path.split(b"?")[0].decode("latin-1"),
         query=request.url.query,
-        headers=dict(request.headers),
+        # Not of request.headers, which looks each name up among all others.
+        headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.headers.raw},
         body=bytes(body),
     )
 

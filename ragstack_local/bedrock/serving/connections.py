@@ -1,34 +1,89 @@
-"""What HTTP has no words for: a connection that ends without an answer, or in the middle of one."""
+"""Connections: limits on what a client may leave unfinished, and connections that are cut on purpose."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+from ragstack_local.bedrock.guard import Message, Receive, Scope, Send
+
+REQUEST_SECONDS: Final = 60.0
+"""In which a request must arrive, head and body. 64 MiB, the largest body, need 9 Mbit/s."""
+
+LARGEST_HEAD_BYTES: Final = 64 * 1024
+"""As h11 has it; httptools has no limit."""
 
 _TRANSPORT: Final = "transport"
 
 
-def telling(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
-    """Return one of uvicorn's protocols that tells every request the connection that it came over."""
+class Bounds(asyncio.Protocol):
+    """What is added to uvicorn's protocols: limits on time and size of a request that is not complete.
 
-    class Telling(protocol):  # type: ignore[misc, valid-type]
-        app_state: dict[str, Any]
+    uvicorn itself waits for the rest of a request, and for the first byte of a connection, for ever. Each request's
+    scope gets the transport that it came over, see :func:`drop`.
+    """
 
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            super().connection_made(transport)
-            # Each request's scope has a copy of this.
-            self.app_state = {**self.app_state, _TRANSPORT: transport}
+    app_state: dict[str, Any]
+    cycle: Any
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _overdue: asyncio.TimerHandle | None = None
+    _head_bytes = 0
 
-    return Telling
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        # Each request's scope has a copy of this.
+        self.app_state = {**self.app_state, _TRANSPORT: transport}
+        self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request, and wait for its rest or for nothing."""
+        before = self.cycle
+        super().data_received(data)
+        cycle = self.cycle
+        is_head = cycle is before and (cycle is None or (cycle.response_complete and not cycle.more_body))
+        self._head_bytes = self._head_bytes + len(data) if is_head else 0
+        if self._head_bytes > LARGEST_HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif is_head or cycle.more_body:
+            self._expect_request()
+        else:
+            self._expect_nothing()
+
+    def on_response_complete(self) -> None:
+        """Leave the connection to uvicorn, which limits how long it is idle."""
+        self._expect_nothing()
+        super().on_response_complete()  # type: ignore[misc]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._expect_nothing()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        if self._overdue is None:
+            self._overdue = self.loop.call_later(REQUEST_SECONDS, self._refuse, HTTPStatus.REQUEST_TIMEOUT)
+
+    def _expect_nothing(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            head = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            self.transport.write(head.encode())
+        self.transport.close()
 
 
-Protocol: Final = telling(AutoHTTPProtocol)
+def bounded(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
+    """Return one of uvicorn's protocols with :class:`Bounds`."""
+    return type("Bounded", (Bounds, protocol), {})
+
+
+Protocol: Final = bounded(AutoHTTPProtocol)
 
 
 async def drop(scope: Scope, receive: Receive) -> None:

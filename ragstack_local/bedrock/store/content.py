@@ -30,12 +30,14 @@ class IndexedChunk:
         header: What is indexed with it and not returned.
         page: From 1, where the format has pages.
         parent: Position of the piece that a search returns in its place; None where it has none.
+        record: Position of the record whose attributes it has; None where it has those of the document.
     """
 
     text: str
     header: str
     page: int | None
     parent: int | None = None
+    record: int | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Prepared:
         content_tag: ETag of the content.
         metadata_tag: ETag of the sidecar, None without one.
         parents: What the chunks refer to.
+        records: Attributes of each record in the document, without those of the document.
     """
 
     chunks: Sequence[IndexedChunk]
@@ -64,14 +67,17 @@ class Prepared:
     content_tag: str | None = None
     metadata_tag: str | None = None
     parents: Sequence[ParentChunk] = ()
+    records: Sequence[Mapping[str, AttributeValue]] = ()
 
 
 def replace(change: Change, document: Document, prepared: Prepared, now: float) -> None:
     """Put the new version in the place of the old one and set INDEXED: a reader sees all of one or of the other."""
     connection = change.connection
-    replaces = _remove_content(connection, document)
+    replaced = _remove_content(connection, document)
     parents = [_add_parent(connection, document, *entry) for entry in enumerate(prepared.parents)]
-    identifiers = [_add_chunk(connection, document, parents, *entry) for entry in enumerate(prepared.chunks)]
+    records = [_add_record(connection, document, {**prepared.attributes, **own}) for own in prepared.records]
+    identifiers = [_add_chunk(connection, document, parents, records, *entry) for entry in enumerate(prepared.chunks)]
+    holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
     connection.executemany(
         f"INSERT INTO {schema.text_index(document.knowledge_base_id)} (rowid, header, body) VALUES (?, ?, ?)",  # noqa: S608
         [(key, chunk.header, chunk.text) for key, chunk in zip(identifiers, prepared.chunks, strict=True)],
@@ -79,14 +85,11 @@ def replace(change: Change, document: Document, prepared: Prepared, now: float) 
     connection.executemany(
         "INSERT INTO vector VALUES (?, ?, ?, ?)",
         [
-            (key, document.knowledge_base_id, document.id, vector.tobytes())
-            for key, vector in zip(identifiers, prepared.vectors.astype("<f2"), strict=True)
+            (key, document.knowledge_base_id, holder, vector.tobytes())
+            for key, holder, vector in zip(identifiers, holders, prepared.vectors.astype("<f2"), strict=True)
         ],
     )
-    connection.executemany(
-        "INSERT INTO attribute VALUES (?, ?, ?, ?, ?)",
-        ((document.id, *row) for row in _attribute_rows(prepared.attributes)),
-    )
+    _add_attributes(connection, document.id, prepared.attributes)
     connection.execute(
         "UPDATE document SET status = 'INDEXED', reason = NULL, content_tag = ?, metadata_tag = ?, attributes = ?,"
         " updated_at = ? WHERE id = ?",
@@ -95,9 +98,13 @@ def replace(change: Change, document: Document, prepared: Prepared, now: float) 
     connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
     # What is searched is what is stored, so that a restart changes no score.
     exact = prepared.vectors.astype(np.float32)
-    if replaces:
-        change.after_commit.append(lambda index: index.remove(document.knowledge_base_id, [document.id]))
-    change.after_commit.append(lambda index: index.add(document.knowledge_base_id, document.id, identifiers, exact))
+    if replaced:
+        change.after_commit.append(lambda index: index.remove(document.knowledge_base_id, replaced))
+    change.after_commit.append(
+        lambda index: index.extend(
+            document.knowledge_base_id, np.array(holders, dtype=np.int64), np.array(identifiers, dtype=np.int64), exact
+        )
+    )
 
 
 def fail(change: Change, document: Document, status: str, reason: str, now: float) -> None:
@@ -113,8 +120,7 @@ def remove(change: Change, *gone: Document) -> None:
     """Delete documents of one knowledge base and everything of them."""
     removed = []
     for document in gone:
-        if _remove_content(change.connection, document):
-            removed.append(document.id)
+        removed += _remove_content(change.connection, document)
         change.connection.execute("DELETE FROM document WHERE id = ?", (document.id,))
     if removed:
         change.after_commit.append(lambda index: index.remove(gone[0].knowledge_base_id, removed))
@@ -129,26 +135,50 @@ def _add_parent(connection: apsw.Connection, document: Document, ordinal: int, p
     return connection.last_insert_rowid()
 
 
+def _add_record(connection: apsw.Connection, document: Document, attributes: Mapping[str, AttributeValue]) -> int:
+    connection.execute(
+        "INSERT INTO record (knowledge_base_id, document_id, attributes) VALUES (?, ?, ?)",
+        (document.knowledge_base_id, document.id, json.dumps(attributes)),
+    )
+    key = connection.last_insert_rowid()
+    _add_attributes(connection, -key, attributes)
+    return key
+
+
+def _add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, AttributeValue]) -> None:
+    rows = ((holder, *row) for row in _attribute_rows(attributes))
+    connection.executemany("INSERT INTO attribute VALUES (?, ?, ?, ?, ?)", rows)
+
+
 def _add_chunk(
-    connection: apsw.Connection, document: Document, parents: Sequence[int], ordinal: int, chunk: IndexedChunk
+    connection: apsw.Connection,
+    document: Document,
+    parents: Sequence[int],
+    records: Sequence[int],
+    ordinal: int,
+    chunk: IndexedChunk,
 ) -> int:
     parent = None if chunk.parent is None else parents[chunk.parent]
+    record = None if chunk.record is None else records[chunk.record]
     connection.execute(
-        "INSERT INTO chunk (document_id, public_id, text, page, parent_id) VALUES (?, ?, ?, ?, ?)",
-        (document.id, _public_id(document, str(ordinal), chunk.text), chunk.text, chunk.page, parent),
+        "INSERT INTO chunk (document_id, public_id, text, page, parent_id, record_id) VALUES (?, ?, ?, ?, ?, ?)",
+        (document.id, _public_id(document, str(ordinal), chunk.text), chunk.text, chunk.page, parent, record),
     )
     return connection.last_insert_rowid()
 
 
-def _remove_content(connection: apsw.Connection, document: Document) -> bool:
-    """Remove what is indexed; tells whether there was anything."""
+def _remove_content(connection: apsw.Connection, document: Document) -> list[int]:
+    """Remove what is indexed; tells what held the chunks, which is the document or its records, or nothing."""
     chunks = connection.execute("SELECT id FROM chunk WHERE document_id = ?", (document.id,)).fetchall()
+    records = connection.execute("SELECT id FROM record WHERE document_id = ?", (document.id,))
+    holders = [document.id, *(-row[0] for row in records)]
     index = schema.text_index(document.knowledge_base_id)
     connection.executemany(f"DELETE FROM {index} WHERE rowid = ?", chunks)  # noqa: S608
     connection.executemany("DELETE FROM vector WHERE chunk_id = ?", chunks)
-    for table in ("chunk", "parent", "attribute"):
+    connection.executemany("DELETE FROM attribute WHERE document_id = ?", [(holder,) for holder in holders])
+    for table in ("chunk", "parent", "record"):
         connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (document.id,))  # noqa: S608
-    return bool(chunks)
+    return holders if chunks else []
 
 
 def _attribute_rows(attributes: Mapping[str, AttributeValue]) -> list[tuple[str, str, int, str | float]]:

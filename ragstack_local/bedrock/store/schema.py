@@ -192,7 +192,27 @@ CREATE TABLE vector_tag (
 );
 """
 
-MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3)
+_VERSION_4: Final = """
+-- Rows of a CSV file, each with attributes of its own. In attribute and vector, the id of a record, negated, stands in
+-- the place of its document's.
+CREATE TABLE record (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    knowledge_base_id TEXT NOT NULL,
+    document_id INTEGER NOT NULL,
+    attributes TEXT NOT NULL             -- JSON, those of the document included
+);
+CREATE INDEX record_by_document ON record (document_id);
+CREATE INDEX record_by_knowledge_base ON record (knowledge_base_id);
+CREATE INDEX vector_by_document ON vector (document_id);
+ALTER TABLE chunk ADD COLUMN record_id INTEGER;
+"""
+
+_VERSION_5: Final = """
+ALTER TABLE submission ADD COLUMN light INTEGER NOT NULL DEFAULT 0;      -- 1 if it needs little time whatever is in it
+CREATE INDEX submission_by_light_turn ON submission (due_at, sequence) WHERE taken = 0 AND light = 1;
+"""
+
+MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 """Each leads from the version before it (PRAGMA user_version) to its own; what was released is never edited."""
 
 VERSION: Final = len(MIGRATIONS)

@@ -53,6 +53,7 @@ def submit(
     job_id: str | None = None,
     seconds: float = 0.0,
     request_id: str | None = None,
+    light: bool = False,
 ) -> None:
     """Record work to be done; work on the same document that is not finished is replaced by it.
 
@@ -64,6 +65,7 @@ def submit(
         content: As in :class:`Submission`.
         job_id: As in :class:`Submission`.
         request_id: Stands for the call that submitted it, where it was submitted directly.
+        light: Whether ingesting it takes little time, whatever is in it.
         seconds: How long at least it is not done; the statuses before it share the time.
     """
     now, step = document.updated_at, seconds / _STATUSES_BEFORE_WORK[action]
@@ -85,8 +87,8 @@ def submit(
     ).get
     change.connection.execute(
         "INSERT OR REPLACE INTO submission (document_id, sequence, action, job_id, request, content, due_at, next_at,"
-        " step_seconds, former_status, former_reason, request_id)"
-        " VALUES (?, (SELECT coalesce(max(sequence), 0) + 1 FROM submission), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " step_seconds, former_status, former_reason, request_id, light)"
+        " VALUES (?, (SELECT coalesce(max(sequence), 0) + 1 FROM submission), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             document_id,
             action,
@@ -99,6 +101,7 @@ def submit(
             former_status,
             former_reason,
             request_id,
+            light,
         ),
     )
 
@@ -152,18 +155,21 @@ def next_change(connection: apsw.Connection, now: float) -> float | None:
     return found
 
 
-def take_up(change: Change, now: float, limit: int = 1) -> list[Submission]:
+def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = False) -> list[Submission]:
     """Return work that is due, deletions first, and set its documents' statuses.
 
     Args:
         change: The transaction.
         now: Seconds since 1970.
         limit: How many at most; more than one only where each is done in a moment: deletions, and short inline texts.
+        light_only: Leave documents that may take long.
     """
     for action in (DELETE, INGEST):
+        chosen = "light = 1" if light_only and action == INGEST else "TRUE"
         rows = change.connection.execute(
-            "SELECT document_id, action = ? OR (length(content) <= ? AND json_extract(request, '$.format') IS NOT NULL)"
-            " FROM submission WHERE taken = 0 AND action = ? AND due_at <= ? ORDER BY due_at, sequence LIMIT ?",
+            "SELECT document_id, action = ? OR (length(content) <= ? AND json_extract(request, '$.format') IS NOT NULL)"  # noqa: S608
+            f" FROM submission WHERE taken = 0 AND action = ? AND due_at <= ? AND {chosen}"
+            " ORDER BY due_at, sequence LIMIT ?",
             (DELETE, LONGEST_SHORT_TEXT, action, now, limit),
         ).fetchall()
         if rows:
@@ -184,6 +190,12 @@ def _taken(connection: apsw.Connection, action: str, document_id: Any, now: floa
     )
     connection.execute("UPDATE submission SET taken = 1, next_at = NULL WHERE document_id = ?", (document_id,))
     return Submission(Document(*fields), action, job_id, json.loads(request), content)
+
+
+def put_back(change: Change, document: Document) -> None:
+    """Leave work that proved not to be light to a worker that takes any."""
+    if is_newest(change.connection, document):
+        change.connection.execute("UPDATE submission SET taken = 0, light = 0 WHERE document_id = ?", (document.id,))
 
 
 def put_back_unfinished(change: Change) -> None:

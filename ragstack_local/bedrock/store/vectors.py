@@ -4,7 +4,7 @@ One matrix product over 100,000 vectors of 1,024 numbers takes 12 ms on two core
 (sqlite-vec, vec0) takes 170 ms. SQLite keeps the vectors; this is the copy that is searched.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -57,10 +57,6 @@ class VectorSnapshot:
     def _alive_rows(self) -> Ids:
         return np.flatnonzero(np.concatenate([block.alive[: block.rows] for block in self.blocks]))
 
-    @cached_property
-    def _newest_chunk(self) -> int:
-        return int(self._chunks.max())
-
     @property
     def size(self) -> int:
         """Number of chunks."""
@@ -74,16 +70,13 @@ class VectorSnapshot:
         ]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
-    def search(
-        self, query: Vectors, limit: int, *, allowed: Ids | None = None, newest_chunk: int | None = None
-    ) -> tuple[Ids, Scores]:
+    def search(self, query: Vectors, limit: int, *, allowed: Ids | None = None) -> tuple[Ids, Scores]:
         """Return the nearest chunks and their cosines, best first, ties by chunk id.
 
         Args:
             query: Of unit length.
             limit: Results at most.
             allowed: Only these chunks; None is all.
-            newest_chunk: Only chunks up to this id.
         """
         if not self.blocks:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
@@ -91,8 +84,6 @@ class VectorSnapshot:
         chunks, rows = self._chunks, self._alive_rows
         if allowed is not None:
             rows = rows[np.isin(chunks[rows], allowed)]
-        if newest_chunk is not None and newest_chunk < self._newest_chunk:
-            rows = rows[chunks[rows] <= newest_chunk]
         if len(rows) > limit:
             # Everything as good as the last one that fits stays, so that ties are decided by the id. The products
             # are exact to rounding only: what is left is scored again, each row in the same way.
@@ -129,13 +120,8 @@ class VectorIndex:
         """Return what is there now; later changes do not touch it."""
         return self._snapshots.get(knowledge_base_id, VectorSnapshot())
 
-    def add(self, knowledge_base_id: str, document: int, chunks: Sequence[int], vectors: Vectors) -> None:
-        """Append the chunks of a document."""
-        documents = np.full(len(chunks), document, dtype=np.int64)
-        self.extend(knowledge_base_id, documents, np.asarray(chunks, dtype=np.int64), vectors)
-
     def extend(self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors) -> None:
-        """Append chunks of any documents."""
+        """Append chunks of any documents, or of records, which negative numbers stand for."""
         blocks = list(self.snapshot(knowledge_base_id).blocks)
         start = 0
         while start < len(chunks):
@@ -174,6 +160,9 @@ class VectorIndex:
         blocks = self.snapshot(knowledge_base_id).blocks
         rows = sum(block.rows for block in blocks)
         alive = sum(int(block.alive[: block.rows].sum()) for block in blocks)
+        if alive == 0:
+            self.drop(knowledge_base_id)
+            return
         if rows < BLOCK_ROWS or rows - alive < DEAD_SHARE * rows:
             return
         self.drop(knowledge_base_id)

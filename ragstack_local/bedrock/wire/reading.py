@@ -11,10 +11,18 @@ from urllib.parse import parse_qs
 from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
 from botocore.utils import parse_timestamp
 
-from ragstack_local.bedrock.faults import InvalidBody
+from ragstack_local.bedrock.faults import InvalidBody, InvalidRequest
 from ragstack_local.bedrock.wire.messages import Request
 
+DEEPEST_NESTING: Final = 100
+"""Of JSON objects and arrays. Answers of the services nest about ten deep, and a filter has two levels for a group."""
+
+LONGEST_NUMBER_DIGITS: Final = 309
+"""More do not fit into a double, in which the services keep numbers."""
+
 _SURROGATE: Final = b"\\ud"
+_TOO_DEEP: Final = f"The request body nests objects and arrays more than {DEEPEST_NESTING} levels deep"
+_LONG_NUMBER: Final = re.compile(rb"\d{%d}" % (LONGEST_NUMBER_DIGITS + 1))
 
 
 def read_input(operation: OperationModel, labels: Mapping[str, str], request: Request) -> dict[str, Any]:
@@ -24,6 +32,7 @@ def read_input(operation: OperationModel, labels: Mapping[str, str], request: Re
 
     Raises:
         InvalidBody: The body is not a JSON object, where the operation takes one.
+        InvalidRequest: The JSON nests too deep, or holds a number that is too long.
     """
     shape = operation.input_shape
     if shape is None:
@@ -59,15 +68,36 @@ def _payload(shape: Shape, body: bytes) -> Any:
 def _document(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
+    # A function that reads each number takes time: where a long one may be, and only there.
+    parse_int = _number if _LONG_NUMBER.search(body) else None
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        document = json.loads(body, parse_int=parse_int)
+    except RecursionError:
+        raise InvalidRequest(_TOO_DEEP) from None
+    except ValueError as error:
         raise InvalidBody(f"The request body is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise InvalidBody("The request body is not a JSON object")
+    _check_nesting(document)
     if _SURROGATE in body.lower() and not _is_text(document):
         raise InvalidBody("The request body holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
     return document
+
+
+def _number(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER_DIGITS:
+        raise InvalidRequest(f"A number in the request has {len(digits)} digits, and may have {LONGEST_NUMBER_DIGITS}")
+    return int(digits)
+
+
+def _check_nesting(document: dict[str, Any]) -> None:
+    level: list[Any] = [document]
+    for _ in range(DEEPEST_NESTING):
+        members = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [member for node in members for member in node if isinstance(member, dict | list)]
+        if not level:
+            return
+    raise InvalidRequest(_TOO_DEEP)
 
 
 def _is_text(document: dict[str, Any]) -> bool:

@@ -16,9 +16,6 @@ from ragstack_local.bedrock.wire.messages import Request
 # request is signed tells them apart; of the services that have one name, and without a signature, the first wins.
 SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 
-_SIGNED_FOR: Final = re.compile(r"Credential=[^,]*/([\w-]+)/aws4_request")
-"""Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html, credential scope."""
-
 
 @dataclass(frozen=True)
 class Route:
@@ -51,12 +48,20 @@ class Router:
             if route.method == request.method and (match := route.pattern.fullmatch(path))
         ]
         if len(matches) > 1:
-            signed_for = _SIGNED_FOR.search(request.headers.get("authorization", ""))
-            name = signed_for[1] if signed_for else None
+            name = _signed_for(request.headers.get("authorization", ""))
             matches.sort(key=lambda found: found[0].service_model.signing_name != name)
         for operation, match in matches[:1]:
             return operation, {label: unquote(value) for label, value in match.groupdict().items()}
         raise UnknownRoute(f"{request.method} {request.path} is no operation of {' or '.join(SERVICES)}")
+
+
+def _signed_for(authorization: str) -> str | None:
+    """Return the service of the credential scope, ``KEY/DATE/REGION/SERVICE/aws4_request``.
+
+    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
+    """
+    scope = authorization.partition("Credential=")[2].partition(",")[0].split("/")
+    return scope[-2] if len(scope) > 1 else None
 
 
 def _routes(model: ServiceModel) -> list[Route]:

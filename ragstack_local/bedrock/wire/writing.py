@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
 
-from ragstack_local.bedrock.faults import ServiceError
+from ragstack_local.bedrock.faults import ServiceError, Throttled
 from ragstack_local.bedrock.wire.eventstream import CONTENT_TYPE, Messages
 from ragstack_local.bedrock.wire.messages import ERROR_TYPE_HEADER, REQUEST_ID_HEADER, HeadedAnswer, Response
 
@@ -54,7 +54,10 @@ def write_error(error: ServiceError, operation: OperationModel | None = None) ->
     for shape in operation.error_shapes if operation else ():
         if shape.name == error.code:
             status = int(shape.metadata.get("error", {}).get("httpStatusCode", status))
-    return _response(status, {ERROR_TYPE_HEADER: error.code}, _JSON, json.dumps({"message": str(error)}).encode())
+    headers = {ERROR_TYPE_HEADER: error.code}
+    if isinstance(error, Throttled):
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    return _response(status, headers, _JSON, json.dumps({"message": str(error)}).encode())
 
 
 def serialise(shape: Shape, value: Any) -> Any:

@@ -19,7 +19,7 @@ from ragstack_common.errors import (
 )
 from ragstack_common.knowledge_base import KnowledgeBase, KnowledgeSettings, format_knowledge_context
 
-pytest.importorskip("chromadb")
+chromadb = pytest.importorskip("chromadb")
 
 TEXTS = {
     "modes": "The trimodal methodology joins three modes: bottom up, top down and holistic.",
@@ -178,6 +178,21 @@ def test_a_folder_that_cannot_be_opened_is_replaced_by_memory_with_a_warning(
     assert base.in_memory
     assert [document["content"] for document in found] == ["the quokka"]
     assert "in memory and empty" in caplog.text
+
+
+def test_a_folder_that_the_process_has_open_with_other_settings_is_replaced_by_memory_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = chromadb.Settings(anonymized_telemetry=False, allow_reset=True)
+    with (
+        chromadb.PersistentClient(tmp_path, settings=settings),
+        KnowledgeBase("other", tmp_path, environment={}) as base,
+    ):
+        in_memory, reason = base.in_memory, str(base.fallback)
+
+    assert in_memory
+    assert reason.startswith(f"This process already has the folder {tmp_path} open with other Chroma settings")
+    assert reason in caplog.text
 
 
 def test_a_name_that_chroma_refuses_is_an_error(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event
 from typing import Any
 
 import pytest
 
+from ragstack_common import deadline
 from ragstack_common import filters as filter_language
 from ragstack_common.errors import (
     ConfigurationError,
@@ -16,12 +18,29 @@ from ragstack_common.errors import (
     ServiceUnavailableError,
     UnknownCorpusError,
 )
+from ragstack_common.filters import Filter
 from ragstack_common.models import SliceReport
+from ragstack_common.query import QueryService, RetrieveRequest
 from ragstack_common.reranking.chunks import LexicalChunkReranker
-from ragstack_common.retrieval import CorpusCount, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.retrieval import (
+    CorpusCount,
+    RetrievalBackend,
+    RetrievedChunk,
+    SearchRequest,
+    create_retrieval_backend,
+)
 from ragstack_common.retrieval.balanced import BalancedBackend, BalancedSettings
 from ragstack_common.retrieval.base import ReportingBackend
+from ragstack_common.retrieval.bedrock import BedrockBackend
+from ragstack_common.retrieval.cached import CachedRetrievalBackend
+from ragstack_common.retrieval.engine import Engine
+from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.models import SearchOutcome
+from ragstack_common.retrieval.multislice import MultiSliceBackend
+from ragstack_common.retrieval.reranked import RerankedBackend
+from ragstack_common.settings import QuerySettings
+from tests.support.aws_service import AwsService, Late
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, search_of
 from tests.support.virtual_time import run_in_virtual_time
 
 CORPORA = ("legal_us", "legal_uk", "legislation_nz")
@@ -408,3 +427,101 @@ def test_a_balanced_backend_is_made_from_json() -> None:
 
     assert isinstance(backend, BalancedBackend)
     assert backend.corpora == ("a", "b")
+
+
+class Sleepy(Engine):
+    """Answers at once, but hangs for some pairs of a corpus and a slice."""
+
+    name = "sleepy"
+
+    def __init__(self, *hanging: tuple[str, bool]) -> None:
+        super().__init__(timeout_seconds=5.0)
+        self._hanging = hanging
+
+    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+        assert query
+        filtered = "topic" in str(condition)
+        [corpus] = [name for name in "abcd" if f"'{name}'" in str(condition)]
+        if (corpus, filtered) in self._hanging:
+            await hang()
+        return [chunk(f"{corpus} {filtered}", 0.5, corpus)][:count]
+
+
+class AsTheyAre:
+    """Leaves chunks in their order, in no time."""
+
+    name = "as they are"
+    max_chunks = 1_000
+
+    async def rerank(self, _query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
+        return list(chunks)
+
+    async def close(self) -> None:
+        pass
+
+
+def _sliced(*hanging: tuple[str, bool]) -> RetrievalBackend:
+    return MultiSliceBackend(Sleepy(*hanging))
+
+
+def _around(kind: str, engine: RetrievalBackend) -> RetrievalBackend:
+    balanced = BalancedBackend(engine, list("abcd"), reranker=None)
+    return {
+        "balanced": lambda: balanced,
+        "reranked": lambda: RerankedBackend(balanced, AsTheyAre()),
+        "cached": lambda: CachedRetrievalBackend(balanced),
+        "federated": lambda: FederatedBackend([balanced]),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["balanced", "reranked", "cached", "federated"])
+@pytest.mark.parametrize(
+    "hanging",
+    [
+        pytest.param([("a", True)], id="one slice"),
+        pytest.param([(corpus, True) for corpus in "abcd"], id="a slice of every corpus"),
+        pytest.param([*((c, f) for c in "abc" for f in (True, False)), ("d", True)], id="all but one slice"),
+    ],
+)
+def test_what_arrived_in_time_is_returned_whatever_else_hangs(kind: str, hanging: list[tuple[str, bool]]) -> None:
+    backend = _around(kind, _sliced(*hanging))
+
+    outcome = run_in_virtual_time(backend.search(SearchRequest("q", 20, metadata_filter={"topic": "x"})))
+
+    arrived = {f"{c} {f}" for c in "abcd" for f in (True, False) if (c, f) not in hanging}
+    assert {found.content for found in outcome.chunks} == arrived
+    assert not outcome.complete
+    assert "timeout" in {part.status for part in outcome.parts}
+
+
+def test_a_slice_that_hangs_in_the_knowledge_base_costs_its_corpus_nothing_else(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "RESERVED_SHARE", 0.3)  # for a machine with other work
+    monkeypatch.setattr(deadline, "LONGEST_RESERVED_SECONDS", 1.0)
+    released = Event()
+    searches.program("Retrieve", lambda p: hits(hit(f"s3://b/{_corpus(p)}-{is_filtered(p)}")))
+    late = Late(hits(), until=released)
+    searches.program("Retrieve", late, when=lambda p: _corpus(p) == "people" and is_filtered(p))
+    settings = QuerySettings(knowledge_base_id=KNOWLEDGE_BASE, corpora=("people", "travel"), timeout_seconds=1.5)
+    service = QueryService(settings, BedrockBackend(KNOWLEDGE_BASE, client=searches.client(), timeout_seconds=1.5))
+
+    answer = service.retrieve(RetrieveRequest(query="q", metadata_filter={"topic": "x"}))
+    released.set()
+
+    assert {result.source for result in answer.results} == {
+        "s3://b/people-False",
+        "s3://b/travel-False",
+        "s3://b/travel-True",
+    }
+    assert not answer.complete
+    assert [(part.name, part.status) for part in answer.slices] == [
+        ("people: filtered", "timeout"),
+        ("people: unfiltered", "ok"),
+        ("travel: filtered", "ok"),
+        ("travel: unfiltered", "ok"),
+    ]
+
+
+def _corpus(parameters: dict[str, Any]) -> str:
+    return "people" if "people" in str(search_of(parameters)["filter"]) else "travel"

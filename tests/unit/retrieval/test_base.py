@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.deadline import await_together
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest, Wrapper
+from tests.support.virtual_time import in_virtual_time
 
 
 class Numbers(RetrievalBackend):
@@ -55,11 +57,22 @@ def test_a_backend_cannot_be_made_without_retrieve() -> None:
 def test_a_search_gives_all_of_the_request_to_retrieve_and_reports() -> None:
     backend = Numbers()
 
-    outcome = asyncio.run(backend.search(SearchRequest("q", 4, 0.2, {"a": 1}, deduplicate_by="document")))
+    outcome = asyncio.run(backend.search(SearchRequest("q", 4, 0.2, {"a": 1})))
 
     assert backend.asked == [("q", 4, 0.2, {"a": 1})]
-    assert [chunk.content for chunk in outcome.chunks] == ["0", "3"]
-    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [("numbers", "ok", 2)]
+    assert [chunk.content for chunk in outcome.chunks] == ["0", "1", "2", "3"]
+    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [("numbers", "ok", 4)]
+
+
+def test_a_search_for_documents_asks_retrieve_for_more_chunks_until_there_are_enough() -> None:
+    backend = Numbers(300)
+
+    outcome = asyncio.run(backend.search(SearchRequest("q", 6, deduplicate_by="document")))
+    few = asyncio.run(backend.search(SearchRequest("q", 2, deduplicate_by="document")))
+
+    assert [count for _, count, _, _ in backend.asked] == [24, 8]
+    assert [chunk.content for chunk in outcome.chunks] == ["0", "3", "6", "9", "12", "15"]
+    assert [chunk.content for chunk in few.chunks] == ["0", "3"]
 
 
 def test_a_backend_without_slices_refuses_a_metadata_filter() -> None:
@@ -111,3 +124,19 @@ def test_retrieve_of_a_wrapper_is_its_search() -> None:
 
     assert [chunk.content for chunk in chunks] == ["0", "1"]
     assert inner.asked == [("q", 2, 0.1, {"a": 1})]
+
+
+@in_virtual_time
+async def test_a_further_search_that_hangs_inside_a_deadline_leaves_what_was_found() -> None:
+    class Sleepy(Numbers):
+        async def retrieve(self, *arguments: Any, **named: Any) -> list[RetrievedChunk]:
+            found = await super().retrieve(*arguments, **named)
+            if len(self.asked) > 1:
+                await asyncio.Event().wait()
+            return [chunk.model_copy(update={"source": "one"}) for chunk in found]
+
+    [end] = await await_together([lambda: Sleepy(300).search(SearchRequest("q", 6, deduplicate_by="document"))], 10.0)
+
+    assert end.value is not None
+    assert [chunk.source for chunk in end.value.chunks] == ["one"]
+    assert [part.status for part in end.value.parts] == ["timeout"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ragstack_common import deadline, errors
+from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.bedrock import CONTENT_DETAILS_KEY, BedrockBackend
 from ragstack_common.retrieval.models import RAW_SCORE_KEY
@@ -142,13 +143,164 @@ def test_no_page_is_asked_for_after_there_are_documents_enough(searches: AwsServ
     assert len(searches.asked("Retrieve")) == 1
 
 
-def test_pages_of_one_document_end_at_four_times_the_documents_that_are_wanted(searches: AwsService) -> None:
-    searches.program("Retrieve", pages(1200, uri="s3://b/one"))
+def ranked(*documents: tuple[str, int], excludes: bool = True) -> Any:
+    """Answer from documents, each with so many chunks, in their order; *excludes* leaves out whom a filter names."""
+    chunks = [uri for uri, count in documents for _ in range(count)]
 
-    outcome = search(searches, SearchRequest("Judy", top_k=50, deduplicate_by="document"))
+    def answer(parameters: dict[str, Any]) -> Any:
+        found = [uri for uri in left_out(parameters) if excludes]
+        kept = [(place, uri) for place, uri in enumerate(chunks) if uri not in found]
+        start, size = int(parameters.get("nextToken", 0)), search_of(parameters)["numberOfResults"]
+        page = [chunk_hit(uri, place, 1 - place / 4000) for place, uri in kept[start : start + size]]
+        return {**hits(*page), **({"nextToken": str(start + size)} if start + size < len(kept) else {})}
 
-    assert len(outcome.chunks) == 1
-    assert len(searches.asked("Retrieve")) == 2
+    return answer
+
+
+def left_out(parameters: dict[str, Any]) -> list[str]:
+    """Read the documents that a request leaves out."""
+    condition = search_of(parameters).get("filter", {})
+    values = [part["notIn"]["value"] for part in condition.get("andAll", [condition]) if "notIn" in part]
+    return [uri for value in values for uri in value]
+
+
+LONG = ("s3://b/long", 300)
+SHORT = tuple((f"s3://b/{n:02}", 1) for n in range(24))
+TWENTY = SearchRequest("Judy", top_k=20, deduplicate_by="document")
+
+
+def test_a_document_that_fills_the_candidates_is_left_out_of_a_second_search(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, TWENTY)
+
+    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/long", *(uri for uri, _ in SHORT[:19])]
+    assert [(left_out(p), search_of(p)["numberOfResults"]) for p in searches.asked("Retrieve")] == [
+        ([], 80),
+        (["s3://b/long"], 100),
+    ]
+    assert (outcome.complete, outcome.notes, searches.refusals) == (True, (), [])
+
+
+def test_the_search_without_what_was_found_keeps_the_filters_of_its_slice(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, SearchRequest("Judy", 5, None, {"tenant": "t1"}, TOPIC, "document"))
+
+    narrowed = [search_of(p)["filter"]["andAll"] for p in searches.asked("Retrieve") if left_out(p)]
+    tenant = {"equals": {"key": "tenant", "value": "t1"}}
+    others = {"notIn": {"key": "x-amz-bedrock-kb-source-uri", "value": ["s3://b/long"]}}
+    assert sorted(narrowed, key=len) == [[tenant, others], [tenant, TOPIC_FILTER, others]]
+    assert len(outcome.chunks) == 5
+
+
+def test_scores_of_a_second_search_continue_those_of_the_first(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(*(chunk_hit("s3://b/long", n, 0.9 - n / 100) for n in range(8))))
+    inflated = hits(chunk_hit("s3://b/a", 1, 1.0), chunk_hit("s3://b/b", 1, 0.5))
+    searches.program("Retrieve", inflated, when=lambda p: bool(left_out(p)))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=2, deduplicate_by="document", documents=3))
+
+    [long, a] = outcome.chunks
+    assert (long.source, long.score) == ("s3://b/long", 0.9)
+    assert (a.source, a.score) == ("s3://b/a", pytest.approx(0.83))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(TWENTY, id="the service refuses the longer filter"),
+        pytest.param(
+            SearchRequest(
+                "Judy",
+                20,
+                filters={"$or": [{"$and": [{f"a{n}": {"$gt": m}} for m in range(5)]} for n in range(5)]},
+                deduplicate_by="document",
+            ),
+            id="Bedrock cannot express it",
+        ),
+    ],
+)
+def test_where_documents_cannot_be_left_out_further_pages_are_read(
+    searches: AwsService, request_: SearchRequest
+) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+    searches.program("Retrieve", Fault("ValidationException", "Too long."), when=lambda p: bool(left_out(p)))
+
+    outcome = search(searches, request_)
+
+    assert len(outcome.chunks) == 20
+    assert [p.get("nextToken") for p in searches.asked("Retrieve") if not left_out(p)] == [None, "80", "160", "240"]
+    assert (outcome.complete, outcome.notes) == (True, ())
+
+
+def test_a_service_that_ignores_the_filter_is_read_page_by_page(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT, excludes=False))
+
+    assert len(search(searches, TWENTY).chunks) == 20
+
+
+def test_no_note_comes_where_the_store_has_no_more_documents(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT[:3]))
+
+    outcome = search(searches, TWENTY)
+
+    assert len(outcome.chunks) == 4
+    assert (outcome.complete, outcome.notes) == (True, ())
+
+
+def test_a_note_says_that_further_searches_were_not_enough(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(*((f"s3://b/{n}", 100) for n in range(40))))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=30, deduplicate_by="document"))
+
+    assert len(outcome.chunks) == 22
+    assert outcome.complete
+    assert outcome.notes == ("Found 22 of the 30 documents wanted in 22 searches; the store may hold more",)
+
+
+def test_a_further_search_that_is_late_leaves_what_was_found_and_a_note(searches: AwsService) -> None:
+    released = Event()
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+    searches.program("Retrieve", Late(hits(), until=released), when=lambda p: bool(left_out(p)))
+
+    with deadline_after(0, lambda: len(searches.requests) == 2):
+        outcome = search(searches, TWENTY)
+    released.set()
+
+    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/long"]
+    assert not outcome.complete
+    assert outcome.parts[0].status == "timeout"
+    assert outcome.notes == ("Found 1 of the 20 documents wanted before the deadline; the store may hold more",)
+
+
+def test_no_further_search_is_made_for_documents_below_the_minimal_score(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=20, min_score=0.99, deduplicate_by="document"))
+
+    assert len(outcome.chunks) == len(searches.asked("Retrieve")) == 1
+    assert outcome.notes == ()
+
+
+def test_chunks_can_come_with_one_of_each_further_document(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=60, documents=20))
+
+    sources = [chunk.source for chunk in outcome.chunks]
+    assert sources == ["s3://b/long"] * 60 + [uri for uri, _ in SHORT[:19]]
+    assert outcome.notes == ()
+
+
+def test_the_synchronous_search_goes_on_for_documents_too(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC, 20)
+
+    assert len(outcome.results) == 20
+    assert [report.status for report in outcome.slices] == ["ok", "ok"]
+    assert (len(searches.asked("Retrieve")), outcome.notes) == (4, ())
 
 
 def test_more_than_the_service_ranks_is_refused(searches: AwsService) -> None:

@@ -493,6 +493,7 @@ def test_numbers_and_texts_that_look_alike_are_different_requests() -> None:
     values: list[Any] = [1, 1.0, True, "1", "True", "1.0", {"$in": [1]}, {"$in": [1, 1]}, {"$in": [True]}]
     requests = [SearchRequest("q", filters={"a": value}) for value in values]
     requests += [SearchRequest("q"), SearchRequest("q", metadata_filter={"a": 1}), SearchRequest("q", min_score=0.0)]
+    requests.append(SearchRequest("q", documents=3))
 
     assert len({request_key(request) for request in requests}) == len(requests)
 

@@ -16,7 +16,7 @@ from ragstack_common.errors import (
     RetrievalTimeoutError,
     ThrottledError,
 )
-from ragstack_common.models import SliceReport
+from ragstack_common.models import Shortage, SliceReport
 from ragstack_common.retrieval import (
     CorpusCount,
     Ranking,
@@ -218,7 +218,7 @@ def test_what_is_missing_within_a_slice_is_missing_from_the_whole() -> None:
         ("filtered/milvus", "failed", "down"),
         ("unfiltered", "ok", None),
     ]
-    assert outcome.notes == ("the reranker is down",)
+    assert outcome.notes == ("filtered: the reranker is down",)
 
 
 def test_corpora_are_counted_among_the_merged_results() -> None:
@@ -254,3 +254,16 @@ def test_closing_closes_what_is_within() -> None:
     asyncio.run(use())
 
     assert backend.closed == 1
+
+
+def test_a_shortage_of_one_slice_is_none_where_both_have_documents_enough() -> None:
+    short = SearchOutcome([chunk("f", 0.5)], (), 1.0, notes=(Shortage.of(1, 2, "in 3 searches"), "slow today"))
+    two = SearchRequest("Judy", 2, metadata_filter=TOPIC, deduplicate_by="document")
+
+    enough = search(short, [chunk("u", 0.4)], two)
+    still_short = search(short, [chunk("f", 0.4)], two)
+
+    assert enough.notes == ("filtered: slow today",)
+    assert still_short.notes[0] == (
+        "filtered: Found 1 of the 2 documents wanted in 3 searches; the store may hold more"
+    )

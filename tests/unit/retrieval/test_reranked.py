@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+import boto3
 import pytest
 
 from ragstack_common.errors import ConfigurationError, InvalidQueryError
@@ -290,3 +291,20 @@ def test_a_refusal_of_the_service_is_told_in_a_note_and_its_message_in_the_log(
 def test_more_candidates_than_the_service_takes_are_refused() -> None:
     with pytest.raises(ValueError, match="1000"):
         RerankedBackend(Holding(), "bedrock:arn:aws:bedrock:us-east-1::foundation-model/m", candidates=1_001)
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"),
+    [("eu-west-1", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")],
+)
+def test_the_model_by_default_is_that_of_the_clients_region_and_partition(
+    searches: AwsService, region: str, partition: str
+) -> None:
+    searches.program("Rerank", {"results": [{"index": 0, "relevanceScore": 0.7}]})
+    client = boto3.client("bedrock-agent-runtime", region, endpoint_url=searches.endpoint)
+
+    rerank(BedrockReranker(client=client), chunk("a"))
+
+    configuration = searches.asked("Rerank")[0]["rerankingConfiguration"]["bedrockRerankingConfiguration"]
+    model = configuration["modelConfiguration"]["modelArn"]
+    assert model == f"arn:{partition}:bedrock:{region}::foundation-model/cohere.rerank-v3-5:0"

@@ -1,0 +1,48 @@
+"""Starts MiniStack behind the guard. Run by MiniStack's own interpreter: ``python -P launcher.py [ORIGIN ...]``.
+
+MiniStack lets every web page in: it accepts any Origin and Host, and answers ``Access-Control-Allow-Origin: *``.
+"""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+GUARD: Final = Path(__file__).parents[1] / "bedrock" / "guard.py"
+INTERNAL: Final = "/_ministack/"
+SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
+"""Where a custom resource or a wait condition of CloudFormation answers, under a token that cannot be guessed."""
+
+
+def is_closed(method: str, path: str) -> bool:
+    """Tell whether a route of MiniStack's own changes something, as ``reset`` and ``config`` do."""
+    is_signal = method == "PUT" and path.startswith(SIGNALS)
+    return path.startswith(INTERNAL) and method not in ("GET", "HEAD") and not is_signal
+
+
+def main() -> None:
+    """Serve until asked to end."""
+    guard = _load_guard()
+    os.umask(guard.PRIVATE_UMASK)
+    guard.end_with_parent()
+    from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
+
+    ministack.app = guard.Guard(ministack.app, origins=sys.argv[1:], is_closed=is_closed)
+    del sys.argv[1:]
+    ministack.main()
+
+
+def _load_guard() -> ModuleType:
+    # By its path: the folder of this package on the path would shadow modules of MiniStack's and of the functions.
+    found = importlib.util.spec_from_file_location("guard", GUARD)
+    assert found is not None
+    assert found.loader is not None
+    guard = importlib.util.module_from_spec(found)
+    found.loader.exec_module(guard)
+    return guard
+
+
+if __name__ == "__main__":
+    main()
