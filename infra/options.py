@@ -73,12 +73,12 @@ class ExistingKnowledgeBase:
     Attributes:
         knowledge_base_id: Ten alphanumeric characters.
         data_source_id: Ten alphanumeric characters: an S3 data source that reads the documents bucket.
-        vector_store: S3_VECTORS, or OTHER for one without limits on attributes.
+        vector_store: What it is on; OTHER if the deployer does not say.
     """
 
     knowledge_base_id: str
     data_source_id: str
-    vector_store: str = "OTHER"
+    vector_store: str = settings.OTHER_STORE
 
 
 @dataclass(frozen=True)

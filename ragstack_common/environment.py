@@ -32,7 +32,8 @@ def optional(env: Mapping[str, str], name: str, parse: Callable[[str], T], defau
     try:
         return parse(text)
     except ValueError as error:
-        raise ConfigurationError(f"{name}={text!r} is unusable: {error}") from error
+        # Without the value, which may hold a password: callers of the API read this message.
+        raise ConfigurationError(f"{name} is unusable: {error}") from error
 
 
 def positive(number: Callable[[str], T]) -> Callable[[str], T]:

@@ -12,6 +12,7 @@ answers a request maps a class to a status.
     │   └── DimensionMismatchError       the embedding is not the one that the collection was made with
     ├── EmbeddingError                   an embedding cannot be had, or failed
     ├── InvalidRequestError              the caller must change the request
+    │   ├── UnsupportedContentTypeError  a body that is not JSON
     │   ├── InvalidQueryError            empty or over-long query, num_results out of range
     │   ├── UnknownCorpusError           there is no corpus of that name
     │   ├── InvalidFilterError           a metadata filter that is malformed or that the engine cannot express
@@ -74,6 +75,10 @@ class EmbeddingError(RagStackError):
 
 class InvalidRequestError(RagStackError):
     """The caller must change the request before trying again."""
+
+
+class UnsupportedContentTypeError(InvalidRequestError):
+    """A request's body is not JSON."""
 
 
 class InvalidQueryError(InvalidRequestError):

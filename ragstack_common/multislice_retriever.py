@@ -15,7 +15,7 @@ from ragstack_common.errors import ConfigurationError
 from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, Shortage, SliceReport
 from ragstack_common.ranking import SliceHits, deduplicate, distinct, merge, uri_of
 from ragstack_common.retrieval_errors import raise_total_failure
-from ragstack_common.settings import MAX_RESULTS, SEARCH_TYPES
+from ragstack_common.settings import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
 from ragstack_common.slices import (
     CANDIDATES_PER_RESULT,
     MAX_PAGED_RESULTS,
@@ -79,6 +79,7 @@ class MultiSliceRetriever:
         filtered_score_boost: float = 1.25,
         *,
         search_type: str | None = None,
+        vector_store: str = OTHER_STORE,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
         """Configure the searches.
@@ -92,6 +93,8 @@ class MultiSliceRetriever:
             enabled: False makes one call, with the filter.
             filtered_score_boost: Factor on the scores of filtered hits when slices run in parallel, over 0.
             search_type: HYBRID or SEMANTIC; by default the service decides.
+            vector_store: What the knowledge bases are on: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown.
+                Filters with operators that the store may ignore are rejected.
             metrics: Where failed slices and latencies are counted.
 
         Raises:
@@ -105,10 +108,13 @@ class MultiSliceRetriever:
             raise ValueError(f"filtered_score_boost must be over 0 and finite, not {filtered_score_boost}")
         if search_type not in (None, *SEARCH_TYPES):
             raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
+        if vector_store not in VECTOR_STORES:
+            raise ValueError(f"vector_store must be one of {', '.join(VECTOR_STORES)}, not {vector_store!r}")
         self._given_client = bedrock_agent_client
         self._timeout_seconds = timeout_seconds
         self._slice_boost = filtered_score_boost if enabled and max_slices > 1 else None
         self._search_type = search_type
+        self._vector_store = vector_store
         self._metrics = metrics
 
     def retrieve(
@@ -171,8 +177,8 @@ class MultiSliceRetriever:
             RetrievalError: Every slice failed; the class and ``__cause__`` tell why.
         """
         check(query, knowledge_base_id, num_results, MAX_RESULTS, deduplicate_by)
-        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost)
         start = time.perf_counter()
+        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
         extent = extent_of(num_results, deduplicate_by, start + self._timeout_seconds, pages=False)
         plan = self._plan(start, self._timeout_seconds, query, knowledge_base_id, slices, num_results, extent)
         finished = call_together(plan.calls, extent.ends_at - time.perf_counter())
@@ -211,8 +217,8 @@ class MultiSliceRetriever:
             least_score: Boosted score below which a document is not worth one.
         """
         check(query, knowledge_base_id, num_results, MAX_PAGED_RESULTS, deduplicate_by)
-        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost)
         start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
+        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
         extent = extent_of(
             num_results, deduplicate_by, start + seconds, pages=True, documents=documents, least_score=least_score
         )
@@ -246,7 +252,7 @@ class MultiSliceRetriever:
             RagStackError: As in :meth:`search`; each page has the deadline to itself.
         """
         check(query, knowledge_base_id, page_size, MAX_RESULTS, "chunk")
-        [part] = slices_of(data_source_id, None, scope_filter, None)
+        [part] = slices_of(data_source_id, None, scope_filter, None, self._vector_store)
         client = await self._in_time(self._client)
         request = request_of(query, knowledge_base_id, part, page_size, self._search_type)
         one_page = Extent(page_size, 1, page_size, "chunk", math.inf)
@@ -330,12 +336,14 @@ class MultiSliceRetriever:
         try:
             return self._given_client or retrieval_client(self._timeout_seconds)
         except (BotoCoreError, ValueError) as error:
-            raise ConfigurationError(f"No client can be made: {error}; set the region and the endpoint") from error
+            LOGGER.error("no client can be made: %s", error)
+            raise ConfigurationError(
+                f"No client can be made ({type(error).__name__}): set the region and the endpoint"
+            ) from error
 
     def _record(self, reports: tuple[SliceReport, ...]) -> None:
         for report in reports:
             if report.status != "ok":
-                LOGGER.warning("slice %s: %s: %s", report.name, report.status, report.error)
                 self._metrics.add_metric("SliceFailures", "Count", 1)
             self._metrics.add_metric("SliceLatency", "Milliseconds", report.milliseconds)
 

@@ -34,16 +34,28 @@ _MEANING: Final[dict[str, Meaning]] = {
     "InvalidSignatureException": (AccessDeniedError, "check the credentials and the clock"),
     "ThrottlingException": (ThrottledError, "send fewer requests a second, or ask for a higher quota"),
     "ServiceQuotaExceededException": (ThrottledError, "send fewer requests a second, or ask for a higher quota"),
-    "ValidationException": (InvalidRequestError, "change the request as the service says"),
+    "ValidationException": (InvalidRequestError, "change the query or the filter; the log has what the service says"),
 }
 """Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
 
 
-def describe(error: Exception, query: str, condition: Filter | None = None) -> str:
-    """Say in one line what happened, by the service's code where there is one.
+def reason_of(error: Exception) -> str:
+    """Return what a caller may know of an error: the service's code, or the error's class.
 
-    The service quotes a value that it refuses. The query and the values of the filter are left out, because the line
-    goes into logs and they can be personal data.
+    Messages of AWS name roles, accounts and endpoints; :func:`describe` has them, for logs. The messages of RAGStack's
+    own errors are part of the reason.
+    """
+    if isinstance(error, ClientError):
+        return str(error.response.get("Error", {}).get("Code", "Unknown"))
+    name = type(error).__name__
+    return " ".join(f"{name}: {error}".split()) if isinstance(error, RagStackError) else name
+
+
+def describe(error: Exception, query: str, condition: Filter | None = None) -> str:
+    """Say in one line what happened, with the whole message, for logs.
+
+    The service quotes a value that it refuses. The query and the values of the filter are left out, because they can
+    be personal data.
     """
     if isinstance(error, ClientError):
         details = error.response.get("Error", {})
@@ -105,7 +117,7 @@ def _meaning(error: Exception) -> Meaning:
     if isinstance(error, NoCredentialsError | NoRegionError):
         return ConfigurationError, "configure the AWS credentials and the region"
     if isinstance(error, ParamValidationError):
-        return InvalidRequestError, "change the request as the message says"
+        return InvalidRequestError, "change the request; the cause of this error says how"
     if isinstance(error, BotoCoreError):
         return ServiceUnavailableError, "check the endpoint and the network"
     return RetrievalError, "see the cause"

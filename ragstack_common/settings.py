@@ -32,6 +32,8 @@ MULTISLICE_MAX_SLICES: Final = "MULTISLICE_MAX_SLICES"
 FILTERED_SCORE_BOOST: Final = "FILTERED_SCORE_BOOST"
 SEARCH_TYPE: Final = "SEARCH_TYPE"
 
+API_AUTH: Final = "API_AUTH"
+
 RETRIEVAL_ENGINE: Final = "RETRIEVAL_ENGINE"
 RETRIEVAL_ENGINE_CONFIG: Final = "RETRIEVAL_ENGINE_CONFIG"
 RERANK: Final = "RERANK"
@@ -71,11 +73,20 @@ UPLOAD_MAX_BYTES: Final = "UPLOAD_MAX_BYTES"
 UPLOAD_SECONDS: Final = "UPLOAD_SECONDS"
 
 S3_VECTORS: Final = "S3_VECTORS"
-VECTOR_STORES: Final = (S3_VECTORS, "OTHER")
-"""Behind a knowledge base. S3 Vectors limits the attributes of a document; of others no limit is known."""
+OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
+OTHER_STORE: Final = "OTHER"
+VECTOR_STORES: Final = (S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER_STORE)
+"""Behind a knowledge base; ``OTHER`` is one that is not known. S3 Vectors limits the attributes of a document and
+ignores some operators of filters; OpenSearch Serverless has every operator. Source: bedrock-agent, shape
+KnowledgeBaseStorageType, and bedrock-agent-runtime, shape RetrievalFilter."""
 
 EVENT_SOURCE: Final = "ragstack"
 """The source of the events on the bus."""
+
+IAM_AUTH: Final = "iam"
+API_KEY_AUTH: Final = "api_key"
+API_AUTHS: Final = (IAM_AUTH, API_KEY_AUTH)
+"""How callers of the API prove who they are."""
 
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
 """Where the function for contextual headers writes in the intermediate bucket, before the key that it read."""
@@ -125,6 +136,8 @@ class QuerySettings:
         single_corpus: Candidates where one corpus is asked for, 1 or more.
         search_k: Results of a search over corpora that does not say how many, 1 to 100.
         registry_table: The document registry, which knows what can be searched; None where searches find it out.
+        vector_store: One of ``VECTOR_STORES``, of *knowledge_base_id*: decides which filters are safe to send.
+        api_auth: How callers prove who they are, for the description of the API; None of an API that asks nobody.
     """
 
     knowledge_base_id: str
@@ -142,6 +155,8 @@ class QuerySettings:
     single_corpus: int = 500
     search_k: int = 10
     registry_table: str | None = None
+    vector_store: str = OTHER_STORE
+    api_auth: str | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "QuerySettings":
@@ -168,7 +183,35 @@ class QuerySettings:
             single_corpus=optional(env, LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS, positive(int), cls.single_corpus),
             search_k=optional(env, SEARCH_K, _number_of_results, cls.search_k),
             registry_table=env.get(REGISTRY_TABLE, "").strip() or None,
+            vector_store=optional(env, VECTOR_STORE, vector_store, cls.vector_store),
+            api_auth=api_auth(env),
         )
+
+
+def api_auth(env: Mapping[str, str]) -> str | None:
+    """Read how callers of the API prove who they are; None if it asks nobody.
+
+    Raises:
+        ConfigurationError: There is no such way.
+    """
+    return optional(env, API_AUTH, _auth, None)
+
+
+def _auth(text: str) -> str:
+    if text.lower() not in API_AUTHS:
+        raise ValueError(f"choose one of {', '.join(API_AUTHS)}, or leave it empty")
+    return text.lower()
+
+
+def vector_store(text: str) -> str:
+    """Read the kind of a vector store.
+
+    Raises:
+        ValueError: There is no such kind.
+    """
+    if text.upper() not in VECTOR_STORES:
+        raise ValueError(f"choose one of {', '.join(VECTOR_STORES)}")
+    return text.upper()
 
 
 def _search_type(text: str) -> str | None:

@@ -13,8 +13,9 @@ from ragstack_common import filters
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
 from ragstack_common.models import DeduplicateBy, SliceReport
 from ragstack_common.ranking import SOURCE_URI_KEY, distinct
-from ragstack_common.retrieval_errors import describe
-from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS
+from ragstack_common.retrieval_errors import describe, reason_of
+from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS, OTHER_STORE
+from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from ragstack_common.deadline import Finished
@@ -121,6 +122,7 @@ def slices_of(
     metadata_filter: Mapping[str, Any] | None,
     scope_filter: Mapping[str, Any] | None,
     boost: float | None,
+    vector_store: str = OTHER_STORE,
 ) -> list[Slice]:
     """Divide a search into its slices.
 
@@ -129,16 +131,20 @@ def slices_of(
         metadata_filter: What the query is about: restricts the filtered slice. None or empty is no such slice.
         scope_filter: What the caller may see: restricts every slice.
         boost: Factor on the scores of the filtered slice; None makes it the only one, without a boost.
+        vector_store: One of ``settings.VECTOR_STORES``; a filter with an operator that it may ignore is rejected.
 
     Raises:
-        InvalidFilterError: A filter is malformed, or empty where that would let everything through.
+        InvalidFilterError: A filter is malformed, empty where that would let everything through, or not safe to send.
     """
-    scope = filters.all_of(
-        filters.in_data_source(data_source_id), None if scope_filter is None else filters.parse(scope_filter)
-    )
+    allowed = None if scope_filter is None else filters.parse(scope_filter)
+    if allowed is not None:
+        filters.check_vector_store(allowed, vector_store, restricts=True)
+    scope = filters.all_of(filters.in_data_source(data_source_id), allowed)
     if not metadata_filter:
         return [Slice(UNFILTERED, 1.0, scope)]
-    narrow = filters.all_of(scope, filters.parse(metadata_filter))
+    wanted = filters.parse(metadata_filter)
+    filters.check_vector_store(wanted, vector_store, restricts=False)
+    narrow = filters.all_of(scope, wanted)
     if boost is None:
         return [Slice(FILTERED, 1.0, narrow)]
     return [Slice(FILTERED, boost, narrow), Slice(UNFILTERED, 1.0, scope)]
@@ -320,12 +326,15 @@ def _below(hits: list[dict[str, Any]], lowest: float) -> list[dict[str, Any]]:
 
 
 def report_on(part: Slice, end: "Finished[Reading]", reading: Reading, query: str) -> SliceReport:
-    """Tell what became of a slice. One that missed a page is not ok, whatever the pages before it brought."""
+    """Report on a slice, and log why it failed.
+
+    One that missed a page is not ok, whatever the pages before it brought.
+    """
     hits, before = len(reading.hits), f"after page {reading.pages}: " if reading.pages else ""
     if end.error is not None and not isinstance(end.error, OutOfTime):
-        return SliceReport(
-            part.name, "failed", end.milliseconds, hits, before + describe(end.error, query, part.filter)
-        )
+        LOGGER.warning("slice %s: failed: %s%s", part.name, before, describe(end.error, query, part.filter))
+        return SliceReport(part.name, "failed", end.milliseconds, hits, before + reason_of(end.error))
     if end.value is None:
+        LOGGER.warning("slice %s: timeout", part.name)
         return SliceReport(part.name, "timeout", end.milliseconds, hits, f"{before}no answer before the deadline")
     return SliceReport(part.name, "ok", end.milliseconds, hits)

@@ -9,7 +9,7 @@ from constructs import Construct
 from infra.constructs.document_registry import DocumentRegistry
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.python_function import PythonFunction
-from infra.options import Options
+from infra.options import Auth, Options
 from ragstack_common import settings
 from ragstack_common.registry.table import CATALOGUE
 
@@ -45,6 +45,8 @@ class QueryFunction(Construct):
             environment={
                 settings.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,
                 settings.REGISTRY_TABLE: registry.table.table_name,
+                settings.VECTOR_STORE: knowledge_base.vector_store,
+                **_auth(options),
                 settings.RETRIEVAL_TIMEOUT_SECONDS: f"{options.retrieval_timeout_seconds:g}",
                 **options.query_variables,
             },
@@ -57,3 +59,8 @@ class QueryFunction(Construct):
         registry.grant_list_of(self.function, CATALOGUE)
         for engine in options.engines:
             engine.grant(self.function, Stack.of(self))
+
+
+def _auth(options: Options) -> dict[str, str]:
+    """Tell the function what its description of the API says about callers."""
+    return {} if options.auth is Auth.NONE else {settings.API_AUTH: options.auth.value}

@@ -60,9 +60,24 @@ ACCEPTED: Final = {
 LOGGING_POLICY: Final = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
 
 _OUR_ERROR: Final = json.dumps(
-    {"error": {"code": "$context.error.responseType", "message": "MESSAGE", "details": []}}
-).replace('"MESSAGE"', "$context.error.messageString")
-"""The form of every other error of this API. API Gateway puts the quotes around its message itself."""
+    {
+        "error": {
+            "code": "$context.error.responseType",
+            "message": "MESSAGE",
+            "details": [],
+            "requestId": "$context.requestId",
+        }
+    }
+)
+"""The form of every other error of this API."""
+
+_ERRORS: Final = {
+    # API Gateway puts the quotes around its message itself.
+    "DEFAULT_4XX": _OUR_ERROR.replace('"MESSAGE"', "$context.error.messageString"),
+    "DEFAULT_5XX": _OUR_ERROR.replace('"MESSAGE"', "$context.error.messageString"),
+    # Its own message names the caller's ARN and the account.
+    "ACCESS_DENIED": _OUR_ERROR.replace("MESSAGE", "The caller lacks the right execute-api:Invoke for this route"),
+}
 
 
 class RetrievalApi(Construct):
@@ -109,10 +124,10 @@ class RetrievalApi(Construct):
         )
         # The CDK's own output of the address is wrong for the local target, and its name is not ours.
         api.node.try_remove_child("Endpoint")
-        for kind in ("DEFAULT_4XX", "DEFAULT_5XX"):
+        for kind, template in _ERRORS.items():
             api.add_gateway_response(
                 kind.title().replace("_", ""),
-                templates={"application/json": _OUR_ERROR},
+                templates={"application/json": template},
                 type=apigateway.ResponseType.of(kind),
             )
         for rule, reason in ACCEPTED.items():

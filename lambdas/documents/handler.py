@@ -10,13 +10,12 @@ from functools import cache
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.document_api.routes import add_routes
 from ragstack_common.document_api.service import DocumentService
-from ragstack_common.http_answers import answer_errors
+from ragstack_common.http_api import Api
 from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()
@@ -34,8 +33,7 @@ def service() -> DocumentService:
     return DocumentService.from_env(os.environ)
 
 
-app = APIGatewayRestResolver(enable_validation=True)
-answer_errors(app, logger)
+app = Api(logger)
 add_routes(app, service)
 
 

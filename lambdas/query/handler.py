@@ -11,12 +11,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
+from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.http_answers import answer_errors, json_answer
+from ragstack_common.http_api import Api, json_answer
 from ragstack_common.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
+from ragstack_common.settings import api_auth
 from ragstack_common.telemetry import stack_dimension
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ logger = Logger()
 copy_config_to_registered_loggers(logger, include={"ragstack"})
 metrics = Metrics()
 metrics.set_default_dimensions(**stack_dimension(os.environ))
-app = APIGatewayRestResolver(enable_validation=True)
-answer_errors(app, logger)
+app = Api(logger)
 
 
 @cache
@@ -68,17 +68,13 @@ def versions() -> Versions:
 @app.get("/tools", summary="List the tools", enable_validation=False)
 def list_tools() -> Response[Any]:
     """Describe each tool with the JSON schemas of its input and output."""
-    return json_answer(*tools().list())
+    return json_answer(HTTPStatus.OK, tools().list())
 
 
 @app.post("/tools/<name>", summary="Run a tool", enable_validation=False)
 def run_tool(name: str) -> Response[Any]:
     """Run one tool on the input in the body."""
-    try:
-        body = app.current_event.decoded_body
-    except ValueError:  # it is no base64, or holds no text
-        body = None
-    return json_answer(*tools().run(name, body))
+    return json_answer(*tools().run(name, app.current_event.json_body))
 
 
 @app.get("/health", summary="Tell whether the function can answer")
@@ -91,9 +87,10 @@ def health() -> dict[str, str]:
 @app.get("/openapi.json", include_in_schema=False)
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
-    from ragstack_common.query.description import describe  # noqa: PLC0415 - few ask for it
+    from ragstack_common.query.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
 
-    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, describe(app))
+    description = describe(app, base_url_of(app.current_event.raw_event), api_auth(os.environ))
+    return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)
 
 
 @logger.inject_lambda_context

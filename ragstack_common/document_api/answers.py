@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ragstack_common.document_api.models import DocumentDetail, DocumentSummary, HistoryLine
+from ragstack_common.http import redacted
 from ragstack_common.registry.records import ABANDONED, SEARCHABLE, DocumentRecord, Observation, Status
 
 _NEXT: Final = {
@@ -96,11 +97,19 @@ def detail_of(document: DocumentNow) -> DocumentDetail:
     return DocumentDetail(
         **_members(document.as_it_is()),
         created_at=time_of(record.created_at),
-        history=[HistoryLine(at=iso(line.at), status=line.status, reason=line.reason) for line in record.history],
+        history=[
+            HistoryLine(at=iso(line.at), status=line.status, reason=redacted_or_none(line.reason))
+            for line in record.history
+        ],
         knowledge_base_status=record.knowledge_base_status,
         again=document.again,
         waiting_for=document.waiting_for,
     )
+
+
+def redacted_or_none(reason: str | None) -> str | None:
+    """Return a reason without ARNs, account ids and addresses, which the messages of AWS in it may name."""
+    return None if reason is None else redacted(reason)
 
 
 def time_of(seconds: float | None) -> str | None:
@@ -120,7 +129,7 @@ def _members(record: DocumentRecord) -> dict[str, Any]:
         "uri": record.uri,
         "key": record.uri.removeprefix("s3://").partition("/")[2],
         "status": record.status,
-        "reason": record.reason,
+        "reason": redacted_or_none(record.reason),
         "searchable": record.status in SEARCHABLE,
         "size": observed.size if observed.is_present else None,
         "etag": observed.etag,

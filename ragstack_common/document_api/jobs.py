@@ -2,14 +2,15 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.document_api.answers import iso, time_of
+from ragstack_common.document_api.answers import iso, redacted_or_none, time_of
 from ragstack_common.document_api.failures import failing_as, reaching_the_registry
 from ragstack_common.document_api.job_models import JobAnswer, JobList
 from ragstack_common.errors import DeliveryError, JobConflictError
+from ragstack_common.http import redacted
 from ragstack_common.registry.job_records import Job, JobKind
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.telemetry import LOGGER
@@ -117,7 +118,16 @@ def answer_of(job: Job) -> JobAnswer:
         created_at=iso(job.created_at),
         started_at=time_of(job.started_at),
         finished_at=time_of(job.finished_at),
-        reason=job.reason,
-        report=dict(job.report),
+        reason=redacted_or_none(job.reason),
+        report=_redacted_values(job.report),
         ingestion_job_id=job.ingestion_job_id,
     )
+
+
+def _redacted_values(value: Any) -> Any:
+    """Redact every text in a report."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {name: _redacted_values(member) for name, member in value.items()}
+    return [_redacted_values(member) for member in value] if isinstance(value, list | tuple) else value

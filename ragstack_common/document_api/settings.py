@@ -7,7 +7,6 @@ from typing import Final
 from ragstack_common import settings
 from ragstack_common.environment import optional, required
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
-from ragstack_common.ingestion.settings import vector_store
 
 LONGEST_UPLOAD_SECONDS: Final = 3600
 """A permission is signed with the function's own credentials and ends with them; they last some hours at least."""
@@ -21,7 +20,7 @@ class DocumentApiSettings:
         registry_table: The document registry.
         documents_bucket: Where documents lie.
         jobs_queue_url: Where jobs are announced.
-        vector_store: S3_VECTORS or OTHER; decides which attributes a document can have.
+        vector_store: One of ``settings.VECTOR_STORES``; decides which attributes a document can have.
         upload_max_bytes: Of one document, 1 to 50 MB, which is what the knowledge base reads.
         upload_seconds: How long a permission to upload holds, 1 to 3,600.
     """
@@ -29,7 +28,7 @@ class DocumentApiSettings:
     registry_table: str
     documents_bucket: str
     jobs_queue_url: str
-    vector_store: str = "OTHER"
+    vector_store: str = settings.OTHER_STORE
     upload_max_bytes: int = LARGEST_DOCUMENT
     upload_seconds: int = 900
 
@@ -44,7 +43,7 @@ class DocumentApiSettings:
             registry_table=required(env, settings.REGISTRY_TABLE),
             documents_bucket=required(env, settings.DOCUMENTS_BUCKET),
             jobs_queue_url=required(env, settings.JOBS_QUEUE_URL),
-            vector_store=optional(env, settings.VECTOR_STORE, vector_store, cls.vector_store),
+            vector_store=optional(env, settings.VECTOR_STORE, settings.vector_store, cls.vector_store),
             upload_max_bytes=optional(
                 env, settings.UPLOAD_MAX_BYTES, _whole_number_to(LARGEST_DOCUMENT), cls.upload_max_bytes
             ),

@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, unit
 from ragstack_common.errors import EmbeddingError
+from ragstack_common.retrieval_errors import reason_of
 
 OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 ATTEMPTS: Final = 8
@@ -190,6 +191,4 @@ def _explained(error: Exception, subject: str) -> EmbeddingError:
         advice = "see whether this Region has the model"
     else:
         advice = "see whether AWS can be reached"
-    return EmbeddingError(
-        f"{subject} cannot be used ({str(error).rstrip('.')}): {advice}, or start with --embedding hashed"
-    )
+    return EmbeddingError(f"{subject} cannot be used ({reason_of(error)}): {advice}, or start with --embedding hashed")

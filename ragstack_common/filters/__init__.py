@@ -11,7 +11,7 @@ cannot express is an :class:`~ragstack_common.errors.InvalidFilterError` that na
 dropped or loosened.
 """
 
-from ragstack_common.filters.bedrock import to_bedrock
+from ragstack_common.filters.bedrock import check_vector_store, to_bedrock
 from ragstack_common.filters.evaluation import evaluate
 from ragstack_common.filters.parsing import parse
 from ragstack_common.filters.sql import to_sql
@@ -38,6 +38,7 @@ __all__ = [
     "Scalar",
     "Value",
     "all_of",
+    "check_vector_store",
     "evaluate",
     "in_data_source",
     "parse",

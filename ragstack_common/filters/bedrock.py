@@ -4,16 +4,24 @@ A RetrievalFilter has no negation, its groups hold 2 to 5 members, and a group m
 is deeper or wider is rewritten by distribution where an equal filter within those limits exists.
 """
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, Final, TypeAlias
 
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters.tree import And, Clause, Filter, Not, Operator, Or
+from ragstack_common.settings import OPENSEARCH_SERVERLESS, S3_VECTORS
 
 MAX_MEMBERS: Final = 5
 """Clauses in a group, and groups in a filter. Source: user guide of Knowledge Bases, "Metadata and filtering"."""
 
 _MAX_REWRITTEN: Final = MAX_MEMBERS * MAX_MEMBERS
+
+_IGNORED_BY_S3_VECTORS: Final = (Operator.STARTS_WITH, Operator.STRING_CONTAINS)
+"""A knowledge base on S3 Vectors takes them and matches every document. Source: AWS's agent toolkit."""
+
+_UNPROVEN: Final = (*_IGNORED_BY_S3_VECTORS, Operator.LIST_CONTAINS)
+"""Documented for OpenSearch Serverless only, or as best supported there. Source: shape RetrievalFilter."""
 
 Group: TypeAlias = type[And] | type[Or]
 
@@ -32,6 +40,47 @@ def to_bedrock(filter_: Filter) -> dict[str, Any]:
         f"Bedrock takes groups of at most {MAX_MEMBERS} conditions, nested once, and this filter has no equal "
         "within that: use fewer conditions, or `in` instead of many alternatives"
     )
+
+
+def check_vector_store(filter_: Filter, vector_store: str, *, restricts: bool) -> None:
+    """Reject operators that the store behind a knowledge base may ignore, so that every document would match.
+
+    Args:
+        filter_: Any filter.
+        vector_store: One of ``settings.VECTOR_STORES``.
+        restricts: Whether the filter decides what may be found. One that only prefers may use any operator that the
+            store is not known to ignore.
+
+    Raises:
+        InvalidFilterError: The message names the clause.
+    """
+    if vector_store == OPENSEARCH_SERVERLESS:
+        return
+    on_s3_vectors = vector_store == S3_VECTORS
+    rejected = _UNPROVEN if restricts else _IGNORED_BY_S3_VECTORS if on_s3_vectors else ()
+    for clause in _clauses(filter_):
+        if clause.operator in rejected:
+            if on_s3_vectors and clause.operator in _IGNORED_BY_S3_VECTORS:
+                reason = "the knowledge base is on Amazon S3 Vectors, which ignores the operator and matches everything"
+            elif on_s3_vectors:
+                reason = "it is not documented that S3 Vectors supports this operator, and this filter restricts access"
+            else:
+                reason = (
+                    "the vector store is not known and may ignore the operator: set vector_store=OPENSEARCH_SERVERLESS"
+                    " if the knowledge base is on OpenSearch Serverless"
+                )
+            raise InvalidFilterError(f"{clause} cannot be used here: {reason}; use equals, in or a comparison")
+
+
+def _clauses(filter_: Filter) -> Iterator[Clause]:
+    match filter_:
+        case And(members) | Or(members):
+            for member in members:
+                yield from _clauses(member)
+        case Not(member):
+            yield from _clauses(member)
+        case Clause():
+            yield filter_
 
 
 def _positive(filter_: Filter) -> Filter:

@@ -13,6 +13,21 @@ MAX_KEY_LENGTH: Final = 100
 MAX_DEPTH: Final = 16
 """Deeper than any filter that a person writes, shallow enough for recursion."""
 
+MAX_VALUES: Final = 1_000
+"""Values in one list: enough to leave out every document that one search can return."""
+
+MAX_CLAUSES: Final = 1_000
+"""As many, because ``$nin`` is a clause for each of its values. Stores take far fewer: Bedrock 25, S3 Vectors 100."""
+
+MAX_PARTS: Final = 10_000
+"""Names, groups and values together. Parsing so many takes about 20 ms, and a search has 5 seconds by default."""
+
+MAX_CHARACTERS: Final = 1_000_000
+"""Of all names and values: a thousand S3 keys of the greatest length."""
+
+_MAX_JSON_DEPTH: Final = 2 * MAX_DEPTH + 3
+"""Each level can be a group and its list; the last one is an attribute, its operator and a list."""
+
 _MONGO: Final = {
     "$eq": Operator.EQUALS,
     "$ne": Operator.NOT_EQUALS,
@@ -37,9 +52,43 @@ def parse(source: Mapping[str, Any]) -> Filter:
         source: A JSON object, not empty. Attribute names have 1 to 100 characters.
 
     Raises:
-        InvalidFilterError: The message names the part that is wrong and what would be right.
+        InvalidFilterError: The message names the part that is wrong and what would be right, or the limit.
     """
-    return _object(source, depth=1)
+    _check_size(source)
+    parsed = _object(source, depth=1)
+    if (clauses := _clauses_in(parsed)) > MAX_CLAUSES:
+        raise InvalidFilterError(f"The filter has {clauses:,} clauses; at most {MAX_CLAUSES:,} are taken")
+    return parsed
+
+
+def _check_size(source: object) -> None:
+    """Reject what would take long to parse or to quote in a message. This itself stops at the first limit."""
+    parts = characters = 0
+    level: list[object] = [source]
+    for _ in range(_MAX_JSON_DEPTH):
+        inner: list[object] = []
+        for each in level:
+            if isinstance(each, str):
+                characters += len(each)
+            elif isinstance(each, Mapping | list | tuple):
+                parts += len(each)
+                if parts > MAX_PARTS:
+                    raise InvalidFilterError(f"The filter has more than {MAX_PARTS:,} parts (names, groups and values)")
+                inner += [*each.keys(), *each.values()] if isinstance(each, Mapping) else each
+        if characters > MAX_CHARACTERS:
+            raise InvalidFilterError(f"The filter has more than {MAX_CHARACTERS:,} characters")
+        level = inner
+    if level:
+        raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
+
+
+def _clauses_in(filter_: Filter) -> int:
+    match filter_:
+        case And(members) | Or(members):
+            return sum(map(_clauses_in, members))
+        case Not(member):
+            return _clauses_in(member)
+    return 1
 
 
 def _object(source: object, depth: int) -> Filter:
@@ -62,7 +111,7 @@ def _entry(key: object, value: Any, depth: int) -> Filter:
     if key == "$not":
         return Not(_object(value, depth + 1))
     if key.startswith("$"):
-        raise InvalidFilterError(f"{key} is not a group; use $and, $or, $not, or name an attribute first")
+        raise InvalidFilterError(f"{key:.80} is not a group; use $and, $or, $not, or name an attribute first")
     if key in _NATIVE and isinstance(value, Mapping) and set(value) == {"key", "value"}:
         return _clause(_NATIVE[key], value["key"], value["value"])
     return _conditions(key, value, depth)
@@ -78,10 +127,10 @@ def _conditions(key: str, value: object, depth: int) -> Filter:
     """Parse what stands behind an attribute's name in Mongo style."""
     if not isinstance(value, Mapping):
         if isinstance(value, list | tuple):
-            raise InvalidFilterError(f'{key}: a list needs an operator, for example {{"$in": [...]}}')
+            raise InvalidFilterError(f'{key:.80}: a list needs an operator, for example {{"$in": [...]}}')
         return _clause(Operator.EQUALS, key, value)
     if not value:
-        raise InvalidFilterError(f'{key}: an operator is missing, for example {{"$eq": "value"}}')
+        raise InvalidFilterError(f'{key:.80}: an operator is missing, for example {{"$eq": "value"}}')
     if depth > MAX_DEPTH:
         raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
     return _joined(And, [_condition(key, name, operand, depth) for name, operand in value.items()])
@@ -95,7 +144,7 @@ def _condition(key: str, name: object, operand: object, depth: int) -> Filter:
         assert isinstance(values, tuple)
         return _joined(And, [Clause(Operator.NOT_EQUALS, key, value) for value in values])
     if name not in _MONGO:
-        raise InvalidFilterError(f"{key}: unknown operator {name!r}; use one of {_MONGO_NAMES}")
+        raise InvalidFilterError(f"{key:.80}: unknown operator {name!r:.80}; use one of {_MONGO_NAMES}")
     return _clause(_MONGO[name], key, operand)
 
 
@@ -106,6 +155,10 @@ def _clause(operator: Operator, key: object, value: object) -> Clause:
     if operator in (Operator.IN, Operator.NOT_IN):
         if not isinstance(value, list | tuple) or not value:
             raise InvalidFilterError(f"{operator}({key}) takes a list of at least one value, not {value!r:.80}")
+        if len(value) > MAX_VALUES:
+            raise InvalidFilterError(
+                f"{operator}({key}) has a list of {len(value):,} values; at most {MAX_VALUES:,} are taken"
+            )
         return Clause(operator, key, tuple(_scalar(operator, key, member) for member in value))
     return Clause(operator, key, _operand(operator, key, _scalar(operator, key, value)))
 

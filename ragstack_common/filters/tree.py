@@ -50,7 +50,7 @@ class Clause:
     def __str__(self) -> str:
         """Show the clause as it is written in a message."""
         value = list(self.value) if isinstance(self.value, tuple) else self.value
-        return f"{self.operator}({self.key}, {value!r})"
+        return f"{self.operator}({self.key}, {value!r:.200})"
 
 
 @dataclass(frozen=True)

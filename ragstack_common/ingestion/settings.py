@@ -50,7 +50,7 @@ class IngestionSettings(PathSettings):
         status_queue_url: Where documents wait to be asked about.
         dead_letter_queue_url: Where what cannot succeed is put, with its cause.
         event_bus_name: Where the outcome is published.
-        vector_store: S3_VECTORS or OTHER; decides which attributes a document can have.
+        vector_store: One of ``settings.VECTOR_STORES``; decides which attributes a document can have.
         max_receives: Deliveries of a message before it is given up, 1 or more.
         max_retries: Calls after the first, within one delivery, 0 or more.
         max_attempts: Submissions of one content of a document at most, 1 or more.
@@ -62,7 +62,7 @@ class IngestionSettings(PathSettings):
     status_queue_url: str
     dead_letter_queue_url: str
     event_bus_name: str = "default"
-    vector_store: str = "OTHER"
+    vector_store: str = settings.OTHER_STORE
     max_receives: int = 20
     max_retries: int = 3
     max_attempts: int = 5
@@ -82,7 +82,7 @@ class IngestionSettings(PathSettings):
             status_queue_url=required(env, settings.STATUS_QUEUE_URL),
             dead_letter_queue_url=required(env, settings.DEAD_LETTER_QUEUE_URL),
             event_bus_name=optional(env, settings.EVENT_BUS_NAME, str, cls.event_bus_name),
-            vector_store=optional(env, settings.VECTOR_STORE, vector_store, cls.vector_store),
+            vector_store=optional(env, settings.VECTOR_STORE, settings.vector_store, cls.vector_store),
             max_receives=optional(env, settings.INGESTION_MAX_RECEIVES, positive(int), cls.max_receives),
             max_retries=optional(env, settings.INGESTION_MAX_RETRIES, not_negative(int), cls.max_retries),
             max_attempts=optional(env, settings.INGESTION_MAX_ATTEMPTS, positive(int), cls.max_attempts),
@@ -96,14 +96,3 @@ class IngestionSettings(PathSettings):
                 env, settings.STATUS_FIRST_DELAY_SECONDS, not_negative(float), cls.first_delay_seconds
             ),
         )
-
-
-def vector_store(text: str) -> str:
-    """Read the kind of the vector store.
-
-    Raises:
-        ValueError: It is none of those that are known.
-    """
-    if text.upper() not in settings.VECTOR_STORES:
-        raise ValueError(f"choose one of {', '.join(settings.VECTOR_STORES)}")
-    return text.upper()

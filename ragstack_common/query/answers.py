@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ragstack_common.http import redacted
 from ragstack_common.query.models import (
     CorpusSummary,
     RankingSummary,
@@ -31,7 +32,7 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
                 status=part.status,
                 milliseconds=round(part.milliseconds, 2),
                 hits=part.hits,
-                error=part.error,
+                error=None if part.error is None else redacted(part.error),
             )
             for part in outcome.parts
         ],
@@ -39,7 +40,7 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
             CorpusSummary(name=count.name, candidates=count.candidates, results=count.results)
             for count in outcome.corpora
         ],
-        notes=list(outcome.notes),
+        notes=[redacted(note) for note in outcome.notes],
         milliseconds=round(outcome.milliseconds, 2),
         age_seconds=None if outcome.age_seconds is None else round(outcome.age_seconds, 2),
     )

@@ -22,7 +22,10 @@ def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
     """
     config: dict[str, Any] = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
     if settings.retrieval_engine == BEDROCK_ENGINE:
-        return create_retrieval_backend({**_bedrock(settings, metrics), **config})
+        own = _bedrock(settings, metrics)
+        if config.get("knowledge_base_id", settings.knowledge_base_id) != settings.knowledge_base_id:
+            del own["vector_store"]  # it is that of another knowledge base
+        return create_retrieval_backend({**own, **config})
     from ragstack_common.retrieval.multislice import MultiSliceBackend  # noqa: PLC0415 - Bedrock does without
 
     return MultiSliceBackend(
@@ -42,6 +45,7 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "enabled": settings.multislice_enabled,
         "filtered_score_boost": settings.filtered_score_boost,
         "search_type": settings.search_type,
+        "vector_store": settings.vector_store,
         "metrics": metrics,
     }
 

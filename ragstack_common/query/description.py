@@ -4,6 +4,7 @@ Where the framework's own description would not be true, it is corrected.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final, NoReturn
@@ -11,6 +12,7 @@ from typing import Any, Final, NoReturn
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 
 from ragstack_common.document_api.routes import add_routes
+from ragstack_common.settings import API_KEY_AUTH, IAM_AUTH
 
 _ERROR: Final[Mapping[str, Any]] = {
     "title": "Error",
@@ -19,7 +21,7 @@ _ERROR: Final[Mapping[str, Any]] = {
     "properties": {
         "error": {
             "type": "object",
-            "required": ["code", "message", "details"],
+            "required": ["code", "message", "details", "requestId"],
             "properties": {
                 "code": {"type": "string", "description": "For programs, such as InvalidFilter"},
                 "message": {"type": "string", "description": "For people: one line that says what to do"},
@@ -32,6 +34,7 @@ _ERROR: Final[Mapping[str, Any]] = {
                         "properties": {"member": {"type": "string"}, "problem": {"type": "string"}},
                     },
                 },
+                "requestId": {"type": "string", "description": "The log has the request under this id"},
             },
         }
     },
@@ -91,6 +94,22 @@ _TOOL_FAILURE: Final[Mapping[str, Any]] = {
 _SCHEMAS: Final = {
     schema["title"]: schema for schema in (_ERROR, _TOOL_LIST, _TOOL_INPUT, _TOOL_SUCCESS, _TOOL_FAILURE)
 }
+_SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
+    IAM_AUTH: {
+        "type": "apiKey",
+        "name": "Authorization",
+        "in": "header",
+        "x-amazon-apigateway-authtype": "awsSigv4",
+        "description": "AWS Signature Version 4 for the service execute-api",
+    },
+    API_KEY_AUTH: {"type": "apiKey", "name": "x-api-key", "in": "header", "description": "A key of this API"},
+}
+"""Source: API Gateway developer guide, "x-amazon-apigateway-authtype"."""
+
+_PATH: Final = "/openapi.json"
+_LOCAL_PATH: Final = "/_aws/execute-api"
+"""Where the local stack has its APIs, each by id and stage."""
+
 _OF_THE_FRAMEWORK: Final = ("HTTPValidationError", "ResponseValidationError", "ValidationError")
 
 OK: Final = str(HTTPStatus.OK.value)
@@ -104,11 +123,13 @@ _VERSION: Final = "1"
 _SUBJECT: Final = "Search over your documents, and what becomes of each document on its way there"
 
 
-def describe(app: APIGatewayRestResolver) -> str:
+def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> str:
     """Describe the interface as JSON.
 
     Args:
         app: The routes of the function for searches.
+        base_url: Where every path begins, without a slash at the end.
+        auth: One of ``settings.API_AUTHS``; None if the API asks nobody who they are.
     """
     documents = APIGatewayRestResolver(enable_validation=True)
     add_routes(documents, _never)
@@ -116,7 +137,25 @@ def describe(app: APIGatewayRestResolver) -> str:
     described["paths"] |= more["paths"]
     _schemas(described).update(_schemas(more))
     _correct(described)
+    described["servers"] = [{"url": base_url}]
+    if auth is not None:
+        described["components"]["securitySchemes"] = {auth: _SECURITY_SCHEMES[auth]}
+        described["security"] = [{auth: []}]
     return json.dumps(described)
+
+
+def base_url_of(event: Mapping[str, Any]) -> str:
+    """Return the address of the API that a request for the description came to, with its stage.
+
+    Args:
+        event: API Gateway's. The local one names no domain, so that the request's own host has to do.
+    """
+    context = event["requestContext"]
+    if domain := context.get("domainName"):
+        return f"https://{domain}{context['path'].removesuffix(_PATH)}"
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    scheme = headers.get("x-forwarded-proto", "http")
+    return f"{scheme}://{headers.get('host', 'localhost')}{_LOCAL_PATH}/{context['apiId']}/{context['stage']}"
 
 
 def _never() -> NoReturn:
@@ -142,6 +181,9 @@ def _correct(described: dict[str, Any]) -> None:
     schemas |= _SCHEMAS
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
+            # Generated clients name their functions after it: `retrieve`, without path and method.
+            suffix = re.sub(r"\W", "_", path) + f"_{method}"
+            operation["operationId"] = operation["operationId"].removesuffix(suffix)
             responses = operation["responses"]
             responses.pop(FRAMEWORK_STATUS, None)
             failure = "ToolFailure" if path.startswith("/tools") else "Error"

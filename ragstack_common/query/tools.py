@@ -1,54 +1,38 @@
-"""The tools that the environment configures, for a function that gets a request's body as text."""
+"""The tools that the environment configures, run on the event loop of this process."""
 
-import json
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
-from ragstack_common.errors import ConfigurationError
 from ragstack_common.query.event_loop import wait_for
 from ragstack_common.tools import Registry, registry_from_env
 from ragstack_common.tools.http import answer, list_tools
 
-Answer = tuple[int, dict[str, Any]]
-
 
 class Tools:
-    """Lists tools and runs them, on the loop of this process. Its answers have the form of the tools' own interface."""
+    """Lists tools and runs them. Each method raises ConfigurationError if a variable is unusable."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         """Keep the environment; the tools are made when first asked for."""
         self._env = env
         self._made: Registry | None = None
 
-    def list(self) -> Answer:
+    def list(self) -> dict[str, Any]:
         """Describe the tools."""
-        try:
-            return HTTPStatus.OK.value, list_tools(self._registry())
-        except ConfigurationError as error:
-            return _failed(error)
+        return list_tools(self._registry())
 
-    def run(self, name: str, body: str | None) -> Answer:
+    def run(self, name: str, body: object) -> tuple[int, dict[str, Any]]:
         """Run a tool.
 
         Args:
             name: The tool.
-            body: ``{"input": {...}}`` as JSON; None where it is no text.
+            body: ``{"input": {...}}``; None if the request had no body.
+
+        Returns:
+            The status and the answer, in the form of the tools' own interface.
         """
-        try:
-            parsed = json.loads(body or "")
-        except ValueError:
-            parsed = None
-        try:
-            return wait_for(answer(self._registry(), name, parsed))
-        except ConfigurationError as error:
-            return _failed(error)
+        return wait_for(answer(self._registry(), name, body))
 
     def _registry(self) -> Registry:
         if self._made is None:
             self._made = registry_from_env(self._env)
         return self._made
-
-
-def _failed(error: ConfigurationError) -> Answer:
-    return HTTPStatus.INTERNAL_SERVER_ERROR.value, {"success": False, "error": str(error)}

@@ -20,7 +20,7 @@ from ragstack_common.retrieval.models import (
     placed,
 )
 from ragstack_common.retrieval.ordering import best_first, identity_of, rank_key
-from ragstack_common.settings import MAX_RESULTS
+from ragstack_common.settings import MAX_RESULTS, OTHER_STORE
 from ragstack_common.slices import MAX_PAGED_RESULTS
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
@@ -51,6 +51,8 @@ class BedrockBackend(ReportingBackend):
         enabled: False makes one call, with the metadata filter.
         filtered_score_boost: Factor on the scores of the filtered slice, over 0.
         search_type: HYBRID or SEMANTIC; by default the service decides.
+        vector_store: What the knowledge base is on: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters
+            with operators that the store may ignore are rejected.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline.
         metrics: Where failed slices and latencies are counted.
 
@@ -71,6 +73,7 @@ class BedrockBackend(ReportingBackend):
         enabled: bool = True,
         filtered_score_boost: float = 1.25,
         search_type: str | None = None,
+        vector_store: str = OTHER_STORE,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
@@ -79,6 +82,7 @@ class BedrockBackend(ReportingBackend):
         self.knowledge_base_id = knowledge_base_id
         self.data_source_id = data_source_id
         self.search_type = search_type
+        self.vector_store = vector_store
         self._retriever = MultiSliceRetriever(
             client,
             timeout_seconds,
@@ -86,6 +90,7 @@ class BedrockBackend(ReportingBackend):
             enabled,
             filtered_score_boost,
             search_type=search_type,
+            vector_store=vector_store,
             metrics=metrics,
         )
 

@@ -8,6 +8,8 @@ from typing import TypeVar
 from ragstack_common.deadline import Finished, await_together
 from ragstack_common.errors import RagStackError, RetrievalError, RetrievalTimeoutError
 from ragstack_common.models import SliceStatus
+from ragstack_common.retrieval_errors import reason_of
+from ragstack_common.telemetry import LOGGER
 
 T = TypeVar("T")
 
@@ -57,9 +59,8 @@ def failure_of(errors: Mapping[str, Exception], what: str) -> RagStackError:
 
 
 def one_line(error: Exception) -> str:
-    """Say what an error says, and of which class it is where it is none of RAGStack's."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RagStackError) else f"{type(error).__name__}: {text}".removesuffix(": ")
+    """Return the message of an error of RAGStack, and the code or class alone of any other."""
+    return " ".join(str(error).split()) if isinstance(error, RagStackError) else reason_of(error)
 
 
 def _kinds(error: Exception) -> list[type[RagStackError]]:
@@ -76,4 +77,6 @@ def _ending(end: Finished[T], name: str, timeout_seconds: float) -> Ended[T]:
     error = end.error
     if end.late:
         error = RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:.3g} seconds")
+    elif error is not None and not isinstance(error, RagStackError):
+        LOGGER.warning("the backend %s failed", name, exc_info=error)
     return Ended(end.milliseconds, end.value, error, end.late)

@@ -13,7 +13,7 @@ from ragstack_common.retrieval.base import RetrievalBackend, Wrapper
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
 from ragstack_common.retrieval.ordering import best_of
 from ragstack_common.retrieval.tracing import traced_reranking
-from ragstack_common.retrieval_errors import describe
+from ragstack_common.retrieval_errors import describe, reason_of
 from ragstack_common.telemetry import LOGGER
 
 DEFAULT_CANDIDATES: Final = 50
@@ -58,7 +58,8 @@ class Reranking:
         except TimeoutError:
             reason = f"did not answer within {seconds:.3g} seconds"
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the search has an answer
-            reason = f"failed ({describe(error, query)})"
+            LOGGER.warning("the reranker %s failed: %s", self.reranker.name, describe(error, query))
+            reason = f"failed ({reason_of(error)})"
         else:
             return reranked, ()
         note = f"The reranker {self.reranker.name} {reason}: the results are in the order of the search"

@@ -31,7 +31,8 @@ from ragstack_common.retrieval.s3_vectors_records import (
     checked,
     chunk_of,
 )
-from ragstack_common.retrieval_errors import Meaning, describe, meaning
+from ragstack_common.retrieval_errors import Meaning, describe, meaning, reason_of
+from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from mypy_boto3_s3vectors import S3VectorsClient
@@ -246,15 +247,16 @@ class S3VectorsBackend(Engine):
             return operation(**self._place, **request)
         except (ReadTimeoutError, ConnectTimeoutError) as error:
             raise RetrievalTimeoutError(
-                f"S3 Vectors did not answer in time: {describe(error, query)}; try again, or raise timeout_seconds"
+                f"S3 Vectors did not answer in time ({reason_of(error)}); try again, or raise timeout_seconds"
             ) from error
         except (ClientError, BotoCoreError) as error:
+            LOGGER.warning("S3 Vectors failed on the index %s: %s", self._called, describe(error, query))
             kind, advice = meaning(error, _MEANING)
             if issubclass(kind, CollectionNotFoundError | InvalidRequestError):
                 self._index = None  # it may have been made anew, with another dimension
             if kind is InvalidRequestError and "filter" in request and "filter" in str(error):
                 kind = InvalidFilterError
-            raise kind(f"S3 Vectors failed on the index {self._called}: {describe(error, query)}; {advice}") from error
+            raise kind(f"S3 Vectors failed on the index {self._called}: {reason_of(error)}; {advice}") from error
 
 
 def _query_embedding(embedding: "Embedding | str") -> "QueryEmbedding":

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeGuard
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import Scalar, parse
 from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.parsing import MAX_VALUES
 from ragstack_common.retrieval.base import RetrievalBackend, narrowed
 from ragstack_common.retrieval.models import RetrievedChunk, SearchRequest, check_top_k
 
@@ -66,7 +67,8 @@ async def distinct_values(
 
     Returns:
         The values. They are not complete where there are more than *limit*, where a part of a search failed, where
-        more chunks hold such lists than one search can return, or where a value cannot stand in a filter.
+        more chunks hold such lists than one search can return, where a value cannot stand in a filter, or where there
+        are more than 1,000, which is what a filter can leave out.
 
     Raises:
         InvalidFilterError: The backend cannot express ``notIn``; the message names the clause.
@@ -115,6 +117,9 @@ class _Collection:
     async def collect(self) -> None:
         """Search without what is known until nothing comes: then every chunk has a value that is known."""
         while len(self._known) <= self._limit:
+            if len(self._known) > MAX_VALUES:
+                self.complete = False  # a filter cannot leave out more
+                return
             chunks = await self._search(narrowed(self._request, *self._unknown()))
             if not chunks:
                 return

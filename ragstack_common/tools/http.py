@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from ragstack_common.http import STATUS_OF
+from ragstack_common.errors import RagStackError
+from ragstack_common.http import STATUS_OF, message_of
 from ragstack_common.tools.registry import Registry, ToolInput, UnknownToolError, now
 from ragstack_common.tools.retriever import QueryFailedError
 
@@ -49,7 +50,8 @@ async def answer(registry: Registry, name: str, body: object) -> Answer:
     except UnknownToolError as error:
         return _refused(str(error), _status(error))
     if not result.success:
-        return _refused(str(result.error), _status(result.cause))
+        told = message_of(result.cause) if isinstance(result.cause, RagStackError) else str(result.error)
+        return _refused(told, _status(result.cause))
     stats = {"execution_time": execution_time(result.seconds)}
     return HTTPStatus.OK.value, {"success": True, "output": result.data, "stats": stats}
 

@@ -10,7 +10,7 @@ from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_r
 from ragstack_common.retrieval.ordering import best_first, identity_of
 from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_common.tools.registry import Registry
-from ragstack_common.tools.schemas import INPUT_SCHEMA, OUTPUT_SCHEMA, RetrieverRequest
+from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of
 from ragstack_common.tools.settings import MilvusConfig, RetrieverSettings, SearchedCollection
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class RetrieverTool:
         "Finds the documents of a collection that mean what the texts say. Give several texts for several ways to put "
         "a question, and partition_name to search a part of the collection."
     )
-    input_schema = INPUT_SCHEMA
     output_schema = OUTPUT_SCHEMA
 
     def __init__(self, settings: RetrieverSettings, *, name: str = TOOL_NAME) -> None:
         self.name = name
+        self.input_schema = input_schema_of(settings.names)
         self._settings = settings
         self._backends: dict[tuple[str, str | None], RetrievalBackend] = {}
         self._embeddings: dict[str, Embedding] = {}
@@ -53,7 +53,7 @@ class RetrieverTool:
         """Search.
 
         Args:
-            data: As :data:`INPUT_SCHEMA` has it.
+            data: As ``input_schema`` has it.
 
         Returns:
             ``{"results": [{"id", "text", "score", "metadata"}, ...], "count": n}``, best first.
@@ -62,7 +62,8 @@ class RetrieverTool:
             ToolError: The input cannot be used.
             QueryFailedError: The search failed; its cause says of which class that was.
         """
-        request = RetrieverRequest.parse(data)
+        names = self._settings.names or ()
+        request = RetrieverRequest.parse(data, names[0] if len(names) == 1 else None)
         try:
             chunks = await self._search(request)
         except errors.RagStackError as error:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -88,6 +88,28 @@ OUTPUT_SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 
+def input_schema_of(collections: Sequence[str] | None) -> Mapping[str, Any]:
+    """Return the schema of an input, with the collections that it can name.
+
+    Args:
+        collections: Every collection that can be searched; a single one need not be named. None if any name may be
+            one, as with a whole database.
+    """
+    if not collections:
+        return INPUT_SCHEMA
+    names = sorted(collections)
+    name = {**INPUT_SCHEMA["properties"]["collection_name"], "enum": names}
+    required = list(INPUT_SCHEMA["required"])
+    if len(names) == 1:
+        name["default"] = names[0]
+        required.remove("collection_name")
+    return {
+        **INPUT_SCHEMA,
+        "properties": {**INPUT_SCHEMA["properties"], "collection_name": name},
+        "required": required,
+    }
+
+
 @dataclass(frozen=True)
 class RetrieverRequest:
     """A checked input.
@@ -105,14 +127,20 @@ class RetrieverRequest:
     partition_name: str | None = None
 
     @classmethod
-    def parse(cls, data: Mapping[str, Any]) -> "RetrieverRequest":
+    def parse(cls, data: Mapping[str, Any], default_collection: str | None = None) -> "RetrieverRequest":
         """Check an input.
+
+        Args:
+            data: The input.
+            default_collection: What is searched if the input names no collection; None demands a name.
 
         Raises:
             ToolError: The first member that is wrong, in the order of the specification's table.
         """
         if not isinstance(data, Mapping):
             raise ToolError("input must be an object")
+        if default_collection is not None:
+            data = {"collection_name": default_collection, **data}
         collection = _name(data, "collection_name", "collection_name field is required and must be a string")
         partition = None
         if data.get("partition_name", "") != "":

@@ -136,6 +136,11 @@ class RetrieverSettings:
         chosen = optional(env, RETRIEVER_TOOL_COLLECTIONS, _collections, default)
         return cls({name: _collection(shared, options, name) for name, options in chosen.items()})
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The collections that there are; None if any name may be one."""
+        return tuple(self.collections) if self.every is None else None
+
     def find(self, name: str) -> SearchedCollection | None:
         """Return what a name stands for, or None."""
         if name in self.collections or self.every is None:

@@ -16,6 +16,7 @@ from ragstack_common.retrieval.base import RetrievalBackend
 from ragstack_common.retrieval.bedrock import BedrockBackend
 from ragstack_common.retrieval.factory import create_retrieval_backend, register_backend
 from ragstack_common.retrieval.models import SearchRequest
+from ragstack_common.settings import OPENSEARCH_SERVERLESS
 from ragstack_local.evaluation.dataset import DataSet, Query
 from ragstack_local.evaluation.errors import EvaluationError
 from ragstack_local.evaluation.index import Index, Indexing
@@ -120,7 +121,8 @@ def of_backend(file: Path, setup: Setup, index: Index | None, results: int) -> I
     if index is not None:
         client = index.client("bedrock-agent-runtime")
         base = index.knowledge_base_id
-        register_backend(COLLECTION_TYPE, lambda **more: BedrockBackend(base, client=client, **more))
+        known = {"client": client, "vector_store": OPENSEARCH_SERVERLESS}  # the local Bedrock has every operator
+        register_backend(COLLECTION_TYPE, lambda **more: BedrockBackend(base, **{**known, **more}))
     backend = create_retrieval_backend(configuration(file))
     with closing(asyncio.new_event_loop()) as loop:
 

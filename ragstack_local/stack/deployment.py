@@ -11,6 +11,7 @@ from typing import Final
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from ragstack_common.settings import OPENSEARCH_SERVERLESS
 from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_client, local_environment
 from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack import interrupts
@@ -53,6 +54,7 @@ def deploy(
         StackError: The command line failed; the message holds the end of its output.
     """
     context = {
+        "vector_store": OPENSEARCH_SERVERLESS,  # which the local knowledge base declares itself to be on
         **chosen,
         "target": "local",
         "knowledge_base": "existing",

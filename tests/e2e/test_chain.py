@@ -172,6 +172,7 @@ def test_the_interface_describes_itself(stack: LocalStack) -> None:
 
     assert status == 200
     assert schema["info"]["title"] == "RAGStack"
+    assert schema["servers"] == [{"url": stack.connection.api_url}]
     assert set(schema["paths"]) == {
         "/api/retrieve",
         "/api/corpora",

@@ -129,7 +129,7 @@ def test_a_tool_searches_the_knowledge_base_of_the_stack(balanced: LocalStack) -
     [
         (
             "/tools/retriever",
-            {"input": {"texts": ["x"]}},
+            {"input": {"collection_name": 7, "texts": ["x"]}},
             400,
             "collection_name field is required and must be a string",
         ),
@@ -140,7 +140,7 @@ def test_a_tool_searches_the_knowledge_base_of_the_stack(balanced: LocalStack) -
             "query failed: collection not found",
         ),
         ("/tools/hammer", {"input": {}}, 404, "unknown tool: hammer; registered: retriever"),
-        ("/tools/retriever", b"{", 400, "the request body must be a JSON object"),
+        ("/tools/retriever", b"[]", 400, "The request body must be a JSON object"),
     ],
 )
 def test_what_a_tool_refuses_keeps_its_form_through_api_gateway(

@@ -37,11 +37,13 @@ def test_every_route_asks_for_the_key_when_the_deployer_chose_keys(synthesize: A
 
     assert [method["ApiKeyRequired"] for method in methods(assembly)] == [True] * len(ROUTES)
     assert assembly.resources("AWS::ApiGateway::UsagePlanKey")
+    assert assembly.environment("query")["API_AUTH"] == "api_key"
     assert "ApiKeyId" in assembly.templates["RagStackApi"]["Outputs"]
 
 
 def test_only_the_local_target_answers_anybody(local: Any) -> None:
     assert [method["AuthorizationType"] for method in methods(local)] == ["NONE"] * len(ROUTES)
+    assert "API_AUTH" not in local.environment("query")
 
 
 def test_each_route_of_the_design_is_answered_by_its_function(aws: Any) -> None:
@@ -111,8 +113,19 @@ def test_an_error_of_api_gateway_looks_like_every_other(aws: Any) -> None:
         for response in responses
     ]
 
-    assert {response["ResponseType"] for response in responses} == {"DEFAULT_4XX", "DEFAULT_5XX"}
-    assert all(body["error"].keys() == {"code", "message", "details"} for body in bodies)
+    assert {response["ResponseType"] for response in responses} == {"DEFAULT_4XX", "DEFAULT_5XX", "ACCESS_DENIED"}
+    assert all(body["error"].keys() == {"code", "message", "details", "requestId"} for body in bodies)
+
+
+def test_a_caller_without_the_right_is_refused_without_the_message_that_names_accounts(aws: Any) -> None:
+    [denied] = [
+        each["Properties"]["ResponseTemplates"]["application/json"]
+        for each in aws.resources("AWS::ApiGateway::GatewayResponse").values()
+        if each["Properties"]["ResponseType"] == "ACCESS_DENIED"
+    ]
+
+    assert "messageString" not in denied
+    assert "execute-api:Invoke" in denied
 
 
 def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existing: Any, local: Any) -> None:

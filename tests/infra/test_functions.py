@@ -276,7 +276,8 @@ def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
 
     assert query.timeout_seconds == 5
     assert following == ingestion
-    assert ingestion.vector_store == documents.vector_store == "S3_VECTORS"
+    assert query.api_auth == "iam"
+    assert query.vector_store == ingestion.vector_store == documents.vector_store == "S3_VECTORS"
     assert differing(ingestion) == {"vector_store"}
     assert differing(documents) == {"vector_store"}
     assert differing(reconcile) == set()
@@ -290,6 +291,7 @@ def differing(read: Any) -> set[str]:
 def test_a_knowledge_base_that_exists_limits_attributes_only_if_it_is_said_to(existing: Any) -> None:
     assert IngestionSettings.from_env(existing.environment("ingestion")).vector_store == "OTHER"
     assert DocumentApiSettings.from_env(existing.environment("documents")).vector_store == "OTHER"
+    assert settings.QuerySettings.from_env(existing.environment("query")).vector_store == "OTHER"
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))

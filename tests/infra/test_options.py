@@ -131,7 +131,10 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
         ({"upload_max_bytes": "52428801"}, "upload_max_bytes=52428801 is unusable: write a whole number from 1 to"),
         ({"upload_seconds": "0"}, "upload_seconds=0 is unusable: write a whole number from 1 to 3600"),
         ({"vector_store": "OTHER"}, "vector_store is given without knowledge_base=existing"),
-        ({**EXISTING, "vector_store": "pinecone"}, "vector_store=pinecone is unusable: choose S3_VECTORS or OTHER"),
+        (
+            {**EXISTING, "vector_store": "pinecone"},
+            "vector_store=pinecone is unusable: choose S3_VECTORS or OPENSEARCH_SERVERLESS or OTHER",
+        ),
         ({"event_bus_name": "arn:aws:events"}, "event_bus_name=arn:aws:events is unusable: write the name"),
         ({"reconcile_settle_seconds": "-1"}, "reconcile_settle_seconds=-1 is unusable: write a number from 0 to 3600"),
         ({"reconcile_poll_seconds": "901"}, "reconcile_poll_seconds=901 is unusable: write a number from 0 to 900"),

@@ -244,7 +244,7 @@ def test_a_filter_on_a_non_filterable_key_is_refused_by_its_clause(make: Make) -
 
 
 def test_a_filter_with_more_constraints_than_the_service_takes_is_an_invalid_filter(make: Make) -> None:
-    with pytest.raises(InvalidFilterError, match="101 constraints"):
+    with pytest.raises(InvalidFilterError, match="ValidationException"):
         found(make(), "pump", filters={"$or": [{"year": i} for i in range(101)]})
 
 
@@ -270,7 +270,7 @@ def test_an_index_made_anew_with_another_dimension_is_noticed(make: Make, s3_vec
     s3_vectors.delete_index(**place)
     s3_vectors.create_index(**place, dataType="float32", dimension=2, distanceMetric="cosine")
 
-    with pytest.raises(Exception, match="vector must have length 2"):
+    with pytest.raises(Exception, match="ValidationException"):
         found(backend, "pump")
     with pytest.raises(DimensionMismatchError, match="2 dimensions"):
         found(backend, "pump")

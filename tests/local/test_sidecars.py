@@ -7,13 +7,13 @@ import pytest
 
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import read_sidecar
+from ragstack_common.settings import OPENSEARCH_SERVERLESS
 from ragstack_common.settings import S3_VECTORS as S3_VECTORS_STORE
-from ragstack_common.settings import VECTOR_STORES
 from tests.local.support import OPENSEARCH, S3_VECTORS, Bedrock, s3_document
 from tests.support.sidecars import REFUSED, TAKEN
 
 SIDECARS = [body for body, _ in (*TAKEN.values(), *REFUSED.values())]
-STORAGE = {S3_VECTORS_STORE: S3_VECTORS, "OTHER": OPENSEARCH}
+STORAGE = {S3_VECTORS_STORE: S3_VECTORS, OPENSEARCH_SERVERLESS: OPENSEARCH}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def filled(s3: Any) -> str:
     return name
 
 
-@pytest.mark.parametrize("vector_store", VECTOR_STORES)
+@pytest.mark.parametrize("vector_store", STORAGE)
 def test_a_document_is_indexed_exactly_if_the_functions_take_its_sidecar(
     bedrock: Bedrock, filled: str, vector_store: str
 ) -> None:

@@ -8,6 +8,9 @@ from urllib.parse import quote_plus
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+REQUEST_ID = "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"
+"""API Gateway's, of every request of :func:`api_event`."""
+
 SAMPLES = Path(__file__).parent.parent / "events"
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 S3_VECTORS = "S3_VECTORS"
 OTHER = "OTHER"
-BOTH = (S3_VECTORS, OTHER)
+NOT_S3_VECTORS = ("OPENSEARCH_SERVERLESS", OTHER)
+EVERY = (S3_VECTORS, *NOT_S3_VECTORS)
 NONE: tuple[str, ...] = ()
 
 
@@ -27,25 +28,25 @@ EXACTLY_10_KB = sidecar({"text": "x" * (10 * 1024 - len(sidecar({"text": ""})))}
 EXACTLY_1_KB = sidecar({"text": "x" * (1024 - len('{"text":""}'))})
 
 TAKEN = {
-    "every plain type": (sidecar({"a": "x", "b": 1, "c": 1.5, "d": True, "e": ["x", "y"]}), BOTH),
-    "every stated type": (sidecar(ALL_TYPED), BOTH),
-    "both forms side by side": (sidecar({"a": "x", **ALL_TYPED}), BOTH),
-    "no attribute": (sidecar({}), BOTH),
-    "an empty text": (sidecar({"a": ""}), BOTH),
-    "an empty list": (sidecar({"a": []}), BOTH),
-    "a byte order mark": (b"\xef\xbb\xbf" + sidecar({"a": "x"}), BOTH),
-    "other members beside the attributes": (b'{"note": 1, "metadataAttributes": {"a": 1}}', BOTH),
-    "text beyond ASCII": (sidecar({"größe": "\U0001f41f" * 20}), BOTH),
-    "a name of 100 characters": (sidecar({"k" * 100: "x"}), BOTH),
-    "35 keys": (sidecar({f"key{number}": number for number in range(35)}), BOTH),
-    "36 keys": (sidecar({f"key{number}": number for number in range(36)}), (OTHER,)),
-    "1,024 bytes": (EXACTLY_1_KB, BOTH),
-    "1,025 bytes": (EXACTLY_1_KB.replace(b"xx", b"xxx", 1), (OTHER,)),
-    "1,024 bytes and blanks between them": (EXACTLY_1_KB.replace(b"{", b"{" + b" " * 100), BOTH),
-    "few characters and many bytes": (sidecar({"a": "ü" * 600}), (OTHER,)),
-    "a list of more than 1 KB": (sidecar({"a": ["x" * 110] * 10}), (OTHER,)),
-    "a list of 10 members": (sidecar({"a": ["x"] * 10}), BOTH),
-    "10 KB": (EXACTLY_10_KB, (OTHER,)),
+    "every plain type": (sidecar({"a": "x", "b": 1, "c": 1.5, "d": True, "e": ["x", "y"]}), EVERY),
+    "every stated type": (sidecar(ALL_TYPED), EVERY),
+    "both forms side by side": (sidecar({"a": "x", **ALL_TYPED}), EVERY),
+    "no attribute": (sidecar({}), EVERY),
+    "an empty text": (sidecar({"a": ""}), EVERY),
+    "an empty list": (sidecar({"a": []}), EVERY),
+    "a byte order mark": (b"\xef\xbb\xbf" + sidecar({"a": "x"}), EVERY),
+    "other members beside the attributes": (b'{"note": 1, "metadataAttributes": {"a": 1}}', EVERY),
+    "text beyond ASCII": (sidecar({"größe": "\U0001f41f" * 20}), EVERY),
+    "a name of 100 characters": (sidecar({"k" * 100: "x"}), EVERY),
+    "35 keys": (sidecar({f"key{number}": number for number in range(35)}), EVERY),
+    "36 keys": (sidecar({f"key{number}": number for number in range(36)}), NOT_S3_VECTORS),
+    "1,024 bytes": (EXACTLY_1_KB, EVERY),
+    "1,025 bytes": (EXACTLY_1_KB.replace(b"xx", b"xxx", 1), NOT_S3_VECTORS),
+    "1,024 bytes and blanks between them": (EXACTLY_1_KB.replace(b"{", b"{" + b" " * 100), EVERY),
+    "few characters and many bytes": (sidecar({"a": "ü" * 600}), NOT_S3_VECTORS),
+    "a list of more than 1 KB": (sidecar({"a": ["x" * 110] * 10}), NOT_S3_VECTORS),
+    "a list of 10 members": (sidecar({"a": ["x"] * 10}), EVERY),
+    "10 KB": (EXACTLY_10_KB, NOT_S3_VECTORS),
 }
 """A name for each, the file, and the vector stores of which a knowledge base takes it."""
 

@@ -68,6 +68,7 @@ CHOSEN_FROM_FEW = {
     settings.RETRIEVAL_ENGINE,
     settings.RETRIEVAL_ENGINE_CONFIG,
     settings.VECTOR_STORE,
+    settings.API_AUTH,
 }
 functions = pytest.mark.parametrize("function", SETTINGS)
 

@@ -1,13 +1,18 @@
 """MultiSliceRetriever against a service that checks each request: which calls are made, and what comes of them."""
 
 import inspect
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ragstack_common.errors import InvalidFilterError, InvalidQueryError
+from ragstack_common import multislice_retriever
+from ragstack_common.deadline import Finished
+from ragstack_common.errors import InvalidFilterError, InvalidQueryError, RetrievalTimeoutError
 from ragstack_common.models import Result
 from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
+from ragstack_common.slices import Reading, Slice, slices_of
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import (
     DATA_SOURCE,
@@ -395,3 +400,25 @@ def test_a_malformed_filter_is_refused_before_any_call(searches: AwsService, whe
         MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, **{where: {"topic": {"$equal": 1}}})
 
     assert searches.requests == []
+
+
+def test_the_deadline_includes_the_reading_of_the_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    allowed = []
+
+    def slow(*arguments: Any) -> list[Slice]:
+        now[0] += 2
+        return slices_of(*arguments)
+
+    def together(calls: Sequence[Any], timeout_seconds: float) -> list[Finished[Reading]]:
+        allowed.append(timeout_seconds)
+        return [Finished(0.0, late=True) for _ in calls]
+
+    monkeypatch.setattr(multislice_retriever, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(multislice_retriever, "slices_of", slow)
+    monkeypatch.setattr(multislice_retriever, "call_together", together)
+
+    with pytest.raises(RetrievalTimeoutError):
+        MultiSliceRetriever(timeout_seconds=5.0).search("Judy", KNOWLEDGE_BASE, None, {"topic": "x"})
+
+    assert allowed == [3.0]

@@ -12,7 +12,7 @@ from ragstack_common.query import searchable
 from ragstack_common.retrieval import RetrievalBackend, register_backend
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
-from tests.support.events import Context, api_event
+from tests.support.events import REQUEST_ID, Context, api_event
 
 DOCUMENTS = [
     {"id": "us1", "text": "A tenant of a flat may leave with thirty days of notice.", "corpus": "legal_us"},
@@ -230,7 +230,10 @@ def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(monk
         patch.setattr(Counted, "retrieve", broken)
         failed = call("GET", "/api/corpora")
 
-    assert failed == (500, {"error": {"code": "RagStack", "message": "out of order", "details": []}})
+    assert failed == (
+        500,
+        {"error": {"code": "RagStack", "message": "out of order", "details": [], "requestId": REQUEST_ID}},
+    )
     assert call("GET", "/api/corpora")[0] == 200
 
 
@@ -239,7 +242,7 @@ def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(monk
     [
         ({"RETRIEVAL_ENGINE": "nonsense"}, "Unknown backend type: nonsense"),
         ({"RETRIEVAL_ENGINE_CONFIG": '{"documents": [], "color": "red"}'}, "in_memory"),
-        ({"RETRIEVAL_ENGINE_CONFIG": "path"}, "RETRIEVAL_ENGINE_CONFIG='path' is unusable"),
+        ({"RETRIEVAL_ENGINE_CONFIG": "path"}, "RETRIEVAL_ENGINE_CONFIG is unusable"),
     ],
 )
 def test_an_engine_that_cannot_be_made_is_named(
@@ -312,7 +315,7 @@ def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(monkeypatch
             {"input": {"collection_name": "nonexistent", "texts": ["query"]}},
             (404, "query failed: collection not found"),
         ),
-        ("retriever", "{", (400, "the request body must be a JSON object")),
+        ("retriever", "[]", (400, "The request body must be a JSON object")),
         ("retriever", None, (400, "the request body must be a JSON object")),
         ("hammer", {"input": {}}, (404, "unknown tool: hammer; registered: retriever")),
     ],
@@ -320,9 +323,8 @@ def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(monkeypatch
 def test_what_a_tool_refuses_has_the_tools_own_form(
     monkeypatch: pytest.MonkeyPatch, name: str, body: Any, expected: tuple[int, str]
 ) -> None:
-    monkeypatch.setenv(
-        "RETRIEVER_TOOL_COLLECTIONS", json.dumps({"leases": {"type": "in_memory", "documents": DOCUMENTS}})
-    )
+    collection = {"type": "in_memory", "documents": DOCUMENTS}
+    monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", json.dumps({"leases": collection, "wills": collection}))
 
     status, answer = call("POST", f"/tools/{name}", body)
 

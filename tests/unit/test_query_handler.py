@@ -51,7 +51,7 @@ def retrieve(body: Any, **more: Any) -> tuple[int, Any]:
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
     status, body = answer
     assert set(body) == {"error"}
-    assert set(body["error"]) == {"code", "message", "details"}
+    assert set(body["error"]) == {"code", "message", "details", "requestId"}
     assert body["error"]["message"]
     assert "\n" not in body["error"]["message"]
     return status, body["error"]["code"]
@@ -196,7 +196,7 @@ def test_a_failed_slice_is_reported_beside_the_results_of_the_other(searches: Aw
     assert len(body["results"]) == 1
     assert body["complete"] is False
     assert body["slices"][0]["status"] == "failed"
-    assert "no such key" in body["slices"][0]["error"]
+    assert body["slices"][0]["error"] == "ValidationException"
 
 
 def test_a_body_in_base64_is_read(searches: AwsService) -> None:
@@ -264,6 +264,21 @@ def test_a_malformed_filter_is_a_bad_request_that_says_what_is_wrong(
     searches: AwsService, filter_: dict[str, Any]
 ) -> None:
     assert error_of(retrieve({"query": "q", "metadata_filter": filter_})) == (400, "InvalidFilter")
+    assert searches.requests == []
+
+
+def test_the_values_of_a_filter_that_is_refused_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    answer = retrieve({"query": "q", "metadata_filter": {"year": {"$gt": "PRIVATE"}}})
+
+    assert "PRIVATE" in answer[1]["error"]["message"]
+    assert "PRIVATE" not in caplog.text
+    assert "request failed: InvalidFilter" in caplog.text
+
+
+def test_a_filter_of_hundreds_of_thousands_of_values_is_a_bad_request_and_asks_nobody(searches: AwsService) -> None:
+    answer = retrieve({"query": "q", "metadata_filter": {"topic": {"$nin": list(range(400_000))}}})
+
+    assert error_of(answer) == (400, "InvalidFilter")
     assert searches.requests == []
 
 

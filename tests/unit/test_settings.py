@@ -175,7 +175,7 @@ def test_what_only_an_ingestion_needs_is_named_too(name: str) -> None:
     ],
 )
 def test_an_unusable_value_is_named_with_what_would_be_right(kind: Any, name: str, value: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(f"{name}={value!r} is unusable: ")):
+    with pytest.raises(ConfigurationError, match=re.escape(f"{name} is unusable: ")):
         kind.from_env({**INGESTION, name: value})
 
 

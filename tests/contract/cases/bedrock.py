@@ -35,6 +35,7 @@ def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], 
                 "timeout_seconds": PATIENCE_SECONDS,
                 "knowledge_base_id": base.id,
                 "data_source_id": base.data_source_id,
+                "vector_store": "OPENSEARCH_SERVERLESS",
                 "client": _client(url, "bedrock-agent-runtime"),
             }
         )

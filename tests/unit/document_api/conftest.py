@@ -160,7 +160,7 @@ def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
     """Return status and code of an error, which has the form that all of ours have."""
     status, body = answer
     assert set(body) == {"error"}
-    assert set(body["error"]) == {"code", "message", "details"}
+    assert set(body["error"]) == {"code", "message", "details", "requestId"}
     assert body["error"]["message"]
     assert "\n" not in body["error"]["message"]
     return status, body["error"]["code"]

@@ -1,11 +1,29 @@
+import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters import And, Clause, Not, Operator, Or, evaluate, parse
+from ragstack_common.filters import And, Clause, Not, Operator, Or, evaluate, parse, to_bedrock, to_sql
+from ragstack_common.filters.chroma import to_chroma
+from ragstack_common.filters.s3_vectors import to_s3_vectors
 
 TOPIC_X = Clause(Operator.EQUALS, "topic", "x")
+
+
+def nested(levels: int) -> Any:
+    filter_: Any = {"topic": "x"}
+    for _ in range(levels):
+        filter_ = {"$and": [filter_]}
+    return filter_
+
+
+def listed(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize(
@@ -117,3 +135,46 @@ def test_a_filter_nested_without_end_is_refused() -> None:
 
     with pytest.raises(InvalidFilterError, match="deeper than 16"):
         parse(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "limit"),
+    [
+        ({"topic": {"$nin": list(range(400_000))}}, "more than 10,000 parts"),
+        ({"$or": [{"topic": str(n)} for n in range(300_000)]}, "more than 10,000 parts"),
+        (dict.fromkeys(map(str, range(300_000)), 1), "more than 10,000 parts"),
+        ({"$or": [{"$in": ["x"] * 900} for _ in range(20)]}, "more than 10,000 parts"),
+        ({"topic": {"$in": list(range(1_001))}}, "in(topic) has a list of 1,001 values; at most 1,000"),
+        ({"topic": {"$nin": list(range(1_001))}}, "in(topic) has a list of 1,001 values; at most 1,000"),
+        ({"$or": [{"topic": n} for n in range(1_001)]}, "1,001 clauses; at most 1,000"),
+        ({"$or": [{"topic": {"$nin": list(range(600))}} for _ in range(2)]}, "1,200 clauses; at most 1,000"),
+        ({"topic": "x" * 1_000_001}, "more than 1,000,000 characters"),
+        (nested(300), "nested deeper than 16 levels"),
+        (nested(100_000), "nested deeper than 16 levels"),
+        ({"topic": listed(5_000)}, "nested deeper than 16 levels"),
+    ],
+    ids=range(12),
+)
+def test_a_filter_over_a_limit_is_refused_by_the_name_of_the_limit(source: Any, limit: str) -> None:
+    with pytest.raises(InvalidFilterError, match=re.escape(limit)) as refused:
+        parse(source)
+
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"topic": {"$nin": list(range(1_000))}},
+        {"$or": [{"topic": {"$eq": n}} for n in range(1_000)]},
+        {"orAll": [{"notIn": {"key": f"key {n}", "value": list(range(900))}} for n in range(10)]},
+        {"$not": {"$and": [{"topic": {"$not": {"$in": [n]}}} for n in range(1_000)]}},
+    ],
+    ids=range(4),
+)
+def test_the_largest_filters_are_answered_by_every_store_or_refused_with_a_reason(source: Any) -> None:
+    filter_ = parse(source)
+
+    for compiled in (to_bedrock, to_sql, to_s3_vectors, to_chroma):
+        with suppress(InvalidFilterError):
+            compiled(filter_)

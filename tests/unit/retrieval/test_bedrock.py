@@ -318,7 +318,7 @@ def test_a_page_that_fails_leaves_those_before_it_and_the_report_says_so(searche
     [part] = outcome.parts
     assert len(outcome.chunks) == 200
     assert not outcome.complete
-    assert (part.status, part.hits, part.error) == ("failed", 200, "after page 2: ThrottlingException: Slow down.")
+    assert (part.status, part.hits, part.error) == ("failed", 200, "after page 2: ThrottlingException")
 
 
 def test_a_page_that_comes_too_late_leaves_those_before_it_and_the_report_says_so(searches: AwsService) -> None:
@@ -355,7 +355,7 @@ def test_a_first_page_that_fails_is_the_error_of_the_search(searches: AwsService
     searches.program("Retrieve", Fault("ResourceNotFoundException", "There is none."))
     engine = backend(searches)
 
-    with pytest.raises(errors.KnowledgeBaseNotFoundError, match="There is none"):
+    with pytest.raises(errors.KnowledgeBaseNotFoundError, match="ResourceNotFoundException"):
         asyncio.run(engine.retrieve("Judy"))
 
     assert not asyncio.run(engine.health_check())

@@ -210,7 +210,7 @@ async def test_one_that_fails_before_it_can_be_awaited_fails_no_other() -> None:
     outcome = await FederatedBackend({"eager": Eager(), "up": shelf("one")}).search(SearchRequest("q"))
 
     assert names(outcome.chunks) == "one"
-    assert outcome.parts[0].error == "ValueError: not even a coroutine"
+    assert outcome.parts[0].error == "ValueError"
 
 
 @pytest.mark.asyncio
@@ -230,7 +230,7 @@ async def test_when_all_fail_the_error_names_every_cause() -> None:
 
     message = str(raised.value)
     assert type(raised.value) is RetrievalError
-    assert all(part in message for part in ["a: no way to it", "b: too many requests", "c: OSError: disk"])
+    assert all(part in message for part in ["a: no way to it", "b: too many requests", "c: OSError"])
     assert isinstance(raised.value.__cause__, ExceptionGroup)
     assert raised.value.__cause__.exceptions[:2] == (down, slow)
 

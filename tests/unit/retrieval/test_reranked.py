@@ -135,7 +135,7 @@ def test_the_least_score_is_held_against_the_score_of_the_reranker() -> None:
 
 @pytest.mark.parametrize(
     ("error", "reason"),
-    [(RuntimeError("out of\nmemory"), "RuntimeError: out of memory"), (None, "did not answer within 0.01 seconds")],
+    [(RuntimeError("out of\nmemory"), "failed (RuntimeError)"), (None, "did not answer within 0.01 seconds")],
 )
 def test_a_reranker_that_fails_or_is_late_leaves_the_order_of_the_search_and_a_note(
     error: Exception | None, reason: str, caplog: pytest.LogCaptureFixture
@@ -278,11 +278,14 @@ def test_a_model_that_does_not_score_every_text_has_failed(searches: AwsService)
     assert "1 of 2" in outcome.notes[0]
 
 
-def test_a_refusal_of_the_service_is_told_in_a_note(searches: AwsService) -> None:
+def test_a_refusal_of_the_service_is_told_in_a_note_and_its_message_in_the_log(
+    searches: AwsService, caplog: pytest.LogCaptureFixture
+) -> None:
     searches.program("Rerank", Fault("AccessDeniedException", "not authorized to perform: bedrock:Rerank"))
     backend = RerankedBackend(Holding(chunk("a")), BedrockReranker(client=searches.client()))
 
-    assert "bedrock:Rerank" in search(backend).notes[0]
+    assert "failed (AccessDeniedException)" in search(backend).notes[0]
+    assert "bedrock:Rerank" in caplog.text
 
 
 def test_more_candidates_than_the_service_takes_are_refused() -> None:

@@ -101,6 +101,13 @@ def test_more_values_than_the_limit_are_said_to_be_missing() -> None:
     assert collected(backend, limit=7) == DistinctValues(tuple("0123456"), complete=True)
 
 
+def test_more_values_than_a_filter_can_leave_out_are_said_to_be_missing() -> None:
+    backend = versions(*range(1_500))
+
+    assert collected(backend, limit=5_000, page_size=1_000) == DistinctValues(tuple(range(1_500)), complete=False)
+    assert collected(versions(*range(1_000)), limit=5_000, page_size=1_000).complete
+
+
 def test_more_lists_than_one_search_returns_are_said_to_be_missing() -> None:
     many_lists = [["a"]] * 3 + [["a", "hidden"]]
 

@@ -34,7 +34,7 @@ def test_every_member_of_the_input_is_documented() -> None:
 
 @pytest.mark.parametrize("body", re.findall(r"-d '(.*?)'", PAGE, flags=re.DOTALL))
 def test_an_example_of_a_request_is_one(body: str) -> None:
-    assert RetrieverRequest.parse(json.loads(body)["input"]).texts
+    assert RetrieverRequest.parse(json.loads(body)["input"], "handbook").texts
 
 
 def test_the_example_of_collections_configures_them() -> None:

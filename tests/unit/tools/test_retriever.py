@@ -24,7 +24,7 @@ from ragstack_common.tools import (
     run_tool,
 )
 from ragstack_common.tools.http import execution_time
-from ragstack_common.tools.schemas import RetrieverRequest, clean
+from ragstack_common.tools.schemas import INPUT_SCHEMA, RetrieverRequest, clean
 from ragstack_common.tools.settings import MilvusConfig
 
 
@@ -166,10 +166,39 @@ def test_only_what_is_configured_can_be_reached(shelf: list[Shelf], name: str) -
     assert shelf == []
 
 
+def test_the_only_collection_need_not_be_named(shelf: list[Shelf]) -> None:
+    made = tool()
+
+    schema = made.input_schema
+    answer = execute(made, {"texts": ["water"]})
+
+    assert schema["required"] == ["texts"]
+    assert schema["properties"]["collection_name"].items() >= {"enum": ["lines"], "default": "lines"}.items()
+    assert answer.data == execute(made, {"collection_name": "lines", "texts": ["water"]}).data
+    assert answer.success
+
+
+def test_the_schema_lists_the_collections_of_which_one_must_be_named() -> None:
+    settings = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": "songs,lines"})
+    made = RetrieverTool(settings)
+
+    answer = execute(made, {"texts": ["water"]})
+
+    assert made.input_schema["required"] == ["collection_name", "texts"]
+    assert made.input_schema["properties"]["collection_name"]["enum"] == ["lines", "songs"]
+    assert answer.error == "collection_name field is required and must be a string"
+
+
+def test_the_schema_of_a_whole_database_lists_no_collections() -> None:
+    settings = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": "*", "MILVUS_ADDRESS": "localhost:1"})
+
+    assert RetrieverTool(settings).input_schema == INPUT_SCHEMA
+
+
 BAD_NAME = "must be 1 to 255 letters, digits, '_', '-' or '.', not starting with '-' or '.'"
 
 BAD_INPUTS: list[tuple[Any, str]] = [
-    ({}, "collection_name field is required and must be a string"),
+    ({}, "texts field must be an array of strings"),
     ({"collection_name": None, "texts": ["a"]}, "collection_name field is required and must be a string"),
     ({"collection_name": "", "texts": ["a"]}, "collection_name field is required and must be a string"),
     ({"collection_name": 5, "texts": ["a"]}, "collection_name field is required and must be a string"),
