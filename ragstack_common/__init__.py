@@ -1,1 +1,8 @@
 """What every RAGStack function shares: retrieval, ingestion, filters. Knows no Lambda and no HTTP."""
+
+from typing import Final
+
+DISTRIBUTION: Final = "ragstack-kb"
+"""Name on the package index, where ``ragstack`` is another project. Messages that say what to install use it."""
+
+__version__ = "0.1.0"

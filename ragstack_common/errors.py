@@ -8,7 +8,7 @@ answers a request maps a class to a status.
     RagStackError
     ├── ConfigurationError               a setting is missing or unusable
     │   ├── UnknownEngineError           there is no engine of that name
-    │   ├── MissingEngineError           the package that an engine needs is not installed
+    │   ├── MissingPackageError          an optional package is not installed
     │   └── DimensionMismatchError       the embedding is not the one that the collection was made with
     ├── EmbeddingError                   an embedding cannot be had, or failed
     ├── InvalidRequestError              the caller must change the request
@@ -34,8 +34,11 @@ answers a request maps a class to a status.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
+
+from ragstack_common import DISTRIBUTION
 
 _CLAUSE: Final = re.compile(r"[^'\"\[{]*?\b(?P<clause>\w+\([^,()'\"]+)|(?P<key>[^'\"\s:]{1,100}): ")
 """Where a message about a filter names the operator and the attribute; what follows, or is quoted, can be a value."""
@@ -56,13 +59,31 @@ class UnknownEngineError(ConfigurationError, ValueError):
         super().__init__(f"Unknown backend type: {name}; choose one of {', '.join(sorted(known))}")
 
 
-class MissingEngineError(ConfigurationError):
-    """The package that an engine needs is not installed."""
+class MissingPackageError(ConfigurationError, ModuleNotFoundError):
+    """An optional package is not installed; also a ModuleNotFoundError, whose ``name`` is the missing module.
 
-    def __init__(self, name: str, module: str | None) -> None:
-        super().__init__(
-            f"The engine {name} needs the package {module}: install it with  pip install 'ragstack[{name}]'"
-        )
+    Args:
+        needed_by: The part of RAGStack that needs it, as the subject of the message.
+        module: The missing module.
+        extra: The extra that installs it; None if it belongs to another distribution.
+    """
+
+    def __init__(self, needed_by: str, module: str | None, extra: str | None) -> None:
+        advice = f"pip install '{DISTRIBUTION}[{extra}]'" if extra else "install it"
+        super().__init__(f"{needed_by} needs the package {module}, which is not installed: {advice}", name=module)
+
+
+@contextmanager
+def needs_extra(extra: str | None, needed_by: str) -> Iterator[None]:
+    """Wrap the imports of optional packages. Where two are nested, the outer one names the extra.
+
+    Raises:
+        MissingPackageError: A package is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(needed_by, error.name, extra) from error
 
 
 class DimensionMismatchError(ConfigurationError):

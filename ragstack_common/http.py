@@ -37,7 +37,7 @@ STATUS_OF: Final = {
     errors.RagStackError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.ConfigurationError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.UnknownEngineError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.MissingEngineError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.MissingPackageError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.DimensionMismatchError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.EmbeddingError: HTTPStatus.BAD_GATEWAY,
     errors.InvalidRequestError: HTTPStatus.BAD_REQUEST,

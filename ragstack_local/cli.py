@@ -6,14 +6,15 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
-from ragstack_common.errors import RagStackError
+from ragstack_common import DISTRIBUTION, __version__
+from ragstack_common.errors import MissingPackageError, RagStackError
 from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local import asking, display, ingesting, repairing, replaying, single_documents
 from ragstack_local.bedrock import command
@@ -80,6 +81,20 @@ Context = Annotated[
 ]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"{DISTRIBUTION} {__version__}")  # noqa: T201 - it is the command line
+        raise typer.Exit
+
+
+@app.callback()
+def _ragstack(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None: ...
+
+
 @app.command()
 def up(
     port: Port = DEFAULT_PORT,
@@ -101,6 +116,7 @@ def up(
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
     """
     project = find_project()
+    project.require_checkout()
     options = _stack_options(
         data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
     )
@@ -128,6 +144,7 @@ def demo(
     Example:  ragstack demo --once
     """
     project = find_project()
+    project.require_checkout()
     options = _stack_options(
         data_dir or project.data / "local", port, bedrock_port, embedding, context, bedrock_arguments
     )
@@ -207,8 +224,14 @@ def main() -> None:
     try:
         app()
     except (RagStackError, ClientError, BotoCoreError, Boto3Error, OSError) as error:
-        display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
-        raise SystemExit(FAILED) from None
+        _fail(error)
+    except ModuleNotFoundError as error:
+        _fail(MissingPackageError("This command", error.name, "local"))
+
+
+def _fail(error: Exception) -> NoReturn:
+    display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
+    raise SystemExit(FAILED) from None
 
 
 def _stack_options(

@@ -28,6 +28,7 @@ from typing import Any, Final
 
 import pytest
 
+from ragstack_common.errors import MissingPackageError, needs_extra
 from ragstack_local.creation import create_knowledge_base
 
 DOCUMENTS_PER_CALL: Final = 10
@@ -125,9 +126,10 @@ def bedrock_endpoint(tmp_path_factory: pytest.TempPathFactory, bedrock_options: 
     """Run a local Bedrock on a free port, its data in a temporary folder; this is its URL."""
     try:
         # What it needs is loaded by the first test that asks for it.
-        from ragstack_local.bedrock.server import running  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        pytest.fail(f"The local Bedrock needs {error.name}: pip install 'ragstack[local]'", pytrace=False)
+        with needs_extra("local", "The local Bedrock"):
+            from ragstack_local.bedrock.server import running  # noqa: PLC0415
+    except MissingPackageError as error:
+        pytest.fail(str(error), pytrace=False)
     with running(tmp_path_factory.mktemp("bedrock"), **bedrock_options) as url:
         yield url
 

@@ -1,1 +1,6 @@
 """Collections of Chroma, for the engine, the knowledge base and whoever builds them. Needs the extra ``chroma``."""
+
+from ragstack_common.errors import needs_extra
+
+with needs_extra("chroma", "Chroma"):
+    import chromadb  # noqa: F401 - checked here for every module of this package

@@ -4,9 +4,11 @@
 importing what it needs when it is chosen; ``cache`` is an embedding around another one.
 """
 
-from ragstack_common.embedding.hashed import HashedEmbedding
-from ragstack_common.embedding.kinds import flag, load
-from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed
-from ragstack_common.errors import EmbeddingError
+from ragstack_common.errors import EmbeddingError, needs_extra
+
+with needs_extra("local", "An embedding"):
+    from ragstack_common.embedding.hashed import HashedEmbedding
+    from ragstack_common.embedding.kinds import flag, load
+    from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed
 
 __all__ = ["Embedding", "EmbeddingClosed", "EmbeddingError", "HashedEmbedding", "flag", "load"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, unit
-from ragstack_common.errors import EmbeddingError
+from ragstack_common.errors import EmbeddingError, needs_extra
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -64,16 +64,12 @@ def load(name: str) -> FastEmbedding:
     """Load a model from the cache, or download it.
 
     Raises:
-        EmbeddingError: fastembed is not installed, does not know the model, or cannot get it.
+        MissingPackageError: fastembed is not installed.
+        EmbeddingError: fastembed does not know the model, or cannot get it.
     """
-    try:
+    with needs_extra("semantic", "The embedding fastembed"):
         from fastembed import TextEmbedding  # noqa: PLC0415 - an extra
         from loguru import logger  # noqa: PLC0415 - comes with it
-    except ModuleNotFoundError as error:
-        raise EmbeddingError(
-            f"The embedding fastembed needs the package {error.name}: pip install 'ragstack[semantic]',"
-            " or start with --embedding hashed"
-        ) from None
     known = {description["model"].lower(): description for description in TextEmbedding.list_supported_models()}
     description = known.get(name.lower())
     if description is None:

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ragstack_common.embedding.cache import CachedEmbedding
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.embedding.protocol import Embedding
-from ragstack_common.errors import EmbeddingError
+from ragstack_common.errors import EmbeddingError, needs_extra
 from ragstack_common.settings import DEFAULT_EMBEDDING
 
 API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
@@ -29,11 +28,17 @@ def load(choice: str, cache_folder: Path | None = None, environment: Mapping[str
 
     Raises:
         EmbeddingError: There is no such kind, or its model cannot be had; the message says what to do.
+        MissingPackageError: A package that it needs is not installed.
     """
     if choice == DEFAULT_EMBEDDING:
         return HashedEmbedding()
-    model = _model(choice, environment)
-    return model if cache_folder is None else CachedEmbedding(model, cache_folder / CACHE_FILE_NAME)
+    if cache_folder is None:
+        return _model(choice, environment)
+    # The file is SQLite's, through apsw, which only the extra local installs.
+    with needs_extra("local", "A folder of remembered embeddings"):
+        from ragstack_common.embedding.cache import CachedEmbedding  # noqa: PLC0415
+
+    return CachedEmbedding(_model(choice, environment), cache_folder / CACHE_FILE_NAME)
 
 
 def flag(name: str) -> str:
@@ -56,7 +61,8 @@ def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
         case "onnx", folder if folder:
             return _onnx(folder, environment.get(POOLING_VARIABLE, "").strip())
         case "openai", url if url:
-            from ragstack_common.embedding import openai  # noqa: PLC0415 - slow to import
+            with needs_extra("local", "The embedding openai"):
+                from ragstack_common.embedding import openai  # noqa: PLC0415 - slow to import
 
             return openai.load(url, environment.get(API_KEY_VARIABLE))
         case "bedrock", model if model:
@@ -68,7 +74,9 @@ def _model(choice: str, environment: Mapping[str, str]) -> Embedding:
 
 def _onnx(choice: str, pooling: str) -> Embedding:
     from ragstack_common.embedding.model_folder import POOLINGS  # noqa: PLC0415 - few need it
-    from ragstack_common.embedding.onnx import OnnxEmbedding  # noqa: PLC0415 - slow to import
+
+    with needs_extra("local", "The embedding onnx"):
+        from ragstack_common.embedding.onnx import OnnxEmbedding  # noqa: PLC0415 - slow to import
 
     folder, _, stated = choice.rpartition("#") if not Path(choice).is_dir() and "#" in choice else (choice, "", "")
     wanted = stated or pooling

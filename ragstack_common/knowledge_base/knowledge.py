@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common.embedding import Embedding, load
-from ragstack_common.errors import InvalidQueryError, MissingEngineError, RagStackError
+from ragstack_common.errors import InvalidQueryError, RagStackError
 from ragstack_common.knowledge_base.settings import KnowledgeSettings
 from ragstack_common.reranking import LexicalReranker, Passage
 from ragstack_common.retrieval.models import Ranking, RetrievedChunk, SearchRequest
@@ -56,7 +56,7 @@ class KnowledgeBase:
             None where that is the answer. Of several threads, use :meth:`search`, which raises.
 
     Raises:
-        MissingEngineError: Chroma is not installed.
+        MissingPackageError: Chroma is not installed.
         InvalidRequestError: A collection cannot have this name.
         EmbeddingError: The embedding cannot be had, or is not the one that the collection was made with.
     """
@@ -70,12 +70,10 @@ class KnowledgeBase:
         scan_limit: int | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        try:
-            from ragstack_common.chroma import search  # noqa: PLC0415 - an extra, and slow to import
-            from ragstack_common.chroma.collection import ChromaCollection  # noqa: PLC0415 - the same
-            from ragstack_common.knowledge_base.store import open_store  # noqa: PLC0415 - the same
-        except ModuleNotFoundError as error:
-            raise MissingEngineError("chroma", error.name) from error
+        from ragstack_common.chroma import search  # noqa: PLC0415 - an extra, and slow to import
+        from ragstack_common.chroma.collection import ChromaCollection  # noqa: PLC0415 - the same
+        from ragstack_common.knowledge_base.store import open_store  # noqa: PLC0415 - the same
+
         settings = KnowledgeSettings.from_env(environment)
         self.collection_name = collection_name or settings.collection_name
         self.db_path = str(Path(db_path or settings.db_path).expanduser())

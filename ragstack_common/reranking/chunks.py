@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from ragstack_common.deadline import in_thread
-from ragstack_common.errors import ConfigurationError, MissingEngineError
+from ragstack_common.errors import ConfigurationError, needs_extra
 from ragstack_common.reranking.lexical import LexicalReranker, Passage
 from ragstack_common.reranking.weights import RerankingWeights
 from ragstack_common.retrieval.models import Ranking, RetrievedChunk
@@ -100,7 +100,7 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
 
     Raises:
         ConfigurationError: There is none of that name, or it cannot be made; the message says which there are.
-        MissingEngineError: Its package is not installed.
+        MissingPackageError: Its package is not installed.
     """
     if isinstance(choice, LexicalReranker):
         return LexicalChunkReranker(choice)
@@ -115,8 +115,6 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
     arguments = [argument] if argument else []
     try:
         return _maker(name)(*arguments, **options)
-    except ModuleNotFoundError as error:
-        raise MissingEngineError("local" if name == "cross_encoder" else name, error.name) from error
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"The reranker {name} cannot be made from this configuration: {error}") from error
 
@@ -140,12 +138,14 @@ def _maker(name: str) -> Callable[..., ChunkReranker]:
 
             return BedrockReranker
         case "cross_encoder":
-            from ragstack_common.reranking.cross_encoder import CrossEncoderReranker  # noqa: PLC0415 - an extra
+            with needs_extra("local", "The reranker cross_encoder"):
+                from ragstack_common.reranking.cross_encoder import CrossEncoderReranker  # noqa: PLC0415 - an extra
 
             return CrossEncoderReranker
     others = _third_parties()
     if name in others:
-        loaded: Callable[..., ChunkReranker] = others[name].load()
+        with needs_extra(None, f"The reranker {name}"):
+            loaded: Callable[..., ChunkReranker] = others[name].load()
         return loaded
     raise ConfigurationError(f"There is no reranker {name!r}: choose {', '.join([FORMS, *sorted(others)])}")
 

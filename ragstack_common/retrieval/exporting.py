@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from ragstack_common.errors import MissingEngineError
+from ragstack_common.errors import needs_extra
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 
 SERVICE_NAME: Final = "ragstack"
@@ -29,16 +29,14 @@ def export_spans(
         What sends the last spans and ends the thread.
 
     Raises:
-        MissingEngineError: The extra ``telemetry`` is not installed.
+        MissingPackageError: The extra ``telemetry`` is not installed.
     """
-    try:
+    with needs_extra("telemetry", "The export of spans"):
         from opentelemetry import trace  # noqa: PLC0415 - an extra
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingEngineError("telemetry", error.name) from error
     resource = Resource.create({"service.name": service_name, PROJECT_ATTRIBUTE: service_name})
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint)))

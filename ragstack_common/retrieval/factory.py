@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from ragstack_common.errors import ConfigurationError, MissingEngineError, UnknownEngineError
+from ragstack_common.errors import ConfigurationError, MissingPackageError, UnknownEngineError, needs_extra
 from ragstack_common.retrieval.base import RetrievalBackend
 
 ENTRY_POINTS: Final = "ragstack.engines"
@@ -56,7 +56,7 @@ def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
 
     Raises:
         UnknownEngineError: There is no such type; a ValueError.
-        MissingEngineError: Its package is not installed.
+        MissingPackageError: Its package is not installed.
         ConfigurationError: An argument is missing, unknown or unusable; the message names the type.
     """
     options = dict(config)
@@ -89,16 +89,18 @@ def _maker(name: Any) -> BackendMaker:
     if name in _registered:
         return _registered[name]
     place = _BUILT_IN.get(name)
-    try:
-        if place is not None:
-            module, _, attribute = place.partition(":")
+    if place is not None:
+        module, _, attribute = place.partition(":")
+        with needs_extra(name, f"The engine {name}"):
             maker: BackendMaker = getattr(importlib.import_module(module), attribute)
-            return maker
+        return maker
+    try:
         if name in _third_parties():
-            loaded: BackendMaker = _third_parties()[name].load()
+            with needs_extra(None, f"The engine {name}"):
+                loaded: BackendMaker = _third_parties()[name].load()
             return loaded
-    except ModuleNotFoundError as error:
-        raise MissingEngineError(name, error.name) from error
+    except MissingPackageError:
+        raise
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"The backend {name} cannot be imported: {error}") from error
     raise UnknownEngineError(name, known_backends())

@@ -4,27 +4,30 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from pymilvus import MilvusClient
-from pymilvus.exceptions import MilvusException
-
-from ragstack_common.embedding.protocol import Embedding, Vectors
-from ragstack_common.embedding.queries import QueryEmbedding
 from ragstack_common.errors import (
     CollectionNotFoundError,
     DimensionMismatchError,
     EmbeddingError,
     InvalidFilterError,
     PartitionNotFoundError,
+    needs_extra,
 )
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.milvus import to_milvus
 from ragstack_common.filters.milvus_places import Expression, quoted
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
-from ragstack_common.retrieval.milvus_client import NOT_LOADED, Address, connections, explained
-from ragstack_common.retrieval.milvus_documents import NO_COLUMNS, MilvusDocument, create_collection, rows_of
-from ragstack_common.retrieval.milvus_schema import SCORES, Fields, Layout, read_layout
 from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchRequest, check_top_k
 from ragstack_common.settings import DEFAULT_EMBEDDING
+
+with needs_extra("milvus", "The engine milvus"):
+    from pymilvus import MilvusClient
+    from pymilvus.exceptions import MilvusException
+
+    from ragstack_common.embedding.protocol import Embedding, Vectors
+    from ragstack_common.embedding.queries import QueryEmbedding
+    from ragstack_common.retrieval.milvus_client import NOT_LOADED, Address, connections, explained
+    from ragstack_common.retrieval.milvus_documents import NO_COLUMNS, MilvusDocument, create_collection, rows_of
+    from ragstack_common.retrieval.milvus_schema import SCORES, Fields, Layout, read_layout
 
 T = TypeVar("T")
 

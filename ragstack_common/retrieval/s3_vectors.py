@@ -17,6 +17,7 @@ from ragstack_common.errors import (
     RetrievalTimeoutError,
     ServiceUnavailableError,
     ThrottledError,
+    needs_extra,
 )
 from ragstack_common.filters import Filter
 from ragstack_common.filters.s3_vectors import to_s3_vectors
@@ -89,7 +90,7 @@ class S3VectorsBackend(Engine):
     Raises:
         ValueError: An argument is out of range.
         EmbeddingError: There is no such embedding, or it cannot be had.
-        ConfigurationError: numpy, with which vectors are handled, is not installed.
+        MissingPackageError: numpy is not installed.
     """
 
     name = "s3_vectors"
@@ -260,12 +261,6 @@ class S3VectorsBackend(Engine):
 
 
 def _query_embedding(embedding: "Embedding | str") -> "QueryEmbedding":
-    # Imported here, so that the module itself does without numpy, which a function's layer may lack.
-    try:
-        from ragstack_common.embedding.queries import QueryEmbedding  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"The engine s3_vectors embeds queries itself, and needs {error.name} for that: install it, or add it to "
-            "the function's layer"
-        ) from error
+    with needs_extra("s3-vectors", "The engine s3_vectors"):
+        from ragstack_common.embedding.queries import QueryEmbedding  # noqa: PLC0415 - imports numpy
     return QueryEmbedding(embedding)

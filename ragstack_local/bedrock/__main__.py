@@ -3,9 +3,9 @@
 import sys
 from typing import Final
 
+from ragstack_common.errors import RagStackError
 from ragstack_local.bedrock.command import alone
 from ragstack_local.bedrock.guard import end_with_parent
-from ragstack_local.stack.errors import StackError
 
 FAILED: Final = 2
 
@@ -15,7 +15,7 @@ def main() -> None:
     end_with_parent()
     try:
         alone(prog_name="python -m ragstack_local.bedrock")
-    except StackError as error:
+    except RagStackError as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - it is the command line
         raise SystemExit(FAILED) from None
 

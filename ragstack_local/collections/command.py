@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from ragstack_common.errors import MissingEngineError
+from ragstack_common.errors import needs_extra
 from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local import display
 from ragstack_local.bedrock.options import EMBEDDING_HELP
@@ -61,10 +61,8 @@ def build(
     name = folder.expanduser().resolve().name
     plan = Plan(corpus or name, model.name, version, chunk_size, chunk_overlap)
     store = Path(db_path or settings.db_path).expanduser()
-    try:
+    with needs_extra("local,chroma", "`ragstack build`"):
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingEngineError("chroma", error.name) from error
     with display.progress() as bars:
         building = bars.add_task("Building", total=len(selection.files), detail="")
         report = bring(

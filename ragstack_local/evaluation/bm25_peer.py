@@ -11,16 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from ragstack_common.errors import needs_extra
 from ragstack_local.evaluation.dataset import DataSet
-from ragstack_local.evaluation.errors import MissingPackageError
 from ragstack_local.evaluation.searching import Ask
 
-try:
+with needs_extra("evaluation", "The evaluation"):
     import bm25s  # type: ignore[import-untyped]
     from bm25s.stopwords import STOPWORDS_EN  # type: ignore[import-untyped]
     from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
-except ModuleNotFoundError as error:
-    raise MissingPackageError(error.name) from error
 
 K1: Final = 1.2
 B: Final = 0.75

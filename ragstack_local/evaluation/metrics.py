@@ -5,14 +5,12 @@ from typing import Final
 
 import numpy as np
 
+from ragstack_common.errors import needs_extra
 from ragstack_local.evaluation.bootstrap import Values
 from ragstack_local.evaluation.dataset import Judgments
-from ragstack_local.evaluation.errors import MissingPackageError
 
-try:
+with needs_extra("evaluation", "The evaluation"):
     import ir_measures
-except ModuleNotFoundError as error:
-    raise MissingPackageError(error.name) from error
 
 PRIMARY: Final = "nDCG@10"
 MEASURES: Final = (PRIMARY, "R@10", "RR@10")

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ragstack_common.errors import needs_extra
 from ragstack_local.evaluation.bootstrap import Interval
-from ragstack_local.evaluation.errors import MissingPackageError
 
-try:
+with needs_extra("evaluation", "The evaluation"):
     import matplotlib as mpl
-except ModuleNotFoundError as error:
-    raise MissingPackageError(error.name) from error
 
 mpl.use("Agg")  # there may be no screen
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from ragstack_common import DISTRIBUTION
 from ragstack_common.embedding.protocol import cores
 from ragstack_local import display
 from ragstack_local.evaluation import pictures
@@ -20,7 +21,7 @@ from ragstack_local.evaluation.dataset import DataSet
 from ragstack_local.evaluation.measuring import Measured
 from ragstack_local.evaluation.metrics import PRIMARY, TITLES
 
-PACKAGES: Final = ("ragstack", "apsw", "numpy", "onnxruntime", "ir-measures", "bm25s")
+PACKAGES: Final = (DISTRIBUTION, "apsw", "numpy", "onnxruntime", "ir-measures", "bm25s")
 CONFIDENCE_HEADING: Final = "95 %"
 NO_PACKAGE: Final = "not installed"
 

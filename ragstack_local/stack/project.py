@@ -1,4 +1,4 @@
-"""Where the project's parts lie in its folder."""
+"""Where the project's parts are in its folder."""
 
 import sys
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from ragstack_local.stack.errors import StackError
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout of the project.
+    """A checkout of the project, or the installed package without one.
 
     Attributes:
-        root: The folder that holds cdk.json.
+        root: The folder that holds cdk.json, if there is a checkout.
         data: Everything that the local stack writes.
     """
 
@@ -24,15 +24,31 @@ class Project:
         """Find the checkout that this package is installed from.
 
         Args:
-            data: What the local stack writes goes there, instead of into the checkout's folder .ragstack.
+            data: The folder to write to. Default: .ragstack in the checkout; without one, in the current folder.
+        """
+        root = Path(__file__).resolve().parents[2]
+        project = cls(root, root / ".ragstack")
+        if data:
+            return cls(root, Path(data).absolute())
+        return project if project.is_checkout else cls(root, Path(".ragstack").absolute())
+
+    @property
+    def is_checkout(self) -> bool:
+        """Whether the CDK app is here, which the installed package does not bring."""
+        return (self.root / "cdk.json").is_file()
+
+    def require_checkout(self) -> None:
+        """Check that the local stack can be started from here.
 
         Raises:
             StackError: The package was installed without its checkout.
         """
-        root = Path(__file__).resolve().parents[2]
-        if not (root / "cdk.json").is_file():
-            raise StackError("The local stack needs the project's folder: clone it and run `make setup` there")
-        return cls(root, Path(data).absolute() if data else root / ".ragstack")
+        if not self.is_checkout:
+            raise StackError(
+                "`ragstack up` and `ragstack demo` deploy the CDK app of the project's repository, which is not"
+                " installed with the package: clone the repository and run `make demo` or `make up` there."
+                " `ragstack bedrock` runs the local Bedrock without it."
+            )
 
     @property
     def running(self) -> Path:

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -366,21 +364,6 @@ def test_a_configuration_in_json_reaches_the_endpoint_it_names(make: Make, bedro
             return await backend.retrieve("annual leave", top_k=1)
 
     assert asyncio.run(ask())[0].chunk_id == "leave"
-
-
-def test_the_module_needs_no_numpy_until_a_backend_is_made() -> None:
-    program = (
-        "import sys; sys.modules['numpy'] = None\n"
-        "from ragstack_common.retrieval import create_retrieval_backend\n"
-        "from ragstack_common.errors import ConfigurationError\n"
-        "try: create_retrieval_backend({'type': 's3_vectors', 'vector_bucket_name': 'bucket', 'index_name': 'index',"
-        " 'region': 'us-east-1'})\n"
-        "except ConfigurationError as error: print(error)\n"
-    )
-
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert "needs numpy" in ran.stdout
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

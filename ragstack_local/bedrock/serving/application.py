@@ -158,7 +158,7 @@ async def _read(request: Request) -> wire.Request:
     return wire.Request(
         method=request.method,
         path=raw_path.split(b"?")[0].decode("latin-1"),
-        query=request.url.query,
+        query=request.scope["query_string"].decode("latin-1"),
         # Not of request.headers, which looks each name up among all others.
         headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.headers.raw},
         body=bytes(body),

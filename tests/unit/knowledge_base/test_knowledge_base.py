@@ -1,7 +1,6 @@
 """The knowledge base on a real store; the examples of its specification stand in tests/specs."""
 
 import logging
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from ragstack_common.errors import (
     InvalidFilterError,
     InvalidQueryError,
     InvalidRequestError,
-    MissingEngineError,
 )
 from ragstack_common.knowledge_base import KnowledgeBase, KnowledgeSettings, format_knowledge_context
 
@@ -206,13 +204,6 @@ def test_a_collection_is_not_opened_with_another_embedding(base: KnowledgeBase) 
 
     with pytest.raises(EmbeddingError, match="made with the embedding hashed"):
         KnowledgeBase("handbook", base.db_path, embedding=Other(), environment={})
-
-
-def test_a_missing_package_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ragstack_common.knowledge_base.store", None)
-
-    with pytest.raises(MissingEngineError, match=r"pip install 'ragstack\[chroma\]'"):
-        KnowledgeBase("handbook", tmp_path, environment={})
 
 
 @pytest.mark.parametrize(

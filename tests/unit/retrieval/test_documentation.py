@@ -68,7 +68,7 @@ def test_every_example_is_python_and_imports_what_there_is(code: str) -> None:
 def test_every_error_that_is_named_exists() -> None:
     named = set(re.findall(r"`(\w+Error)`", section("Errors")))
 
-    assert {"InvalidFilterError", "MissingEngineError"} <= named
+    assert {"InvalidFilterError", "MissingPackageError"} <= named
     assert [name for name in named if not hasattr(errors, name) and not hasattr(builtins, name)] == []
 
 

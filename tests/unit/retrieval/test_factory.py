@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.errors import ConfigurationError, MissingEngineError, UnknownEngineError
+from ragstack_common.errors import ConfigurationError, MissingPackageError, UnknownEngineError
 from ragstack_common.retrieval import (
     RetrievalBackend,
     RetrievedChunk,
@@ -193,7 +193,7 @@ def test_an_installed_engine_is_imported_only_when_it_is_asked_for(installed: st
 
 @pytest.mark.usefixtures("installed")
 def test_an_entry_point_whose_package_is_gone_says_which() -> None:
-    with pytest.raises(MissingEngineError, match="no_such_package_at_all"):
+    with pytest.raises(MissingPackageError, match="no_such_package_at_all"):
         create_retrieval_backend({"type": "absent"})
 
 
