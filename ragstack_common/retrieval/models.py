@@ -99,7 +99,7 @@ class SearchRequest:
         min_score: Drops chunks with a lower score, 0 to 1.
         filters: What a chunk must match, in Mongo style or Bedrock's form.
         metadata_filter: What the query is about: chunks that match it rank higher, others are not left out. Only
-            backends with parallel slices take it.
+            backends with parallel slices take it. Empty means None.
         deduplicate_by: One chunk for each document (by its source), or every chunk.
         documents: Different documents that are worth further searches where the first one finds fewer. None is *top_k*
             with one chunk for each document, and 0 without. A wrapper that asks for more candidates than it returns
@@ -132,6 +132,8 @@ class SearchRequest:
             raise InvalidQueryError(f"min_score must be 0 to 1, not {least!r}")
         if self.deduplicate_by not in get_args(DeduplicateBy):
             raise InvalidQueryError(f"deduplicate_by must be document or chunk, not {self.deduplicate_by!r}")
+        if not self.metadata_filter:  # nothing to prefer
+            object.__setattr__(self, "metadata_filter", None)
         for part in (self.filters, self.metadata_filter):
             if part is not None:
                 filter_language.parse(part)

@@ -115,3 +115,9 @@ def test_an_outcome_with_a_part_that_is_missing_is_not_complete(status: Any) -> 
 
     assert SearchOutcome([], (fine,), 1.0).complete
     assert not SearchOutcome([], (fine, bad), 1.0).complete
+
+
+def test_an_empty_metadata_filter_prefers_nothing_and_empty_filters_are_refused() -> None:
+    assert SearchRequest("leave", metadata_filter={}).metadata_filter is None
+    with pytest.raises(InvalidFilterError):
+        SearchRequest("leave", filters={})
