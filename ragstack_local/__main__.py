@@ -13,7 +13,7 @@ def main() -> None:
             from ragstack_local import cli  # noqa: PLC0415 - imports typer and rich
     except MissingPackageError as error:
         if sys.argv[1:] == ["--version"]:
-            print(f"{DISTRIBUTION} {__version__}")  # noqa: T201 - it is the command line
+            sys.stdout.write(f"{DISTRIBUTION} {__version__}\n")
             return
         sys.stderr.write(f"Error: {error}\n")
         raise SystemExit(3) from None

@@ -83,7 +83,7 @@ Context = Annotated[
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"{DISTRIBUTION} {__version__}")  # noqa: T201 - it is the command line
+        display.console.print(f"{DISTRIBUTION} {__version__}")
         raise typer.Exit
 
 

@@ -97,7 +97,10 @@ class Connection:
         """
         fields = running.read(file)
         if fields is None:
-            raise StackError("No local stack is running: start one with `ragstack up`, or name one with --aws")
+            raise StackError(
+                "No local stack is running: start one with `ragstack up`, or use a deployed one with --aws or, where"
+                " the command takes it, --api-url"
+            )
         try:
             return cls(**fields)
         except TypeError:

@@ -51,6 +51,13 @@ _FIRST_WEEK: Final = "What do I have to do in my first week?"
 
 QUESTIONS: Final = (
     Question(
+        (_LAPTOP, "--top-k", "1"),
+        {"query": _LAPTOP, "top_k": 1},
+        ("security-incident-response.pdf",),
+        1,
+        "This passage is in a PDF. Its score is relative: the best result of each HYBRID search scores about 1.",
+    ),
+    Question(
         (_RATE_LIMIT, "--top-k", "2"),
         {"query": _RATE_LIMIT, "top_k": 2},
         ("api-rate-limits-v1.md", "api-rate-limits-v2.md"),
@@ -65,13 +72,6 @@ QUESTIONS: Final = (
         1,
         "The filter says what is meant: documents whose attribute `current` is true rank higher (x 1.25), and the"
         " others can still be found. Now the limit that applies, 600, comes first.",
-    ),
-    Question(
-        (_LAPTOP, "--top-k", "1"),
-        {"query": _LAPTOP, "top_k": 1},
-        ("security-incident-response.pdf",),
-        1,
-        "This passage is in a PDF.",
     ),
     Question(
         (_HOTEL, "--rerank", "lexical", "--top-k", "2", "--explain"),

@@ -63,14 +63,7 @@ def connect(aws: bool, stack_prefix: str) -> Connection:
             f"{API_URL_VARIABLE} names an API, and this needs the stack's bucket, queues and tables too: give --aws,"
             " with AWS credentials for them, or unset the variable to use the local stack"
         )
-    try:
-        project = find_project()
-    except StackError:
-        raise StackError(
-            "No local stack can run here, without the project's folder: name a stack with --aws, or (for `ragstack"
-            f" query` and others that take it) an API with --api-url or {API_URL_VARIABLE}"
-        ) from None
-    return Connection.of_running_stack(project.running)
+    return Connection.of_running_stack(find_project().running)
 
 
 def api_of(aws: bool, stack_prefix: str, api_url: str | None, api_key: str | None, token: str | None) -> Caller:

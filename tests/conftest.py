@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER: Final = {
     "tests/e2e/test_lifecycle.py": "a local stack that starts and ends",
+    "tests/e2e/test_documentation_examples.py": "the local stack of the documentation",
     "tests/e2e/": "the local stack",
     "tests/faults/test_small.py": "a local stack that fails",
     "tests/infra/": "the stacks, synthesized",

@@ -104,6 +104,7 @@ def local_stack(
         with step("Starting MiniStack and the local Bedrock"):
             with interrupts.held():
                 ministack = _start_ministack(project, options, folder)
+                cleanup.callback(shutil.rmtree, _temporary(options), ignore_errors=True)
                 cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
             with interrupts.held():
                 bedrock = _start_bedrock(options, aws_endpoint)
@@ -137,9 +138,8 @@ def _require_free_ports(options: StackOptions) -> None:
 
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
-    temporary = options.data / "tmp"
-    # What functions of an earlier run were unpacked into.
-    shutil.rmtree(temporary, ignore_errors=True)
+    temporary = _temporary(options)
+    shutil.rmtree(temporary, ignore_errors=True)  # a run that was killed has left it
     temporary.mkdir(parents=True)
     env = local_environment(
         f"http://{LOCAL}:{options.port}",
@@ -172,6 +172,11 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     asks_aws = options.embedding.startswith("bedrock:")
     environment = dict(os.environ) if asks_aws else local_environment(aws_endpoint)
     return Child.start("The local Bedrock", command, environment, _logs(options) / "bedrock.log", ends_with_us=True)
+
+
+def _temporary(options: StackOptions) -> Path:
+    """The folder into which MiniStack unpacks functions, about 40 MB for each worker."""
+    return options.data / "tmp"
 
 
 def _logs(options: StackOptions) -> Path:

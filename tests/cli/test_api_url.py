@@ -275,7 +275,11 @@ def installed(tmp_path: Path) -> Path:
     ("arguments", "code", "words"),
     [
         (("query", "x", "--api-url"), 1, "0 results in 1 ms"),
-        (("query", "x"), 3, "No local stack can run here, without the project's folder: name a stack with --aws, or"),
+        (
+            ("query", "x"),
+            3,
+            "No local stack is running: start one with `ragstack up`, or use a deployed one with --aws or",
+        ),
     ],
 )
 def test_an_installed_command_needs_no_checkout(

@@ -93,8 +93,8 @@ def test_the_handbook_alone_is_uploaded_and_every_question_is_asked(
 @pytest.mark.parametrize(
     ("question", "names"),
     [
-        (QUESTIONS[0], ("api-rate-limits-v1.md", "other.md")),
-        (QUESTIONS[1], ("api-rate-limits-v1.md", "api-rate-limits-v2.md")),
+        (QUESTIONS[1], ("api-rate-limits-v1.md", "other.md")),
+        (QUESTIONS[2], ("api-rate-limits-v1.md", "api-rate-limits-v2.md")),
         (QUESTIONS[-1], ("api-rate-limits-v1.md",)),
     ],
     ids=["one of two is missing", "the obsolete one is first", "something where nothing may be"],

@@ -8,14 +8,13 @@ A comment directly above a block changes how it runs:
 - ``<!-- conftest -->`` and ``<!-- pytest -->``: a conftest.py, and tests that run with it.
 - ``<!-- needs: FILE -->``: skipped, with the reason, where FILE is missing below the checkout.
 
-Blocks of one page run in order, in one folder, which has the sample handbook in ``handbook/``. The local stack is up,
+Blocks of one page run in order, in one folder, which has the ``samples/`` of the checkout. The local stack is up,
 and the variables of ``ragstack env`` are set. ``text`` blocks are output.
 """
 
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +29,7 @@ import urllib3
 from typer.main import get_command
 
 from ragstack_local.cli import app
-from tests.e2e.support import ROOT, LocalStack, free_ports, wait_for
+from tests.e2e.support import ROOT, LocalStack, free_ports, iterate, wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -164,9 +163,18 @@ class Reader:
             self.server.wait(SECONDS)
 
 
+@pytest.fixture(scope="module")
+def new_stack(installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack as readers have it: with the sample handbook, and nothing that other tests leave."""
+    for stack in iterate(LocalStack(tmp_path_factory.mktemp("documented"))):
+        done = stack.run("ingest", ROOT / "samples" / "documents", "--prefix", "samples")
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield stack
+
+
 @pytest.fixture
-def reader(stack: LocalStack, handbook: Path, tmp_path: Path) -> Iterator[Reader]:
-    shutil.copytree(handbook, tmp_path / "handbook")
+def reader(new_stack: LocalStack, tmp_path: Path) -> Iterator[Reader]:
+    stack = new_stack
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     exports = re.findall(r"^export (\w+)=(.*)$", stack.run("env").stdout, re.MULTILINE)
