@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test soak clients packages lowest check lint types synth bench lock clean
+.PHONY: help setup demo up test soak faults clients packages lowest check lint types synth bench lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ test: setup ## Run every test, on two cores (ARGS= for pytest)
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/unit tests/conformance tests/contract tests/local)
+
+faults: setup ## Services that fail and functions that are killed, on a whole stack: a small run of what `make soak` does
+	RAGSTACK_SOAK=1 $(BIN)/python -m pytest tests/faults/test_small.py $(ARGS)
 
 # Other people's clients with the versions that they ask for, which only tests/clients needs. LlamaIndex has a folder of
 # its own, because its asynchronous AWS client holds botocore at an older version than the others take.

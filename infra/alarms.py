@@ -18,8 +18,8 @@ METRICS_NAMESPACE: Final = "RAGStack"
 
 FUNCTION_PERIOD: Final = Duration.minutes(5)
 
-SHARE_OF_TIMEOUT: Final = 0.9
-"""An invocation that takes longer would soon be ended before it is done."""
+SHARE_OF_TIMEOUT: Final = 0.96
+"""An invocation that takes longer would soon be ended before it is done. Reconciliation stops by itself at 95 %."""
 
 
 def own_metric(
@@ -89,7 +89,7 @@ def watch_function(
     raise_alarm(
         scope,
         "DurationAlarm",
-        at_least=SHARE_OF_TIMEOUT * timeout_seconds * 1000,
+        at_least=round(SHARE_OF_TIMEOUT * timeout_seconds * 1000),
         metric=function.metric_duration(period=FUNCTION_PERIOD, statistic=cloudwatch.Stats.MAXIMUM),
         what_to_do=(
             f"The function {name} needed {SHARE_OF_TIMEOUT:.0%} of its {timeout_seconds} seconds: its log and its"
@@ -122,11 +122,10 @@ def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:
 
 
 def notify(topic: sns.ITopic | None, scope: IConstruct) -> None:
-    """Have every alarm below *scope* notify a topic, when it rings and when it stops."""
+    """Let every alarm below *scope* notify a topic."""
     if topic is None:
         return
     action = actions.SnsAction(topic)
     for construct in scope.node.find_all():
         if isinstance(construct, cloudwatch.Alarm):
-            construct.add_alarm_action(action)
-            construct.add_ok_action(action)
+            construct.add_alarm_action(action)  # and no OK action: every new alarm goes to OK once

@@ -35,6 +35,8 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 BEDROCK_RERANKER: Final = "bedrock"
 
+BEDROCK_RERANKER_OPTIONS: Final = frozenset({"type", "model", "timeout_seconds", "fields"})
+
 DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 
 RERANKERS_IN_THE_LAYER: Final = frozenset({"lexical", BEDROCK_RERANKER})
@@ -94,6 +96,9 @@ class Engine:
             if missing and not (part is self.config and kind == settings.BEDROCK_ENGINE):
                 return f"{kind} needs {' and '.join(missing)} in its configuration"
             for name, model in _reranker(part):
+                unknown = _options(part["reranker"]).keys() - BEDROCK_RERANKER_OPTIONS
+                if name == BEDROCK_RERANKER and unknown:
+                    return f"the reranker {name} has no option {', '.join(sorted(unknown))}"
                 if name == BEDROCK_RERANKER and model and not _FOUNDATION_MODEL.fullmatch(model):
                     return f"the reranker {name} needs the ARN of a foundation model, not {model!r}"
             embedding = part.get("embedding")
@@ -130,8 +135,6 @@ def engines_of(variables: Mapping[str, str]) -> list[Engine]:
     kind = variables.get(settings.RETRIEVAL_ENGINE, settings.BEDROCK_ENGINE)
     config = settings.json_object(variables.get(settings.RETRIEVAL_ENGINE_CONFIG, "{}"))
     own = [] if kind == settings.BEDROCK_ENGINE and not config else [Engine({**config, "type": kind})]
-    if variables.get(settings.RERANK) == BEDROCK_RERANKER:
-        own.append(Engine({"type": settings.BEDROCK_ENGINE, "reranker": BEDROCK_RERANKER}))
     return own + _engines_of_the_tool(variables)
 
 
@@ -181,9 +184,13 @@ def _reranker(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     choice = part.get("reranker")
     if choice is None:
         return
-    options = choice if isinstance(choice, Mapping) else {"type": choice}
+    options = _options(choice)
     name, _, model = str(options.get("type", "")).partition(":")
     yield name, model or str(options.get("model") or "")
+
+
+def _options(choice: Any) -> Mapping[str, Any]:
+    return choice if isinstance(choice, Mapping) else {"type": choice}
 
 
 def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.settings import MAX_URI_CHARACTERS
 
 SIDECAR_SUFFIX: Final = ".metadata.json"
 """``report.pdf.metadata.json`` holds the attributes of ``report.pdf``."""
@@ -15,9 +16,6 @@ MAX_SIDECAR_BYTES: Final = 10 * 1024
 
 SUFFIXES: Final = frozenset({".txt", ".md", ".html", ".htm", ".doc", ".docx", ".csv", ".xls", ".xlsx", ".pdf"})
 """Of the types that are read. Source: user guide of Knowledge Bases, formats of the default parser."""
-
-MAX_URI_CHARACTERS: Final = 133
-"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
 
 _LINE_BREAK: Final = re.compile("[\n\r\x85\u2028\u2029]")
 """What the point of that shape's pattern does not stand for. Sources: ECMA-262, LineTerminator; java.util.regex."""

@@ -32,8 +32,9 @@ def optional(env: Mapping[str, str], name: str, parse: Callable[[str], T], defau
     try:
         return parse(text)
     except ValueError as error:
-        # Without the value, which may hold a password: callers of the API read this message.
-        raise ConfigurationError(f"{name} is unusable: {error}") from error
+        # Python's own messages quote the value, which may be a secret: callers of the API read this one.
+        problem = "it is not a number" if text in str(error) else error
+        raise ConfigurationError(f"{name} is unusable: {problem}") from error
 
 
 def positive(number: Callable[[str], T]) -> Callable[[str], T]:

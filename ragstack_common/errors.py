@@ -174,11 +174,14 @@ class ServiceUnavailableError(RetrievalError):
     """The service, or the way to it, failed; the same request may succeed later."""
 
 
-def loggable(error: RagStackError) -> str:
+def loggable(error: Exception) -> str:
     """Return what a log may hold of an error: of a rejected filter only the operator and the attribute.
 
     A filter's values can be personal data. The caller, who sent them, gets the whole message.
     """
+    if isinstance(error.__cause__, ExceptionGroup):  # the message repeats those of its members
+        members = "; ".join(loggable(member) for member in error.__cause__.exceptions)
+        return f"{type(error).__name__}: {members}"
     if not isinstance(error, InvalidFilterError):
         return str(error)
     found = _CLAUSE.match(str(error))

@@ -1,5 +1,6 @@
 """What a failed Retrieve call means to the caller."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
@@ -39,6 +40,10 @@ _MEANING: Final[dict[str, Meaning]] = {
 """Source: the errors that bedrock-agent-runtime models for Retrieve, and those of AWS's request signing."""
 
 
+_LONGEST_SHOWN: Final = 16
+"""Characters of a filter's value by which it is recognized in a message that may have shortened it."""
+
+
 def reason_of(error: Exception) -> str:
     """Return what a caller may know of an error: the service's code, or the error's class.
 
@@ -63,8 +68,11 @@ def describe(error: Exception, query: str, condition: Filter | None = None) -> s
     else:
         text = f"{type(error).__name__}: {error}"
     text = text.replace(f"'{query}'", "'...'")
-    for value in sorted(_values_of(condition), key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "...", text)
+    for value in sorted(filter(None, _values_of(condition)), key=len, reverse=True):
+        # The service may shorten a long value, and escapes it where it quotes JSON.
+        for form in {value, json.dumps(value)[1:-1]}:
+            shown, more = form[:_LONGEST_SHOWN], r"[^'\"]*" if len(form) > _LONGEST_SHOWN else r"(?!\w)"
+            text = re.sub(rf"(?<!\w){re.escape(shown)}{more}", "...", text)
     return " ".join(text.split())
 
 

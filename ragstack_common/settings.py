@@ -74,6 +74,9 @@ UPLOAD_SECONDS: Final = "UPLOAD_SECONDS"
 
 S3_VECTORS: Final = "S3_VECTORS"
 OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
+MAX_URI_CHARACTERS: Final = 133
+"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
+
 OTHER_STORE: Final = "OTHER"
 VECTOR_STORES: Final = (S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER_STORE)
 """Behind a knowledge base; ``OTHER`` is one that is not known. S3 Vectors limits the attributes of a document and

@@ -12,6 +12,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge_all_objects
 from infra.constructs.document_queue import DocumentQueue
 from infra.target import Target
+from ragstack_common import settings
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""
@@ -19,9 +20,6 @@ LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 ACCESS_LOG_DAYS: Final = 90
 REPLACED_VERSION_DAYS: Final = 90
 ABANDONED_UPLOAD_DAYS: Final = 7
-
-MAX_URI_CHARACTERS: Final = 133
-"""Source: bedrock-agent, shape S3BucketUri."""
 
 MAX_BUCKET_NAME: Final = 63
 """Source: S3 user guide, bucket naming rules."""
@@ -94,11 +92,11 @@ class DocumentsBucket(Construct):
         assert isinstance(resource, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
         logical_id = str(stack.resolve(resource.logical_id))
         name = len(f"{stack.stack_name}-{logical_id}-") + GENERATED_CHARACTERS
-        room = MAX_URI_CHARACTERS - len("s3:///") - min(name, MAX_BUCKET_NAME)
+        room = settings.MAX_URI_CHARACTERS - len("s3:///") - min(name, MAX_BUCKET_NAME)
         if room < ENOUGH_FOR_KEYS:
             Annotations.of(self).add_warning_v2(
                 "ragstack:short-keys",
-                f"The keys of documents can have {room} characters, because Bedrock takes {MAX_URI_CHARACTERS} of a URI"
+                f"The keys of documents can have {room} characters, because Bedrock takes {settings.MAX_URI_CHARACTERS} of a URI"
                 f" and the bucket's name begins with {stack.stack_name}: choose a shorter prefix for longer keys",
             )
 

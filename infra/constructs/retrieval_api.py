@@ -75,6 +75,10 @@ _ERRORS: Final = {
     # API Gateway puts the quotes around its message itself.
     "DEFAULT_4XX": _OUR_ERROR.replace('"MESSAGE"', "$context.error.messageString"),
     "DEFAULT_5XX": _OUR_ERROR.replace('"MESSAGE"', "$context.error.messageString"),
+    # As the functions answer when the knowledge base throttles.
+    "THROTTLED": _OUR_ERROR.replace("$context.error.responseType", "Throttled").replace(
+        "MESSAGE", "Too many requests a second: send fewer, or deploy with a higher api_requests_per_second"
+    ),
     # Its own message names the caller's ARN and the account.
     "ACCESS_DENIED": _OUR_ERROR.replace("MESSAGE", "The caller lacks the right execute-api:Invoke for this route"),
 }
@@ -127,6 +131,7 @@ class RetrievalApi(Construct):
         for kind, template in _ERRORS.items():
             api.add_gateway_response(
                 kind.title().replace("_", ""),
+                response_headers={"Retry-After": "'1'"} if kind == "THROTTLED" else None,
                 templates={"application/json": template},
                 type=apigateway.ResponseType.of(kind),
             )

@@ -8,10 +8,11 @@ from ragstack_common.document_api.answers import iso
 from ragstack_common.document_api.bucket import DocumentsBucket
 from ragstack_common.document_api.models import PresignedPost, UploadAnswer, UploadRequest
 from ragstack_common.document_api.settings import DocumentApiSettings
-from ragstack_common.documents import MAX_URI_CHARACTERS, SIDECAR_SUFFIX, fault_of_uri
+from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
 from ragstack_common.registry.table import document_id
+from ragstack_common.settings import MAX_URI_CHARACTERS
 
 
 class Uploads:

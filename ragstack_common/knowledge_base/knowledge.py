@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common.embedding import Embedding, load
-from ragstack_common.errors import InvalidQueryError, RagStackError
+from ragstack_common.errors import InvalidQueryError, RagStackError, loggable
 from ragstack_common.knowledge_base.settings import KnowledgeSettings
 from ragstack_common.reranking import LexicalReranker, Passage
 from ragstack_common.retrieval.models import Ranking, RetrievedChunk, SearchRequest
@@ -142,7 +142,7 @@ class KnowledgeBase:
             chunks = ask()
         except Exception as error:  # noqa: BLE001 - the specification wants an empty list of every error
             self.last_error = error
-            log.error("Retrieving from the collection %s failed: %s", self.collection_name, error)  # noqa: TRY400
+            log.error("Retrieving from the collection %s failed: %s", self.collection_name, loggable(error))  # noqa: TRY400
             log.debug("The query was: %s...", str(query)[:QUERY_SHOWN])
             return []
         self.last_error = None if chunks else self.fallback
@@ -199,7 +199,7 @@ class KnowledgeBase:
             versions = self._chunks.run(lambda handle: {str(value) for value in self._values(handle, VERSION_KEY)})
         except RagStackError as error:
             self.last_error = error
-            log.error("Reading the versions of the collection %s failed: %s", self.collection_name, error)  # noqa: TRY400
+            log.error("Reading the versions of the collection %s failed: %s", self.collection_name, loggable(error))  # noqa: TRY400
             return []
         self.last_error = None
         return sorted(versions, key=_naturally)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ragstack_common.deadline import in_thread
+from ragstack_common.errors import loggable
 from ragstack_common.knowledge_base.knowledge import KnowledgeBase, as_documents, log
 from ragstack_common.knowledge_base.settings import KnowledgeSettings
 
@@ -58,7 +59,7 @@ def retrieve_context(
         documents = as_documents(base.search(question))
         problem: Exception | None = base.fallback
     except Exception as error:  # noqa: BLE001 - a graph goes on without knowledge, and can see why
-        log.error("Retrieving for the graph failed: %s", error)
+        log.error("Retrieving for the graph failed: %s", loggable(error))
         documents, problem = [], error
     return {CONTEXT: {**context, DOCUMENTS: documents, **({ERROR: str(problem)} if problem else {})}}
 

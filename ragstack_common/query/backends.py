@@ -4,7 +4,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from ragstack_common.settings import BEDROCK_ENGINE, LEXICAL, QuerySettings
+from ragstack_common.settings import BEDROCK_ENGINE, LEXICAL, OTHER_STORE, QuerySettings
 from ragstack_common.telemetry import MetricSink
 
 if TYPE_CHECKING:
@@ -20,12 +20,10 @@ def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
     Raises:
         ConfigurationError: There is no such engine, its package is missing, or its configuration is unusable.
     """
-    config: dict[str, Any] = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
+    given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
+    config: dict[str, Any] = _with_vector_store(given, settings)
     if settings.retrieval_engine == BEDROCK_ENGINE:
-        own = _bedrock(settings, metrics)
-        if config.get("knowledge_base_id", settings.knowledge_base_id) != settings.knowledge_base_id:
-            del own["vector_store"]  # it is that of another knowledge base
-        return create_retrieval_backend({**own, **config})
+        return create_retrieval_backend({**_bedrock(settings, metrics), **config})
     from ragstack_common.retrieval.multislice import MultiSliceBackend  # noqa: PLC0415 - Bedrock does without
 
     return MultiSliceBackend(
@@ -34,6 +32,25 @@ def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
         timeout_seconds=settings.timeout_seconds,
         enabled=settings.multislice_enabled and settings.max_slices > 1,
     )
+
+
+def _with_vector_store(config: Any, settings: QuerySettings) -> Any:
+    """Add the function's vector store to every part of a configuration that searches the function's knowledge base.
+
+    The store of another knowledge base is unknown unless the configuration names it.
+    """
+    if isinstance(config, list):
+        return [_with_vector_store(part, settings) for part in config]
+    if not isinstance(config, dict):
+        return config
+    parts = {name: _with_vector_store(part, settings) for name, part in config.items()}
+    if parts.get("type") != BEDROCK_ENGINE:
+        return parts
+    searched, own = (
+        str(name).rpartition("/")[2]  # of an ARN, the id
+        for name in (parts.get("knowledge_base_id", settings.knowledge_base_id), settings.knowledge_base_id)
+    )
+    return {"vector_store": settings.vector_store if searched == own else OTHER_STORE, **parts}
 
 
 def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
@@ -45,7 +62,6 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "enabled": settings.multislice_enabled,
         "filtered_score_boost": settings.filtered_score_boost,
         "search_type": settings.search_type,
-        "vector_store": settings.vector_store,
         "metrics": metrics,
     }
 

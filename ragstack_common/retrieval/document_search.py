@@ -120,7 +120,7 @@ class DocumentSearch:
             if wider:
                 self._chunks = found
             elif new:
-                self._chunks += _below(new, self._chunks[-1])
+                self._chunks += _below(new, self._chunks[-1]) if self._chunks else new
             elif found:
                 return  # the store does not filter by what names a document
             self._exhausted = not (full or self._approximate) or not (wider or found)

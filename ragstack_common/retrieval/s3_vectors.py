@@ -192,13 +192,13 @@ class S3VectorsBackend(Engine):
         if key is not None:
             texts = [{"text": query[:LONGEST_QUERY_TEXT], "metadataKey": key}]
             request |= {"queryTexts": texts, "returnScores": True}
-        return [chunk_of(hit, self._keys, metric=index.metric) for hit in self._hits(request, query)]
+        return [chunk_of(hit, self._keys, metric=index.metric) for hit in self._hits(request, query, condition)]
 
-    def _hits(self, request: dict[str, Any], query: str) -> list[dict[str, Any]]:
+    def _hits(self, request: dict[str, Any], query: str, condition: Filter | None) -> list[dict[str, Any]]:
         """Read the pages of one query. Source: user guide of Amazon S3, "Querying vectors"."""
         hits: list[dict[str, Any]] = []
         for _ in range(request["topK"]):  # a page has a hit or more; a search that was given up ends too
-            page = self._call(self._client.query_vectors, query, **request)
+            page = self._call(self._client.query_vectors, query, condition, **request)
             hits += page["vectors"]
             if not page.get("nextToken"):
                 break
@@ -243,7 +243,7 @@ class S3VectorsBackend(Engine):
     def _described(self) -> IndexDescription:
         return IndexDescription.of(self._call(self._client.get_index)["index"])
 
-    def _call(self, operation: Any, query: str = "", **request: Any) -> Any:
+    def _call(self, operation: Any, query: str = "", condition: Filter | None = None, **request: Any) -> Any:
         try:
             return operation(**self._place, **request)
         except (ReadTimeoutError, ConnectTimeoutError) as error:
@@ -251,7 +251,7 @@ class S3VectorsBackend(Engine):
                 f"S3 Vectors did not answer in time ({reason_of(error)}); try again, or raise timeout_seconds"
             ) from error
         except (ClientError, BotoCoreError) as error:
-            LOGGER.warning("S3 Vectors failed on the index %s: %s", self._called, describe(error, query))
+            LOGGER.warning("S3 Vectors failed on the index %s: %s", self._called, describe(error, query, condition))
             kind, advice = meaning(error, _MEANING)
             if issubclass(kind, CollectionNotFoundError | InvalidRequestError):
                 self._index = None  # it may have been made anew, with another dimension

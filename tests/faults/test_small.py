@@ -1,4 +1,4 @@
-"""Services fail, functions die, and in the end everything is as the bucket says: a small run."""
+"""Services fail, functions die, and in the end everything is as the bucket says: a small run, by `make faults`."""
 
 import os
 
@@ -7,8 +7,13 @@ import pytest
 from ragstack_common.registry.records import Status
 from tests.faults.faulty_stack import FaultyStack
 from tests.faults.scenario import Size, run
+from tests.support.soak import SOAK
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not SOAK, reason="takes more than a minute: run `make faults`"),
+    pytest.mark.timeout(1200),
+]
 
 # `reconcile` is at work and left in peace: a message whose function died stays away for longer than all this may take.
 SMALL = Size(

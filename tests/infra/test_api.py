@@ -113,7 +113,12 @@ def test_an_error_of_api_gateway_looks_like_every_other(aws: Any) -> None:
         for response in responses
     ]
 
-    assert {response["ResponseType"] for response in responses} == {"DEFAULT_4XX", "DEFAULT_5XX", "ACCESS_DENIED"}
+    assert {response["ResponseType"] for response in responses} == {
+        "DEFAULT_4XX",
+        "DEFAULT_5XX",
+        "ACCESS_DENIED",
+        "THROTTLED",
+    }
     assert all(body["error"].keys() == {"code", "message", "details", "requestId"} for body in bodies)
 
 
@@ -149,3 +154,14 @@ def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existi
             "StatusQueueUrl",
             "VectorStore",
         }
+
+
+def test_api_gateway_throttles_as_the_functions_do(aws: Any) -> None:
+    [throttled] = [
+        each["Properties"]
+        for each in aws.resources("AWS::ApiGateway::GatewayResponse").values()
+        if each["Properties"]["ResponseType"] == "THROTTLED"
+    ]
+
+    assert json.loads(throttled["ResponseTemplates"]["application/json"])["error"]["code"] == "Throttled"
+    assert throttled["ResponseParameters"] == {"gatewayresponse.header.Retry-After": "'1'"}

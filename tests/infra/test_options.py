@@ -13,13 +13,12 @@ from infra.options import DEFAULT_CALLS_PER_SECOND, Auth, ExistingKnowledgeBase,
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from infra.variables import LARGEST_DOCUMENT_BYTES, LONGEST_UPLOAD_SECONDS
 from ragstack_common.document_api.settings import LONGEST_UPLOAD_SECONDS as LONGEST_SIGNED_SECONDS
-from ragstack_common.documents import MAX_URI_CHARACTERS
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.reranking.bedrock import DEFAULT_MODEL
 from ragstack_common.retrieval import known_backends
-from ragstack_common.settings import QuerySettings
+from ragstack_common.settings import MAX_URI_CHARACTERS, QuerySettings
 
 from .conftest import EXISTING, LOCAL
 
@@ -97,6 +96,10 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
         (
             reranked("bedrock:cohere.rerank-v3-5:0"),
             "the engine reranked cannot be deployed: the reranker bedrock needs the ARN of a foundation model",
+        ),
+        (
+            reranked({"type": "bedrock", "model_arn": "arn:aws:bedrock:us-east-1::foundation-model/a.b"}),
+            "the engine reranked cannot be deployed: the reranker bedrock has no option model_arn",
         ),
         (
             {"retrieval_engine": "reranked", "retrieval_engine_config": '{"reranker": "bedrock"}'},

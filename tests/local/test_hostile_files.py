@@ -297,11 +297,13 @@ def slow_sheet() -> bytes:
     return xlsx(b"<worksheet><sheetData>" + row * 20_000 + b"</sheetData></worksheet>")
 
 
-def test_files_that_take_minutes_do_not_delay_a_plain_text(s3: Any, bucket: str, tmp_path: Path, s3_url: str) -> None:
+def test_files_that_take_minutes_do_not_delay_small_ones(s3: Any, bucket: str, tmp_path: Path, s3_url: str) -> None:
     bomb = slow_sheet()
     assert len(bomb) < 110_000
     text = HERON * (MEGABYTE // len(HERON.encode()) + 2)
-    objects = {"one.xlsx": bomb, "two.xlsx": bomb, "small.txt": HERON.encode(), "large.txt": text.encode()}
+    page = b"<html><body><h1>Herons</h1><p>The heron stands in shallow water.</p></body></html>"
+    objects = {"one.xlsx": bomb, "two.xlsx": bomb, "three.xlsx": bomb, "large.txt": text.encode()}
+    objects |= {"small.txt": HERON.encode(), "small.html": page}
     for name, body in objects.items():
         s3.put_object(Bucket=bucket, Key=name, Body=body)
 
@@ -310,11 +312,14 @@ def test_files_that_take_minutes_do_not_delay_a_plain_text(s3: Any, bucket: str,
         base = bedrock.knowledge_base("delayed")
         source, inline = bedrock.s3_source(base, bucket), bedrock.custom_source(base)
         source.ingest(*(s3_document(bucket, name) for name in objects))
-        small = source.settled(s3_identifier(bucket, "small.txt"))
+        small = [
+            *source.settled(s3_identifier(bucket, "small.txt")),
+            *source.settled(s3_identifier(bucket, "small.html")),
+        ]
         note = inline.ingested(text_document("note", "The heron stands in shallow water."))
         others = source.details(*(s3_identifier(bucket, name) for name in ("one.xlsx", "two.xlsx", "large.txt")))
 
-    assert [detail["status"] for detail in (*small, *note)] == ["INDEXED", "INDEXED"]
+    assert [detail["status"] for detail in (*small, *note)] == ["INDEXED"] * 3
     # A large text waits for a worker of its own kind.
     assert {detail["status"] for detail in others} <= {"STARTING", "PENDING", "IN_PROGRESS"}
 

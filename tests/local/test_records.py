@@ -1,9 +1,12 @@
 """CSV files whose rows are records: each has its own text and attributes, asked over the API."""
 
+from threading import current_thread
 from typing import Any
 
 import pytest
 
+from ragstack_local.bedrock.ingestion import preparation
+from ragstack_local.bedrock.ingestion.workers import WORKERS
 from tests.local.support import S3_VECTORS, Bedrock, Source, s3_document, s3_identifier
 from tests.support.sidecars import record_sidecar
 
@@ -163,3 +166,18 @@ def test_on_s3_vectors_every_row_keeps_to_the_limit_of_attributes(s3: Any, bucke
 
     assert detail["status"] == "FAILED"
     assert "takes at most 1,024 bytes" in detail["statusReason"]
+
+
+def test_a_table_of_records_is_left_to_the_workers_of_large_documents(
+    s3: Any, bucket: str, s3_source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[str] = set()
+    rows = preparation._rows
+    monkeypatch.setattr(preparation, "_rows", lambda *given: threads.add(current_thread().name) or rows(*given))
+    documents = [put(s3, bucket, HOMES, record_sidecar(["description"]), f"{number}.csv") for number in range(6)]
+
+    s3_source.ingest(*documents)
+    settled = [each for n in range(6) for each in s3_source.settled(s3_identifier(bucket, f"{n}.csv"))]
+
+    assert {detail["status"] for detail in settled} == {"INDEXED"}
+    assert threads <= {f"ingestion-{number}" for number in range(WORKERS)}

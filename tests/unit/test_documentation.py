@@ -11,7 +11,7 @@ from typer.main import get_command
 from infra.options import OptionError, Options
 from ragstack_common import settings
 from ragstack_common.document_api.settings import DocumentApiSettings
-from ragstack_common.documents import MAX_SIDECAR_BYTES, MAX_URI_CHARACTERS
+from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import ConfigurationError, InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.s3_vectors import to_s3_vectors
@@ -258,7 +258,7 @@ def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values()
         "KEYS_ON_S3_VECTORS": KEYS_ON_S3_VECTORS,
         "MOST_LIST_MEMBERS": MOST_LIST_MEMBERS,
         "LARGEST_DOCUMENT": LARGEST_DOCUMENT,
-        "MAX_URI_CHARACTERS": MAX_URI_CHARACTERS,
+        "MAX_URI_CHARACTERS": settings.MAX_URI_CHARACTERS,
         "VALUES_COUNTED": VALUES_COUNTED,
         "LONGEST_VALUE": LONGEST_VALUE,
     }

@@ -68,3 +68,14 @@ def test_a_log_of_a_rejected_filter_has_the_operator_and_the_attribute_but_no_va
 
 def test_other_errors_are_logged_as_they_are() -> None:
     assert errors.loggable(errors.ThrottledError("send fewer requests")) == "send fewer requests"
+
+
+def test_an_error_that_joins_others_is_logged_as_they_are() -> None:
+    with pytest.raises(errors.InvalidFilterError) as caught:
+        filters.to_bedrock(filters.parse({"ssn": {"$not": {"$startsWith": "secret"}}}))
+    joined = errors.RetrievalError(f"Every backend failed: {caught.value}")
+    joined.__cause__ = ExceptionGroup("all", [caught.value, errors.ThrottledError("send fewer requests")])
+
+    assert "secret" not in errors.loggable(joined)
+    assert "InvalidFilter" in errors.loggable(joined)
+    assert "send fewer requests" in errors.loggable(joined)

@@ -275,10 +275,18 @@ def test_the_values_of_a_filter_that_is_refused_are_not_logged(caplog: pytest.Lo
     assert "request failed: InvalidFilter" in caplog.text
 
 
-def test_a_filter_of_hundreds_of_thousands_of_values_is_a_bad_request_and_asks_nobody(searches: AwsService) -> None:
-    answer = retrieve({"query": "q", "metadata_filter": {"topic": {"$nin": list(range(400_000))}}})
+def test_a_filter_of_two_hundred_thousand_values_is_a_bad_request_and_asks_nobody(searches: AwsService) -> None:
+    answer = retrieve({"query": "q", "metadata_filter": {"topic": {"$nin": list(range(200_000))}}})
 
     assert error_of(answer) == (400, "InvalidFilter")
+    assert searches.requests == []
+
+
+def test_a_body_of_megabytes_is_a_bad_request_before_it_is_parsed(searches: AwsService) -> None:
+    status, body = retrieve({"query": "q", **{f"member {n}": 1 for n in range(200_000)}})
+
+    assert (status, body["error"]["code"]) == (400, "InvalidRequest")
+    assert "at most 2,097,152 are accepted" in body["error"]["message"]
     assert searches.requests == []
 
 
@@ -304,6 +312,8 @@ def test_a_throttled_search_is_answered_with_429(searches: AwsService) -> None:
     searches.program("Retrieve", Fault("ThrottlingException", "Rate exceeded."))
 
     assert error_of(retrieve({"query": "q"})) == (429, "Throttled")
+    answer = query.handler(api_event("POST", "/api/retrieve", {"query": "q"}), Context())
+    assert answer["multiValueHeaders"]["Retry-After"] == ["1"]
 
 
 def test_a_service_that_does_not_answer_in_time_is_a_gateway_timeout(

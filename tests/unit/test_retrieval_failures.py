@@ -13,7 +13,9 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ParamValidationError
 
 from ragstack_common import errors
+from ragstack_common.filters import parse
 from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.retrieval_errors import describe
 from ragstack_common.slices import Extent, OutOfTime, Reading, Slice, read
 from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw, aws_service
 from tests.support.deadlines import deadline_after
@@ -203,6 +205,18 @@ def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(
 
     assert "ValidationException: Value '...' at 'filter.equals.value'" in caplog.text
     assert not any(value in caplog.text for value in ("Judy", "Doe", "Ann", "1234567", "Jo"))
+
+
+def test_values_that_a_message_shortens_or_escapes_are_in_no_log() -> None:
+    long, quoted = "Judy " + "y" * 200, 'Jo "the fox" Doe'
+    condition = parse({"name": {"$in": [long, quoted, ""]}})
+    message = f"Invalid filter ['{long[:60]}...', {json.dumps(quoted)}]: the value is bad"
+    error = ClientError({"Error": {"Code": "ValidationException", "Message": message}}, "Retrieve")
+
+    described = describe(error, "q", condition)
+
+    assert not any(word in described for word in ("Judy", "yyy", "Jo ", "fox", "Doe"))
+    assert described.endswith("the value is bad")
 
 
 @pytest.mark.parametrize("answer", [b"{}", b"[]", b'{"retrievalResults": null}', b'{"retrievalResults": {}}'])

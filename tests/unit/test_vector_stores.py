@@ -117,3 +117,26 @@ def test_the_store_of_the_function_is_not_that_of_another_knowledge_base(searche
     assert engine().vector_store == OPENSEARCH_SERVERLESS
     assert engine(knowledge_base_id="ANOTHERKB1").vector_store == OTHER_STORE
     assert engine(knowledge_base_id="ANOTHERKB1", vector_store=S3_VECTORS).vector_store == S3_VECTORS
+
+
+@pytest.mark.parametrize(
+    "own", [KNOWLEDGE_BASE, f"arn:aws:bedrock:us-east-1:123456789012:knowledge-base/{KNOWLEDGE_BASE}"]
+)
+def test_the_store_of_the_function_is_that_of_its_knowledge_base_wherever_it_is_named(own: str) -> None:
+    def stores(retrieval_engine: str, config: dict[str, Any]) -> list[str]:
+        settings = QuerySettings(
+            KNOWLEDGE_BASE,
+            vector_store=S3_VECTORS,
+            retrieval_engine=retrieval_engine,
+            retrieval_engine_config=config,
+        )
+        engine: Any = engine_of(settings, NO_METRICS)
+        if retrieval_engine == "bedrock":
+            return [engine.vector_store]
+        return [backend.vector_store for backend in engine.backend.backends.values()]
+
+    another = {"type": "bedrock", "knowledge_base_id": "ANOTHERKB1"}
+    both = {"own": {"type": "bedrock", "knowledge_base_id": own}, "another": another}
+
+    assert stores("bedrock", {"knowledge_base_id": own}) == [S3_VECTORS]
+    assert stores("federated", {"backends": both}) == [S3_VECTORS, OTHER_STORE]

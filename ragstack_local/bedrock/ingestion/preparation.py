@@ -21,7 +21,7 @@ from ragstack_local.bedrock.reading.formats import UnreadableDocument
 from ragstack_local.bedrock.reading.metadata import UnusableMetadata
 from ragstack_local.bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
 from ragstack_local.bedrock.reading.records import Record
-from ragstack_local.bedrock.reading.sources import Content, ObjectStore
+from ragstack_local.bedrock.reading.sources import Content, ObjectStore, TooLarge
 from ragstack_local.bedrock.store import resources
 from ragstack_local.bedrock.store.content import AttributeValue, IndexedChunk, ParentChunk, Prepared
 from ragstack_local.bedrock.store.database import Database
@@ -82,15 +82,15 @@ class Preparation:
         self._timings = timings
         self._with_headers = with_headers
 
-    def draft(self, submission: Submission, *, largest: int = formats.LARGEST_DOCUMENT) -> Draft:
+    def draft(self, submission: Submission, *, light: bool = False) -> Draft:
         """Read, parse and cut a document.
 
         Args:
             submission: What to read.
-            largest: Bytes that are read from S3.
+            light: Whether to give up what takes longer than a light document.
 
         Raises:
-            TooLarge: The object in S3 has more bytes.
+            NotLight: It was given up: it is large, takes long to convert, or is a table of records.
             MetadataUpdateFailed: The content is that which is indexed, and its metadata cannot be used.
             UnreadableDocument: The document or its metadata cannot be used.
         """
@@ -99,13 +99,15 @@ class Preparation:
             base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
         with self._timings.measured("read"):
-            content = self._content(submission, largest)
+            content = self._content(submission, light=light)
             found, metadata_tag = self._metadata(submission, base, content)
         with self._timings.measured("parse"):
-            parsed = self._parser.parse(content.data, formats.of_request(submission.request))
+            parsed = self._parser.parse(content.data, formats.of_request(submission.request), light=light)
         with self._timings.measured("chunk"):
             strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
             embed = partial(self._embedded, kind=np.float32)
+            if found.records is not None and light:
+                raise formats.NotLight
             rows = None if found.records is None else _rows(submission, base, parsed, found)
             texts = [parsed.text] if rows is None else [row.text for row in rows]
             pieces = [strategy.cut(text, embed) for text in texts]
@@ -146,12 +148,18 @@ class Preparation:
             vectors[start : start + len(batch)] = self._embedding.embed(batch)
         return vectors
 
-    def _content(self, submission: Submission, largest: int) -> Content:
+    def _content(self, submission: Submission, *, light: bool) -> Content:
         if submission.content is not None:
             return Content(submission.content, sha256(submission.content).hexdigest())
         uri = submission.request["uri"]
         formats.of_name(uri)
-        return self._objects.read(uri, limit=largest, too_large="At most 50 MB a document can be ingested:")
+        limit = formats.LARGEST_LIGHT_DOCUMENT if light else formats.LARGEST_DOCUMENT
+        try:
+            return self._objects.read(uri, limit=limit, too_large="At most 50 MB a document can be ingested:")
+        except TooLarge:
+            if light:
+                raise formats.NotLight from None
+            raise
 
     def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
         try:

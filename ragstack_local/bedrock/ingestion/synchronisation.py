@@ -199,7 +199,7 @@ def _difference(
         request = {"uri": uri, "change": kind}
         if sidecar is not None:
             request["metadataUri"] = sidecar.uri
-        work.append(_Work(uri, submissions.INGEST, request, light=formats.is_light(request, entry.size)))
+        work.append(_Work(uri, submissions.INGEST, request, light=entry.size <= formats.LARGEST_LIGHT_DOCUMENT))
     gone = [name for name in known if name not in bucket.documents and name not in under_way]
     return work + [_Work(name, submissions.DELETE, {"change": "gone"}) for name in gone], skipped
 

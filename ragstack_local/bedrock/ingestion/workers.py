@@ -15,7 +15,7 @@ from ragstack_local.bedrock.ingestion.timings import Timings
 from ragstack_local.bedrock.reading import formats
 from ragstack_local.bedrock.reading.formats import UnreadableDocument
 from ragstack_local.bedrock.reading.parsing import Parser
-from ragstack_local.bedrock.reading.sources import ObjectStore, TooLarge
+from ragstack_local.bedrock.reading.sources import ObjectStore
 from ragstack_local.bedrock.store import content, jobs, submissions
 from ragstack_local.bedrock.store.content import FAILED, METADATA_UPDATE_FAILED, Prepared
 from ragstack_local.bedrock.store.database import Change, Database
@@ -23,7 +23,7 @@ from ragstack_local.bedrock.store.jobs import Failure
 from ragstack_local.bedrock.store.submissions import Submission
 
 WORKERS: Final = 2
-"""Threads that take any document. One more takes light ones only, so that no file, however hostile, delays them."""
+"""Threads that take any document. One more takes small ones, and leaves those that take longer to these."""
 
 TAKEN_AT_ONCE: Final = 16
 """Documents in one transaction and one call of the embedding, where each takes a moment."""
@@ -81,7 +81,7 @@ class Ingestion:
         self._database = database
         self._clock = clock
         self._embedding = embedding
-        self._parser = Parser(processes=workers)
+        self._parser = Parser(processes=workers + 1)
         self._preparation = Preparation(
             database, embedding, objects, self._parser, self.timings, with_headers=with_headers
         )
@@ -136,11 +136,10 @@ class Ingestion:
             taken = submissions.take_up(change, self._clock(), TAKEN_AT_ONCE, light_only=light_only)
         if not taken:
             return False
-        largest = formats.LARGEST_LIGHT_DOCUMENT if light_only else formats.LARGEST_DOCUMENT
         try:
             ingests = taken[0].action == submissions.INGEST
-            outcomes = self._ingested(taken, largest) if ingests else list(map(_Outcome, taken))
-        except TooLarge:
+            outcomes = self._ingested(taken, light=light_only) if ingests else list(map(_Outcome, taken))
+        except formats.NotLight:  # what is taken together is always light
             with self._database.write() as change:
                 submissions.put_back(change, taken[0].document)
             self._bell.ring()
@@ -151,24 +150,22 @@ class Ingestion:
         self._store(outcomes)
         return True
 
-    def _ingested(self, taken: Sequence[Submission], largest: int) -> list[_Outcome]:
+    def _ingested(self, taken: Sequence[Submission], *, light: bool) -> list[_Outcome]:
         outcomes: dict[int, _Result] = {}
         for submission in taken:
             if self._bell.closed:
                 return []
-            outcomes[submission.document.id] = self._drafted(submission, largest)
+            outcomes[submission.document.id] = self._drafted(submission, light=light)
         drafts = {key: draft for key, draft in outcomes.items() if isinstance(draft, Draft)}
         finished = self._embedded(list(drafts.values())) if drafts else []
         outcomes |= dict(zip(drafts, finished, strict=True))
         return [_Outcome(submission, outcomes[submission.document.id]) for submission in taken]
 
-    def _drafted(self, submission: Submission, largest: int) -> Draft | UnreadableDocument:
+    def _drafted(self, submission: Submission, *, light: bool) -> Draft | UnreadableDocument:
         try:
-            return self._preparation.draft(submission, largest=largest)
-        except TooLarge as error:
-            if largest < formats.LARGEST_DOCUMENT:
-                raise
-            return error
+            return self._preparation.draft(submission, light=light)
+        except formats.NotLight:
+            raise
         except UnreadableDocument as error:
             return error
         except EmbeddingError as error:

@@ -8,6 +8,9 @@ LARGEST_DOCUMENT: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
 
 LARGEST_LIGHT_DOCUMENT: Final = 1024 * 1024
+LIGHT_SECONDS: Final = 5.0
+"""Time for converting a light document. The sample files take under 0.5 seconds each."""
+
 """Bytes of a plain text that is read, cut and embedded within seconds."""
 
 READ_DIRECTLY: Final = ("txt", "md", "csv")
@@ -38,6 +41,10 @@ _MIME_TYPES: Final = {
 
 class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported
     """The document cannot be indexed; the message is its status reason."""
+
+
+class NotLight(Exception):  # noqa: N818 - it is no error
+    """Ingesting the document takes longer than that of a light one may."""
 
 
 def of_name(name: str) -> str:
@@ -75,18 +82,6 @@ def of_request(request: Mapping[str, Any]) -> str:
     if "format" in request:
         return str(request["format"])
     return of_mime_type(request["mimeType"]) if request.get("mimeType") else of_name(request["uri"])
-
-
-def is_light(request: Mapping[str, Any], size: int) -> bool:
-    """Check whether ingesting a document takes little time, whatever is in it.
-
-    The time for a plain text follows from its size. A file of any other format may take the whole time limit,
-    however small it is.
-    """
-    try:
-        return size <= LARGEST_LIGHT_DOCUMENT and of_request(request) in READ_DIRECTLY
-    except UnreadableDocument:
-        return True  # refused before it is read
 
 
 def check(data: bytes, file_format: str) -> None:

@@ -78,17 +78,23 @@ class Parser:
         self._starting = threading.Lock()
         self._pool: ProcessPool | None = None
 
-    def parse(self, data: bytes, file_format: str) -> ParsedDocument:
+    def parse(self, data: bytes, file_format: str, *, light: bool = False) -> ParsedDocument:
         """Read a file.
 
+        Args:
+            data: The file's content.
+            file_format: One of ``formats.SUPPORTED``.
+            light: Whether to give up what takes longer than a light document.
+
         Raises:
+            NotLight: It was given up for that.
             UnreadableDocument: Empty, too large, damaged, protected, too costly, or without text.
         """
         formats.check(data, file_format)
         if file_format in formats.READ_DIRECTLY:
             parsed = ParsedDocument(_decoded(data).replace("\r\n", "\n").replace("\r", "\n"))
         else:
-            text, title = self._converted(data, file_format)
+            text, title = self._converted(data, file_format, light=light)
             parsed = _paged(text, title) if file_format == "pdf" else ParsedDocument(text, title)
         if not parsed.text.strip():
             raise UnreadableDocument(NO_TEXT_IN_PDF if file_format == "pdf" else NO_TEXT)
@@ -103,9 +109,10 @@ class Parser:
                 self._pool.join(5)
                 self._pool = None
 
-    def _converted(self, data: bytes, file_format: str) -> tuple[str, str | None]:
+    def _converted(self, data: bytes, file_format: str, *, light: bool) -> tuple[str, str | None]:
+        seconds = min(formats.LIGHT_SECONDS, self._time_limit_seconds) if light else self._time_limit_seconds
         future = self._processes().schedule(
-            conversion.convert, args=(data, file_format, self._memory_limit), timeout=self._time_limit_seconds
+            conversion.convert, args=(data, file_format, self._memory_limit), timeout=seconds
         )
         # The pool leaves the futures of a stopped process as they are.
         while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
@@ -114,6 +121,8 @@ class Parser:
         try:
             text, title = future.result()
         except FutureTimeoutError:
+            if light:
+                raise formats.NotLight from None
             raise UnreadableDocument(
                 f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
             ) from None

@@ -281,3 +281,15 @@ def test_chunks_can_come_with_one_of_each_further_document() -> None:
     outcome = search(Library(*ONE_LONG), top_k=30, documents=5)
 
     assert [chunk.source for chunk in outcome.chunks] == ["000"] * 30 + ["001", "002", "003", "004"]
+
+
+def test_a_second_search_may_find_what_the_first_one_of_an_approximate_index_missed() -> None:
+    class Forgetful(Library):
+        async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+            found = await super()._find(query, count, condition)
+            return found if len(self.asked) > 1 else []
+
+    engine = Forgetful(1, 1)
+    engine.approximate = True
+
+    assert len(search(engine, **TWENTY).chunks) == 2
