@@ -96,8 +96,9 @@ class DocumentsBucket(Construct):
         if room < ENOUGH_FOR_KEYS:
             Annotations.of(self).add_warning_v2(
                 "ragstack:short-keys",
-                f"The keys of documents can have {room} characters, because Bedrock takes {settings.MAX_URI_CHARACTERS} of a URI"
-                f" and the bucket's name begins with {stack.stack_name}: choose a shorter prefix for longer keys",
+                f"The keys of documents can have {room} characters, because Bedrock accepts"
+                f" {settings.MAX_URI_CHARACTERS} of a URI and the bucket's name begins with {stack.stack_name}: choose"
+                " a shorter prefix for longer keys",
             )
 
     def _announce_changes(self, changes: DocumentQueue) -> None:

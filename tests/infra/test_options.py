@@ -6,7 +6,6 @@ import pytest
 from cfnlint.helpers import REGIONS
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
-from infra.constructs import documents_bucket
 from infra.engine import BEDROCK_EMBEDDINGS, DEFAULT_RERANKING_MODEL, EMBEDDINGS, IN_THE_LAYER, Engine
 from infra.option_checks import OptionError
 from infra.options import DEFAULT_CALLS_PER_SECOND, Auth, ExistingKnowledgeBase, Options
@@ -18,7 +17,7 @@ from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.reranking.bedrock import DEFAULT_MODEL
 from ragstack_common.retrieval import known_backends
-from ragstack_common.settings import MAX_URI_CHARACTERS, QuerySettings
+from ragstack_common.settings import QuerySettings
 
 from .conftest import EXISTING, LOCAL
 
@@ -261,6 +260,5 @@ def test_every_embedding_that_synthesis_accepts_is_one_that_the_function_can_loa
     assert {*bedrock._SHAPES} == {*BEDROCK_EMBEDDINGS}
 
 
-def test_the_stacks_and_the_functions_agree_on_the_default_reranking_model_and_on_the_longest_uri() -> None:
+def test_the_stacks_and_the_functions_agree_on_the_default_reranking_model() -> None:
     assert DEFAULT_RERANKING_MODEL == DEFAULT_MODEL
-    assert documents_bucket.MAX_URI_CHARACTERS == MAX_URI_CHARACTERS
