@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import chromadb
 import pytest
 import urllib3
+from typer.main import get_command_from_info
 from typer.testing import CliRunner
 
 from ragstack_common.embedding import HashedEmbedding
@@ -20,6 +22,10 @@ from ragstack_local.cli import app
 from ragstack_local.connection import Connection
 from tests.cli.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 
+ROOT = Path(__file__).parents[2]
+COMMAND_OBJECTS = [
+    get_command_from_info(each, pretty_exceptions_short=True, rich_markup_mode=None) for each in app.registered_commands
+]
 COMMANDS = (
     *("up", "demo", "down", "bedrock", "ingest", "query", "corpora", "versions", "status"),
     *("failures", "replay", "discard", "reconcile"),
@@ -66,6 +72,50 @@ def test_the_help_of_every_command_has_an_example(command: str) -> None:
     assert f"ragstack {command}" in done.output
 
 
+@pytest.mark.parametrize("command", [each.name for each in COMMAND_OBJECTS])
+def test_the_help_of_a_command_cuts_nothing_and_joins_the_lines_of_a_paragraph(command: str) -> None:
+    wide = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    narrow = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).output
+
+    paragraphs = wide.partition("\n\n")[2].partition("\nOptions:")[0].partition("\nArguments:")[0].split("\n\n")
+    assert "…" not in narrow
+    assert all(len(line) > 60 for text in paragraphs for line in text.strip().splitlines()[:-1])
+
+
+def test_the_help_tells_each_command_in_a_whole_sentence() -> None:
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+
+    assert "..." not in done.output
+    assert "Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C." in " ".join(
+        done.output.split()
+    )
+
+
+def test_the_help_names_the_commands_that_take_an_api_url() -> None:
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+
+    words = " ".join(done.output.split())
+    named = re.search(r"these commands use an API anywhere, and nothing else of its stack: (.+?)\.", words)
+    takers = {each.name for each in COMMAND_OBJECTS if any(part.name == "api_url" for part in each.params)}
+    assert named is not None
+    assert set(re.split(", | and ", named[1])) == takers
+
+
+PLACEHOLDERS = {"handbook", "notes", "files", "prices.csv", "chroma", "engine.json"}
+"""First parts of paths in examples that stand for files of the user's own."""
+
+
+@pytest.mark.parametrize("command", [each.name for each in COMMAND_OBJECTS])
+def test_the_paths_in_an_example_of_the_help_exist_or_stand_for_the_users_own(command: str) -> None:
+    described = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "1000"}).output
+
+    lines = [line.partition(":  ")[2] for line in described.splitlines() if ":  ragstack " in line]
+    paths = [part for line in lines for part in line.split() if re.fullmatch(r"[\w.-]+/[\w./-]*|\./[\w./-]+", part)]
+    for path in paths:
+        first = Path(path).parts[0]
+        assert first in PLACEHOLDERS or (ROOT / path).exists(), path
+
+
 def test_no_command_shows_the_help(tmp_path: Path) -> None:
     done = ragstack(data=tmp_path)
 
@@ -94,6 +144,13 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
         (("ingest", "x", "--metadata", "topic"), "'topic' is no NAME=VALUE"),
         (("ingest", "x", "--corpus", ""), "write what it is called"),
         (("ingest", "x", "--corpus", "all"), "no corpus can be called all"),
+        (("delete", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("delete", "a.md", "--corpus", " "), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--doc-version", ""), "Invalid value for '--doc-version': it is blank"),
+        (("build", "x", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--api-key", "k", "--token", "t"), "'--api-key': give this or --token, not both"),
+        (("status", "--api-url", "https://a.example", "--api-key", "k", "--token", "t"), "not both"),
         (("ingest", "x", "--version", "1", "--metadata", "version=2"), "version is given twice"),
     ],
 )
