@@ -49,6 +49,7 @@ app = typer.Typer(
     no_args_is_help=True,
     # Click's own help: it joins the lines of a paragraph and cuts no option, however narrow the terminal is.
     rich_markup_mode=None,
+    context_settings={"max_content_width": 120},
     pretty_exceptions_enable=False,
     help="Search over your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
     "A first session:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "

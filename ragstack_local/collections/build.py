@@ -140,8 +140,9 @@ def _update(
                 collection.delete(where={"$and": [{"source": source}, {"corpus": plan.corpus}]})
                 report.files["removed"] += 1
                 done("removed")
-    report.failures += [Failure(source=key, reason=reason) for key, reason in unread.items()]
-    report.files["failed"] += len(unread)
+    for key, reason in unread.items():
+        report.failures.append(Failure(source=key, reason=reason))
+        report.files["failed"] += 1
     return report
 
 

@@ -218,6 +218,22 @@ def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) ->
         assert Connection.of_running_stack(file).bucket == "documents"
 
 
+@pytest.mark.parametrize("next_command", ["down", "up"])
+def test_the_temporary_files_of_a_killed_stack_are_removed(tmp_path: Path, next_command: str) -> None:
+    file, temporary = tmp_path / "running.json", tmp_path / "tmp"
+    (temporary / "function").mkdir(parents=True)
+    (temporary / "function" / "handler.py").write_text("")
+    file.write_text(json.dumps({"logs": str(tmp_path / "logs"), "temporary": str(temporary)}))
+
+    if next_command == "down":
+        assert running.clean_up(file)
+    else:
+        with running.announcing(file, tmp_path / "logs", temporary):
+            pass
+
+    assert not temporary.exists()
+
+
 def test_local_clients_know_nothing_of_the_users_settings(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -334,7 +334,7 @@ def test_a_name_too_long_for_a_sidecar_does_not_stop_the_others(folder: Path, le
 
 
 def test_a_path_too_long_for_a_file_does_not_exist(folder: Path) -> None:
-    with pytest.raises(StackError, match="xxx.md does not exist"):
+    with pytest.raises(StackError, match=r"xxx\.md does not exist"):
         select([folder / f"{'x' * 300}.md"])
 
 
