@@ -1,7 +1,7 @@
 """Which files are uploaded, and under which keys.
 
-Files are looked up with ``os.path``: Path raises an error if a name is too long for the file system, which the name of a
-sidecar can be although the document's is not.
+Files are looked up with ``os.path``: Path raises an error if a name is too long for the file system, which the name of
+a sidecar can be although the document's is not.
 """
 
 import os
