@@ -53,7 +53,10 @@ def s3_uri(bucket: str, key: str) -> str:
 def fault_of_uri(uri: str) -> str | None:
     """Tell why direct ingestion takes no document with this URI, and what to do; None where it does."""
     if len(uri) > MAX_URI_CHARACTERS:
-        return f"The URI has {len(uri)} characters; Bedrock takes {MAX_URI_CHARACTERS}: give the document a shorter key"
+        return (
+            f"The URI has {len(uri)} characters; Bedrock takes at most {MAX_URI_CHARACTERS}: give the document a"
+            " shorter key"
+        )
     if _LINE_BREAK.search(uri):
         return "The URI has a line break in it, which Bedrock does not take: give the document another key"
     return None

@@ -23,6 +23,7 @@ from ragstack_local.targets import (
     Token,
     api_of,
     is_option,
+    not_blank,
 )
 
 NOTHING_FOUND: Final = 1
@@ -56,10 +57,13 @@ def query(
         ),
     ] = None,
     corpus: Annotated[
-        str | None, typer.Option(help="Only documents of this corpus; all for every one. See `ragstack corpora`.")
+        str | None,
+        typer.Option(
+            callback=not_blank, help="Only documents of this corpus; all for every one. See `ragstack corpora`."
+        ),
     ] = None,
     doc_version: Annotated[
-        str | None, typer.Option(help="Only documents of this version. See `ragstack versions`.")
+        str | None, typer.Option(callback=not_blank, help="Only documents of this version. See `ragstack versions`.")
     ] = None,
     top_k: Annotated[
         int | None,
@@ -186,7 +190,7 @@ def facets(
     """
     name = "facets" if key is None else f"facets?{urlencode({'key': key})}"
     answer = api_of(aws, stack_prefix, api_url, api_key, token).ask("GET", f"/api/{name}", "facets")
-    _show(answer, as_json, lambda: display.print_facets(answer))
+    _show(answer, as_json, lambda: display.print_facets(answer, key))
 
 
 def _reranker(name: str | None, engine: str) -> str | bool | None:

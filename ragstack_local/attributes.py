@@ -1,20 +1,24 @@
 """The attributes with which documents are uploaded: those of the command line, and those of their own sidecars."""
 
+import errno
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import (
     check_attributes,
     check_corpus,
     merged_sidecar,
-    parse_sidecar,
     read_sidecar,
     write_sidecar,
 )
 from ragstack_common.registry.records import Attributes, AttributeValue
 from ragstack_local.uploads import LocalFile, shown
+
+_ABSENT: Final = (errno.ENOENT, errno.ENAMETOOLONG)
+"""A document's name can be so long that no sidecar of it can exist."""
 
 
 def read_options(corpus: str | None, version: str | None, metadata: Sequence[str]) -> dict[str, AttributeValue]:
@@ -55,19 +59,23 @@ def sidecar_for(file: LocalFile, given: Attributes, vector_store: str) -> bytes 
         InvalidDocumentError: The document cannot have these attributes; the message names the file.
         OSError: The sidecar cannot be read.
     """
+    whose = shown(file.sidecar_path)
     try:
-        own = file.sidecar_path.read_bytes()
-    except FileNotFoundError:
-        if file.sidecar_path.is_symlink():
-            raise InvalidDocumentError(f"{shown(file.sidecar_path)} is a link to a missing file") from None
+        body = file.sidecar_path.read_bytes()
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            raise
+        if os.path.islink(file.sidecar_path):
+            raise InvalidDocumentError(f"{whose} is a link to a missing file") from None
         return _checked(file, given, vector_store) if given else None
     try:
-        parse_sidecar(own)
-        body = merged_sidecar(own, given) if given else own
         read_sidecar(body, vector_store)
+        if given:
+            whose += ", with the attributes of the command line,"
+            body = merged_sidecar(body, given)
+            read_sidecar(body, vector_store)
     except InvalidDocumentError as error:
-        more = ", with the attributes of the command line," if given else ""
-        raise InvalidDocumentError(f"{shown(file.sidecar_path)}{more} cannot be used: {error}") from None
+        raise InvalidDocumentError(f"{whose} cannot be used: {error}") from None
     return body
 
 

@@ -1,5 +1,6 @@
 """The command line `ragstack`."""
 
+import inspect
 import os
 import shlex
 import signal
@@ -46,13 +47,16 @@ SET_BY_THE_STACK: Final = (
 app = typer.Typer(
     name="ragstack",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    # Click's own help: it joins the lines of a paragraph and cuts no option, however narrow the terminal is.
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 120},
     pretty_exceptions_enable=False,
     help="Search over your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
     "A first session:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
     "`ragstack query 'what you want to know'`.\n\n"
-    f"With --api-url (or {API_URL_VARIABLE}) the commands that take it use an API anywhere, and nothing else of its"
-    " stack. The others need a local stack, or with --aws credentials for the stack's services.\n\n"
+    f"With --api-url (or {API_URL_VARIABLE}) these commands use an API anywhere, and nothing else of its stack: ingest,"
+    " status, delete, reconcile, query, corpora, versions and facets. failures, replay, discard and env need a local"
+    " stack, or with --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Everything local is kept in the project's folder .ragstack, or where the variable {DATA_VARIABLE} says; "
@@ -156,8 +160,10 @@ def demo(
             display.console.print(f"\nAsk more:  {display.program()} query 'your question'   Ctrl-C ends the stack.")
             _keep_up(stack)
     if once:
-        again = f"{display.program()} up" + (f" --data-dir {shlex.quote(str(data_dir))}" if data_dir else "")
-        display.console.print(f"\nThe stack has ended. To ask these documents more:  {again}")
+        again = _same_stack(port, bedrock_port, data_dir, embedding, context, bedrock_arguments)
+        display.console.print(
+            f"\nThe stack has ended. To ask these documents more:  {display.program()} {again}", soft_wrap=True
+        )
 
 
 @app.command()
@@ -217,6 +223,9 @@ app.command()(asking.facets)
 app.command()(collections_command.build)
 app.command("eval")(evaluation.evaluate)
 app.command()(evaluation.tune)
+for _command in app.registered_commands:
+    # Whole, because Click cuts a summary that it finds by itself.
+    _command.short_help = " ".join((inspect.getdoc(_command.callback) or "").partition("\n\n")[0].split())
 
 
 def main() -> None:
@@ -248,6 +257,26 @@ def _stack_options(
     return StackOptions(
         data_dir.absolute(), port, bedrock_port, embedding, tuple(bedrock_arguments or ()), context=values
     )
+
+
+def _same_stack(
+    port: int,
+    bedrock_port: int,
+    data_dir: Path | None,
+    embedding: str,
+    context: list[str] | None,
+    bedrock_arguments: list[str] | None,
+) -> str:
+    """Write the arguments that start the stack of a demonstration again."""
+    options = (
+        ("--port", port, DEFAULT_PORT),
+        ("--bedrock-port", bedrock_port, DEFAULT_BEDROCK_PORT),
+        ("--data-dir", data_dir, None),
+        ("--embedding", embedding, DEFAULT_EMBEDDING),
+        *(("--context", value, None) for value in context or ()),
+    )
+    given = [part for name, value, default in options if value != default for part in (name, str(value))]
+    return shlex.join(["up", *given, *(["--", *bedrock_arguments] if bedrock_arguments else [])])
 
 
 def _context_value(text: str) -> tuple[str, str]:

@@ -225,14 +225,16 @@ def print_versions(answer: Mapping[str, Any]) -> None:
     _say_if_more(answer)
 
 
-def print_facets(answer: Mapping[str, Any]) -> None:
-    """Show how many documents have each value of each attribute, the most frequent value first."""
+def print_facets(answer: Mapping[str, Any], key: str | None = None) -> None:
+    """Show how many documents have each value of each attribute, or of one, the most frequent value first."""
     console.print(f"{counted(answer['documents'], 'document')} can be searched", style="dim")
     for facet in answer["facets"]:
         console.print(Text(facet["key"], "bold"), soft_wrap=True)
         for value in sorted(facet["values"], key=lambda each: -each["documents"]):
             text = value["value"] if isinstance(value["value"], str) else json.dumps(value["value"])
             console.print(Text.assemble(f"{value['documents']:>7,}  ", text), soft_wrap=True)
+    if key is not None and not answer["facets"]:
+        console.print(f"None of them has the attribute {key}. `ragstack facets` lists all attributes.", soft_wrap=True)
 
 
 def _say_if_more(answer: Mapping[str, Any]) -> None:

@@ -112,11 +112,13 @@ def print_jobs(jobs: Iterable[Job]) -> None:
 
 def _of_no_use(found: JobLetter) -> str:
     if found.status == FORGOTTEN:
-        return f"{found.name} is not in the registry, so it was not sent. `ragstack reconcile` compares everything anew"
+        return (
+            f"{found.name} is not in the registry, so it was not sent. `ragstack reconcile` compares everything again"
+        )
     if found.fault is not None:
         return f"{found.name} was not sent. {found.fault}"
     if found.is_start:
-        return f"{found.name} is {found.status}, so none was started anew"
+        return f"{found.name} is {found.status}, so it was not started again"
     reason = f": {found.job.reason}" if found.job and found.job.reason else ""
     another = "" if found.status == "COMPLETE" else f". `{found.starts_another}` starts another"
     return f"{found.name} has ended and was not sent. It is {found.status}{reason}{another}"

@@ -152,9 +152,9 @@ def advice_about_job(found: JobLetter, message_id: str) -> str:
     if found.status == NOT_STARTED:
         return f"Nobody did it since: ragstack replay starts it, or {found.starts_another} starts one now"
     if found.status == FORGOTTEN:
-        return f"The registry does not know it: ragstack reconcile compares everything anew; {to_clear}"
+        return f"The registry does not know it: ragstack reconcile compares everything again; {to_clear}"
     if found.status == UNREADABLE:
-        return f"ragstack reconcile compares everything anew; {to_clear}"
+        return f"ragstack reconcile compares everything again; {to_clear}"
     if found.to_send is not None:
         return f"It has not ended, and may wait for this message: ragstack replay {found.to_send.job_id}"
     if found.is_start or found.status == "COMPLETE":

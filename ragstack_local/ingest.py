@@ -20,11 +20,11 @@ SHOW_SKIPPED: Final = "--show-skipped"
 _NAMED: Final = 3
 
 _NOTEWORTHY: Final = {
-    Skip.LEAVES: "Skipped, links that leave the folder",
-    Skip.READ_ALREADY: "Skipped, links to folders that were read already",
-    Skip.ORPHAN: "Skipped, sidecars without a document",
+    Skip.LEAVES: "links that leave the folder",
+    Skip.READ_ALREADY: "links to folders that were read already",
+    Skip.ORPHAN: "sidecars without a document",
 }
-"""What is named even where nobody asked for the list."""
+"""Reasons, in the plural, for which the files are named even without --show-skipped."""
 
 
 @dataclass
@@ -96,12 +96,14 @@ def ingest(
                     done.take(bucket.uri(file), result)
                     bars.advance(uploading)
             done.statuses = {uri: done.statuses[uri] for uri in done.paths}
-            indexing = bars.add_task("Indexing ", total=len(files), detail="")
+            # Of the others it is known already what became of them.
+            indexing = bars.add_task("Indexing ", total=len(done.uploaded), visible=bool(done.uploaded), detail="")
 
             def show(statuses: Mapping[str, DocumentStatus]) -> None:
                 done.statuses.update(statuses)
-                ended = sum(status in ENDED for status in done.statuses.values())
-                bars.update(indexing, completed=ended, detail=display.summary(done.statuses))
+                followed = {uri: done.statuses[uri] for uri in done.uploaded}
+                ended = sum(status in ENDED for status in followed.values())
+                bars.update(indexing, completed=ended, detail=display.summary(followed))
 
             show({})
             follow(registry, done.uploaded, show, timeout_seconds, current=bucket.current)
@@ -120,9 +122,12 @@ def note_passed_over(selection: Selection, *, every: bool = False, hints: bool =
         beside: Whether this goes to the error stream, beside what a program reads.
     """
     console = display.errors if beside else display.console
-    plain = Counter(kind_of(each) for each in selection.skipped if every or each.why not in _NOTEWORTHY)
+    plain = Counter(_kind_of(each) for each in selection.skipped if every or each.why not in _NOTEWORTHY)
     if plain:
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plain.items()))
+        plural: dict[str, str] = {str(why): words for why, words in _NOTEWORTHY.items()}
+        counts = ", ".join(
+            f"{count:,} {plural.get(kind, kind) if count > 1 else kind}" for kind, count in sorted(plain.items())
+        )
         more = f" ({SHOW_SKIPPED} lists them)" if hints and not every else ""
         console.print(f"Skipped: {counts}{more}", style="dim", soft_wrap=True)
     for each in selection.skipped if every else ():
@@ -130,10 +135,10 @@ def note_passed_over(selection: Selection, *, every: bool = False, hints: bool =
     for why, words in () if every else _NOTEWORTHY.items():
         if paths := [each.path for each in selection.skipped if each.why is why]:
             more = f". {FOLLOW_LINKS} uploads them" if hints and why is Skip.LEAVES else ""
-            console.print(f"{words}: {_some_of(paths)}{more}", style="yellow", soft_wrap=True)
+            console.print(f"Skipped, {words}: {_some_of(paths)}{more}", style="yellow", soft_wrap=True)
 
 
-def kind_of(skipped: Skipped) -> str:
+def _kind_of(skipped: Skipped) -> str:
     """Name what files are counted under: their type, or why they are skipped."""
     if skipped.why is not Skip.TYPE:
         return str(skipped.why)

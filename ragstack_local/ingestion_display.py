@@ -126,9 +126,7 @@ def print_round(done: "Round") -> None:
     display.print_unsearchable(done.statuses)
     console.print(display.summary(done.statuses))
     if done.unchanged:
-        console.print(
-            f"{done.unchanged:,} unchanged, so not uploaded again (--force does it all the same)", style="dim"
-        )
+        console.print(f"{done.unchanged:,} unchanged, so not uploaded again (--force uploads them)", style="dim")
     if done.failed:
         console.print(
             f"Of these, {done.failed:,} failed before just as here: `ragstack status --failed` says what to do about"

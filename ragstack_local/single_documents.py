@@ -28,6 +28,7 @@ from ragstack_local.targets import (
     api_of,
     connect,
     names_api,
+    not_blank,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def delete(
         ),
     ] = None,
     corpus: Annotated[
-        str | None, typer.Option(help="Only documents of this corpus; without a URI, all of them.")
+        str | None, typer.Option(callback=not_blank, help="Only documents of this corpus; without a URI, all of them.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting a folder or a corpus.")] = False,
     wait: Annotated[

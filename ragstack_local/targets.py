@@ -50,6 +50,17 @@ Timeout = Annotated[float, typer.Option(help="Seconds to wait at most.", min=1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
+def not_blank(text: str | None) -> str | None:
+    """Refuse a blank name; the callback of options such as ``--corpus``.
+
+    Raises:
+        BadParameter: It is blank.
+    """
+    if text is not None and not text.strip():
+        raise typer.BadParameter("it is blank: write a name, or leave the option out")
+    return text
+
+
 def connect(aws: bool, stack_prefix: str) -> Connection:
     """Find the running local stack, or the one that is deployed, with all its queues and tables.
 
@@ -71,8 +82,11 @@ def api_of(aws: bool, stack_prefix: str, api_url: str | None, api_key: str | Non
 
     Raises:
         StackError: There is none.
-        BadParameter: The URL is not an API's, or given together with ``--aws``; or no header can hold the secret.
+        BadParameter: The URL is not an API's, or given together with ``--aws``; a key and a token are both given as
+            options; or no header can hold the secret.
     """
+    if is_option(api_key, API_KEY_VARIABLE) and is_option(token, TOKEN_VARIABLE):
+        raise typer.BadParameter("give this or --token, not both", param_hint="--api-key")
     for option, secret in (("--api-key", api_key), ("--token", token)):
         if secret and not (secret.isascii() and secret.isprintable()):
             raise typer.BadParameter(

@@ -1,4 +1,8 @@
-"""Which files are uploaded, and under which keys."""
+"""Which files are uploaded, and under which keys.
+
+Files are looked up with ``os.path``: Path raises an error if a name is too long for the file system, which the name of
+a sidecar can be although the document's is not.
+"""
 
 import os
 from collections.abc import Sequence
@@ -33,7 +37,7 @@ class LocalFile:
     @property
     def sidecar(self) -> Path | None:
         """The file's sidecar, where there is one beside it."""
-        return self.sidecar_path if self.sidecar_path.is_file() else None
+        return self.sidecar_path if os.path.isfile(self.sidecar_path) else None
 
 
 class Skip(StrEnum):
@@ -96,7 +100,7 @@ def select(paths: Sequence[Path], prefix: str = "", *, follow_links: bool = Fals
     """
     if leaves_its_bucket(prefix.strip("/")):
         raise StackError(f"The prefix {prefix} leads out of its bucket: use another --prefix")
-    if missing := [path for path in paths if not path.expanduser().exists()]:
+    if missing := [path for path in paths if not os.path.exists(path.expanduser())]:
         raise StackError("\n".join(f"{shown(path)} does not exist" for path in missing))
     search = _Search(prefix.strip("/"), follow_links)
     for path in paths:
@@ -178,14 +182,14 @@ class _Search:
 
     def _add_file(self, path: Path, name: str, root: Path) -> None:
         if path.name.endswith(SIDECAR_SUFFIX):
-            if not path.with_name(path.name.removesuffix(SIDECAR_SUFFIX)).exists():
+            if not os.path.exists(path.with_name(path.name.removesuffix(SIDECAR_SUFFIX))):
                 self.skipped.append(Skipped(path, Skip.ORPHAN))
         elif path.suffix.lower() not in SUFFIXES:
             self.skipped.append(Skipped(path, Skip.TYPE))
-        elif path.is_file():
+        elif os.path.isfile(path):
             self._take(path, name, root)
         else:
-            reason = "It is a link to a missing file" if path.is_symlink() else "It is not a regular file"
+            reason = "It is a link to a missing file" if os.path.islink(path) else "It is not a regular file"
             self.faults.append(Fault(path, reason))
 
     def _take(self, path: Path, name: str, root: Path) -> None:
@@ -204,7 +208,7 @@ class _Search:
         if other and not _is_one_file(file.path, other.path):
             return f"{shown(other.path)} is uploaded as {file.key} already: upload one of them with another --prefix"
         sidecar = file.sidecar_path
-        if not self.follow_links and sidecar.is_symlink() and _leaves(sidecar, root):
+        if not self.follow_links and os.path.islink(sidecar) and _leaves(sidecar, root):
             # Uploaded without its attributes, it could be found by people who must not see it.
             return f"Its sidecar is a link that leaves the folder: replace it by a copy, or ingest with {FOLLOW_LINKS}"
         return None

@@ -3,8 +3,7 @@
 import sys
 from typing import Final
 
-from ragstack_common.errors import RagStackError
-from ragstack_local.bedrock.command import alone
+from ragstack_common.errors import RagStackError, needs_extra
 from ragstack_local.bedrock.guard import end_with_parent
 
 FAILED: Final = 2
@@ -14,6 +13,8 @@ def main() -> None:
     """Run the command; a mistake of the user is one line, never a trace."""
     end_with_parent()
     try:
+        with needs_extra("local", "The local Bedrock"):
+            from ragstack_local.bedrock.command import alone  # noqa: PLC0415 - imports typer
         alone(prog_name="python -m ragstack_local.bedrock")
     except RagStackError as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - it is the command line

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,6 +70,7 @@ def build(
     embedding: Embedding,
     *,
     folder_name: str | None = None,
+    unread: Mapping[str, str] | None = None,
     done: Callable[[str], None] = lambda _outcome: None,
     clock: Callable[[], float] = time.time,
 ) -> Report:
@@ -86,6 +87,8 @@ def build(
         embedding: What chunks are embedded with.
         folder_name: First part of the files' keys. What the collection holds below it in the plan's corpus and is not
             among the files is removed; None removes nothing.
+        unread: Keys of files and folders that cannot be read, with the reasons. They are reported as failed, and the
+            collection keeps what it holds of them.
         done: Told after each file what became of it.
         clock: Seconds since 1970.
 
@@ -99,7 +102,7 @@ def build(
         try:
             collection = get_or_create(client, collection_name, embedding)
             _refuse_foreign(collection)
-            report = _update(collection, files, plan, embedding, folder_name, done)
+            report = _update(collection, files, plan, embedding, folder_name, unread or {}, done)
             report.manifest = _manifest(collection, plan, embedding, report, clock())
         finally:
             close_client(client)
@@ -113,6 +116,7 @@ def _update(
     plan: Plan,
     embedding: Embedding,
     folder_name: str | None,
+    unread: Mapping[str, str],
     done: Callable[[str], None],
 ) -> Report:
     built = _built(collection, plan.corpus)
@@ -129,12 +133,16 @@ def _update(
     finally:
         parser.close()
     if folder_name is not None:
-        present = {file.key for file in files}
+        present = {file.key for file in files} | unread.keys()
+        below_unread = tuple(f"{key}/" for key in unread)
         for source in sorted(built.keys() - present):
-            if source.startswith(f"{folder_name}/"):
+            if source.startswith(f"{folder_name}/") and not source.startswith(below_unread):
                 collection.delete(where={"$and": [{"source": source}, {"corpus": plan.corpus}]})
                 report.files["removed"] += 1
                 done("removed")
+    for key, reason in unread.items():
+        report.failures.append(Failure(source=key, reason=reason))
+        report.files["failed"] += 1
     return report
 
 

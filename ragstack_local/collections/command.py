@@ -1,6 +1,7 @@
 """The command ``ragstack build``."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,7 +14,7 @@ from ragstack_local import display
 from ragstack_local.bedrock.options import EMBEDDING_HELP
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.ingest import note_passed_over
-from ragstack_local.stack.errors import refuse
+from ragstack_local.targets import not_blank
 from ragstack_local.uploads import select, shown
 
 NOT_SEARCHABLE: Final = 1
@@ -27,9 +28,12 @@ def build(
     db_path: Annotated[
         Path | None, typer.Option(help="Folder of the store. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
     ] = None,
-    corpus: Annotated[str | None, typer.Option(help="Label of every chunk. Default: the folder's name.")] = None,
+    corpus: Annotated[
+        str | None, typer.Option(callback=not_blank, help="Label of every chunk. Default: the folder's name.")
+    ] = None,
     version: Annotated[
-        str | None, typer.Option(help="Of every file. Default: by the path, 3 of docs/v3/intro.md.")
+        str | None,
+        typer.Option(callback=not_blank, help="Of every file. Default: by the path, 3 of docs/v3/intro.md."),
     ] = None,
     embedding: Annotated[
         str | None, typer.Option(help=f"{EMBEDDING_HELP} Default: EMBEDDING_MODEL or {DEFAULT_EMBEDDING}.")
@@ -54,12 +58,14 @@ def build(
         raise typer.BadParameter("less than half of --chunk-size", param_hint="--chunk-overlap")
     selection = select([folder])
     note_passed_over(selection)
-    # Not built without them: what a folder no longer has is removed from the collection.
-    refuse([f"{shown(fault.path)}: {fault.reason}" for fault in selection.faults])
+    root = folder.expanduser().resolve()
+    unread = {_key(fault.path, root): fault.reason for fault in selection.faults}
+    if unread and not selection.files:
+        _print_failures(unread)
+        raise typer.Exit(NOT_SEARCHABLE)
     settings = KnowledgeSettings.from_env(os.environ)
     model = load(embedding or settings.embedding or DEFAULT_EMBEDDING)
-    name = folder.expanduser().resolve().name
-    plan = Plan(corpus or name, model.name, version, chunk_size, chunk_overlap)
+    plan = Plan(corpus or root.name, model.name, version, chunk_size, chunk_overlap)
     store = Path(db_path or settings.db_path).expanduser()
     with needs_extra("local,chroma", "`ragstack build`"):
         from ragstack_local.collections.build import build as bring  # noqa: PLC0415
@@ -71,11 +77,11 @@ def build(
             collection or settings.collection_name,
             plan,
             model,
-            folder_name=name if folder.expanduser().is_dir() else None,
+            folder_name=root.name if root.is_dir() else None,
+            unread=unread,
             done=lambda outcome: bars.advance(building, outcome != "removed"),
         )
-    for failure in report.failures:
-        display.console.print(Text.assemble(("failed", "red"), f" {failure.source}: {failure.reason}"), soft_wrap=True)
+    _print_failures({failure.source: failure.reason for failure in report.failures})
     assert report.manifest is not None
     counted = ", ".join(f"{number} {outcome}" for outcome, number in report.manifest.last_run.items() if number)
     total = report.manifest.total
@@ -83,3 +89,13 @@ def build(
     display.console.print(Text.assemble(("Manifest  ", "dim"), f" {report.manifest_path}"), soft_wrap=True)
     if report.failures:
         raise typer.Exit(NOT_SEARCHABLE)
+
+
+def _key(path: Path, root: Path) -> str:
+    """Name a file or folder that cannot be read as the collection does."""
+    return shown(Path(root.name, path.relative_to(root)) if root.is_dir() else Path(path.name))
+
+
+def _print_failures(failures: Mapping[str, str]) -> None:
+    for source, reason in failures.items():
+        display.console.print(Text.assemble(("failed", "red"), f" {source}: {reason}"), soft_wrap=True)

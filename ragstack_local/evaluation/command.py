@@ -33,7 +33,7 @@ Queries = Annotated[int | None, typer.Option(help="Only the first so many querie
 Output = Annotated[
     Path | None, typer.Option(help="Folder of the results. Default: a new one below .ragstack/evaluation/results")
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Ingest anew, and forget what was kept of an earlier run.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ingest again, and delete what an earlier run kept.")]
 
 
 def evaluate(
@@ -79,14 +79,14 @@ def evaluate(
     as the product asks; chunks count as their documents. Differences are to the first setup, query by query, with
     95 % intervals by the bootstrap; a star is a difference beyond chance.
 
-    Example:  ragstack eval data/scifact --compare search=SEMANTIC --compare rerank=lexical
+    Example:  ragstack eval samples/judged --compare search=SEMANTIC --compare rerank=lexical
 
-    BM25 beside the reference:  ragstack eval data/scifact --search KEYWORD --compare search=HYBRID,engine=bm25s
+    Compared with another BM25:  ragstack eval samples/judged --search KEYWORD --compare search=HYBRID,engine=bm25s
 
-    On the running stack:  ragstack eval data/scifact --write-documents files; ragstack ingest files; ragstack eval
-    data/scifact --engine stack
+    On the running stack:  ragstack eval samples/judged --write-documents files; ragstack ingest files; ragstack eval
+    samples/judged --engine stack
 
-    A wrong filter:  ragstack eval data/awsdocs --compare filter=right --compare filter=wrong
+    A right and a wrong filter:  ragstack eval samples/judged --compare filter=right --compare filter=wrong
     """
     from ragstack_local.evaluation import export, report  # noqa: PLC0415 - heavy, and an extra
     from ragstack_local.evaluation.measuring import Plan  # noqa: PLC0415
@@ -142,7 +142,7 @@ def tune(
     "gain" is the difference of the best value to the default over the queries that chose it, which flatters it. "held
     out" judges each query by the value that the other half of the queries chose: that is what new queries can expect.
 
-    Example:  ragstack tune data/awsdocs --parameter filtered_score_boost --values 1,1.1,1.25,1.5,2
+    Example:  ragstack tune samples/judged --parameter filtered_score_boost --values 1,1.1,1.25,1.5,2
     """
     from ragstack_local.evaluation import tuning as run  # noqa: PLC0415 - heavy, and an extra
     from ragstack_local.evaluation.index import Indexing  # noqa: PLC0415

@@ -95,7 +95,7 @@ def local_stack(
     with ExitStack() as cleanup:
         cleanup.enter_context(interrupts.raised())
         cleanup.callback(os.umask, os.umask(PRIVATE_UMASK))
-        announce = cleanup.enter_context(running.announcing(project.running, _logs(options)))
+        announce = cleanup.enter_context(running.announcing(project.running, _logs(options), _temporary(options)))
         _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"

@@ -7,6 +7,7 @@ that a stack runs when none does. The others, a note beside each log, outlive a 
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,17 +24,19 @@ STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05
 
 _LOGS: Final = "logs"
+_TEMPORARY: Final = "temporary"
 
 
 @contextmanager
-def announcing(file: Path, logs: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def announcing(file: Path, logs: Path, temporary: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Be the one running stack for as long as the context lasts; yields what tells the others where it is.
 
-    What an earlier stack left running when it was killed is ended first.
+    What an earlier stack left when it was killed is ended and removed first.
 
     Args:
         file: Tells where the stack is.
         logs: The folder of the logs of the stack's processes.
+        temporary: The folder of the stack's temporary files.
 
     Raises:
         StackError: Another one runs.
@@ -55,7 +58,8 @@ def announcing(file: Path, logs: Path) -> Iterator[Callable[[Mapping[str, Any]],
 
         def announce(fields: Mapping[str, Any]) -> None:
             held.truncate(0)
-            held.write(json.dumps({"process_id": os.getpid(), _LOGS: str(logs), **fields}, indent=2))
+            own = {"process_id": os.getpid(), _LOGS: str(logs), _TEMPORARY: str(temporary)}
+            held.write(json.dumps({**own, **fields}, indent=2))
             held.flush()
 
         announce({})
@@ -73,8 +77,7 @@ def read(file: Path) -> dict[str, Any] | None:
             if _lock(text, fcntl.LOCK_SH):
                 return None
             fields = dict(json.load(text))
-            fields.pop(_LOGS, None)
-            return fields
+            return {name: value for name, value in fields.items() if name not in (_LOGS, _TEMPORARY)}
     except OSError:
         return None
     except ValueError:
@@ -82,7 +85,7 @@ def read(file: Path) -> dict[str, Any] | None:
 
 
 def clean_up(file: Path) -> bool:
-    """End what a killed stack left running; tell whether the last stack was killed."""
+    """End what a killed stack left running and remove its temporary files; return whether the last one was killed."""
     try:
         with file.open("r+") as held:
             if not _lock(held, fcntl.LOCK_EX):
@@ -98,7 +101,9 @@ def clean_up(file: Path) -> bool:
 def _end_leftovers(announced: str) -> None:
     # Nothing of a stack that ended in order; half of it if the kill came early.
     with suppress(ValueError, KeyError):
-        end_leftovers(Path(json.loads(announced)[_LOGS]))
+        left = json.loads(announced)
+        end_leftovers(Path(left[_LOGS]))
+        shutil.rmtree(left[_TEMPORARY], ignore_errors=True)
 
 
 def _lock(file: IO[str], how: int) -> bool:

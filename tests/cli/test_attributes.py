@@ -174,3 +174,11 @@ def test_a_reason_can_be_printed_whatever_the_folder_is_called(folder: Path) -> 
 
 def test_what_s3_vectors_cannot_keep_other_stores_take(folder: Path) -> None:
     assert sidecar_for(file_with(folder, {"a": "x" * 1100}), {f"a{n}": n for n in range(36)}, "OTHER")
+
+
+def test_a_document_whose_name_is_too_long_for_a_sidecar_has_none(tmp_path: Path) -> None:
+    path = tmp_path / f"{'字' * 81}.md"
+    path.write_text("text")
+
+    assert sidecar_for(LocalFile(path, path.name), {}, "OTHER") is None
+    assert sidecar_for(LocalFile(path, path.name), {"a": "b"}, "OTHER") == b'{"metadataAttributes": {"a": "b"}}'

@@ -1,6 +1,8 @@
 """`ragstack build`, and `ragstack query` on what it built."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,61 @@ def test_an_overlap_of_half_a_chunk_is_wrong_usage(folder: Path) -> None:
 
     assert built.exit_code == 2
     assert "--chunk-overlap" in built.output
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
+def test_a_file_that_cannot_be_selected_is_named_and_the_others_are_built(folder: Path, tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("Coffee.")
+
+    built = runner.invoke(app, ["build", str(folder), "--db-path", str(tmp_path / "db")])
+
+    assert built.exit_code == 1
+    assert "failed handbook/caf\N{REPLACEMENT CHARACTER}.md: Its name is not UTF-8" in built.output
+    assert "2 added, 1 failed: 2 documents in 2 chunks" in built.output
+
+
+def test_what_can_no_longer_be_read_stays_in_the_collection(folder: Path, tmp_path: Path) -> None:
+    arguments = ["build", str(folder), "--db-path", str(tmp_path / "db")]
+    (folder / "tea.md").write_text("Green tea.")
+    (folder / "milk.md").write_text("Fresh milk.")
+    runner.invoke(app, arguments)
+    (folder / "tea.md").unlink()
+    (folder / "tea.md").symlink_to("gone.md")
+    (folder / "milk.md").unlink()
+
+    built = runner.invoke(app, arguments)
+
+    assert built.exit_code == 1
+    assert "failed handbook/tea.md: It is a link to a missing file" in built.output
+    assert "2 unchanged, 1 failed, 1 removed: 3 documents" in built.output
+
+
+def test_a_folder_that_can_no_longer_be_read_stays_in_the_collection(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["build", str(folder), "--db-path", str(tmp_path / "db")]
+    (folder / "tea.md").write_text("Green tea.")
+    runner.invoke(app, arguments)
+    scandir = os.scandir
+
+    def refuse(path: Path) -> "os._ScandirIterator[str]":
+        if Path(path).name == "v3":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    built = runner.invoke(app, arguments)
+
+    assert built.exit_code == 1
+    assert "failed handbook/v3: It cannot be read: Permission denied" in built.output
+    assert "1 unchanged, 1 failed: 3 documents" in built.output
+
+
+def test_a_file_that_cannot_be_built_alone_creates_no_collection(tmp_path: Path) -> None:
+    (tmp_path / "logo.png").write_text("x")
+
+    built = runner.invoke(app, ["build", str(tmp_path / "logo.png"), "--db-path", str(tmp_path / "db")])
+
+    assert built.exit_code == 1
+    assert "failed logo.png: Its type is not supported" in built.output
+    assert not (tmp_path / "db").exists()

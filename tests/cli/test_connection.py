@@ -139,7 +139,7 @@ def test_a_running_stack_is_read_from_its_file(tmp_path: Path) -> None:
 def test_a_stack_that_is_still_starting_is_said_to_be(tmp_path: Path) -> None:
     file = tmp_path / "running.json"
 
-    with running.announcing(file, tmp_path), pytest.raises(StackError, match="is still starting"):
+    with running.announcing(file, tmp_path, tmp_path / "tmp"), pytest.raises(StackError, match="is still starting"):
         Connection.of_running_stack(file)
 
 
@@ -170,7 +170,8 @@ def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_pa
     code = (
         "import sys, time, pathlib\n"
         "from ragstack_local.stack import running\n"
-        "with running.announcing(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[1]).parent) as announce:\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        "with running.announcing(file, file.parent, file.parent / 'tmp') as announce:\n"
         f"    announce({{'process_id': {os.getpid()}}})\n"
         "    print('up', flush=True)\n"
         "    time.sleep(60)\n"
@@ -194,7 +195,7 @@ def test_somebody_who_reads_keeps_no_stack_from_starting(tmp_path: Path) -> None
         fcntl.flock(read, fcntl.LOCK_SH)
         ending = threading.Timer(0.1, fcntl.flock, (read, fcntl.LOCK_UN))
         ending.start()
-        with running.announcing(file, tmp_path):
+        with running.announcing(file, tmp_path, tmp_path / "tmp"):
             held = running.read(file)
         ending.join()
 
@@ -207,14 +208,30 @@ def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) ->
     with (
         running_stack(tmp_path, stack_at()),
         pytest.raises(StackError, match="running already"),
-        running.announcing(file, tmp_path),
+        running.announcing(file, tmp_path, tmp_path / "tmp"),
     ):
         pass
 
     with running_stack(tmp_path, stack_at()):
-        with pytest.raises(StackError), running.announcing(file, tmp_path):
+        with pytest.raises(StackError), running.announcing(file, tmp_path, tmp_path / "tmp"):
             pass
         assert Connection.of_running_stack(file).bucket == "documents"
+
+
+@pytest.mark.parametrize("next_command", ["down", "up"])
+def test_the_temporary_files_of_a_killed_stack_are_removed(tmp_path: Path, next_command: str) -> None:
+    file, temporary = tmp_path / "running.json", tmp_path / "tmp"
+    (temporary / "function").mkdir(parents=True)
+    (temporary / "function" / "handler.py").write_text("")
+    file.write_text(json.dumps({"logs": str(tmp_path / "logs"), "temporary": str(temporary)}))
+
+    if next_command == "down":
+        assert running.clean_up(file)
+    else:
+        with running.announcing(file, tmp_path / "logs", temporary):
+            pass
+
+    assert not temporary.exists()
 
 
 def test_local_clients_know_nothing_of_the_users_settings(

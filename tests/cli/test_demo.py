@@ -1,8 +1,11 @@
 """The demonstration: what it asks, and how it judges the answers."""
 
 import json
+import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import demo, display
+from ragstack_local import cli, demo, display
 from ragstack_local.cli import app
 from ragstack_local.demo import QUESTIONS, Question
 from ragstack_local.ingest import Round
 from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.local_stack import RunningStack
 from tests.cli.support import Api, running_stack, stack_at
 
 ROOT = Path(__file__).parents[2]
@@ -178,3 +182,32 @@ def test_outside_of_the_working_folder_the_whole_path_is_shown(checkout: Path, m
     monkeypatch.chdir(checkout / "a folder")
 
     assert display.program() == str(checkout / ".venv" / "bin" / "ragstack")
+
+
+@pytest.fixture
+def not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack that is up at once, and a demonstration of nothing."""
+
+    @contextmanager
+    def started(*_: object) -> Iterator[RunningStack]:
+        yield RunningStack(stack_at(), ())
+
+    monkeypatch.setattr(cli, "local_stack", started)
+    monkeypatch.setattr(cli, "run_demo", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--port", "5566", "--bedrock-port", "5567"),
+        ("--data-dir", "my data", "--embedding", "fastembed", "--context", "search_k=7", "--", "--quotas"),
+    ],
+)
+def test_the_demonstration_ends_with_the_command_that_starts_its_stack_again(
+    not_started: None, options: tuple[str, ...]
+) -> None:
+    done = CliRunner().invoke(app, ["demo", "--once", *options], env={"COLUMNS": "60"})
+
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].endswith(f"ragstack {shlex.join(['up', *options])}")

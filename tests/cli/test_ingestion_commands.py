@@ -149,6 +149,7 @@ def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_
     (folder / "tea.md").write_text("Green.")
     (folder / "tea.md.metadata.json").write_text(json.dumps({"metadataAttributes": {"a": "x" * 900}}))
     (folder / f"{'long' * 40}.md").write_text("Parking.")
+    (folder / f"{'x' * 247}.md").write_text("No sidecar can have a name that is so long.")
     Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("Coffee.")
     (folder / "logo.png").write_text("x")
     (folder / "secret.md").symlink_to("/etc/passwd")
@@ -165,12 +166,13 @@ def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_
     assert "Skipped: 1 .png, 1 link that leaves the folder" in done.stdout
     assert f"{folder}/secret.md: link that leaves the folder" in done.stdout
     for words in (
-        f"NOT_UPLOADED {uri}travel.md: {folder}/travel.md.metadata.json, with the attributes of the command line,",
+        f"NOT_UPLOADED {uri}travel.md: {folder}/travel.md.metadata.json cannot be used: it is not JSON",
         f"NOT_UPLOADED {uri}tea.md: {folder}/tea.md.metadata.json, with the attributes of the command line,",
         f"NOT_UPLOADED {uri}{'long' * 40}.md: The URI has",
+        f"NOT_UPLOADED {uri}{'x' * 247}.md: The URI has",
         f"NOT_UPLOADED {uri}large.txt: It is larger than the 50 MB",
         f"NOT_UPLOADED {folder}/caf\N{REPLACEMENT CHARACTER}.md: Its name is not UTF-8",
-        "1 INDEXED, 5 NOT_UPLOADED",
+        "1 INDEXED, 6 NOT_UPLOADED",
     ):
         assert words in done.stdout
     assert uploads(connection) == 2, "one document and its sidecar"
@@ -180,6 +182,7 @@ def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_
         ("travel.md", False, "NOT_UPLOADED"),
         ("tea.md", False, "NOT_UPLOADED"),
         (f"{'long' * 40}.md", False, "NOT_UPLOADED"),
+        (f"{'x' * 247}.md", False, "NOT_UPLOADED"),
         ("large.txt", False, "NOT_UPLOADED"),
         ("caf\N{REPLACEMENT CHARACTER}.md", True, "NOT_UPLOADED"),
     }

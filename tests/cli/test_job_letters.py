@@ -105,7 +105,7 @@ def test_a_job_that_the_registry_does_not_know_is_told_with_what_to_do(connectio
 
     assert (failure.job_id, failure.kind, failure.status, failure.by) == (UNKNOWN, None, "FORGOTTEN", None)
     assert failure.advice == (
-        "The registry does not know it: ragstack reconcile compares everything anew;"
+        "The registry does not know it: ragstack reconcile compares everything again;"
         f" to clear its dead letter: ragstack discard {letter}"
     )
 

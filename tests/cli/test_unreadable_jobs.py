@@ -39,7 +39,7 @@ def test_it_is_told_with_what_to_do_beside_the_others(connection: Connection, br
     assert told[other.id].status == "QUEUED"
     assert told[broken].status == "UNREADABLE"
     assert "cannot be read" in told[broken].reasons[0]
-    assert told[broken].advice.startswith("ragstack reconcile compares everything anew; to clear its dead letter:")
+    assert told[broken].advice.startswith("ragstack reconcile compares everything again; to clear its dead letter:")
 
 
 def test_a_replay_sends_the_others_and_says_what_became_of_it(

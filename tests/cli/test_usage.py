@@ -2,17 +2,21 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import chromadb
 import pytest
 import urllib3
+from typer.core import TyperCommand
+from typer.main import get_command_from_info
 from typer.testing import CliRunner
 
 from ragstack_common.embedding import HashedEmbedding
@@ -20,6 +24,10 @@ from ragstack_local.cli import app
 from ragstack_local.connection import Connection
 from tests.cli.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 
+ROOT = Path(__file__).parents[2]
+COMMAND_OBJECTS = [
+    get_command_from_info(each, pretty_exceptions_short=True, rich_markup_mode=None) for each in app.registered_commands
+]
 COMMANDS = (
     *("up", "demo", "down", "bedrock", "ingest", "query", "corpora", "versions", "status"),
     *("failures", "replay", "discard", "reconcile"),
@@ -53,7 +61,9 @@ def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
 
     assert done.returncode == 0
     assert all(f"{command} " in done.stdout for command in COMMANDS)
-    assert "0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure" in done.stdout
+    assert "0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure" in " ".join(
+        done.stdout.split()
+    )
     assert "RAGSTACK_DATA" in done.stdout
 
 
@@ -64,6 +74,50 @@ def test_the_help_of_every_command_has_an_example(command: str) -> None:
     assert done.exit_code == 0
     assert "Example: " in done.output
     assert f"ragstack {command}" in done.output
+
+
+@pytest.mark.parametrize("command", [each.name for each in COMMAND_OBJECTS])
+def test_the_help_of_a_command_cuts_nothing_and_joins_the_lines_of_a_paragraph(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).output
+
+    described = re.split(r"\n(?:Arguments|Options):\n", shown)[0].splitlines()
+    assert "…" not in shown
+    for line, following in pairwise(described):
+        if line.strip() and following.strip():
+            assert len(f"{line} {following.split()[0]}") > 78, f"{line} was ended before its time"
+
+
+def test_the_help_tells_each_command_in_a_whole_sentence() -> None:
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+
+    assert "..." not in done.output.partition("\nCommands:\n")[2]
+    assert "Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C." in " ".join(
+        done.output.split()
+    )
+
+
+def test_the_help_names_the_commands_that_take_an_api_url() -> None:
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+
+    words = " ".join(done.output.split())
+    named = re.search(r"these commands use an API anywhere, and nothing else of its stack: (.+?)\.", words)
+    takers = {each.name for each in COMMAND_OBJECTS if any(part.name == "api_url" for part in each.params)}
+    assert named is not None
+    assert set(re.split(", | and ", named[1])) == takers
+
+
+PLACEHOLDERS = {"handbook", "notes"}
+"""First parts of paths in examples that stand for files of the user's own."""
+
+
+@pytest.mark.parametrize("command", COMMAND_OBJECTS, ids=lambda each: each.name)
+def test_the_paths_in_an_example_of_the_help_exist_or_stand_for_the_users_own(command: TyperCommand) -> None:
+    paragraphs = (command.help or "").split("\n\n")
+
+    examples = [text.partition(":  ")[2].split() for text in paragraphs if re.search(":  .*ragstack", text)]
+    paths = [Path(word) for words in examples for word in words if re.fullmatch(r"[\w.-]*\w/[\w./-]*", word)]
+    assert examples
+    assert [path for path in paths if path.parts[0] not in PLACEHOLDERS and not (ROOT / path).exists()] == []
 
 
 def test_no_command_shows_the_help(tmp_path: Path) -> None:
@@ -94,6 +148,13 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
         (("ingest", "x", "--metadata", "topic"), "'topic' is no NAME=VALUE"),
         (("ingest", "x", "--corpus", ""), "write what it is called"),
         (("ingest", "x", "--corpus", "all"), "no corpus can be called all"),
+        (("delete", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("delete", "a.md", "--corpus", " "), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--doc-version", ""), "Invalid value for '--doc-version': it is blank"),
+        (("build", "x", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--api-key", "k", "--token", "t"), "--api-key: give this or --token, not both"),
+        (("status", "--api-url", "https://a.example", "--api-key", "k", "--token", "t"), "not both"),
         (("ingest", "x", "--version", "1", "--metadata", "version=2"), "version is given twice"),
     ],
 )
@@ -549,3 +610,13 @@ def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_an_attribute_that_no_document_has_is_said_to_be_absent(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"facets": [], "documents": 3})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("facets", "nothere", data=tmp_path)
+
+    assert done.returncode == 0
+    assert "None of them has the attribute nothere" in done.stdout

@@ -110,10 +110,13 @@ def test_a_stack_whose_command_was_killed_ends_by_itself(stack: LocalStack) -> N
     stack.process.kill()
     stack.process.wait(STOP_SECONDS)
     wait_for(lambda: not stack.processes(), STOP_SECONDS)
+    unpacked = list((stack.folder / "data/tmp").iterdir())
     done = stack.run("down")
     again = stack.run("down")
 
     assert children
+    assert unpacked
+    assert not (stack.folder / "data/tmp").exists()
     assert (done.returncode, done.stderr) == (0, "")
     assert "The last local stack was killed" in done.stdout
     assert (again.returncode, "No local stack is running" in again.stderr) == (3, True)
@@ -202,6 +205,7 @@ def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, n
             assert done.returncode == 0, done.stderr
             assert early.processes() == set()
             assert list(early.folder.glob("data/logs/*.pid")) == []
+            assert not (early.folder / "data/tmp").exists()
 
         assert left
     finally:

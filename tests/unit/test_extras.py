@@ -112,13 +112,14 @@ def test_an_engine_with_the_hashed_embedding_needs_none_of_the_packages_of_other
     assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"
 
 
-def test_the_command_without_its_packages_says_what_to_install() -> None:
+@pytest.mark.parametrize(("module", "exit_code"), [("ragstack_local", 3), ("ragstack_local.bedrock", 2)])
+def test_the_command_without_its_packages_says_what_to_install(module: str, exit_code: int) -> None:
     blocked = BLOCKED.format(names={"typer"})
-    code = f"{blocked}\nsys.argv = ['ragstack']; from ragstack_local.__main__ import main; main()"
+    code = f"{blocked}\nsys.argv = ['ragstack']; from {module}.__main__ import main; main()"
 
     done = run("-c", code)
 
-    assert done.returncode == 3
+    assert done.returncode == exit_code
     assert re.fullmatch(r"Error: .*typer.*pip install 'ragstack-kb\[local\]'\n", done.stderr)
 
 
