@@ -12,7 +12,7 @@ from infra.stacks import ApiStack, IngestionStack, StorageStack, choose_knowledg
 
 
 def build(app: App, region: str | None = None) -> App:
-    """Add the stacks that the app's context asks for; *region* is where they go, if that is known."""
+    """Add the stacks that the app's context selects; *region* is None if it is not known."""
     options = Options.from_context(app.node.get_all_context(), region)
     storage = StorageStack(app, f"{options.prefix}Storage", options=options)
     knowledge_base = choose_knowledge_base(app, options, storage.documents.bucket)

@@ -1,4 +1,4 @@
-"""Alarms: when they ring, what they say, and whom they tell."""
+"""CloudWatch alarms: their thresholds, descriptions and notifications."""
 
 from typing import Final
 
@@ -19,13 +19,13 @@ METRICS_NAMESPACE: Final = "RAGStack"
 FUNCTION_PERIOD: Final = Duration.minutes(5)
 
 SHARE_OF_TIMEOUT: Final = 0.96
-"""An invocation that takes longer would soon be ended before it is done. Reconciliation stops by itself at 95 %."""
+"""An invocation that takes longer is close to being cut off. Reconciliation stops by itself at 95 %."""
 
 
 def own_metric(
     name: str, *, service: str, options: Options, period: Duration, statistic: str = cloudwatch.Stats.SUM
 ) -> cloudwatch.Metric:
-    """A metric that the function in the folder *service* records, of this copy of the stacks alone."""
+    """A metric that the function in the folder *service* records, for this deployment only."""
     return cloudwatch.Metric(
         dimensions_map={"service": service, STACK_DIMENSION: options.prefix},
         metric_name=name,
@@ -44,7 +44,7 @@ def raise_alarm(
     what_to_do: str,
     periods: int = 1,
 ) -> None:
-    """Ring after *periods* in which *metric* was *at_least* that; missing data doesn't ring."""
+    """Add an alarm that fires when *metric* is *at_least* this for *periods*; missing data doesn't trigger it."""
     cloudwatch.Alarm(
         scope,
         construct_id,
@@ -63,11 +63,11 @@ def watch_function(
     """Add the three alarms that every function has.
 
     Args:
-        scope: Where the alarms belong.
-        function: What is watched.
-        name: What logs and documents call it.
-        timeout_seconds: After which Lambda ends it.
-        consequence: What it means when the function doesn't work, as sentences.
+        scope: The parent of the alarms.
+        function: The function to watch.
+        name: Its name in logs and documentation.
+        timeout_seconds: Its timeout.
+        consequence: One or more sentences on what it means when the function fails.
     """
     raise_alarm(
         scope,
@@ -105,7 +105,7 @@ def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:
     if not options.alarm_email:
         return None
     topic = sns.Topic(scope, "Alarms", display_name=f"{options.prefix} alarms", enforce_ssl=True)
-    # A policy of one's own replaces the default one, which lets the account's alarms publish.
+    # A custom policy replaces the default one, which lets the account's alarms publish.
     own_account = {"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}}
     topic.add_to_resource_policy(
         iam.PolicyStatement(

@@ -31,7 +31,7 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "federated": ("backends",),
     **dict.fromkeys(("cached", "metered", "multislice", "reranked"), ("backend",)),
 }
-"""Options without which no right can be derived. The engine of the stacks' own knowledge base is told its id."""
+"""Options that permissions are derived from. The stacks pass the id of their own knowledge base to its engine."""
 
 BEDROCK_RERANKER: Final = "bedrock"
 
@@ -89,7 +89,7 @@ class Engine:
 
     @property
     def problem(self) -> str | None:
-        """Say what makes this engine unusable once it is deployed, because no right can be derived from it."""
+        """The reason why this engine cannot be deployed: its permissions cannot be derived; None if they can."""
         for part in _parts(self.config):
             kind = str(part.get("type"))
             missing = [name for name in REQUIRED_OPTIONS.get(kind, ()) if not part.get(name)]
@@ -106,7 +106,7 @@ class Engine:
                 continue
             form, _, model = str(embedding).partition(":")
             if form not in EMBEDDINGS:
-                return f"there is no embedding {embedding!r}: choose one of {', '.join(sorted(EMBEDDINGS))}"
+                return f"unknown embedding {embedding!r}: choose one of {', '.join(sorted(EMBEDDINGS))}"
             if form == "bedrock" and not _is_known_model(model):
                 return (
                     f"the embedding {embedding!r} needs the id or ARN of a foundation model or of an AWS inference"
@@ -120,7 +120,7 @@ class Engine:
             for actions, arn in _rights(part, stack):
                 iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[arn])
                 if _ANY_REGION in arn:
-                    assert function.role is not None, "a function of ours has a role of its own"
+                    assert function.role is not None, "each of the stacks' functions has its own role"
                     finding = f"Resource::arn:<AWS::Partition>{arn[arn.index(_ANY_REGION) :]}"
                     acknowledge(
                         function.role, "IAM5", "A profile invokes its model in several Regions", finding=finding

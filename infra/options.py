@@ -73,7 +73,7 @@ class ExistingKnowledgeBase:
     Attributes:
         knowledge_base_id: Ten alphanumeric characters.
         data_source_id: Ten alphanumeric characters: an S3 data source that reads the documents bucket.
-        vector_store: What it is on; OTHER if the deployer does not say.
+        vector_store: The store behind it; OTHER if the deployer does not name it.
     """
 
     knowledge_base_id: str
@@ -90,7 +90,7 @@ class Options:
         prefix: First part of every stack's name.
         auth: Who may call the API.
         api_logging: Whether API Gateway writes logs, and whether the stacks set the account's role for that.
-        api_requests_per_second: What all callers together may send, 1 to 10,000; twice as many at once.
+        api_requests_per_second: Rate limit for all callers together, 1 to 10,000; bursts may be twice as large.
         existing_knowledge_base: None creates a knowledge base on S3 Vectors.
         contextual_headers: Whether the chunks of the knowledge base that is created get contextual headers.
         bedrock_endpoint: Base URL of the local Bedrock, as the functions reach it.
@@ -144,7 +144,7 @@ class Options:
 
     @property
     def invocations_at_once(self) -> int:
-        """Invocations of a function that calls the knowledge base, 2 to 10: enough for the rate of calls, and no more.
+        """Concurrent invocations of a function that calls the knowledge base, 2 to 10: just enough for the call rate.
 
         An invocation makes one call at a time. Amazon takes 10 requests to ingest or delete at the same time.
         """

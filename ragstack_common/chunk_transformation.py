@@ -59,8 +59,8 @@ class TransformationEvent(BaseModel):
 class ChunkTransformation:
     """Puts a contextual header before the text of every chunk.
 
-    A batch of chunks in an unknown form is left as it is: the answer names it as the event did, so that Bedrock indexes
-    what it wrote itself. Other batches and files get their headers all the same.
+    A batch of chunks in an unknown format is left unchanged: the answer names the batch that Bedrock wrote, so that
+    Bedrock indexes it without headers. Other batches and files still get their headers.
 
     The same event gives the same objects under the same keys, so that it may be delivered again.
 
@@ -122,7 +122,7 @@ class ChunkTransformation:
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") not in _MISSING:
                 raise
-            raise InvalidDocumentError(f"s3://{bucket}/{key} is not there: start the sync again") from error
+            raise InvalidDocumentError(f"s3://{bucket}/{key} does not exist: start the sync again") from error
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""Calls in parallel under one deadline that holds, whatever the calls do.
+"""Parallel calls under one deadline, which is kept even if a call hangs.
 
-Deadlines nest: whatever runs inside one ends earlier than it by :data:`RESERVED_SHARE` of its time, so that the outer
-search still has the time to merge what the inner ones found. See :func:`inner_deadline`.
+Deadlines nest: everything inside a deadline ends earlier than it by :data:`RESERVED_SHARE` of its time, so that the
+outer search still has the time to merge what the inner ones found. See :func:`inner_deadline`.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LONGEST_RESERVED_SECONDS: Final = 0.25
 """What an outer deadline keeps of its time. Merging eight corpora of 200 chunks takes under 100 ms on a busy core."""
 
 _ends_at: Final[contextvars.ContextVar[float | None]] = contextvars.ContextVar("ends_at", default=None)
-"""When the innermost deadline comes, by the event loop's clock; None outside of all."""
+"""The innermost deadline on the event loop's clock; None outside any deadline."""
 
 _cancelled: Final[set[asyncio.Future[Any]]] = set()
 """What has been cancelled and not ended: the event loop itself holds it by a weak reference only."""
@@ -57,7 +57,7 @@ def seconds_left(timeout_seconds: float) -> float:
 
 @contextmanager
 def inner_deadline(timeout_seconds: float) -> Iterator[None]:
-    """Give what is awaited in the block a deadline that comes before the caller's own.
+    """Set a deadline for the block that is earlier than the caller's own.
 
     Args:
         timeout_seconds: The caller's own time. A deadline around it that comes sooner counts instead.

@@ -175,7 +175,7 @@ class ServiceUnavailableError(RetrievalError):
 
 
 def loggable(error: Exception) -> str:
-    """Return what a log may hold of an error: of a rejected filter only the operator and the attribute.
+    """Return an error's text for logs; for a rejected filter, only the operator and the attribute.
 
     A filter's values can be personal data. The caller, who sent them, gets the whole message.
     """

@@ -24,7 +24,7 @@ MAX_NAME_CHARACTERS: Final = 80
 """What an answer quotes of a name that the caller made up."""
 
 _ABOUT_THE_REQUEST: Final = (errors.InvalidRequestError, errors.NotKnownError, errors.JobConflictError)
-"""Their messages are written here, about what the caller sent, and are answered as they are."""
+"""RAGStack writes these messages itself, about the caller's own input, so they are returned unchanged."""
 
 _INTERNALS: Final = re.compile(
     r"(?P<kept>s3://\S+)|(?P<arn>\barn:[\w-]*:[^\s,;\"']+)|(?P<address>\b[a-z][a-z0-9+.-]*://[^\s\"']+)"
@@ -69,7 +69,7 @@ def status_of(error: errors.RagStackError) -> HTTPStatus:
 
 
 def message_of(error: errors.RagStackError) -> str:
-    """Return what a caller is told: one line, without ARNs, account ids and internal addresses."""
+    """Return the message for the caller: one line, without ARNs, account ids and internal addresses."""
     text = " ".join(str(error).split())
     return text if isinstance(error, _ABOUT_THE_REQUEST) else redacted(text)
 
@@ -80,12 +80,12 @@ def redacted(text: str) -> str:
 
 
 def code_of(error: errors.RagStackError) -> str:
-    """Name the error's class, for programs."""
+    """Return the error code for programs."""
     return type(error).__name__.removesuffix("Error")
 
 
 def error_body(code: str, message: str, request_id: str, details: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
-    """Put an error into the form that all of ours have.
+    """Return the body that every error response has.
 
     Args:
         code: For programs, such as ``InvalidFilter``.
@@ -137,7 +137,7 @@ def check_content_type(content_type: str) -> None:
     charsets = [part.removeprefix("charset=").strip('"') for part in parameters if part.startswith("charset=")]
     if media_type not in ("", "application/json") or any(charset not in ("utf-8", "utf8") for charset in charsets):
         raise errors.UnsupportedContentTypeError(
-            f"A body of the type {content_type[:MAX_NAME_CHARACTERS]!r} is not read: send JSON in UTF-8, with the "
+            f"The content type {content_type[:MAX_NAME_CHARACTERS]!r} is not supported: send JSON in UTF-8, with the "
             "header Content-Type: application/json"
         )
 

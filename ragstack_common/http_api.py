@@ -1,4 +1,4 @@
-"""The edge of a function behind API Gateway: Powertools routes, and this reads requests and answers errors."""
+"""The HTTP interface of a function behind API Gateway: reads requests and returns errors; Powertools routes them."""
 
 import base64
 import json
@@ -60,7 +60,7 @@ class Api(APIGatewayRestResolver):
         self.not_found(self._explain_not_found)
 
     def resolve(self, event: Mapping[str, Any], context: "LambdaContext") -> dict[str, Any]:
-        """Answer a request of API Gateway, whatever it holds."""
+        """Handle a request from API Gateway, even a malformed one."""
         self._request_id = (event.get("requestContext") or {}).get("requestId") or context.aws_request_id
         self._logger.set_correlation_id(self._request_id)
         try:
@@ -122,7 +122,7 @@ class Api(APIGatewayRestResolver):
 
     def _explain_bug(self, error: Exception) -> Response[Any]:
         LOGGER.error("unexpected error", exc_info=error)
-        message = f"The request failed because of an error in this service; the log has it under {self._request_id}"
+        message = f"The service failed with an unexpected error; its log has the details for request {self._request_id}"
         body = self._body(self.current_event.path, "InternalError", message)
         return json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, body)
 

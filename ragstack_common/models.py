@@ -19,7 +19,7 @@ SliceStatus: TypeAlias = Literal["ok", "failed", "timeout"]
 class Shortage(str):
     """A note that fewer documents came back than wanted although the store may hold more.
 
-    Whoever merges several searches drops it if the merged list is long enough.
+    Code that merges several searches drops the note if the merged list is long enough.
     """
 
     __slots__ = ()

@@ -338,7 +338,7 @@ class MultiSliceRetriever:
         except (BotoCoreError, ValueError) as error:
             LOGGER.error("no client can be made: %s", error)
             raise ConfigurationError(
-                f"No client can be made ({type(error).__name__}): set the region and the endpoint"
+                f"Cannot create the Bedrock client ({type(error).__name__}): set the region and the endpoint"
             ) from error
 
     def _record(self, reports: tuple[SliceReport, ...]) -> None:
@@ -362,7 +362,7 @@ def _kept(results: list[Result], plan: _Plan) -> list[Result]:
 def _shortage(
     found: int, wanted: int, reports: Sequence[SliceReport], readings: Sequence[Reading]
 ) -> tuple[Shortage, ...]:
-    """Note that documents may be missing; not for a slice that brought nothing at all, which its report tells."""
+    """Note that documents may be missing; the report of a slice without any results already says so."""
     unfinished = [
         report for report, reading in zip(reports, readings, strict=True) if reading.pages and not reading.exhausted
     ]

@@ -45,7 +45,7 @@ _LONGEST_SHOWN: Final = 16
 
 
 def reason_of(error: Exception) -> str:
-    """Return what a caller may know of an error: the service's code, or the error's class.
+    """Return the part of an error that callers may see: the service's code, or the error's class.
 
     Messages of AWS name roles, accounts and endpoints; :func:`describe` has them, for logs. The messages of RAGStack's
     own errors are part of the reason.
@@ -57,7 +57,7 @@ def reason_of(error: Exception) -> str:
 
 
 def describe(error: Exception, query: str, condition: Filter | None = None) -> str:
-    """Say in one line what happened, with the whole message, for logs.
+    """Return the error with its full message, in one line, for logs.
 
     The service quotes a value that it refuses. The query and the values of the filter are left out, because they can
     be personal data.

@@ -89,7 +89,7 @@ EVENT_SOURCE: Final = "ragstack"
 IAM_AUTH: Final = "iam"
 API_KEY_AUTH: Final = "api_key"
 API_AUTHS: Final = (IAM_AUTH, API_KEY_AUTH)
-"""How callers of the API prove who they are."""
+"""How callers of the API authenticate."""
 
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
 """Where the function for contextual headers writes in the intermediate bucket, before the key that it read."""
@@ -140,7 +140,7 @@ class QuerySettings:
         search_k: Results of a search over corpora that does not say how many, 1 to 100.
         registry_table: The document registry, which knows what can be searched; None where searches find it out.
         vector_store: One of ``VECTOR_STORES``, of *knowledge_base_id*: decides which filters are safe to send.
-        api_auth: How callers prove who they are, for the description of the API; None of an API that asks nobody.
+        api_auth: How callers authenticate, for the description of the API; None if they do not.
     """
 
     knowledge_base_id: str
@@ -192,10 +192,10 @@ class QuerySettings:
 
 
 def api_auth(env: Mapping[str, str]) -> str | None:
-    """Read how callers of the API prove who they are; None if it asks nobody.
+    """Read how callers of the API authenticate; None if they do not.
 
     Raises:
-        ConfigurationError: There is no such way.
+        ConfigurationError: The value is unknown.
     """
     return optional(env, API_AUTH, _auth, None)
 

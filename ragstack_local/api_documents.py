@@ -59,7 +59,7 @@ def delete(
     """Delete documents and their sidecars, and where wanted wait until no search finds them any more.
 
     Returns:
-        How each stands, by URI.
+        The status of each document, by URI.
 
     Raises:
         DocumentNotFoundError: There is no such document; nothing was deleted.
@@ -102,7 +102,7 @@ def upload(
         beside: Whether progress goes to the error stream, beside what a program reads.
 
     Raises:
-        ApiError: The API refused to tell how documents stand.
+        ApiError: The API refused to return the status of documents.
         KeyboardInterrupt: The message says how far it got.
     """
     done = Round()

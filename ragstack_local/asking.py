@@ -74,9 +74,9 @@ def query(
         str | None,
         typer.Option(
             metavar="none|lexical|bedrock",
-            help="What reorders the candidates: nothing, the words of the query, or with --engine a reranking model of"
-            " Amazon Bedrock (bedrock:MODEL_ARN for another than Cohere's; needs AWS credentials and a region)."
-            " Left out: as the API is configured.",
+            help="Reranker: none, lexical (compares the words of the query), or with --engine a reranking model of"
+            " Amazon Bedrock (Cohere's, or bedrock:MODEL_ARN; needs AWS credentials and a region)."
+            " Default: the API's own configuration.",
         ),
     ] = None,
     deduplicate_by: Annotated[
@@ -199,7 +199,7 @@ def _reranker(name: str | None, engine: str) -> str | bool | None:
     if kind == BEDROCK_RERANKER:
         if engine == BEDROCK_ENGINE:
             raise typer.BadParameter(
-                "a request to the API chooses none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
+                "the API accepts only none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
                 " or search with --engine and a file that describes an engine",
                 param_hint="--rerank",
             )

@@ -85,7 +85,7 @@ def _checked(file: LocalFile, given: Attributes, vector_store: str) -> bytes:
         return write_sidecar(given)
     except InvalidDocumentError as error:
         raise InvalidDocumentError(
-            f"{shown(file.path)} cannot have the attributes of the command line: {error}"
+            f"{shown(file.path)} cannot have the attributes from the command line: {error}"
         ) from None
 
 

@@ -118,9 +118,9 @@ class Bucket:
     def put(self, file: LocalFile, known: DocumentRecord | None = None) -> Result:
         """Put a file into the bucket after its sidecar, unless both are there and it is known what became of them.
 
-        Where there is no sidecar any more, the one in the bucket is deleted, and the document loses its attributes.
+        If the file no longer has a sidecar, the one in the bucket is deleted, and the document loses its attributes.
 
-        What failed is not uploaded again as it is: it would most often fail once more, with one more dead letter.
+        An unchanged file that failed is not uploaded again: it would usually fail again and leave another dead letter.
 
         What is uploaded was in the file at one moment; where the file changes meanwhile, it is uploaded again.
 
@@ -154,7 +154,7 @@ class Bucket:
 
     def _put(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord | None) -> Result:
         sidecar_key = file.key + SIDECAR_SUFFIX
-        # To upload the same sidecar again would be an event of its own, and the document indexed twice.
+        # Uploading the same sidecar again would cause another event, and index the document twice.
         is_compared = sidecar is None or (known is not None and known.revision > 0)
         sidecar_etag = self._etag(sidecar_key) if is_compared else None
         is_same_sidecar = sidecar_etag == (None if sidecar is None else _md5(sidecar))
@@ -162,7 +162,7 @@ class Bucket:
             if is_same_sidecar and sidecar_etag == known.observed.sidecar_etag:
                 return Unchanged(DocumentStatus(known.status, known.reason))
             if not is_same_sidecar and sidecar is None:
-                # Only its attributes go: the deletion has the document indexed again without them.
+                # Only the attributes are removed: deleting the sidecar causes the document to be indexed without them.
                 self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
                 return _uploaded(head, NO_SIDECAR)
         if not is_same_sidecar and sidecar is not None:
@@ -184,7 +184,7 @@ class Bucket:
         return Gone() if head is None else _uploaded(head)
 
     def remove_all(self, keys: Iterable[str]) -> Generator[str]:
-        """Delete documents with their sidecars, several at once, and tell of each when it is done.
+        """Delete documents with their sidecars, several at once, and yield each key when it is deleted.
 
         Raises:
             ClientError: The bucket refused.
@@ -244,7 +244,7 @@ def _md5(content: bytes) -> str:
 
 
 def _is_about(known: DocumentRecord, content: bytes) -> bool:
-    """Whether it is known what became of this content."""
+    """Whether the registry already knows the outcome for this content."""
     return known.status in _KNOWN and not known.again and known.observed.etag == _md5(content)
 
 

@@ -141,7 +141,7 @@ def demo(
     context: Context = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
-    """Show the main job: start the local stack, upload samples/documents, wait until it is searchable, and ask.
+    """Demonstrate RAGStack: start the local stack, upload samples/documents, wait until it is searchable, and ask.
 
     The documents stay in the data folder, which is that of `ragstack up`.
 
@@ -162,24 +162,24 @@ def demo(
     if once:
         again = _same_stack(port, bedrock_port, data_dir, embedding, context, bedrock_arguments)
         display.console.print(
-            f"\nThe stack has ended. To ask these documents more:  {display.program()} {again}", soft_wrap=True
+            f"\nThe stack has stopped. To search these documents again:  {display.program()} {again}", soft_wrap=True
         )
 
 
 @app.command()
 def down() -> None:
-    """End the running local stack, as Ctrl-C in its terminal would, or what is left of one that was killed.
+    """Stop the running local stack, as Ctrl-C in its terminal would, or what is left of one that was killed.
 
     Example:  ragstack down && ragstack up
     """
     project = find_project()
     found = running.read(project.running)
     if found is None:
-        with display.step("Looking for what a killed local stack has left"):
+        with display.step("Cleaning up after a killed local stack"):
             was_killed = running.clean_up(project.running)
         if not was_killed:
             raise StackError("No local stack is running")
-        display.console.print("The last local stack was killed; what it left is ended. Start again with `ragstack up`.")
+        display.console.print("Stopped what a killed local stack left running. Start again with `ragstack up`.")
         return
     if "process_id" not in found:
         raise StackError("The local stack is starting or ending: try again in a moment")
@@ -195,7 +195,7 @@ def down() -> None:
 
 @app.command()
 def env(aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX) -> None:
-    """Print where the stack is as shell variables, for curl, the AWS CLI and programs.
+    """Print the stack's URL, ids and endpoints as shell variables, for curl, the AWS CLI and programs.
 
     API, BUCKET, KNOWLEDGE_BASE_ID and DATA_SOURCE_ID; for the local stack also its credentials, its region and the
     endpoint of each service, which every AWS SDK reads.

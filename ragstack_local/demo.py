@@ -79,7 +79,7 @@ QUESTIONS: Final = (
         ("expenses-and-travel.docx",),
         1,
         "The reranker compares the words of the question with each passage, here a table in a Word document. The"
-        " explanation shows what each of its signals gave.",
+        " explanation shows what each of its signals contributed.",
     ),
     Question(
         (_FIRST_WEEK, "--corpus", "people", "--top-k", "2"),
@@ -93,7 +93,7 @@ QUESTIONS: Final = (
         {"query": _RATE_LIMIT, "version_filter": "3"},
         (),
         0,
-        "No document is of version 3, so nothing is found, although other versions answer.",
+        "No document has version 3, so nothing is found, although other versions have the answer.",
     ),
 )
 
@@ -119,7 +119,7 @@ def run_demo(connection: Connection, root: Path) -> None:
     missed = [question for question in QUESTIONS if not _ask(caller, question)]
     if missed and others <= 0:
         asked = "; ".join(shlex.join(question.arguments) for question in missed)
-        raise StackError(f"These questions were not answered as they should be: {asked}")
+        raise StackError(f"These questions were not answered as expected: {asked}")
 
 
 def _ask(caller: Caller, question: Question) -> bool:

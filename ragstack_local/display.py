@@ -55,12 +55,12 @@ _SEPARATOR: Final = " · "
 
 
 def printable(text: str) -> str:
-    r"""Write control characters as escapes such as \x1b, so that text of others can't drive the terminal."""
+    r"""Write control characters as escapes such as \x1b, so that untrusted text can't control the terminal."""
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class Console(RichConsole):
-    """A terminal that text of documents, keys and servers can't drive.
+    """A terminal that text from documents, keys and servers can't control.
 
     Every string that is printed goes through :func:`printable`, and none is read as markup: pass ``style``, or a Text.
     """
@@ -186,7 +186,7 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
     for note in answer.get("notes", ()):
         console.print(note, style="yellow")
     if not answer["complete"]:
-        console.print("Incomplete: a slice failed or came too late, and its results are missing.", style="yellow")
+        console.print("Incomplete: a slice failed or timed out, and its results are missing.", style="yellow")
         for part in answer["slices"]:
             if part["error"]:
                 console.print(f"  {part['name']}: {part['error']}", style="yellow")

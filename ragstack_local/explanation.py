@@ -26,7 +26,7 @@ def table(results: Sequence[Mapping[str, Any]]) -> Table:
         header_style="dim",
         pad_edge=False,
         padding=(0, 1, 0, 0),
-        title="How they came to their places",
+        title="How the results were ranked",
         title_justify="left",
     )
     shown.add_column("", justify="right", no_wrap=True, min_width=len(str(len(results))))

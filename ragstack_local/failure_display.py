@@ -89,14 +89,14 @@ def print_replayed(replayed: Replayed) -> None:
             console.print(Text(_of_no_use(found), "yellow"), soft_wrap=True)
     if replayed.unreadable:
         console.print(
-            f"Kept, because nobody can read them: {counted(replayed.unreadable, 'dead letter')};"
+            f"Kept, because they cannot be read: {counted(replayed.unreadable, 'dead letter')};"
             " see `ragstack failures`, and `ragstack discard --unreadable`",
             style="yellow",
         )
     if replayed.shared:
         console.print(
-            f"Kept, because about other documents too: {counted(replayed.shared, 'dead letter')};"
-            " `ragstack replay` takes all",
+            f"Kept, because they are about other documents too: {counted(replayed.shared, 'dead letter')};"
+            " `ragstack replay` replays them all",
             style="yellow",
         )
     print_unreadable_records(replayed.records)

@@ -72,7 +72,7 @@ def ingest(
     force: bool = False,
     beside: bool = False,
 ) -> Round:
-    """Upload files and follow them; one that cannot be uploaded does not keep the others from it.
+    """Upload files and follow them; a file that cannot be uploaded does not stop the others.
 
     Args:
         connection: The stack.

@@ -109,7 +109,7 @@ def ingest(
     if by_api and watch:
         raise typer.BadParameter("this needs the stack's bucket and registry: give --aws", param_hint="--watch")
     if as_json and watch:
-        raise typer.BadParameter("--watch has no end, and so no result to print", param_hint="--json")
+        raise typer.BadParameter("--watch runs until Ctrl-C, so there is no result to print", param_hint="--json")
     given = _attributes(corpus, version, metadata or [])
     selection = select(paths, prefix, follow_links=follow_links)
     note_passed_over(selection, every=show_skipped, hints=True, beside=as_json)

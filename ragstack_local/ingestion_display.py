@@ -68,7 +68,7 @@ def print_in_motion(records: Sequence[DocumentRecord], count: int) -> None:
             text.append(f". It waits for: {ABANDONED}", "yellow")
         console.print(text, soft_wrap=True)
     if count > SHOWN:
-        console.print(f"... and {count - SHOWN:,} more that have been on their way for less long", style="dim")
+        console.print(f"... and {count - SHOWN:,} more that have been waiting for less time", style="dim")
 
 
 def print_failed_in_short(records: Iterable[DocumentRecord], count: int) -> None:
@@ -129,7 +129,7 @@ def print_round(done: "Round") -> None:
         console.print(f"{done.unchanged:,} unchanged, so not uploaded again (--force uploads them)", style="dim")
     if done.failed:
         console.print(
-            f"Of these, {done.failed:,} failed before just as here: `ragstack status --failed` says what to do about"
+            f"Of these, {done.failed:,} failed in an earlier run: `ragstack status --failed` says what to do about"
             " each",
             style="yellow",
             soft_wrap=True,

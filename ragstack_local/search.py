@@ -66,12 +66,12 @@ class Caller:
 
     @classmethod
     def of(cls, connection: Connection, api_key: str | None = None, token: str | None = None) -> "Caller":
-        """Call a stack's API: openly on this machine, by key or token where there is one, else signed."""
+        """Call a stack's API: unsigned on this machine or with a key or token, otherwise signed."""
         return cls(connection.api_url, api_key, token, sign=not (connection.is_local or api_key or token))
 
     @classmethod
     def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Caller":
-        """Call an API by its URL alone, for which nothing else of a stack is looked at.
+        """Call an API given only its URL, without access to the rest of its stack.
 
         Without a key or a token, requests are signed: to a host of API Gateway for the region in its name; to another
         host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests to this

@@ -1,4 +1,4 @@
-"""Documents that are named, alone, by folder or by corpus: everything about each, and their deletion."""
+"""Show and delete documents, by name, by folder or by corpus."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ def delete(
 ) -> None:
     """Delete documents and their sidecars from the bucket, and wait until no search finds them any more.
 
-    Before it deletes a folder or a corpus, it shows how many documents that are, and asks.
+    Before it deletes a folder or a corpus, it shows the number of documents and asks for confirmation.
 
     Example:  ragstack delete s3://ragstack-documents/handbook/leave.md
 
@@ -100,7 +100,7 @@ def delete(
 
     A corpus, without being asked:  ragstack delete --corpus people --yes
 
-    What a folder has of a corpus:  ragstack delete handbook/ --corpus people
+    The documents of a corpus in a folder:  ragstack delete handbook/ --corpus people
     """
     if not names and corpus is None:
         raise typer.BadParameter("name documents or a folder, or give --corpus", param_hint="URI")
@@ -255,7 +255,7 @@ def _confirm(bucket: Bucket, keys: Sequence[str], *, yes: bool, beside: bool) ->
     """Show what is about to be deleted, and ask.
 
     Raises:
-        BadParameter: There is nobody to ask.
+        BadParameter: There is no terminal to ask on.
         Abort: The answer is no.
     """
     console = display.errors if beside else display.console
@@ -268,7 +268,7 @@ def _confirm(bucket: Bucket, keys: Sequence[str], *, yes: bool, beside: bool) ->
     if yes:
         return
     if not _is_asked():
-        raise typer.BadParameter("without a terminal to ask on, --yes is needed", param_hint="--yes")
+        raise typer.BadParameter("there is no terminal to ask on: confirm with --yes", param_hint="--yes")
     typer.confirm(f"Delete {count}?", abort=True, err=True)
 
 

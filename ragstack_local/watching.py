@@ -110,7 +110,7 @@ class Watch:
         return len(self._on_their_way)
 
     def note(self, selection: Selection) -> None:
-        """Take files for uploaded as they are now, and what cannot be uploaded for said."""
+        """Mark files as uploaded in their current state, and refused files as reported."""
         self._seen.update({file.key: _Seen(file, state_of(file)) for file in selection.files})
         self._refused = set(_refusals(selection))
 
@@ -244,6 +244,6 @@ class Watch:
 
 
 def _refusals(selection: Selection) -> list[str]:
-    """Say which files are not uploaded though they look as if they were meant to be."""
+    """List the files that are not uploaded although the user probably expects it."""
     refusals = [f"{shown(fault.path)}: {fault.reason}" for fault in selection.faults]
     return refusals + [f"{shown(each.path)}: {each.why}" for each in selection.skipped if each.why in LINKS]

@@ -57,8 +57,9 @@ class ContextualHeaders(Construct):
                 settings.BATCHES_PASSED_THROUGH, service=FOLDER, options=options, period=Duration.minutes(15)
             ),
             what_to_do=(
-                "Chunks were indexed without contextual headers, because Bedrock handed them over in an unknown form:"
-                " the log of the function contextual_headers names each batch. Searches find them, a little worse"
+                "Chunks were indexed without contextual headers, because Bedrock passed them in an unknown format:"
+                " the log of the function contextual_headers names each batch. Searches find them, but rank them"
+                " slightly worse"
             ),
         )
         self.ingestion = self._ingestion()

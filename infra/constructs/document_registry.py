@@ -21,7 +21,7 @@ DELETE: Final = "dynamodb:DeleteItem"
 """A transaction needs the rights to what it does. Source: DynamoDB developer guide, "Managing transactions"."""
 
 THROTTLED_REQUESTS: Final = 100
-"""In five minutes. Clients try again, so that a few of them slow nobody down."""
+"""In five minutes. Clients retry, so a few throttled requests do not matter."""
 
 JOBS: Final = (JOB, f"{JOB}#*")
 """The partitions of jobs, and of the locks that keep two of one kind apart."""
@@ -63,7 +63,7 @@ class DocumentRegistry(Construct):
         self._watch()
 
     def _watch(self) -> None:
-        """Ring for throttled requests: of the table, and of the indexes, whose throttling stops writes of the table."""
+        """Add alarms for throttled requests to the table and to its indexes; a throttled index blocks table writes."""
         on_table = {"TableName": self.table.table_name}
         alarms = {"ReadThrottleAlarm": ("ReadThrottleEvents", on_table)}
         alarms["WriteThrottleAlarm"] = ("WriteThrottleEvents", on_table)
@@ -86,7 +86,7 @@ class DocumentRegistry(Construct):
                 metric=metric,
                 what_to_do=(
                     "DynamoDB throttles the document registry: one key takes 1,000 writes or 3,000 reads a second."
-                    " Documents are slower meanwhile, and none is lost. If it lasts, upload less at once, or lower"
+                    " Documents take longer, but none is lost. If it lasts, upload fewer documents at once, or lower"
                     " ingestion_calls_per_second"
                 ),
             )

@@ -26,7 +26,7 @@ class IngestionFunction(Construct):
         function = PythonFunction(
             self,
             "Ingestion",
-            consequence="Documents wait, and none is lost: the queue delivers their changes again.",
+            consequence="Documents wait, but none is lost: the queue redelivers their changes.",
             description="Submits new, changed and deleted documents to the knowledge base",
             environment=path.environment(options),
             folder="ingestion",

@@ -62,5 +62,5 @@ class QueryFunction(Construct):
 
 
 def _auth(options: Options) -> dict[str, str]:
-    """Tell the function what its description of the API says about callers."""
+    """Return the variable that sets the security scheme in the API's description."""
     return {} if options.auth is Auth.NONE else {settings.API_AUTH: options.auth.value}

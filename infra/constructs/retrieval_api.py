@@ -47,10 +47,10 @@ BURST_SECONDS: Final = 2
 WATCH_PERIOD: Final = Duration.minutes(5)
 
 SERVER_ERRORS: Final = 5
-"""In five minutes. A single one may be a request that met a deployment, and callers try it again."""
+"""In five minutes. A single one may be a request during a deployment, which callers retry."""
 
 SLOW_PERIODS: Final = 3
-"""A quarter of an hour: a few cold starts of an API that is seldom called are no reason to ring."""
+"""A quarter of an hour, so that a few cold starts of a rarely used API do not trigger the alarm."""
 
 ACCEPTED: Final = {
     "APIG2": "The functions check requests against their models, and say what is wrong with them",
@@ -80,7 +80,7 @@ _ERRORS: Final = {
         "MESSAGE", "Too many requests a second: send fewer, or deploy with a higher api_requests_per_second"
     ),
     # Its own message names the caller's ARN and the account.
-    "ACCESS_DENIED": _OUR_ERROR.replace("MESSAGE", "The caller lacks the right execute-api:Invoke for this route"),
+    "ACCESS_DENIED": _OUR_ERROR.replace("MESSAGE", "The caller lacks the permission execute-api:Invoke for this route"),
 }
 
 

@@ -33,8 +33,8 @@ DATA_SOURCE_TYPE: Final = "S3"
 def generation() -> str:
     """Identify the settings that CloudFormation cannot change in place; eight hexadecimal digits.
 
-    It is part of the logical ids below. With other settings, a second knowledge base is created beside the first,
-    which goes when the update succeeds; the stacks that use its ids see other names of outputs, and are updated too.
+    It is part of the logical ids below. If a setting changes, CloudFormation creates a second knowledge base, and
+    deletes the first one when the update succeeds. The output names change too, so dependent stacks are updated.
     """
     create_only = (
         EMBEDDING_MODEL,

@@ -20,7 +20,7 @@ class StorageStack(Stack):
         documents: The documents bucket.
         changes: The queue of its changes, and the dead-letter queue.
         registry: What became of every document.
-        alarm_topic: Whom every alarm of all stacks notifies; None for nobody.
+        alarm_topic: The topic that the alarms of all stacks notify; None for no notifications.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:

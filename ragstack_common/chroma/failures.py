@@ -26,7 +26,7 @@ from ragstack_common.errors import (
 
 _UNREACHABLE = "Could not connect"
 _OTHER_SETTINGS = "with different settings"
-"""How Chroma ends to say that a client of this process has the folder, because each folder has one store."""
+"""End of Chroma's message when a client in this process has the folder open with other settings."""
 
 _BUSY = "Error executing plan"
 """How Chroma begins to say that it could not read what another process is writing, as an invalid argument at times."""

@@ -35,8 +35,8 @@ KEYS_ON_S3_VECTORS: Final = 35
 """Bytes of JSON and keys of one document. Source: Amazon Bedrock User Guide, S3 Vectors as a vector store."""
 
 MOST_LIST_MEMBERS: Final = 10
-"""Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Of a longer list in a sidecar, members are
-reportedly dropped without a word, and filters on them find nothing."""
+"""Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Members of a
+longer list in a sidecar are reportedly dropped silently, and filters on them find nothing."""
 
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
 """Bedrock's own attributes begin with it."""

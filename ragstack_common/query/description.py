@@ -129,7 +129,7 @@ def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> st
     Args:
         app: The routes of the function for searches.
         base_url: Where every path begins, without a slash at the end.
-        auth: One of ``settings.API_AUTHS``; None if the API asks nobody who they are.
+        auth: One of ``settings.API_AUTHS``; None if callers do not authenticate.
     """
     documents = APIGatewayRestResolver(enable_validation=True)
     add_routes(documents, _never)

@@ -21,11 +21,11 @@ MORE_SEARCHES: Final = 20
 """Further searches for documents at most; each finds one at least, and as many as the store returns chunks."""
 
 Ask = Callable[[int, Filter | None], Awaitable[list[RetrievedChunk]]]
-"""Returns so many chunks that match a condition, or all there are, best first."""
+"""Returns this many chunks that match a condition, or all if there are fewer, best first."""
 
 
 class DocumentSearch:
-    """A search that goes on while it has found fewer documents than wanted, because long ones fill its candidates.
+    """A search that continues until it has found enough documents, even if long ones fill the first candidates.
 
     It asks for ever more chunks, and, where the store can return no more, searches without the documents found so far.
     If the first chunks suffice, that is all. An error or a deadline after the first chunks leaves what was found: the

@@ -84,7 +84,7 @@ def bedrock(
     allow_origin: AllowOrigin = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A name that clients may call it by, beside localhost and 127.0.0.1. Repeatable."),
+        typer.Option(help="A host name that clients may use besides localhost and 127.0.0.1. Repeatable."),
     ] = None,
 ) -> None:
     """Run the local Bedrock Knowledge Base alone; any AWS SDK can use it as its endpoint.

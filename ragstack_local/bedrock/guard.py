@@ -1,4 +1,4 @@
-"""Protection of a server on this machine: against web pages, other users, and its own survival.
+"""Protects a server on this machine from web pages and other users, and ends it with its parent process.
 
 MiniStack's interpreter, which has none of this project's packages, loads this file too: standard library only.
 """

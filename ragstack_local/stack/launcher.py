@@ -1,6 +1,6 @@
 """Starts MiniStack behind the guard. Run by MiniStack's own interpreter: ``python -P launcher.py [ORIGIN ...]``.
 
-MiniStack lets every web page in: it accepts any Origin and Host, and answers ``Access-Control-Allow-Origin: *``.
+MiniStack itself allows every web page: it accepts any Origin and Host, and sends ``Access-Control-Allow-Origin: *``.
 """
 
 import importlib.util

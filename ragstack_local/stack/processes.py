@@ -73,7 +73,7 @@ class Child:
             env: All of its environment.
             log: Replaced. A note of the process is kept beside it, see :func:`running.note`.
             folder: Where it works; by default where we do.
-            ends_with_us: The command calls :func:`guard.end_with_parent`, and so ends even when we are killed.
+            ends_with_us: The command calls :func:`guard.end_with_parent`, and so ends even if this process is killed.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:

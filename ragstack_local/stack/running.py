@@ -1,7 +1,7 @@
 """The files that tell where the running local stack is, and which processes it is made of.
 
-Its process keeps the first locked, so that after a crash neither the file nor a process id that is used again can say
-that a stack runs when none does. The others, a note beside each log, outlive a kill: they tell what is left to end.
+The stack's process locks the first file, so that after a crash neither the file nor a reused process id can suggest
+that a stack is running. The others, one next to each log, survive a kill and list the processes that are left to end.
 """
 
 import fcntl

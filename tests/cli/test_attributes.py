@@ -146,7 +146,7 @@ def test_the_structure_of_a_csv_file_stays_in_the_sidecar_that_attributes_are_ad
         ({"a": "x" * 1100}, {}, "S3_VECTORS", "leave.md.metadata.json cannot be used: the metadata has"),
         ({"a": "x" * 600}, {"b": "x" * 600}, "S3_VECTORS", "with the attributes of the command line, cannot be used"),
         ({"a": "x" * 8000}, {"b": "x" * 4000}, "OTHER", "with the attributes of the command line, cannot be used"),
-        (None, {"b": "x" * 1100}, "S3_VECTORS", "leave.md cannot have the attributes of the command line"),
+        (None, {"b": "x" * 1100}, "S3_VECTORS", "leave.md cannot have the attributes from the command line"),
         (None, {f"a{n}": n for n in range(36)}, "S3_VECTORS", "36 keys; a knowledge base on S3 Vectors takes at most"),
     ],
     ids=lambda value: str(value)[:30],

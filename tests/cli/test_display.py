@@ -53,7 +53,7 @@ def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.Captur
 
     text = shown(capsys)
     assert "filtered timeout 5000 ms" in text
-    assert "Incomplete: a slice failed or came too late, and its results are missing." in text
+    assert "Incomplete: a slice failed or timed out, and its results are missing." in text
     assert "filtered: nothing [in] 5 s" in text
 
 

@@ -381,7 +381,7 @@ def test_replay_sends_again_and_follows_until_it_is_searchable(tmp_path: Path, c
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Sent again: 1 document; deleted: 1 dead letter\n" in done.stdout
-    assert "Kept, because nobody can read them: 1 dead letter" in done.stdout
+    assert "Kept, because they cannot be read: 1 dead letter" in done.stdout
     assert "1 INDEXED" in done.stdout
 
 

@@ -54,7 +54,7 @@ def test_what_failed_is_not_uploaded_again_as_it_is_and_named_with_what_to_do(
     assert f"FAILED {tried['bad']}: The file is damaged." in done.stdout
     assert "1 FAILED, 1 INDEXED, 1 PARTIALLY_INDEXED" in done.stdout
     assert "3 unchanged, so not uploaded again (--force uploads them)" in done.stdout
-    assert "Of these, 1 failed before just as here: `ragstack status --failed` says what to do" in done.stdout
+    assert "Of these, 1 failed in an earlier run: `ragstack status --failed` says what to do" in done.stdout
 
 
 def test_what_failed_is_uploaded_once_it_is_mended_or_by_force(

@@ -446,7 +446,7 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
         (("x", "--engine", "engine.json", "--token", "t"), "is for the API, not for --engine engine.json"),
         (("x", "--engine", "chroma", "--api-url", "https://a.example"), "is for the API, not for --engine chroma"),
         (("x", "--rerank", "semantic"), "'semantic' is not one of none, lexical, bedrock[:MODEL_ARN]"),
-        (("x", "--rerank", "bedrock"), "a request to the API chooses none or lexical"),
+        (("x", "--rerank", "bedrock"), "the API accepts only none or lexical"),
         (("x", "--api-url", "ftp://a.example"), "is not the URL of an API: write it up to the stage"),
         (("x", "--api-url", "prod"), "is not the URL of an API"),
         (("x", "--api-url", "https://[/prod"), "is not the URL of an API"),
@@ -509,7 +509,7 @@ def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path
 
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.index("deposit.md") < shown.stdout.index("notice.md")
-    assert "How they came to their places" in shown.stdout
+    assert "How the results were ranked" in shown.stdout
     assert "█" in shown.stdout
     assert [result["source"] for result in json.loads(second.stdout)["results"]] == ["notice.md"]
 

@@ -106,7 +106,7 @@ def test_the_command_line_shows_corpora_versions_and_why(balanced: LocalStack) -
     assert json.loads(versions.stdout)["versions"] == ["1", "2", "4", "2025", "2026"]
     assert "2025  1 document\n2026  11 documents" in counted.stdout
     assert shown.returncode == 0, shown.stderr
-    assert "How they came to their places" in shown.stdout
+    assert "How the results were ranked" in shown.stdout
     assert "api-rate-limits-v2.md" in shown.stdout
     assert "api-rate-limits-v1.md" not in shown.stdout
 

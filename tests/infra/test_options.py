@@ -108,7 +108,7 @@ def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
             {"retrieval_engine": "cached", "retrieval_engine_config": '{"backend": {"type": "bedrock"}}'},
             "the engine cached cannot be deployed: bedrock needs knowledge_base_id in its configuration",
         ),
-        (embedded("word2vec"), "the engine reranked cannot be deployed: there is no embedding 'word2vec': choose one"),
+        (embedded("word2vec"), "the engine reranked cannot be deployed: unknown embedding 'word2vec': choose one"),
         (
             embedded("bedrock:amazon.nova-embed"),
             "the engine reranked cannot be deployed: the embedding 'bedrock:amazon.nova-embed' needs the id or ARN",

@@ -205,7 +205,7 @@ def test_an_event_of_another_form_fails_and_says_which_member(change: dict[str, 
             b'{"fileContents": [{"contentBody": "# Not a heading for others"}, {"contentBody": null}]}',
             "fileContents[1] has no text contentBody",
         ),
-        (None, "is not there"),
+        (None, "does not exist"),
     ],
 )
 def test_an_unexpected_batch_passes_through_unchanged_and_the_others_get_their_headers(

@@ -103,7 +103,7 @@ class _Snapshot:
 
 
 class Snapshots:
-    """Results that have further pages, kept so that later changes of the store move nothing between pages.
+    """Results that have further pages, kept so that later changes to the store do not shift results between pages.
 
     The least recently used snapshots are dropped when their memory is used up.
 

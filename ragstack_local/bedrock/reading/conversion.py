@@ -83,7 +83,7 @@ def _memory_pages() -> tuple[int, int]:
 
 @contextmanager
 def _limited_memory(limit: int) -> Iterator[None]:
-    """Let the process take no more address space than fills its memory up to the limit.
+    """Limit the address space so that the process's memory stays below the limit.
 
     Its libraries reserve a gigabyte that they never touch: that part comes on top.
     """

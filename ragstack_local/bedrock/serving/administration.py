@@ -1,4 +1,4 @@
-"""Routes for whoever tests with the local Bedrock: faults, metrics, options. No AWS service has them."""
+"""Routes for testing with the local Bedrock: faults, metrics, options. No AWS service has them."""
 
 import json
 from collections.abc import Callable, Mapping
