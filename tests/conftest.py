@@ -15,6 +15,8 @@ import uvicorn.server
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.support.soak import examples
+
 TOGETHER: Final = {
     "tests/e2e/test_lifecycle.py": "a local stack that starts and ends",
     "tests/e2e/test_documentation_examples.py": "the local stack of the documentation",
@@ -37,7 +39,9 @@ OFTENER: Final = 5
 """How many times as often as elsewhere a server in this process sees whether it is to end."""
 
 # An example that takes long tells of a busy machine, not of a mistake.
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy machine", deadline=None, max_examples=examples(160), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("busy machine")
 # Every process that a test starts would compile the project anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -118,7 +118,7 @@ def test_a_stack_whose_command_was_killed_ends_by_itself(stack: LocalStack) -> N
     assert unpacked
     assert not (stack.folder / "data/tmp").exists()
     assert (done.returncode, done.stderr) == (0, "")
-    assert "The last local stack was killed" in done.stdout
+    assert "a killed local stack" in done.stdout
     assert (again.returncode, "No local stack is running" in again.stderr) == (3, True)
 
 

@@ -13,6 +13,7 @@ from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters.milvus import Attributes, to_milvus
 from ragstack_common.filters.milvus_places import Column, Expression
+from tests.support.soak import examples
 
 NASTY = [
     "",
@@ -165,7 +166,7 @@ def held(stored: Store, condition: dict[str, Any]) -> None:
     assert matching <= passed, (expression, [rows[number] for number in matching - passed])
 
 
-RARELY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+RARELY = settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @RARELY
@@ -230,7 +231,7 @@ def shape(node: Any) -> Any:
     return node
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.sampled_from(["$eq", "$ne", "$listContains", "$startsWith"]),
     st.text(min_size=1, max_size=20) | st.sampled_from([key for key in KEYS if key]),

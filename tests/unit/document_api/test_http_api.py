@@ -16,6 +16,7 @@ from ragstack_common.http_api import Api
 from tests.support.aws_service import AwsService
 from tests.support.events import REQUEST_ID, Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
+from tests.support.soak import examples
 from tests.unit.document_api.conftest import Aws
 
 FUNCTIONS = {
@@ -300,7 +301,7 @@ PARAMETERS = st.none() | st.dictionaries(
 )
 
 
-@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(250), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     method=st.sampled_from(["GET", "POST", "DELETE"]),
     path=st.sampled_from(sorted(FUNCTIONS)),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or, evaluate, parse
 from ragstack_common.filters.chroma import to_chroma
+from tests.support.soak import examples
 from tests.unit.filters.strategies import FILTERS, KEYS
 
 chromadb = pytest.importorskip("chromadb")
@@ -69,7 +70,7 @@ def expressible(filter_: Filter) -> bool:
 @example(Clause(Operator.GREATER_THAN, "year", -1.5))
 @example(Clause(Operator.LESS_THAN_OR_EQUALS, "year", -0.5))
 @example(Not(Clause(Operator.IN, "tags", ("a", 1, True))))
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=list(HealthCheck))
 @given((FILTERS | fractions() | st.lists(fractions(), min_size=2, max_size=3).map(tuple).map(Or)).filter(expressible))
 def test_chroma_selects_what_the_evaluation_selects(collection: Any, filter_: Filter) -> None:
     selected = {int(key) for key in collection.get(where=to_chroma(filter_))["ids"]}

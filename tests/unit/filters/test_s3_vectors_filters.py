@@ -10,12 +10,13 @@ from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import And, Clause, Filter, Operator, evaluate, parse
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_local.bedrock.retrieval.vector_filters import Rules, compiled
+from tests.support.soak import examples
 from tests.unit.filters.strategies import DOCUMENTS, FILTERS
 
 RULES = Rules(non_filterable=(), enhanced=True)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(FILTERS, st.lists(DOCUMENTS, min_size=1, max_size=6))
 def test_what_is_compiled_selects_what_the_evaluation_selects(filter_: Filter, documents: list[dict[str, Any]]) -> None:
     try:
@@ -28,7 +29,7 @@ def test_what_is_compiled_selects_what_the_evaluation_selects(filter_: Filter, d
         assert passes(stored) is evaluate(filter_, document)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(FILTERS, DOCUMENTS)
 def test_it_means_the_same_where_negations_want_the_key_to_be_there(filter_: Filter, document: dict[str, Any]) -> None:
     try:

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from ragstack_common.filters import Clause, Filter, Operator, evaluate, to_sql
 from ragstack_common.filters.evaluation import kind_of
+from tests.support.soak import examples
 from tests.unit.filters.strategies import DOCUMENTS, FILTERS
 
 
 @example(Clause(Operator.STARTS_WITH, "topic", ""), [{"topic": ""}])
 @example(Clause(Operator.STRING_CONTAINS, "topic", ""), [{"topic": ""}, {"topic": [""]}, {"topic": []}])
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(FILTERS, st.lists(DOCUMENTS, min_size=1, max_size=6))
 def test_the_sql_selects_what_the_evaluation_selects(filter_: Filter, documents: list[dict[str, Any]]) -> None:
     connection = store(documents)

@@ -73,6 +73,8 @@ ACTIONS = st.sampled_from(["nothing", "nothing", "overwrite", "remove", "remove 
 
 @settings(
     max_examples=40 if SOAK else 3,
+    derandomize=not SOAK,
+    database=None,
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],

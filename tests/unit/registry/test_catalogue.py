@@ -28,7 +28,7 @@ from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.table import CATALOGUE, LONGEST_KEY_BYTES
 from tests.support.registry_table import TABLE, create_table
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, examples
 from tests.unit.registry.strategies import ATTRIBUTES, COUNTED_UNDER
 
 NAMES = [f"s3://bucket/{number}" for number in range(5)]
@@ -116,7 +116,7 @@ def test_what_nobody_has_any_more_is_not_listed(dynamodb: Any) -> None:
 
 
 @given(ATTRIBUTES)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_what_a_document_is_counted_under_is_bounded_and_can_be_read_back(attributes: dict[str, Any]) -> None:
     counted = counted_under(attributes)
 

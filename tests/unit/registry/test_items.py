@@ -13,6 +13,7 @@ from ragstack_common.registry.items import FORMAT, Item, item_of, listed_of, pla
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.registry.table import LISTED, document_id, document_key
 from tests.support.registry_table import TABLE
+from tests.support.soak import examples
 from tests.unit.registry.damage import damaged, damages
 from tests.unit.registry.strategies import RECORDS, TEXTS
 
@@ -27,7 +28,7 @@ WRITTEN = DocumentRecord(
 
 
 @given(RECORDS, TEXTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_record_survives_the_way_through_an_item(record: DocumentRecord, write: str) -> None:
     item = item_of(record, write)
 
@@ -39,7 +40,7 @@ def test_every_record_survives_the_way_through_an_item(record: DocumentRecord, w
 
 
 @given(RECORDS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_an_item_can_be_sent_and_holds_no_empty_text_that_an_index_would_refuse(record: DocumentRecord) -> None:
     item = item_of(record, "write")
 

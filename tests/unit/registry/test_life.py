@@ -23,6 +23,7 @@ from ragstack_common.registry.records import (
     OperationKind,
     Status,
 )
+from tests.support.soak import examples
 
 URI = "s3://bucket/a.txt"
 NOW = 1_000_000.0
@@ -537,4 +538,4 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestLife.settings = settings(max_examples=examples(150), stateful_step_count=25, deadline=None)

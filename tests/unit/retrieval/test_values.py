@@ -17,6 +17,7 @@ from ragstack_common.models import SliceReport
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.models import MAX_TOP_K
 from ragstack_common.retrieval.values import DistinctValues, distinct_values, natural_order
+from tests.support.soak import examples
 
 
 class Attributes(RetrievalBackend):
@@ -175,7 +176,7 @@ SCALARS = st.sampled_from(["1", "2", "10", "v1", "ä", "a'b", ""]) | st.integers
 LISTS = st.lists(st.sampled_from(["1", "2", "x", "y", "z", "10"]), max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.none() | SCALARS | LISTS, max_size=14), st.integers(1, 4), st.booleans())
 def test_exactly_the_values_come_that_the_documents_have(values: list[Any], page: int, lists: bool) -> None:
     backend = Attributes(*({} if value is None else {"version": value} for value in values), lists=lists)
