@@ -86,7 +86,7 @@ class DocumentsBucket(Construct):
         acknowledge_all_objects(function.role, self.bucket, reason)
 
     def _warn_of_short_keys(self) -> None:
-        """Say at synthesis how long a key can be, if the prefix makes the bucket's name long."""
+        """Warn at synthesis if the prefix makes the bucket's name so long that little room is left for keys."""
         stack = Stack.of(self)
         resource = self.bucket.node.default_child
         assert isinstance(resource, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
