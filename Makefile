@@ -80,7 +80,7 @@ test: setup ## Run every test, on two cores (ARGS= for pytest)
 	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
-	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/unit tests/conformance tests/contract tests/local)
+	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)
 
 faults: setup ## Services that fail and functions that are killed, on a whole stack: a small run of what `make soak` does
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest tests/faults/test_small.py $(ARGS)
@@ -108,7 +108,7 @@ lowest: $(STAMPS)/python ## Run the tests of the library with the lowest version
 	@$(BIN)/uv venv --quiet --clear --python $(LOWEST_PYTHON) $(LOWEST)
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --all-extras --requirement pyproject.toml
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --no-deps --editable .
-	$(LOWEST)/bin/python -m pytest -n 2 --dist loadscope $(or $(ARGS),tests/unit tests/local tests/contract tests/milvus tests/cli/test_usage.py)
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadscope $(or $(ARGS),tests/ragstack_common tests/local_bedrock tests/contract tests/milvus tests/ragstack_local/test_usage.py)
 
 check: lint types test ## What to run before a commit
 

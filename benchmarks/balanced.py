@@ -30,12 +30,12 @@ import boto3
 from rich.console import Console
 from rich.table import Table
 
+from local_bedrock.creation import create_knowledge_base
+from local_bedrock.pytest_plugin import KnowledgeBase
 from ragstack_common.clients import retrieval_client
 from ragstack_common.retrieval.balanced import BalancedBackend
-from ragstack_common.retrieval.bedrock import BedrockBackend
+from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_common.retrieval.models import SearchRequest
-from ragstack_local.creation import create_knowledge_base
-from ragstack_local.pytest_plugin import KnowledgeBase
 
 CORPORA: Final = tuple(f"corpus_{number}" for number in range(8))
 PASSAGE: Final = 1_000
@@ -136,7 +136,7 @@ def passages() -> Iterator[tuple[str, str]]:
 @contextmanager
 def local_bedrock() -> Iterator[KnowledgeBase]:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "ragstack_local.bedrock", "--port", "0", "--data-dir", folder]
+        command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", folder]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None

@@ -31,8 +31,8 @@ from parts.report import Measured, ingestions, print_reach, searches
 from rich.console import Console
 from rich.progress import track
 
-from ragstack_local.bedrock import chunking
-from ragstack_local.creation import create_knowledge_base
+from local_bedrock import chunking
+from local_bedrock.creation import create_knowledge_base
 
 DOCUMENTS_IN_CALL: Final = 10
 TOPICS: Final = 20
@@ -176,7 +176,7 @@ def measure(chunks: int, arguments: argparse.Namespace) -> Measured:
 
 @contextmanager
 def serving(folder: Path, embedding: str) -> Iterator[Bedrock]:
-    command = [sys.executable, "-m", "ragstack_local.bedrock", "--port", "0", "--data-dir", str(folder)]
+    command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder)]
     process = subprocess.Popen([*command, "--embedding", embedding, "--admin"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -22,7 +22,7 @@ import bm25s
 from rich.console import Console
 from rich.table import Table
 
-from ragstack_common.reranking import LexicalReranker, Passage
+from ragstack_common.retrieval.rerank import LexicalReranker, Passage
 from ragstack_common.stopwords import STOP_WORDS
 
 WINDOW: Final = 1_000

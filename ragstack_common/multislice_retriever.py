@@ -13,10 +13,8 @@ from ragstack_common.clients import retrieval_client
 from ragstack_common.deadline import Finished, await_together, call_together, in_thread, seconds_left
 from ragstack_common.errors import ConfigurationError
 from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, Shortage, SliceReport
-from ragstack_common.ranking import SliceHits, deduplicate, distinct, merge, uri_of
-from ragstack_common.retrieval_errors import raise_total_failure
-from ragstack_common.settings import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
-from ragstack_common.slices import (
+from ragstack_common.retrieval.ranking import SliceHits, deduplicate, distinct, merge, uri_of
+from ragstack_common.retrieval.slices import (
     CANDIDATES_PER_RESULT,
     MAX_PAGED_RESULTS,
     Extent,
@@ -30,6 +28,8 @@ from ragstack_common.slices import (
     request_of,
     slices_of,
 )
+from ragstack_common.retrieval_errors import raise_total_failure
+from ragstack_common.settings import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

@@ -14,17 +14,17 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
+from evaluation import command as evaluation
+from local_bedrock import command
+from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
+from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.errors import MissingPackageError, RagStackError
 from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local import asking, display, ingesting, repairing, replaying, single_documents
-from ragstack_local.bedrock import command
-from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
-from ragstack_local.bedrock.options import EMBEDDING_HELP
 from ragstack_local.collections import command as collections_command
 from ragstack_local.connection import DEFAULT_PREFIX
 from ragstack_local.demo import run_demo
-from ragstack_local.evaluation import command as evaluation
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack

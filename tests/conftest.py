@@ -25,10 +25,10 @@ TOGETHER: Final = {
     "tests/infra/": "the stacks, synthesized",
     "tests/conformance/test_files.py": "the files of every kind",
     "tests/evaluation/test_command.py": "a measured data set",
-    "tests/local/test_contextual_headers.py": "the sample documents, read",
+    "tests/local_bedrock/test_contextual_headers.py": "the sample documents, read",
     "tests/milvus/": "a file of Milvus Lite",
     "tests/clients/": "the zoo, and the clients that visit it",
-    "tests/local/test_pytest_plugin.py": "one run of pytest inside the other",
+    "tests/local_bedrock/test_pytest_plugin.py": "one run of pytest inside the other",
 }
 """Tests below these paths share something that is slow to make; every other test goes wherever a worker is free."""
 OF_ONE_BACKEND: Final = "tests/contract/test_backends.py"

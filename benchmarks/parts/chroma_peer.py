@@ -13,8 +13,8 @@ import apsw
 import chromadb
 import numpy as np
 
+from local_bedrock.store.database import FILE_NAME
 from ragstack_common import embedding
-from ragstack_local.bedrock.store.database import FILE_NAME
 
 ADDED_AT_ONCE: Final = 5_000
 

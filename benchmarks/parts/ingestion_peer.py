@@ -10,8 +10,8 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 from parts.ingestion_stack import Stack
 
+from local_bedrock.creation import create_knowledge_base
 from ragstack_common.documents import s3_uri
-from ragstack_local.creation import create_knowledge_base
 
 BUCKET: Final = "benchmark-peer"
 POLL_SECONDS: Final = 0.25

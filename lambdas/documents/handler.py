@@ -13,9 +13,9 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.document_api.routes import add_routes
-from ragstack_common.document_api.service import DocumentService
-from ragstack_common.http_api import Api
+from ragstack_common.api.documents.routes import add_routes
+from ragstack_common.api.documents.service import DocumentService
+from ragstack_common.api.edge import Api
 from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()

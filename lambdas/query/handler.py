@@ -15,13 +15,13 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.http_api import Api, json_answer
-from ragstack_common.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
+from ragstack_common.api.edge import Api, json_answer
+from ragstack_common.api.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
 from ragstack_common.settings import api_auth
 from ragstack_common.telemetry import stack_dimension
 
 if TYPE_CHECKING:
-    from ragstack_common.query.tools import Tools
+    from ragstack_common.api.query.tools import Tools
 
 gc.freeze()
 gc.enable()
@@ -42,7 +42,7 @@ def service() -> QueryService:
 @cache
 def tools() -> "Tools":
     """Build the tools on their first request; searches do without them."""
-    from ragstack_common.query.tools import Tools  # noqa: PLC0415 - most containers run none
+    from ragstack_common.api.query.tools import Tools  # noqa: PLC0415 - most containers run none
 
     return Tools(os.environ)
 
@@ -87,7 +87,7 @@ def health() -> dict[str, str]:
 @app.get("/openapi.json", include_in_schema=False)
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
-    from ragstack_common.query.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
+    from ragstack_common.api.query.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
 
     description = describe(app, base_url_of(app.current_event.raw_event), api_auth(os.environ))
     return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)

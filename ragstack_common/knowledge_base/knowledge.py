@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from ragstack_common.embedding import Embedding, load
 from ragstack_common.errors import InvalidQueryError, RagStackError, loggable
 from ragstack_common.knowledge_base.settings import KnowledgeSettings
-from ragstack_common.reranking import LexicalReranker, Passage
 from ragstack_common.retrieval.models import Ranking, RetrievedChunk, SearchRequest
+from ragstack_common.retrieval.rerank import LexicalReranker, Passage
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-    from ragstack_common.chroma.collection import Handle
+    from ragstack_common.retrieval.engines.chroma.collection import Handle
 
 DEFAULT_RESULTS: Final = 5
 
@@ -70,9 +70,9 @@ class KnowledgeBase:
         scan_limit: int | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        from ragstack_common.chroma import search  # noqa: PLC0415 - an extra, and slow to import
-        from ragstack_common.chroma.collection import ChromaCollection  # noqa: PLC0415 - the same
         from ragstack_common.knowledge_base.store import open_store  # noqa: PLC0415 - the same
+        from ragstack_common.retrieval.engines.chroma import search  # noqa: PLC0415 - an extra, and slow to import
+        from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection  # noqa: PLC0415 - the same
 
         settings = KnowledgeSettings.from_env(environment)
         self.collection_name = collection_name or settings.collection_name
@@ -206,7 +206,7 @@ class KnowledgeBase:
 
     def close(self) -> None:
         """Close the store and the embedding; a second call does nothing."""
-        from ragstack_common.chroma.connection import close_client  # noqa: PLC0415 - as in the constructor
+        from ragstack_common.retrieval.engines.chroma.connection import close_client  # noqa: PLC0415 - as in the constructor
 
         self._chunks.close()
         if not self.in_memory:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from ragstack_common.chroma.collection import ChromaCollection, Handle
+from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle
 from ragstack_common.retrieval.models import RetrievedChunk
 
 INDEX_KEY: Final = "chunk_index"

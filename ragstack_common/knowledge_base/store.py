@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import chromadb
 
-from ragstack_common.chroma.connection import Connection, FolderConnection, MemoryConnection, quiet
-from ragstack_common.chroma.creation import get_or_create
-from ragstack_common.chroma.failures import translated
 from ragstack_common.embedding import Embedding
 from ragstack_common.errors import ServiceUnavailableError
+from ragstack_common.retrieval.engines.chroma.connection import Connection, FolderConnection, MemoryConnection, quiet
+from ragstack_common.retrieval.engines.chroma.creation import get_or_create
+from ragstack_common.retrieval.engines.chroma.failures import translated
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -11,7 +11,6 @@ from ragstack_common.deadline import seconds_left
 from ragstack_common.environment import optional, positive
 from ragstack_common.errors import UnknownCorpusError
 from ragstack_common.filters import Filter
-from ragstack_common.reranking.chunks import RerankerChoice, load_reranker
 from ragstack_common.retrieval.base import ReportingBackend, RetrievalBackend, narrowed
 from ragstack_common.retrieval.corpora import (
     checked_corpora,
@@ -33,6 +32,7 @@ from ragstack_common.retrieval.models import (
 )
 from ragstack_common.retrieval.ordering import best_of, identity_of, notes_of
 from ragstack_common.retrieval.parts import ask_together, failure_of
+from ragstack_common.retrieval.rerank.chunks import RerankerChoice, load_reranker
 from ragstack_common.retrieval.reranked import LEXICAL, Reranking
 from ragstack_common.retrieval.tracing import traced
 from ragstack_common.settings import (

@@ -16,10 +16,10 @@ TYPE_KEY: Final = "type"
 BackendMaker = Callable[..., RetrievalBackend]
 
 _BUILT_IN: Final = {
-    "bedrock": "ragstack_common.retrieval.bedrock:BedrockBackend",
-    "chroma": "ragstack_common.retrieval.chroma:ChromaBackend",
-    "milvus": "ragstack_common.retrieval.milvus:MilvusBackend",
-    "s3_vectors": "ragstack_common.retrieval.s3_vectors:S3VectorsBackend",
+    "bedrock": "ragstack_common.retrieval.engines.bedrock:BedrockBackend",
+    "chroma": "ragstack_common.retrieval.engines.chroma.backend:ChromaBackend",
+    "milvus": "ragstack_common.retrieval.engines.milvus.backend:MilvusBackend",
+    "s3_vectors": "ragstack_common.retrieval.engines.s3_vectors:S3VectorsBackend",
     "cached": "ragstack_common.retrieval.cached:CachedRetrievalBackend",
     "reranked": "ragstack_common.retrieval.reranked:RerankedBackend",
     "balanced": "ragstack_common.retrieval.balanced:BalancedBackend",

@@ -13,7 +13,7 @@ from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.models import CorpusCount, Ranking, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.ordering import best_first, best_of, identity_of, notes_of
 from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, one_line
-from ragstack_common.slices import FILTERED, UNFILTERED
+from ragstack_common.retrieval.slices import FILTERED, UNFILTERED
 from ragstack_common.telemetry import LOGGER
 
 DEFAULT_BOOST: Final = 1.25

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import chromadb
 
-from ragstack_common.chroma import identity, manifest
-from ragstack_common.chroma.connection import close_client, quiet
-from ragstack_common.chroma.creation import INDEX, get_or_create
-from ragstack_common.chroma.failures import translated
-from ragstack_common.chroma.manifest import Counts, Failure, Manifest
-from ragstack_common.chroma.mirror import header_of
+from local_bedrock.reading.formats import UnreadableDocument
+from local_bedrock.reading.parsing import Parser
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.errors import ConfigurationError
-from ragstack_local.bedrock.reading.formats import UnreadableDocument
-from ragstack_local.bedrock.reading.parsing import Parser
+from ragstack_common.retrieval.engines.chroma import identity, manifest
+from ragstack_common.retrieval.engines.chroma.connection import close_client, quiet
+from ragstack_common.retrieval.engines.chroma.creation import INDEX, get_or_create
+from ragstack_common.retrieval.engines.chroma.failures import translated
+from ragstack_common.retrieval.engines.chroma.manifest import Counts, Failure, Manifest
+from ragstack_common.retrieval.engines.chroma.mirror import header_of
 from ragstack_local.collections.documents import Piece, Plan, pieces_of, read
 from ragstack_local.uploads import LocalFile
 

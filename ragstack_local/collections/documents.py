@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from local_bedrock.reading import formats, metadata
+from local_bedrock.reading.parsing import Parser
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.sections import outline
-from ragstack_local.bedrock.reading import formats, metadata
-from ragstack_local.bedrock.reading.parsing import Parser
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE, windows
 from ragstack_local.uploads import LocalFile
 

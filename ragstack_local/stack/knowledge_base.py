@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from botocore.config import Config
 
+from local_bedrock.creation import MCP_TAGS, await_active, create_knowledge_base
 from ragstack_local.connection import local_client
-from ragstack_local.creation import MCP_TAGS, await_active, create_knowledge_base
 
 BUCKET: Final = "ragstack-documents"
 NAME: Final = "ragstack-local"

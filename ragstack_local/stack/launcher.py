@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-GUARD: Final = Path(__file__).parents[1] / "bedrock" / "guard.py"
+GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "guard.py"
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Where a custom resource or a wait condition of CloudFormation answers, under a token that cannot be guessed."""

@@ -13,8 +13,8 @@ from typing import Any, Final, NoReturn
 
 import urllib3
 
-from ragstack_local.bedrock.guard import PRIVATE_UMASK
-from ragstack_local.bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
+from local_bedrock.guard import PRIVATE_UMASK
+from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from ragstack_local.connection import LOCAL, Connection, local_environment
 from ragstack_local.stack import interrupts, launcher, running
 from ragstack_local.stack.deployment import deploy
@@ -163,7 +163,7 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
 
 
 def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
-    command: list[str | Path] = [sys.executable, "-m", "ragstack_local.bedrock"]
+    command: list[str | Path] = [sys.executable, "-m", "local_bedrock"]
     command += ["--port", str(options.bedrock_port), "--data-dir", options.data / "bedrock"]
     command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
     command += [part for origin in options.origins for part in ("--allow-origin", origin)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ragstack_local.bedrock.guard import ENDS_WITH_PARENT
+from local_bedrock.guard import ENDS_WITH_PARENT
 from ragstack_local.connection import LOCAL
 from ragstack_local.stack import running
 from ragstack_local.stack.errors import StackError

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from local_bedrock.creation import ACCOUNT
+from local_bedrock.guard import make_private
 from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri, key_of, s3_uri
 from ragstack_common.ingestion import (
     batch_check_document_statuses,
     delete_documents_with_retry,
     start_ingestion_with_retry,
 )
-from ragstack_local.bedrock.guard import make_private
 from ragstack_local.connection import Connection
-from ragstack_local.creation import ACCOUNT
 from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.knowledge_base import BUCKET
 

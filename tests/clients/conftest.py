@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.creation import create_knowledge_base
+from local_bedrock.creation import create_knowledge_base
 from tests.clients.support import CLIENTS, HOW_TO_INSTALL, LLAMA_INDEX, local_bedrock
-from tests.local.conftest import _credentials, s3, s3_url
-from tests.local.support import Bedrock, Source, text_document
+from tests.local_bedrock.conftest import _credentials, s3, s3_url
+from tests.local_bedrock.support import Bedrock, Source, text_document
 
 __all__ = ["_credentials", "s3", "s3_url"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.local.support import REGION
+from tests.local_bedrock.support import REGION
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / ".clients" / "bin"
@@ -86,7 +86,7 @@ def client(script: str, url: str, *, programs: Path = CLIENTS, **variables: str)
 def local_bedrock(data_dir: Path, *arguments: str) -> Iterator[str]:
     """Run the local Bedrock as users run it; yields its URL."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ragstack_local.bedrock", "--port", "0", "--data-dir", data_dir, *arguments],
+        [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", data_dir, *arguments],
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,

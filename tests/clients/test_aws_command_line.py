@@ -8,7 +8,7 @@ import pytest
 
 from tests.clients.conftest import ANIMALS, PLANTS, Zoo
 from tests.clients.support import ClientError, aws
-from tests.local.support import S3_VECTORS, Source, custom_identifier, knowledge_base_request, text_document
+from tests.local_bedrock.support import S3_VECTORS, Source, custom_identifier, knowledge_base_request, text_document
 
 FASTEST = "the fastest animal on land"
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"

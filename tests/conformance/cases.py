@@ -15,7 +15,7 @@ from tests.conformance.world import (
     World,
     new_name,
 )
-from tests.local.support import (
+from tests.local_bedrock.support import (
     OPENSEARCH,
     S3_VECTORS,
     custom_identifier,

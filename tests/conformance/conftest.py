@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.bedrock.server import running
+from local_bedrock.server import running
 from tests.conformance.exchange import Wire
 from tests.conformance.world import World
-from tests.local.conftest import _credentials, s3, s3_url, shared_data
-from tests.local.support import Bedrock
+from tests.local_bedrock.conftest import _credentials, s3, s3_url, shared_data
+from tests.local_bedrock.support import Bedrock
 
 __all__ = ["_credentials", "s3", "s3_url", "shared_data"]
 

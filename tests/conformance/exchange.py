@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, EventStreamError
 from botocore.model import OperationModel
 
 from tests.conformance.models import SERVICES
-from tests.local.support import client
+from tests.local_bedrock.support import client
 
 ERROR_TYPE = "x-amzn-errortype"
 

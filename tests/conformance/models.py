@@ -6,7 +6,7 @@ from functools import cache
 import botocore.session
 from botocore.model import OperationModel, StructureShape
 
-from ragstack_local.bedrock.service import operations_of
+from local_bedrock.service import operations_of
 
 SERVICES = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 

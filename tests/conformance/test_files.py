@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.world import new_name
-from tests.local.support import Bedrock, s3_document, s3_identifier
+from tests.local_bedrock.support import Bedrock, s3_document, s3_identifier
 from tests.support.soak import SOAK
 
 BATCH = 10

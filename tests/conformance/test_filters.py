@@ -13,7 +13,7 @@ from tests.conformance.models import implemented
 from tests.conformance.settings import SETTINGS
 from tests.conformance.values import values
 from tests.conformance.world import TEXTS, World
-from tests.local.support import S3_VECTORS, text_document
+from tests.local_bedrock.support import S3_VECTORS, text_document
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.conformance.values import most
 from tests.conformance.world import TEXTS, World
 
 LISTS = sorted(name for name, operation in implemented().items() if "maxResults" in input_of(operation).members)
-# Those of QueryVectors in tests/local/test_s3_vectors.py.
+# Those of QueryVectors in tests/local_bedrock/test_s3_vectors.py.
 _PAGES_ARE_TESTED_BELOW = {"Retrieve", "Rerank", "QueryVectors"}
 
 every_list = pytest.mark.parametrize("name", LISTS)

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.bedrock.options import Pace
-from ragstack_local.bedrock.server import running
+from local_bedrock.options import Pace
+from local_bedrock.server import running
 from tests.conformance import answers
 from tests.conformance.cases import CASES
 from tests.conformance.exchange import Wire
 from tests.conformance.models import implemented, input_of
 from tests.conformance.world import UNKNOWN_ID, World, new_name
-from tests.local.support import Bedrock, wait_for
+from tests.local_bedrock.support import Bedrock, wait_for
 
 AN_HOUR = 3600.0
 REFUSALS = {"ValidationException", "ConflictException", "ResourceNotFoundException"}

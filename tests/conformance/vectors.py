@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.local.support import client
+from tests.local_bedrock.support import client
 
 TEXT_KEY = "text"
 DIMENSION = 3

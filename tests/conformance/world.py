@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.conformance.vectors import Vectors
-from tests.local.support import MODEL, Bedrock, Source, text_document
+from tests.local_bedrock.support import MODEL, Bedrock, Source, text_document
 
 TEXTS = {
     "cheetah": "The cheetah is the fastest animal on land. It reaches a hundred kilometres an hour.",

@@ -32,7 +32,7 @@ def stack(folder_of_its_own: LocalStack) -> LocalStack:
 
 def bedrock_process(stack: LocalStack) -> int:
     lines = {number: Path(f"/proc/{number}/cmdline").read_bytes() for number in stack.processes()}
-    return next(number for number, line in lines.items() if b"ragstack_local.bedrock" in line)
+    return next(number for number, line in lines.items() if b"local_bedrock" in line)
 
 
 @needs_proc

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.bedrock.reading import metadata
-from ragstack_local.evaluation import dataset, export
-from ragstack_local.evaluation.errors import DataSetError
-from ragstack_local.evaluation.runs import documents_of
+from evaluation import dataset, export
+from evaluation.errors import DataSetError
+from evaluation.runs import documents_of
+from local_bedrock.reading import metadata
 from tests.evaluation.support import QUERIES, write_data_set
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_local.evaluation import bootstrap, metrics
-from ragstack_local.evaluation.errors import EvaluationError
-from ragstack_local.evaluation.runs import Answer, Run, documents_of
+from evaluation import bootstrap, metrics
+from evaluation.errors import EvaluationError
+from evaluation.runs import Answer, Run, documents_of
 
 JUDGMENTS = {"a": {"x": 1, "y": 1}, "b": {"x": 2, "z": 1}, "c": {"x": 1}}
 

@@ -5,9 +5,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ragstack_local.evaluation import pictures
-from ragstack_local.evaluation.bootstrap import Interval
-from ragstack_local.evaluation.pictures import Curve
+from evaluation import pictures
+from evaluation.bootstrap import Interval
+from evaluation.pictures import Curve
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ragstack_local.evaluation.errors import EvaluationError
-from ragstack_local.evaluation.setups import Setup
+from evaluation.errors import EvaluationError
+from evaluation.setups import Setup
 
 
 def test_changes_are_those_of_the_first_setup() -> None:

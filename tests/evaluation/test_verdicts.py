@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ragstack_common.reranking.weights import NAMES
-from ragstack_local.evaluation.sweeps import GRID, RERANK, Sweep, values_of
-from ragstack_local.evaluation.verdicts import Verdict
+from evaluation.sweeps import GRID, RERANK, Sweep, values_of
+from evaluation.verdicts import Verdict
+from ragstack_common.retrieval.rerank.weights import NAMES
 
 
 def drawn(count: int, seed: int = 3) -> np.ndarray:

@@ -7,14 +7,14 @@ import pytest
 from moto import mock_aws
 from moto.server import ThreadedMotoServer
 
-from ragstack_local.bedrock.server import running
+from local_bedrock.server import running
 
 pytest.register_assert_rewrite("tests.ingestion.world")
 
 from tests.ingestion.clock import Clock  # noqa: E402 - after the line above
 from tests.ingestion.services import Aws  # noqa: E402
 from tests.ingestion.world import World  # noqa: E402
-from tests.local.support import Bedrock, Source  # noqa: E402
+from tests.local_bedrock.support import Bedrock, Source  # noqa: E402
 
 BUCKET = "documents"
 

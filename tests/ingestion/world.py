@@ -20,7 +20,7 @@ from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from tests.ingestion.queues import Held, PolledQueue, received
 from tests.ingestion.services import Aws
-from tests.local.support import Source
+from tests.local_bedrock.support import Source
 from tests.support.events import s3_notification
 from tests.support.registry_table import create_table
 

@@ -19,8 +19,8 @@ from pymilvus.exceptions import MilvusException
 from ragstack_common import errors
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import SearchRequest, create_retrieval_backend, milvus
-from ragstack_common.retrieval.milvus import MilvusBackend, MilvusDocument
-from ragstack_common.retrieval.milvus_client import Address, connections, explained
+from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument
+from ragstack_common.retrieval.engines.milvus.client import Address, connections, explained
 
 _numbers = itertools.count()
 PATIENT: Any = {"timeout_seconds": 60.0}

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from local_bedrock.server import running
 from ragstack_common import DISTRIBUTION, __version__
-from ragstack_local.bedrock.server import running
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
 UV = Path(sys.executable).parent / "uv"
+PACKAGES = ("evaluation", "local_bedrock", "ragstack_common", "ragstack_local")
 EXTRAS = ("local", "semantic", "s3-vectors", "chroma", "milvus", "langgraph", "telemetry", "evaluation")
 """Each has a script here. The others, infra and dev, are for a checkout, where the Makefile installs them."""
 OLDEST_PYTHON = os.environ.get("LOWEST_PYTHON", "python3.11")
@@ -131,16 +132,15 @@ def test_the_installed_command_outside_a_checkout_says_what_needs_one(
 
 def test_the_wheel_holds_every_module_and_says_that_it_is_typed(wheel: Path) -> None:
     tracked = subprocess.run(
-        ["git", "ls-files", "ragstack_common", "ragstack_local"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
 
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
 
-    assert {"ragstack_common/py.typed", "ragstack_local/py.typed"} <= names
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
     assert {path for path in tracked if (ROOT / path).is_file()} - names == set()
     assert {name.partition("/")[0] for name in names} == {
-        "ragstack_common",
-        "ragstack_local",
+        *PACKAGES,
         f"{DISTRIBUTION.replace('-', '_')}-{__version__}.dist-info",
     }

@@ -11,7 +11,13 @@ import pytest
 
 from ragstack_common import embedding
 from ragstack_common.errors import UnknownCorpusError
-from ragstack_common.reranking import LexicalReranker, Passage, RerankingWeights, configure_reranker, weights_in_force
+from ragstack_common.reranking import (
+    LexicalReranker,
+    Passage,
+    RerankingWeights,
+    configure_reranker,
+    weights_in_force,
+)
 from ragstack_common.retrieval import (
     RetrievalBackend,
     RetrievedChunk,
@@ -24,7 +30,7 @@ from ragstack_common.retrieval.models import SearchOutcome
 from tests.contract.cases.chroma import COLLECTION, fill, quiet
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding
-from tests.local.embedding_models import WORDS, make_model_folder
+from tests.local_bedrock.embedding_models import WORDS, make_model_folder
 
 QUERY = "appeal to the land tribunal"
 SIZES = {"legal_us": 400, "legal_uk": 6, "legislation_nz": 4}

@@ -21,7 +21,7 @@ from ragstack_common.tools import (
 
 pytest.importorskip("milvus_lite", reason="needs the extra milvus")
 
-from ragstack_common.retrieval.milvus import MilvusBackend, MilvusDocument
+from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument
 
 DOCUMENTS = [
     MilvusDocument(

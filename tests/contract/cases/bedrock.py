@@ -8,10 +8,10 @@ from typing import Any
 
 import boto3
 
+from local_bedrock.creation import create_knowledge_base
+from local_bedrock.pytest_plugin import KnowledgeBase
+from local_bedrock.server import running
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from ragstack_local.bedrock.server import running
-from ragstack_local.creation import create_knowledge_base
-from ragstack_local.pytest_plugin import KnowledgeBase
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
 

@@ -20,7 +20,7 @@ PATIENT: Any = {"timeout_seconds": PATIENCE_SECONDS}
 @contextmanager
 def _made_here(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     pytest.importorskip("milvus_lite", reason="needs the extra milvus")
-    from ragstack_common.retrieval.milvus import MilvusBackend, MilvusDocument  # noqa: PLC0415 - an extra
+    from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument  # noqa: PLC0415 - an extra
 
     async def fill(backend: MilvusBackend) -> None:
         await backend.create()

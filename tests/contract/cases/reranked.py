@@ -6,10 +6,10 @@ from pathlib import Path
 
 import boto3
 
-from ragstack_common.reranking.bedrock import BedrockReranker
+from local_bedrock.server import running
 from ragstack_common.retrieval import RetrievalBackend
+from ragstack_common.retrieval.rerank.bedrock import BedrockReranker
 from ragstack_common.retrieval.reranked import RerankedBackend
-from ragstack_local.bedrock.server import running
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.cases import chroma
 from tests.contract.documents import Document

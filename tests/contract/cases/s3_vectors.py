@@ -9,9 +9,9 @@ from typing import Any
 
 import boto3
 
+from local_bedrock.server import running
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from ragstack_common.retrieval.s3_vectors import S3VectorsBackend
-from ragstack_local.bedrock.server import running
+from ragstack_common.retrieval.engines.s3_vectors import S3VectorsBackend
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
 

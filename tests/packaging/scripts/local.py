@@ -7,7 +7,7 @@ from pathlib import Path
 
 import boto3
 
-from ragstack_local.creation import create_knowledge_base
+from local_bedrock.creation import create_knowledge_base
 
 command = [Path(sys.executable).parent / "ragstack", "bedrock", "--port", "0", "--data-dir", "data"]
 with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

@@ -1,0 +1,195 @@
+"""The commands ``ragstack eval`` and ``ragstack tune``."""
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from local_bedrock.options import EMBEDDING_HELP
+from ragstack_common.settings import DEFAULT_EMBEDDING
+from ragstack_local import display
+from ragstack_local.connection import Connection
+from ragstack_local.stack import interrupts
+from ragstack_local.targets import find_project
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evaluation.dataset import DataSet
+    from evaluation.setups import Setup
+
+LARGEST_DEPTH: Final = 100
+
+DataFolder = Annotated[
+    Path,
+    typer.Argument(metavar="DATASET", help="Folder with corpus.jsonl, queries.jsonl and qrels/.", show_default=False),
+]
+Split = Annotated[str, typer.Option(help="Which judgments: the name of a file in qrels/.")]
+Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
+Headers = Annotated[bool, typer.Option(help="Index chunks with their document's name, title and headings.")]
+Queries = Annotated[int | None, typer.Option(help="Only the first so many queries.", min=1)]
+Output = Annotated[
+    Path | None, typer.Option(help="Folder of the results. Default: a new one below .ragstack/evaluation/results")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ingest again, and delete what an earlier run kept.")]
+
+
+def evaluate(
+    dataset: DataFolder,
+    split: Split = "test",
+    embedding: Embedding = DEFAULT_EMBEDDING,
+    search: Annotated[str, typer.Option(help="HYBRID, SEMANTIC, or KEYWORD: BM25 alone.")] = "HYBRID",
+    rerank: Annotated[str, typer.Option(help="none or lexical.")] = "none",
+    filter_kind: Annotated[
+        str, typer.Option("--filter", help="none, right (metadata.filter of the queries) or wrong (another value).")
+    ] = "none",
+    slices: Annotated[str, typer.Option(help="multislice, or filtered: the filtered search alone.")] = "multislice",
+    boost: Annotated[float, typer.Option(help="Factor on the scores of filtered hits.")] = 1.25,
+    contextual_headers: Headers = True,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="private: a local Bedrock of its own; stack: the running local stack; bm25s: another program's BM25;"
+            " or the file of a retrieval backend's configuration, where the type 'collection' is the private one."
+        ),
+    ] = "private",
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(help="One more setup, as changes of the first: search=SEMANTIC,rerank=lexical. Repeatable."),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(help="Documents asked for; 100 measures recall@100 too.", min=10, max=LARGEST_DEPTH)
+    ] = 10,
+    spread: Annotated[
+        str | None, typer.Option(help="An attribute: how many of its values are among the first ten documents.")
+    ] = None,
+    write_documents: Annotated[
+        Path | None,
+        typer.Option(help="Measure nothing: write the collection into a folder as files for `ragstack ingest`."),
+    ] = None,
+    queries: Queries = None,
+    output: Output = None,
+    fresh: Fresh = False,
+) -> None:
+    """Measure how well searches find what people judged to be relevant.
+
+    The collection is ingested into a private local Bedrock and kept for the next run. Each setup is asked every query,
+    as the product asks; chunks count as their documents. Differences are to the first setup, query by query, with
+    95 % intervals by the bootstrap; a star is a difference beyond chance.
+
+    Example:  ragstack eval samples/judged --compare search=SEMANTIC --compare rerank=lexical
+
+    Compared with another BM25:  ragstack eval samples/judged --search KEYWORD --compare search=HYBRID,engine=bm25s
+
+    On the running stack:  ragstack eval samples/judged --write-documents files; ragstack ingest files; ragstack eval
+    samples/judged --engine stack
+
+    A right and a wrong filter:  ragstack eval samples/judged --compare filter=right --compare filter=wrong
+    """
+    from evaluation import export, report  # noqa: PLC0415 - heavy, and an extra
+    from evaluation.measuring import Plan  # noqa: PLC0415
+    from evaluation.progress import Progress  # noqa: PLC0415
+    from evaluation.setups import Setup  # noqa: PLC0415
+
+    first = Setup(search, embedding, contextual_headers, rerank, filter_kind, slices, boost, engine)
+    setups = [first, *(first.changed(changes) for changes in compare or ())]
+    data = _read(dataset, split, queries)
+    if write_documents is not None:
+        display.console.print(f"{export.write(data, write_documents)} documents in {write_documents}", soft_wrap=True)
+        return
+    folder = _folder()
+    plan = Plan(data, setups, folder / "indexes", depth, _stack, spread)
+    if fresh:
+        _forget(data, setups, folder)
+    measured = []
+    try:
+        with interrupts.raised(), display.progress() as bars:
+            for one in plan.measured(Progress(bars)):
+                measured.append(one)  # noqa: PERF402 - what was measured is shown where the next one is interrupted
+    finally:
+        if measured:
+            report.print_table(data, measured)
+            results = output or _new_folder(folder, data)
+            report.write(results, data, measured)
+            display.console.print(f"Every figure, the runs and a picture:  {results}", soft_wrap=True)
+
+
+def tune(
+    dataset: DataFolder,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="filtered_score_boost, candidates, rerank_phrase, rerank_frequency, rerank_proximity, rerank_metadata,"
+            " rerank_vector, fusion_weight, rank_constant, or all. Repeatable."
+        ),
+    ] = None,
+    values: Annotated[str | None, typer.Option(help="What to try of one parameter: 1,1.25,1.5")] = None,
+    split: Split = "test",
+    embedding: Embedding = DEFAULT_EMBEDDING,
+    search: Annotated[str, typer.Option(help="HYBRID or SEMANTIC.")] = "HYBRID",
+    wrong_share: Annotated[
+        float, typer.Option(help="Share of the filters that are assumed to be wrong, for the boost.", min=0, max=1)
+    ] = 0.2,
+    contextual_headers: Headers = True,
+    queries: Queries = None,
+    output: Output = None,
+    fresh: Fresh = False,
+) -> None:
+    """Vary a parameter over what was retrieved once, and tell whether another value than the default is better.
+
+    "gain" is the difference of the best value to the default over the queries that chose it, which flatters it. "held
+    out" judges each query by the value that the other half of the queries chose: that is what new queries can expect.
+
+    Example:  ragstack tune samples/judged --parameter filtered_score_boost --values 1,1.1,1.25,1.5,2
+    """
+    from evaluation import tuning as run  # noqa: PLC0415 - heavy, and an extra
+    from evaluation.index import Indexing  # noqa: PLC0415
+    from evaluation.progress import Progress  # noqa: PLC0415
+    from evaluation.setups import Setup  # noqa: PLC0415
+
+    data = _read(dataset, split, queries)
+    setup = Setup(search, embedding, contextual_headers)
+    parameters, numbers = run.chosen(data, parameter or [run.ALL], values, setup.search)
+    folder = _folder()
+    if fresh:
+        _forget(data, [setup], folder)
+    indexing = Indexing(embedding, contextual_headers)
+    tuning = run.Tuning(data, indexing, search, parameters, numbers, wrong_share, folder / "indexes")
+    verdicts = []
+    try:
+        with interrupts.raised(), display.progress() as bars:
+            for verdict in tuning.verdicts(Progress(bars)):
+                verdicts.append(verdict)  # noqa: PERF402 - as above
+    finally:
+        if verdicts:
+            run.print_table(data, verdicts)
+            results = output or _new_folder(folder, data)
+            run.write(results, tuning, verdicts)
+            display.console.print(f"Every figure, and the curves:  {results}", soft_wrap=True)
+
+
+def _read(folder: Path, split: str, queries: int | None) -> "DataSet":
+    from evaluation import dataset  # noqa: PLC0415
+
+    return dataset.read(folder, split).first(queries)
+
+
+def _folder() -> Path:
+    return find_project().data / "evaluation"
+
+
+def _new_folder(folder: Path, data: "DataSet") -> Path:
+    return folder / "results" / f"{data.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def _stack() -> Connection:
+    return Connection.of_running_stack(find_project().running)
+
+
+def _forget(data: "DataSet", setups: "Sequence[Setup]", folder: Path) -> None:
+    from evaluation.index import Indexing  # noqa: PLC0415
+
+    for setup in setups:
+        shutil.rmtree(Indexing(setup.embedding, setup.headers).folder(folder / "indexes", data), ignore_errors=True)

@@ -1,0 +1,227 @@
+"""A knowledge base of a private local Bedrock that holds a collection, kept for the next run."""
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from botocore.config import Config
+
+from evaluation.dataset import DataSet, Document
+from evaluation.errors import EvaluationError
+from local_bedrock.creation import create_knowledge_base
+from ragstack_local.connection import local_client, local_environment
+from ragstack_local.stack import interrupts
+from ragstack_local.stack.processes import Child
+
+FORM: Final = 1
+"""Of what is ingested; another number is another index."""
+
+DOCUMENTS_PER_CALL: Final = 10
+"""Source: bedrock-agent, KnowledgeBaseDocuments, and DocumentIdentifiers of GetKnowledgeBaseDocuments."""
+
+LONGEST_LIST: Final = 10
+LONGEST_VALUE: Final = 2048
+"""Source: bedrock-agent, MetadataAttributeValueStringListValueList and StringValue."""
+
+PAGE: Final = 1000
+"""Source: bedrock-agent, MaxResults."""
+
+CALL_SECONDS: Final = 120.0
+START_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.25
+WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
+KNOWLEDGE_BASE: Final = "evaluation"
+
+_URL: Final = re.compile(r"Local Bedrock on (http://\S+), data in ")
+
+Progress = Callable[[int, int], None]
+"""Is told how many of how many documents are searchable."""
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """How documents are put into the index.
+
+    Attributes:
+        embedding: As `ragstack bedrock` takes it.
+        contextual_headers: Whether chunks are indexed with their document's name, title and headings.
+    """
+
+    embedding: str
+    contextual_headers: bool = True
+
+    def folder(self, cache: Path, data: DataSet) -> Path:
+        """Return where the index of a collection is kept: another collection or option is another folder."""
+        parts = json.dumps([FORM, data.digest, _absolute(self.embedding), self.contextual_headers])
+        return cache / f"{data.name}-{sha256(parts.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class Index:
+    """A collection that can be searched.
+
+    Attributes:
+        url: Of the local Bedrock.
+        knowledge_base_id: What holds the collection.
+        data_source_id: What it came through.
+        folder: The local Bedrock's data.
+        skipped: Documents that have no text.
+    """
+
+    url: str
+    knowledge_base_id: str
+    data_source_id: str
+    folder: Path
+    skipped: int = 0
+
+    def client(self, service: str) -> Any:
+        """Make an unmodified boto3 client."""
+        return local_client(service, self.url, Config(read_timeout=CALL_SECONDS, retries={"mode": "standard"}))
+
+
+@contextmanager
+def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress = lambda *_: None) -> Iterator[Index]:
+    """Start a local Bedrock with the collection, ingest what it lacks, and end it.
+
+    What was ingested stays in the cache, also where the run is interrupted.
+
+    Raises:
+        EvaluationError: A document failed.
+        StackError: The local Bedrock does not start, or ended.
+    """
+    folder = indexing.folder(cache, data)
+    folder.mkdir(parents=True, exist_ok=True)
+    with interrupts.held():
+        child = _start(indexing, folder)
+    try:
+        index = _opened(_announced_url(child), folder)
+        yield _filled(index, data, child, progress)
+    finally:
+        child.stop()
+
+
+def sources(documents: Mapping[str, Document]) -> dict[str, Document]:
+    """Return the documents that have any text, which a knowledge base takes."""
+    return {name: document for name, document in documents.items() if document.markdown.strip()}
+
+
+def inline_attributes(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the metadata as inline attributes: what has no type there is left out, and long lists are cut."""
+    typed = ((key, _typed(value)) for key, value in metadata.items())
+    return [{"key": key, "value": value} for key, value in typed if value is not None]
+
+
+def _start(indexing: Indexing, folder: Path) -> Child:
+    command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder)]
+    command += ["--embedding", _absolute(indexing.embedding)]
+    command += [] if indexing.contextual_headers else ["--no-contextual-headers"]
+    # Embeddings of Amazon Bedrock need the user's own settings; everything else must not depend on them.
+    asks_aws = indexing.embedding.startswith("bedrock:")
+    environment = dict(os.environ) if asks_aws else local_environment("http://127.0.0.1:9")
+    return Child.start("The local Bedrock", command, environment, folder / "bedrock.log")
+
+
+def _announced_url(child: Child) -> str:
+    child.wait_until(lambda: _URL.search(child.log.read_text(errors="replace")) is not None, START_SECONDS)
+    announced = _URL.search(child.log.read_text(errors="replace"))
+    assert announced is not None
+    return announced[1]
+
+
+def _opened(url: str, folder: Path) -> Index:
+    """Find the knowledge base in the folder, or make it."""
+    agent = Index(url, "", "", folder).client("bedrock-agent")
+    bases = [base for base in agent.list_knowledge_bases()["knowledgeBaseSummaries"] if base["name"] == KNOWLEDGE_BASE]
+    identifier = bases[0]["knowledgeBaseId"] if bases else create_knowledge_base(agent, KNOWLEDGE_BASE)
+    found = agent.list_data_sources(knowledgeBaseId=identifier)["dataSourceSummaries"]
+    if not found:
+        made = agent.create_data_source(
+            knowledgeBaseId=identifier, name=KNOWLEDGE_BASE, dataSourceConfiguration={"type": "CUSTOM"}
+        )
+        found = [made["dataSource"]]
+    return Index(url, identifier, found[0]["dataSourceId"], folder)
+
+
+def _filled(index: Index, data: DataSet, child: Child, progress: Progress) -> Index:
+    agent = index.client("bedrock-agent")
+    wanted = sources(data.documents)
+    there = _statuses(agent, index)
+    missing = [document for name, document in wanted.items() if there.get(name, "FAILED") == "FAILED"]
+    for first in range(0, len(missing), DOCUMENTS_PER_CALL):
+        some = missing[first : first + DOCUMENTS_PER_CALL]
+        agent.ingest_knowledge_base_documents(
+            knowledgeBaseId=index.knowledge_base_id,
+            dataSourceId=index.data_source_id,
+            documents=[_submitted(document) for document in some],
+        )
+    while True:
+        there = _statuses(agent, index)
+        done = sum(there.get(name) == "INDEXED" for name in wanted)
+        progress(done, len(wanted))
+        if not any(status in WAITING for status in there.values()):
+            break
+        child.require_alive()
+        time.sleep(POLL_SECONDS)
+    if done < len(wanted):
+        raise EvaluationError(f"{len(wanted) - done} documents cannot be searched: {_reason(agent, index)}")
+    return Index(index.url, index.knowledge_base_id, index.data_source_id, index.folder, len(data.documents) - done)
+
+
+def _statuses(agent: Any, index: Index) -> dict[str, str]:
+    return {detail["identifier"]["custom"]["id"]: detail["status"] for detail in _details(agent, index)}
+
+
+def _reason(agent: Any, index: Index) -> str:
+    failed = [detail for detail in _details(agent, index) if detail["status"] != "INDEXED"]
+    return "; ".join(f"{d['identifier']['custom']['id']}: {d['status']}, {d.get('statusReason')}" for d in failed[:3])
+
+
+def _details(agent: Any, index: Index) -> Iterator[Mapping[str, Any]]:
+    ids = {"knowledgeBaseId": index.knowledge_base_id, "dataSourceId": index.data_source_id, "maxResults": PAGE}
+    for page in agent.get_paginator("list_knowledge_base_documents").paginate(**ids):
+        yield from page["documentDetails"]
+
+
+def _submitted(document: Document) -> dict[str, Any]:
+    content = {
+        "dataSourceType": "CUSTOM",
+        "custom": {
+            "customDocumentIdentifier": {"id": document.id},
+            "sourceType": "IN_LINE",
+            "inlineContent": {"type": "TEXT", "textContent": {"data": document.markdown}},
+        },
+    }
+    attributes = inline_attributes(document.metadata)
+    metadata = {"metadata": {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": attributes}} if attributes else {}
+    return {"content": content, **metadata}
+
+
+def _typed(value: Any) -> dict[str, Any] | None:
+    match value:
+        case bool():
+            return {"type": "BOOLEAN", "booleanValue": value}
+        case int() | float():
+            return {"type": "NUMBER", "numberValue": value}
+        case str() if value:
+            return {"type": "STRING", "stringValue": value[:LONGEST_VALUE]}
+        case list() if _strings(value):
+            return {"type": "STRING_LIST", "stringListValue": _strings(value)}
+    return None
+
+
+def _strings(values: Sequence[Any]) -> list[str]:
+    return [value[:LONGEST_VALUE] for value in values if isinstance(value, str) and value][:LONGEST_LIST]
+
+
+def _absolute(embedding: str) -> str:
+    """Name a model's folder from wherever the local Bedrock works."""
+    kind, _, folder = embedding.partition(":")
+    return f"{kind}:{Path(folder).resolve()}" if kind == "onnx" else embedding

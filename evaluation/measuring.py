@@ -1,0 +1,168 @@
+"""Every setup of an evaluation, asked and judged."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+
+from evaluation import bootstrap, metrics, searching
+from evaluation.bootstrap import Interval, Values
+from evaluation.dataset import DataSet
+from evaluation.index import Index, Indexing, serving
+from evaluation.progress import Progress
+from evaluation.runs import Run
+from evaluation.searching import Ask
+from evaluation.setups import BM25S, KEYWORD, PRIVATE, STACK, Setup
+from ragstack_local.connection import Connection
+
+SPREAD_PLACES: Final = 10
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out for one setup.
+
+    Attributes:
+        setup: What was measured.
+        run: Its answers.
+        values: For each measure one figure a query, in the order of the data set.
+    """
+
+    setup: Setup
+    run: Run
+    values: Mapping[str, Values]
+
+    @property
+    def label(self) -> str:
+        """What the setup is called."""
+        return self.run.label
+
+    def interval(self, measure: str) -> Interval:
+        """Return the mean over the queries with its 95 % interval."""
+        return bootstrap.of_mean(self.values[measure])
+
+    def difference(self, baseline: "Measured", measure: str) -> Interval:
+        """Return how much better than the baseline it is, query by query."""
+        return bootstrap.of_difference(self.values[measure], baseline.values[measure])
+
+    def milliseconds(self, percent: float) -> float:
+        """Return a percentile of the searches' times."""
+        return float(np.percentile([answer.milliseconds for answer in self.run.answers.values()], percent))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, and with what.
+
+    Attributes:
+        data: Collection, queries and judgments.
+        setups: The first is the baseline.
+        cache: Folder of the indexes that are kept.
+        depth: Documents asked for, 1 to 100; 100 measures recall there too.
+        stack: Finds the running local stack, where a setup wants it.
+        spread: An attribute whose different values among the first ten documents are counted; None counts nothing.
+    """
+
+    data: DataSet
+    setups: Sequence[Setup]
+    cache: Path
+    depth: int
+    stack: Callable[[], Connection]
+    spread: str | None = None
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that the depth allows."""
+        return (*metrics.MEASURES, metrics.DEEP_MEASURE) if self.depth >= 100 else metrics.MEASURES  # noqa: PLR2004
+
+    def measured(self, progress: Progress) -> Iterator[Measured]:
+        """Ask and judge one setup after the other.
+
+        Raises:
+            EvaluationError: Something cannot be measured; what was measured before has been yielded.
+        """
+        with _Servers(self.data, self.cache, progress) as servers:
+            for number, setup in enumerate(self.setups):
+                same = sum(setup.label == earlier.label for earlier in self.setups[:number])
+                label = f"{setup.label} ({same + 1})" if same else setup.label
+                with progress.bar(label, len(self.data.queries)) as advance, self._asked(setup, servers) as ask:
+                    found = searching.run(self.data, setup, label, ask, advance)
+                yield Measured(setup, found, self._judged(found))
+
+    def _judged(self, run: Run) -> dict[str, Values]:
+        rankings = {query: answer.documents for query, answer in run.answers.items()}
+        values = metrics.by_query(self.data.judgments, rankings, self.measures)
+        if self.spread is not None:
+            counts = [len(self._values_among(documents[:SPREAD_PLACES])) for documents in rankings.values()]
+            values[f"different {self.spread}@{SPREAD_PLACES}"] = np.array(counts, dtype=np.float64)
+        return values
+
+    def _values_among(self, documents: Sequence[str]) -> set[str]:
+        found = (self.data.documents[name].metadata.get(str(self.spread)) for name in documents)
+        return {str(value) for value in found if value is not None}
+
+    @contextmanager
+    def _asked(self, setup: Setup, servers: "_Servers") -> Iterator[Ask]:
+        """Make ready what a setup asks, for as long as it is asked."""
+        if setup.engine == BM25S:
+            from evaluation import bm25_peer  # noqa: PLC0415 - nothing else needs the package
+
+            yield bm25_peer.of_documents(self.data, self.depth)
+        elif setup.engine == STACK:
+            stack = self.stack()
+            client = stack.client("bedrock-agent-runtime")
+            yield searching.of_knowledge_base(client, stack.knowledge_base_id, setup, self.depth)
+        elif setup.engine != PRIVATE:
+            file = Path(setup.engine)
+            in_collection = searching.needs_collection(searching.configuration(file))
+            index = servers.index(setup) if in_collection else None
+            with searching.of_backend(file, setup, index, self.depth) as ask:
+                yield ask
+        elif setup.search == KEYWORD:
+            index = servers.index(setup)
+            servers.close()  # one process at a time has the folder
+            with searching.of_keywords(indexing_of(setup), index, self.depth) as ask:
+                yield ask
+        else:
+            index = servers.index(setup)
+            client = index.client("bedrock-agent-runtime")
+            yield searching.of_knowledge_base(client, index.knowledge_base_id, setup, self.depth)
+
+
+class _Servers:
+    """The private local Bedrocks: one at a time, kept up while setups want the same index."""
+
+    def __init__(self, data: DataSet, cache: Path, progress: Progress) -> None:
+        self._data = data
+        self._cache = cache
+        self._progress = progress
+        self._up = ExitStack()
+        self._index: tuple[Indexing, Index] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def index(self, setup: Setup) -> Index:
+        """Return the index that a setup wants, served."""
+        wanted = indexing_of(setup)
+        if self._index is None or self._index[0] != wanted:
+            self.close()
+            found = self._up.enter_context(serving(self._data, wanted, self._cache, self._progress.indexing))
+            self._index = wanted, found
+        return self._index[1]
+
+    def close(self) -> None:
+        """End what is up."""
+        self._index = None
+        self._up.close()
+
+
+def indexing_of(setup: Setup) -> Indexing:
+    """Say how the documents of a setup are indexed."""
+    return Indexing(setup.embedding, setup.headers)

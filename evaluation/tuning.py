@@ -1,0 +1,206 @@
+"""A tuning run: what is retrieved, what is swept over it, and what is written."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation import bootstrap, pictures, report
+from evaluation.dataset import DataSet
+from evaluation.errors import EvaluationError
+from evaluation.hits import UNFILTERED, HitFile
+from evaluation.index import Indexing, serving
+from evaluation.local_rankings import LocalRankings
+from evaluation.metrics import PRIMARY
+from evaluation.pictures import Curve
+from evaluation.progress import Progress
+from evaluation.sweeps import (
+    BOOST,
+    CANDIDATES,
+    FUSION_WEIGHT,
+    GRID,
+    OF_HITS,
+    OF_RANKINGS,
+    FusionSweeps,
+    HitSweeps,
+    Sweep,
+)
+from evaluation.verdicts import Verdict
+from ragstack_local import display
+
+ALL: Final = "all"
+HEADINGS: Final = ("parameter", "default", PRIMARY, "best", "gain", "95 %", "held out", "95 %", "verdict")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is tuned.
+
+    Attributes:
+        data: Collection, queries and judgments.
+        indexing: How the collection is indexed.
+        search: HYBRID or SEMANTIC.
+        parameters: Names out of the grid.
+        values: Tried instead of the grid's; empty for those.
+        wrong_share: Share of the filters that are assumed to be wrong, 0 to 1.
+        cache: Folder of the indexes that are kept.
+    """
+
+    data: DataSet
+    indexing: Indexing
+    search: str
+    parameters: tuple[str, ...]
+    values: tuple[float, ...]
+    wrong_share: float
+    cache: Path
+
+    def verdicts(self, progress: Progress) -> Iterator[Verdict]:
+        """Sweep one parameter after the other."""
+        with serving(self.data, self.indexing, self.cache, progress.indexing) as index:
+            hits = HitFile.of(index.folder, self.search)
+            if any(name in OF_HITS for name in self.parameters):
+                kinds = (UNFILTERED, "right", "wrong") if BOOST in self.parameters else (UNFILTERED,)
+                client = index.client("bedrock-agent-runtime")
+                with progress.bar(f"retrieval, {self.search}", len(self.data.queries)) as advance:
+                    hits.fill(self.data, kinds, client, index, self.search, advance)
+        of_hits = HitSweeps(self.data, hits, self.wrong_share)
+        of_fusion: FusionSweeps | None = None
+        if any(name in OF_RANKINGS for name in self.parameters):
+            with LocalRankings.of(self.indexing, index) as rankings:
+                with progress.bar("rankings before fusion", len(self.data.queries)) as advance:
+                    found = {}
+                    for query in self.data.queries:
+                        found[query.id] = rankings.of_query(query.text)
+                        advance()
+                of_fusion = FusionSweeps(self.data, found, rankings.names, rankings.embedding.fusion_weight)
+        for parameter in self.parameters:
+            with progress.bar(parameter, 1) as advance:
+                yield Verdict.of(self._sweep(parameter, of_hits, of_fusion))
+                advance()
+
+    def _sweep(self, parameter: str, of_hits: HitSweeps, of_fusion: FusionSweeps | None) -> Sweep:
+        if parameter == BOOST:
+            return of_hits.boost(self.values)
+        if parameter == CANDIDATES:
+            return of_hits.candidates(self.values)
+        if of_fusion is not None and parameter in OF_RANKINGS:
+            return of_fusion.weight(self.values) if parameter == FUSION_WEIGHT else of_fusion.constant(self.values)
+        return of_hits.weight(parameter, self.values)
+
+
+def chosen(
+    data: DataSet, names: Sequence[str], values: str | None, search: str
+) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Read which parameters are tuned, and over which values.
+
+    Raises:
+        EvaluationError: A parameter or a value is none, or it cannot be tuned on this data set.
+    """
+    known = set(data_set_parameters(data, search))
+    parameters = tuple(name for name in GRID if name in known) if ALL in names else tuple(dict.fromkeys(names))
+    for name in parameters:
+        if name not in GRID:
+            raise EvaluationError(f"There is no parameter {name}: choose {ALL}, {', '.join(GRID)}")
+        if name not in known:
+            why = "no query has a metadata.filter" if name == BOOST else f"it has no part in a {search} search"
+            raise EvaluationError(f"{name} cannot be tuned on {data.name}: {why}")
+    if values is None:
+        return parameters, ()
+    if len(parameters) != 1:
+        raise EvaluationError("Values are those of one parameter: name one with --parameter")
+    return parameters, _numbers(parameters[0], values)
+
+
+def data_set_parameters(data: DataSet, search: str) -> list[str]:
+    """Return the parameters that can be tuned on a data set."""
+    has_filters = any(query.attributes for query in data.queries)
+    unusable = {*(() if has_filters else (BOOST,)), *(() if search == "HYBRID" else OF_RANKINGS)}
+    return [name for name in GRID if name not in unusable]
+
+
+def _numbers(parameter: str, values: str) -> tuple[float, ...]:
+    least = 1.0 if parameter == CANDIDATES else 0.0
+    try:
+        numbers = tuple(float(part) for part in values.split(","))
+    except ValueError:
+        raise EvaluationError(f"--values must be numbers with commas between, not {values!r}") from None
+    if not all(least <= number < float("inf") for number in numbers) or (parameter == BOOST and 0 in numbers):
+        raise EvaluationError(f"A value of {values!r} is out of range for {parameter}")
+    return numbers
+
+
+def print_table(data: DataSet, verdicts: Sequence[Verdict]) -> None:
+    """Show the table on the terminal."""
+    # The interval of the gain is in the files: a terminal may have 80 columns.
+    headings = [*HEADINGS[:5], *HEADINGS[6:]]
+    shown = []
+    for verdict in verdicts:
+        *figures, _interval, held_out, between, _text = _row(verdict)
+        shown.append([*figures, held_out, between, verdict.word])
+    display.print_table(f"{data.name}, {data.split}: {len(data.queries)} queries", headings, shown)
+
+
+def write(folder: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> None:
+    """Write tuning.md, tuning.json and a picture of each curve."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [
+        f"| {' | '.join(HEADINGS)} |",
+        f"|---|{'---:|' * 7}---|",
+        *(f"| {' | '.join(_row(v))} |" for v in verdicts),
+    ]
+    (folder / "tuning.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "tuning.json").write_text(json.dumps(_document(tuning, verdicts), indent=1), encoding="utf-8")
+    for verdict in verdicts:
+        sweep = verdict.sweep
+        curves = [_curve(sweep, name) for name in sweep.lines]
+        title = f"{tuning.data.name}: {sweep.parameter}"
+        file = folder / f"{sweep.parameter}.svg"
+        pictures.curves(file, title, sweep.parameter, PRIMARY, sweep.values, curves, sweep.default)
+
+
+def _curve(sweep: Sweep, name: str) -> Curve:
+    baseline = sweep.baseline_of(name)
+    return Curve(name, [bootstrap.of_difference(sweep.lines[name][value], baseline) for value in sweep.values])
+
+
+def _row(verdict: Verdict) -> list[str]:
+    sweep = verdict.sweep
+    mean = float(sweep.figures[sweep.default].mean())
+    return [
+        sweep.parameter,
+        f"{sweep.default:g}",
+        f"{mean:.3f}",
+        f"{verdict.best:g}",
+        f"{verdict.gain.mean:+.3f}",
+        f"{verdict.gain.low:+.3f} to {verdict.gain.high:+.3f}",
+        f"{verdict.held_out.mean:+.3f}",
+        f"{verdict.held_out.low:+.3f} to {verdict.held_out.high:+.3f}",
+        verdict.text,
+    ]
+
+
+def _document(tuning: Tuning, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    return {
+        "dataset": {"name": tuning.data.name, "split": tuning.data.split, "queries": len(tuning.data.queries)},
+        "indexing": {"embedding": tuning.indexing.embedding, "headers": tuning.indexing.contextual_headers},
+        "search": tuning.search,
+        "wrong_share": tuning.wrong_share,
+        "made": report.circumstances(),
+        "parameters": [
+            {
+                "name": verdict.sweep.parameter,
+                "default": verdict.sweep.default,
+                "best": verdict.best,
+                "choices_of_halves": verdict.choices,
+                "gain": report.as_json(verdict.gain),
+                "held_out": report.as_json(verdict.held_out),
+                "verdict": verdict.text,
+                "lines": {
+                    name: {f"{value:g}": float(figures.mean()) for value, figures in line.items()}
+                    for name, line in verdict.sweep.lines.items()
+                },
+            }
+            for verdict in verdicts
+        ],
+    }

@@ -1,0 +1,25 @@
+"""``python -m local_bedrock`` runs the local Bedrock alone, as ``ragstack bedrock`` does."""
+
+import sys
+from typing import Final
+
+from local_bedrock.guard import end_with_parent
+from ragstack_common.errors import RagStackError, needs_extra
+
+FAILED: Final = 2
+
+
+def main() -> None:
+    """Run the command; a mistake of the user is one line, never a trace."""
+    end_with_parent()
+    try:
+        with needs_extra("local", "The local Bedrock"):
+            from local_bedrock.command import alone  # noqa: PLC0415 - imports typer
+        alone(prog_name="python -m local_bedrock")
+    except RagStackError as error:
+        print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - it is the command line
+        raise SystemExit(FAILED) from None
+
+
+if __name__ == "__main__":
+    main()

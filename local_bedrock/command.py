@@ -1,0 +1,176 @@
+"""The command that runs the local Bedrock alone: ``ragstack bedrock``, or ``python -m local_bedrock``."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from local_bedrock.generation.types import GenerationError
+from local_bedrock.guard import checked_origin
+from local_bedrock.limits.fault_injection import FaultError, FaultRule
+from local_bedrock.limits.quotas import QuotaError, Quotas
+from local_bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
+from ragstack_common.settings import DEFAULT_EMBEDDING
+from ragstack_local.stack.errors import StackError
+
+DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
+
+
+def _origin(text: str) -> str:
+    try:
+        return checked_origin(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        parser=_origin,
+        metavar="ORIGIN",
+        help="Let the web page at this origin use the server, such as http://localhost:5173. Repeatable.",
+    ),
+]
+
+alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@alone.command()
+def bedrock(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = LOCAL,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = DEFAULT_PORT,
+    data_dir: Annotated[Path, typer.Option(help="Folder of the index, created if missing.")] = DEFAULT_DATA_DIR,
+    embedding: Annotated[str, typer.Option(help=EMBEDDING_HELP)] = DEFAULT_EMBEDDING,
+    s3_endpoint: Annotated[
+        str | None, typer.Option(help="Where documents are read. Default: boto3's own settings.")
+    ] = None,
+    contextual_headers: Annotated[
+        bool, typer.Option(help="Index each chunk together with its document's title and headings.")
+    ] = True,
+    creation_seconds: Annotated[
+        float, typer.Option(help="How long a knowledge base is CREATING at least.", min=0)
+    ] = 0.0,
+    indexing_seconds: Annotated[
+        float, typer.Option(help="How long a document takes to its final status at least.", min=0)
+    ] = 0.0,
+    deletion_seconds: Annotated[float, typer.Option(help="How long a document is DELETING at least.", min=0)] = 0.0,
+    llm_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RAGSTACK_LLM_URL",
+            help="OpenAI-compatible server that writes answers, for one http://localhost:11434/v1."
+            " Without it answers are quotations.",
+        ),
+    ] = None,
+    llm_model: Annotated[
+        str | None, typer.Option(envvar="RAGSTACK_LLM_MODEL", help="Its model. Default: the first that it lists.")
+    ] = None,
+    llm_api_key: Annotated[
+        str | None,
+        typer.Option(envvar="RAGSTACK_LLM_API_KEY", help="For a server that asks for one. Best set by the variable."),
+    ] = None,
+    quotas: Annotated[bool, typer.Option("--quotas", help="Hold callers to AWS's quotas.")] = False,
+    quota: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=NUMBER or NAME=off: one quota, the others as AWS has them. Repeatable."),
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="Fail on purpose: operation=Retrieve,kind=throttling,rate=0.1. Repeatable."),
+    ] = None,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="Serve /_ragstack/faults, /_ragstack/metrics and /_ragstack/options.")
+    ] = False,
+    allow_origin: AllowOrigin = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A host name that clients may use besides localhost and 127.0.0.1. Repeatable."),
+    ] = None,
+) -> None:
+    """Run the local Bedrock Knowledge Base alone; any AWS SDK can use it as its endpoint.
+
+    Example:  ragstack bedrock --port 4567, and then  boto3.client("bedrock-agent-runtime",
+    endpoint_url="http://127.0.0.1:4567")
+
+    As slow and as strict as AWS:  ragstack bedrock --quotas --indexing-seconds 5 --quota retrieve_per_second=2
+
+    About one search in ten throttled, and the acknowledgements of two submissions lost:  ragstack bedrock
+    --fault operation=Retrieve,kind=throttling,rate=0.1 --fault "operation=Ingest*,kind=drop,when=after,count=2"
+
+    Kinds of faults: throttling, internal, unavailable, conflict, contention, latency (milliseconds=...), drop,
+    truncate (after_bytes=...); with rate=..., count=..., when=after and seed=... where wanted.
+
+    Signatures of requests are not checked: any credentials will do.
+    """
+    serve(
+        Options(
+            data_dir=data_dir,
+            host=host,
+            port=port,
+            embedding=embedding,
+            s3_endpoint=s3_endpoint,
+            contextual_headers=contextual_headers,
+            pace=Pace(creation_seconds, indexing_seconds, deletion_seconds),
+            llm_url=llm_url,
+            llm_model=llm_model,
+            llm_api_key=llm_api_key,
+            quotas=_quotas(quotas, quota or []),
+            faults=_faults(fault or []),
+            admin=admin,
+            origins=tuple(allow_origin or ()),
+            hosts=tuple(allow_host or ()),
+        )
+    )
+
+
+def serve(options: Options) -> None:
+    """Serve until interrupted.
+
+    Raises:
+        StackError: It cannot start.
+        typer.BadParameter: A fault fits no operation.
+    """
+    # The store and its engine are needed here alone; every other command of ragstack starts without them.
+    from local_bedrock import server  # noqa: PLC0415
+    from local_bedrock.store.database import DataFolderError  # noqa: PLC0415
+    from ragstack_common.embedding import EmbeddingError  # noqa: PLC0415
+
+    try:
+        server.run(options, announce=_announce)
+    except FaultError as error:
+        raise typer.BadParameter(str(error), param_hint="--fault") from error
+    except (EmbeddingError, GenerationError, DataFolderError, server.PortInUseError) as error:
+        raise StackError(str(error)) from error
+
+
+def check(arguments: list[str]) -> None:
+    """Check arguments that are passed on to this command in another process.
+
+    Raises:
+        click.UsageError: As for any command.
+    """
+    command = typer.main.get_command(alone)
+    with command.make_context("ragstack bedrock", list(arguments)) as context:
+        _quotas(context.params["quotas"], context.params["quota"] or [])
+        _faults(context.params["fault"] or [])
+
+
+def _quotas(are_on: bool, settings: list[str]) -> Quotas | None:
+    if not are_on and not settings:
+        return None
+    try:
+        return Quotas().with_settings(settings)
+    except QuotaError as error:
+        raise typer.BadParameter(str(error), param_hint="--quota") from error
+
+
+def _faults(texts: list[str]) -> tuple[FaultRule, ...]:
+    try:
+        return tuple(map(FaultRule.of_text, texts))
+    except FaultError as error:
+        raise typer.BadParameter(str(error), param_hint="--fault") from error
+
+
+def _announce(line: str) -> None:
+    # Whoever waits for the first line reads it from a pipe.
+    print(line, flush=True)  # noqa: T201 - it is the command line

@@ -1,0 +1,242 @@
+"""Answers without a model: the sentences that answer best, word for word, and where they stand."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from local_bedrock.generation.limits import limited
+from local_bedrock.generation.quotable import Quote, quotes
+from local_bedrock.generation.types import GenerationError, Given, Settings, Sources, Task, Text
+from local_bedrock.words import query_stems, stems
+from ragstack_common.embedding import Embedding, EmbeddingError
+
+NO_ANSWER: Final = "Sorry, I am unable to assist you with this request."
+"""What Amazon Bedrock says where the search results do not answer."""
+
+MOST_QUOTES: Final = 4
+LONGEST_ANSWER: Final = 1_200
+"""Characters after which no further quote is added."""
+
+CONSIDERED_CLOSELY: Final = 16
+"""Quotes that are embedded, the best by words: an embedding by a model takes some time for each."""
+
+LEAST_COVERAGE: Final = 0.35
+"""Share of the question, by how rare its words are, that a quote and what is around it must have.
+
+Of the 472 questions about short chunks that it was chosen on, 78 in 100 are answered; 96 in 100 are refused where the
+five best chunks come from collections on another subject. With .45 it is 58 and more than 99.
+"""
+
+ABOVE_WEIGHT: Final = 0.8
+"""Of a word in the headings over a quote."""
+
+BEFORE_WEIGHT: Final = 0.5
+"""Of a word in the sentence before it."""
+
+RANK_WEIGHT: Final = 0.1
+FIGURE_WEIGHT: Final = 0.15
+SECOND_BEST: Final = 0.8
+"""Of the best score, which a further quote must have."""
+
+FURTHER_COVERAGE: Final = 0.4
+"""Share of the question that a further quote must have: where the best one is weak, more of the kind helps nobody."""
+
+SAME_SHARE: Final = 0.7
+"""Of the words of the shorter of two quotes, from which on one of them is left out."""
+
+_ASKING: Final = re.compile(
+    r"\bhow (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)\b|['’]s\b"  # noqa: RUF001
+    r"|\b(?:please|tell me|show me|give me|explain|describe|according to|means?)\b",
+    re.IGNORECASE,
+)
+"""What makes a question of a text and says nothing about its subject."""
+
+_ASKS_FIGURE: Final = re.compile(
+    r"\b(?:how (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)|when|what time|what date|which year"
+    r"|cost|costs|price|prices|percentage)\b",
+    re.IGNORECASE,
+)
+_FIGURE: Final = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|sixty|ninety|hundred|thousand"
+    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|daily|weekly|monthly|yearly|every)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A quote, the passage it stands in, and the question's words in it, over it and, not there, before it."""
+
+    quote: Quote
+    passage: int
+    words: frozenset[str]
+    above: frozenset[str]
+    before: frozenset[str]
+
+    def coverage(self, rarity: Mapping[str, float]) -> float:
+        """Return the share of the question that is here, by how rare its words are."""
+        inside = sum(rarity[word] for word in self.words)
+        above = sum(rarity[word] for word in self.above)
+        before = sum(rarity[word] for word in self.before)
+        return inside + ABOVE_WEIGHT * above + BEFORE_WEIGHT * before
+
+
+@dataclass(frozen=True)
+class _Scored:
+    candidate: _Candidate
+    coverage: float
+    score: float
+
+
+class ExtractiveGenerator:
+    """Quotes the passages.
+
+    Args:
+        embedding: Of the knowledge base; what quotes are compared with the question by.
+    """
+
+    name = "extractive"
+    description = "answers quote the documents (no model; --llm-url forwards to one)"
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._embedding = embedding
+
+    def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
+        """Give the best quotes, each with its passages; or say that there is no answer.
+
+        Raises:
+            GenerationError: The embedding failed.
+        """
+        try:
+            yield from limited(self._quoted(task), task, settings)
+        except EmbeddingError as error:
+            raise GenerationError(str(error)) from error
+
+    def _quoted(self, task: Task) -> Iterator[Text | Sources]:
+        chosen = self._chosen(task)
+        if not chosen:
+            yield Text(NO_ANSWER)
+            return
+        for before, candidate in pairwise([None, *chosen]):
+            assert candidate is not None
+            yield Text(_space(before, candidate) + _text_after(before, candidate))
+            yield Sources(_passages_with(candidate.quote.text, task.passages) or (candidate.passage,))
+
+    def _chosen(self, task: Task) -> list[_Candidate]:
+        question = query_stems(_ASKING.sub(" ", task.question))
+        candidates = _candidates(task.passages, frozenset(question))
+        if not candidates or not question:
+            return []
+        rarity = _rarity(question, candidates)
+        scored = self._scored(task.question, candidates, rarity)
+        if not scored:
+            return []
+        best, *others = scored
+        close = [
+            found for found in others if found.score >= SECOND_BEST * best.score and found.coverage >= FURTHER_COVERAGE
+        ]
+        return _ordered(_distinct([best, *close]))
+
+    def _scored(self, question: str, candidates: Sequence[_Candidate], rarity: dict[str, float]) -> list[_Scored]:
+        """Score the candidates that answer at all, best first; equal ones in the order of the passages."""
+        asks_figure = bool(_ASKS_FIGURE.search(question))
+        found = []
+        for candidate in candidates:
+            coverage = candidate.coverage(rarity)
+            score = coverage + RANK_WEIGHT / (1 + candidate.passage)
+            if asks_figure and _FIGURE.search(candidate.quote.text):
+                score += FIGURE_WEIGHT
+            if (candidate.words or candidate.above) and coverage >= LEAST_COVERAGE:
+                found.append(_Scored(candidate, coverage, score))
+        found.sort(key=lambda scored: -scored.score)
+        closely = found[:CONSIDERED_CLOSELY]
+        if not closely:
+            return []
+        texts = [f"{one.candidate.quote.context}\n{one.candidate.quote.whole}" for one in closely]
+        similar = self._embedding.embed(texts) @ self._embedding.embed_query(question)
+        weight = self._embedding.fusion_weight
+        closely = [
+            _Scored(one.candidate, one.coverage, one.score + weight * max(0.0, float(cosine)))
+            for one, cosine in zip(closely, similar, strict=True)
+        ]
+        return sorted(closely, key=lambda one: -one.score)
+
+
+def _candidates(passages: Sequence[str], question: frozenset[str]) -> list[_Candidate]:
+    found = []
+    for position, passage in enumerate(passages):
+        divided = quotes(passage)
+        words = [frozenset(stems(quote.whole)) & question for quote in divided]
+        for index, quote in enumerate(divided):
+            above = (frozenset(stems(quote.context)) & question) - words[index]
+            before = (words[index - 1] if index else frozenset()) - words[index] - above
+            found.append(_Candidate(quote, position, words[index], above, before))
+    return found
+
+
+def _rarity(question: Sequence[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
+    """Weigh the question's words by how few quotes have them; the weights sum to 1."""
+    weights = {
+        word: math.log(1 + (len(candidates) + 1) / (sum(word in one.words for one in candidates) + 0.5))
+        for word in question
+    }
+    total = sum(weights.values())
+    return {word: weight / total for word, weight in weights.items()}
+
+
+def _distinct(scored: Sequence[_Scored]) -> list[_Candidate]:
+    chosen: list[_Candidate] = []
+    length = 0
+    for one in scored:
+        candidate = one.candidate
+        fits = not chosen or length + len(candidate.quote.text) <= LONGEST_ANSWER
+        if fits and not any(_same(candidate, other) for other in chosen):
+            chosen.append(candidate)
+            length += len(candidate.quote.text)
+        if len(chosen) == MOST_QUOTES:
+            break
+    return chosen
+
+
+def _same(one: _Candidate, other: _Candidate) -> bool:
+    """Whether two quotes overlap, or say nearly the same."""
+    if one.passage == other.passage and one.quote.start < other.quote.end and other.quote.start < one.quote.end:
+        return True
+    words, others = set(stems(one.quote.text)), set(stems(other.quote.text))
+    if _figures(words) != _figures(others):
+        # Two sources that disagree in a figure say different things.
+        return False
+    return len(words & others) >= SAME_SHARE * min(len(words), len(others))
+
+
+def _figures(words: set[str]) -> set[str]:
+    return {word for word in words if word[0].isdigit()}
+
+
+def _ordered(chosen: Sequence[_Candidate]) -> list[_Candidate]:
+    """Put the passage of the best quote first, and the quotes of each in their order there."""
+    passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
+    return sorted(chosen, key=lambda one: (passages.index(one.passage), one.quote.start))
+
+
+def _space(before: _Candidate | None, candidate: _Candidate) -> str:
+    if before is None:
+        return ""
+    apart = before.quote.block or candidate.quote.block or before.quote.text[-1].isalnum()
+    return "\n" if apart else " "
+
+
+def _text_after(before: _Candidate | None, candidate: _Candidate) -> str:
+    """Return the quote under its head, unless it stands there already: rows of one table follow each other."""
+    quote = candidate.quote
+    same = before is not None and before.passage == candidate.passage and before.quote.head == quote.head
+    return quote.text if same else quote.whole
+
+
+def _passages_with(text: str, passages: Sequence[str]) -> tuple[int, ...]:
+    """Return the passages that have this text: chunks that overlap share sentences."""
+    said = " ".join(text.split())
+    return tuple(index for index, passage in enumerate(passages) if said in " ".join(passage.split()))

@@ -1,0 +1,216 @@
+"""Answers of a model on an OpenAI-compatible server: Ollama, vLLM, llama.cpp, or a service."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from local_bedrock.generation.types import (
+    End,
+    GenerationError,
+    Generator,
+    Given,
+    Settings,
+    StopReason,
+    Task,
+    Text,
+    Turn,
+    estimated_tokens,
+)
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+    from openai.types.chat.chat_completion_chunk import Choice
+
+CONNECT_TIMEOUT_SECONDS: Final = 5.0
+READ_TIMEOUT_SECONDS: Final = 300.0
+"""Between two pieces; the first can take long, while a server loads its model."""
+
+EXAMPLE_URL: Final = "http://localhost:11434/v1"
+RETRIES: Final = 0
+"""The caller's own client decides about another attempt."""
+
+LONGEST_DETAIL: Final = 300
+"""Characters of what the server says that are passed on."""
+
+_REASONS: Final[dict[str, StopReason]] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "content_filter": "content_filtered",
+}
+# Servers without keys take any; the environment's OPENAI_API_KEY is not for them.
+_NO_KEY: Final = "none"
+
+
+class ForwardingGenerator:
+    """Sends the conversation on and streams what comes back.
+
+    Args:
+        url: Base URL of the server, with its version: ``http://localhost:11434/v1``.
+        model: None takes the first that the server lists.
+        api_key: For a server that asks for one.
+
+    Raises:
+        GenerationError: The URL is none of a server.
+    """
+
+    def __init__(self, url: str, model: str | None = None, api_key: str | None = None) -> None:
+        _check(url)
+        self._url = url
+        self._model = model
+        self._api_key = api_key
+        self._creating = threading.Lock()
+        self._client: OpenAI | None = None
+
+    @property
+    def name(self) -> str:
+        """The model, once it is known, and the host."""
+        return f"{self._model} at {self._host}" if self._model else self._host
+
+    @property
+    def description(self) -> str:
+        """Where answers are written."""
+        return f"answers by {self._model or 'the first model'} of {self._shown}"
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self._url).netloc.rpartition("@")[2]
+
+    @property
+    def _shown(self) -> str:
+        """Without the name and password that may stand in it."""
+        return urlsplit(self._url)._replace(netloc=self._host).geturl()
+
+    def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
+        """Stream the model's answer.
+
+        Raises:
+            GenerationError: The server cannot be reached, refuses, fails, or stops in the middle.
+        """
+        usage, reason, written = None, None, []
+        with self._explained(), self._stream(task, settings) as chunks:
+            for chunk in chunks:
+                usage = chunk.usage or usage
+                if not chunk.choices:
+                    continue
+                choice = chunk.choices[0]
+                # Some servers send no delta beside the reason of the end.
+                if choice.delta is not None and choice.delta.content:
+                    written.append(choice.delta.content)
+                    yield Text(choice.delta.content)
+                reason = _reason(choice) or reason
+        if reason is None:
+            raise GenerationError(f"The server at {self._shown} stopped in the middle of an answer: look into its log")
+        sent = "".join(turn.text for turn in task.turns)
+        given, taken = (usage.prompt_tokens, usage.completion_tokens) if usage is not None else (None, None)
+        yield End(
+            reason,
+            estimated_tokens(sent) if given is None else given,
+            estimated_tokens("".join(written)) if taken is None else taken,
+        )
+
+    def _stream(self, task: Task, settings: Settings) -> Any:
+        optional: dict[str, Any] = {
+            "max_tokens": settings.max_tokens,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "stop": list(settings.stop_sequences) or None,
+        }
+        return self._server().chat.completions.create(
+            model=self._chosen_model(),
+            messages=[_message(turn) for turn in task.turns],
+            stream=True,
+            stream_options={"include_usage": True},
+            **{name: value for name, value in optional.items() if value is not None},
+        )
+
+    def _chosen_model(self) -> str:
+        if self._model is None:
+            listed = [model.id for model in self._server().models.list()]
+            if not listed:
+                raise GenerationError(f"The server at {self._shown} lists no model: load one there, or set --llm-model")
+            self._model = listed[0]
+        return self._model
+
+    def _server(self) -> "OpenAI":
+        with self._creating:
+            if self._client is None:
+                from openai import OpenAI, Timeout  # noqa: PLC0415 - slow to import, and needed by few
+
+                self._client = OpenAI(
+                    base_url=self._url,
+                    api_key=self._api_key or _NO_KEY,
+                    max_retries=RETRIES,
+                    timeout=Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+                )
+            return self._client
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what went wrong so that a person knows what to do."""
+        import openai  # noqa: PLC0415
+
+        try:
+            yield
+        except openai.APITimeoutError as error:
+            raise GenerationError(
+                f"The server at {self._shown} did not answer within {READ_TIMEOUT_SECONDS:g} seconds: look into its log"
+            ) from error
+        except openai.APIConnectionError as error:
+            raise GenerationError(
+                f"The server at {self._shown} cannot be reached: start it, or name another with --llm-url"
+            ) from error
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            raise GenerationError(
+                f"The server at {self._shown} refused the key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
+            ) from error
+        except openai.NotFoundError as error:
+            raise GenerationError(
+                f"The server at {self._shown} has no model {self._model} or no such path ({_detail(error)}):"
+                " check --llm-model, and that --llm-url ends in /v1"
+            ) from error
+        except openai.APIStatusError as error:
+            raise GenerationError(
+                f"The server at {self._shown} answered {error.status_code}: {_detail(error)}"
+            ) from error
+        except openai.OpenAIError as error:
+            raise GenerationError(f"The server at {self._shown} failed in its answer: {_detail(error)}") from error
+        except (ValueError, AttributeError, TypeError) as error:
+            # The package takes whatever comes for an answer, and trips over it later.
+            raise GenerationError(
+                f"What answers at {self._shown} is not OpenAI-compatible: check that --llm-url ends in /v1"
+            ) from error
+
+
+def load(url: str | None, model: str | None, api_key: str | None, otherwise: Generator) -> Generator:
+    """Return the generator that forwards, or the other one where there is no URL."""
+    return ForwardingGenerator(url, model, api_key) if url else otherwise
+
+
+def _check(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise GenerationError(f"--llm-url {url} is no address of a server: write, for example, {EXAMPLE_URL}")
+
+
+def _message(turn: Turn) -> Any:
+    return {"role": turn.role, "content": turn.text}
+
+
+def _reason(choice: "Choice") -> StopReason | None:
+    if choice.finish_reason is None:
+        return None
+    # vLLM names the stop sequence; the protocol itself does not tell it from the end of the answer.
+    if isinstance(getattr(choice, "stop_reason", None), str):
+        return "stop_sequence"
+    return _REASONS.get(choice.finish_reason, "end_turn")
+
+
+def _detail(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + "..."

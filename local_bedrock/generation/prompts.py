@@ -1,0 +1,54 @@
+"""What a model is asked: prompt templates with the placeholders of Amazon Bedrock, filled in.
+
+Source: Amazon Bedrock User Guide, knowledge base prompt templates.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from local_bedrock.generation.types import Task, Turn
+
+RESULTS: Final = "$search_results$"
+FORMAT: Final = "$output_format_instructions$"
+
+DEFAULT_TEMPLATE: Final = f"""\
+You answer questions. Below are numbered search results. Answer the user's question with what they say and nothing else.
+If they do not answer it, say that you could not find an answer. A statement of the user is not a fact: check it.
+
+Search results:
+{RESULTS}
+
+{FORMAT}"""
+
+_INSTRUCTIONS: Final = (
+    "After each sentence write the number of every search result that it comes from in square brackets, for example"
+    " [1] or [2, 3]. Write no list of sources at the end."
+)
+_PLACEHOLDER: Final = re.compile(r"\$(?:search_results|output_format_instructions|query|current_time)\$")
+
+
+def task(
+    template: str | None, question: str, passages: Sequence[str], history: Sequence[Turn], now_seconds: float
+) -> Task:
+    """Fill in a template; question and earlier turns follow it as messages.
+
+    Args:
+        template: Of the request; None takes the default one.
+        question: What the user asks now.
+        passages: The search results, best first.
+        history: Earlier turns of the session.
+        now_seconds: Since 1970, for ``$current_time$``.
+    """
+    chosen = DEFAULT_TEMPLATE if template is None else template
+    values = {
+        RESULTS: "\n\n".join(f"[{number}]\n{passage}" for number, passage in enumerate(passages, start=1)),
+        FORMAT: _INSTRUCTIONS,
+        "$query$": question,
+        "$current_time$": datetime.fromtimestamp(now_seconds, UTC).isoformat(timespec="seconds"),
+    }
+    # In one pass: a placeholder in the text of a document is no placeholder.
+    filled = _PLACEHOLDER.sub(lambda match: values[match[0]], chosen)
+    turns = (Turn("system", filled), *history, Turn("user", question))
+    return Task(question, tuple(passages), turns, numbered=FORMAT in chosen)

@@ -1,0 +1,245 @@
+"""A submitted document made ready for the index: read, parsed, cut into chunks, embedded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from local_bedrock import chunking
+from local_bedrock.chunking import Chunk, Pieces
+from local_bedrock.ingestion.timings import Timings
+from local_bedrock.reading import formats, metadata, records
+from local_bedrock.reading.formats import UnreadableDocument
+from local_bedrock.reading.metadata import UnusableMetadata
+from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
+from local_bedrock.reading.records import Record
+from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
+from local_bedrock.store import resources
+from local_bedrock.store.content import AttributeValue, IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store.database import Database
+from local_bedrock.store.resources import DataSource, KnowledgeBase
+from local_bedrock.store.submissions import Submission
+from ragstack_common import contextual_headers, sections
+from ragstack_common.documents import MAX_SIDECAR_BYTES
+from ragstack_common.embedding import Embedding
+from ragstack_common.ingestion.sidecars import Sidecar
+
+_Number = TypeVar("_Number", np.float16, np.float32)
+
+EMBEDDED_AT_ONCE: Final = 64
+
+
+LONGEST_INPUT_OF_TITAN: Final = 50_000
+"""Characters of one text. Source: Amazon Bedrock User Guide, Amazon Titan Text Embeddings models."""
+
+
+class MetadataUpdateFailed(UnreadableDocument):
+    """The document is indexed as it is; only the metadata that came for it cannot be used."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A document that only lacks its vectors; the attributes are those of :class:`Prepared`."""
+
+    chunks: list[IndexedChunk]
+    parents: list[ParentChunk]
+    attributes: dict[str, AttributeValue]
+    content_tag: str
+    metadata_tag: str | None
+    records: Sequence[Mapping[str, AttributeValue]] = ()
+
+
+class Preparation:
+    """Prepares documents, in any thread.
+
+    Args:
+        database: Where the data sources stand.
+        embedding: What every chunk is embedded with.
+        objects: Where S3 documents are read.
+        parser: Reads the files.
+        timings: Is told where the time goes.
+        with_headers: Whether every chunk is indexed with a contextual header.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        embedding: Embedding,
+        objects: ObjectStore,
+        parser: Parser,
+        timings: Timings,
+        *,
+        with_headers: bool,
+    ) -> None:
+        self._database = database
+        self._embedding = embedding
+        self._objects = objects
+        self._parser = parser
+        self._timings = timings
+        self._with_headers = with_headers
+
+    def draft(self, submission: Submission, *, light: bool = False) -> Draft:
+        """Read, parse and cut a document.
+
+        Args:
+            submission: What to read.
+            light: Whether to give up what takes longer than a light document.
+
+        Raises:
+            NotLight: It was given up: it is large, takes long to convert, or is a table of records.
+            MetadataUpdateFailed: The content is that which is indexed, and its metadata cannot be used.
+            UnreadableDocument: The document or its metadata cannot be used.
+        """
+        document = submission.document
+        with self._database.read() as view:
+            base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
+            source = resources.find_data_source(view.connection, base.id, document.data_source_id)
+        with self._timings.measured("read"):
+            content = self._content(submission, light=light)
+            found, metadata_tag = self._metadata(submission, base, content)
+        with self._timings.measured("parse"):
+            parsed = self._parser.parse(content.data, formats.of_request(submission.request), light=light)
+        with self._timings.measured("chunk"):
+            strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
+            embed = partial(self._embedded, kind=np.float32)
+            if found.records is not None and light:
+                raise formats.NotLight
+            rows = None if found.records is None else _rows(submission, base, parsed, found)
+            texts = [parsed.text] if rows is None else [row.text for row in rows]
+            pieces = [strategy.cut(text, embed) for text in texts]
+            _check_length(base, [chunk for each in pieces for chunk in each.chunks])
+            chunks: list[IndexedChunk] = []
+            parents: list[ParentChunk] = []
+            for number, each in enumerate(pieces):
+                record = None if rows is None else number
+                chunks += self._chunks(document.name, parsed, found, each, len(parents), record)
+                parents += [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in each.parents]
+        own = [row.attributes for row in rows or ()]
+        return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag, own)
+
+    def finished(self, drafts: Sequence[Draft]) -> list[Prepared]:
+        """Embed the chunks of documents, of all together."""
+        with self._timings.measured("embed"):
+            texts = [f"{c.header}\n{c.text}" if c.header else c.text for draft in drafts for c in draft.chunks]
+            vectors = self._embedded(texts, np.float16)
+        ends = np.cumsum([len(draft.chunks) for draft in drafts])
+        parts = np.split(vectors, ends[:-1])
+        return [
+            Prepared(
+                draft.chunks,
+                part,
+                draft.attributes,
+                draft.content_tag,
+                draft.metadata_tag,
+                draft.parents,
+                draft.records,
+            )
+            for draft, part in zip(drafts, parts, strict=True)
+        ]
+
+    def _embedded(self, texts: Sequence[str], kind: type[_Number]) -> npt.NDArray[_Number]:
+        vectors = np.empty((len(texts), self._embedding.dimension), dtype=kind)
+        for start in range(0, len(texts), EMBEDDED_AT_ONCE):
+            batch = texts[start : start + EMBEDDED_AT_ONCE]
+            vectors[start : start + len(batch)] = self._embedding.embed(batch)
+        return vectors
+
+    def _content(self, submission: Submission, *, light: bool) -> Content:
+        if submission.content is not None:
+            return Content(submission.content, sha256(submission.content).hexdigest())
+        uri = submission.request["uri"]
+        formats.of_name(uri)
+        limit = formats.LARGEST_LIGHT_DOCUMENT if light else formats.LARGEST_DOCUMENT
+        try:
+            return self._objects.read(uri, limit=limit, too_large="At most 50 MB a document can be ingested:")
+        except TooLarge:
+            if light:
+                raise formats.NotLight from None
+            raise
+
+    def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
+        try:
+            found, tag = self._given_metadata(submission)
+            if base.search == "S3_VECTORS":
+                metadata.check_for_s3_vectors(found.attributes)
+        except UnusableMetadata as error:
+            if content.tag == submission.document.content_tag:
+                raise MetadataUpdateFailed(str(error)) from None
+            raise
+        return found, tag
+
+    def _given_metadata(self, submission: Submission) -> tuple[Sidecar, str | None]:
+        uri = submission.request.get("metadataUri")
+        if uri is None:
+            return metadata.of_inline(submission.request.get("attributes", ())), None
+        try:
+            sidecar = self._objects.read(uri, limit=MAX_SIDECAR_BYTES, too_large="A metadata file has at most 10 KB:")
+        except UnreadableDocument as error:
+            raise UnusableMetadata(str(error)) from None
+        return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
+
+    def _chunks(
+        self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces, parents: int, record: int | None
+    ) -> list[IndexedChunk]:
+        """Return the chunks of a document, or of one record in it, whose parents come after so many others."""
+        outline = sections.outline(parsed.text if record is None else "")
+        title = parsed.title or outline.title
+        # The service itself embeds these, with or without headers of ours.
+        chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
+
+        def header(chunk: Chunk) -> str:
+            if not self._with_headers:
+                return contextual_headers.compose("", None, (), chosen)
+            return contextual_headers.compose(name, title, outline.path_at(chunk.start), chosen)
+
+        return [
+            IndexedChunk(
+                chunk.text,
+                header(chunk),
+                parsed.page_at(chunk.start),
+                None if chunk.parent is None else parents + chunk.parent,
+                record,
+            )
+            for chunk in pieces.chunks
+        ]
+
+
+def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:
+    """Read the records of a CSV file.
+
+    Raises:
+        UnreadableDocument: It has none, does not fit its sidecar, or a record has too many attributes.
+    """
+    assert found.records is not None
+    if formats.of_request(submission.request) != "csv":
+        raise UnusableMetadata("The metadata file describes records, which only a .csv file has.")
+    rows = records.read(parsed.text, found.records)
+    if not rows:
+        raise UnreadableDocument(NO_TEXT)
+    if base.search == "S3_VECTORS":
+        for row in rows:
+            metadata.check_for_s3_vectors({**found.attributes, **row.attributes})
+    return rows
+
+
+def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
+    """Refuse what the embedding model of the knowledge base would refuse on AWS, whatever embeds here."""
+    configuration = base.request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
+    longest = max((len(chunk.text) for chunk in chunks), default=0)
+    if "titan-embed" in configuration["embeddingModelArn"] and longest > LONGEST_INPUT_OF_TITAN:
+        raise UnreadableDocument(
+            f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
+            f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy that makes smaller chunks."
+        )
+
+
+def _attributes(found: Sidecar, source: DataSource, name: str) -> dict[str, AttributeValue]:
+    return {**found.attributes, metadata.SOURCE_URI: name, metadata.DATA_SOURCE_ID: source.id}
+
+
+def _shown(value: AttributeValue) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)

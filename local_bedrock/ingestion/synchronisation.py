@@ -1,0 +1,214 @@
+"""Ingestion jobs: a bucket compared with what is indexed, and the difference worked off."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from local_bedrock.ingestion.workers import Ingestion
+from local_bedrock.options import Pace
+from local_bedrock.reading import formats
+from local_bedrock.reading.sources import ListingFailed, Object, ObjectStore
+from local_bedrock.store import documents, jobs, resources, submissions
+from local_bedrock.store.content import METADATA_UPDATE_FAILED
+from local_bedrock.store.database import Change, Database
+from local_bedrock.store.documents import Document
+from local_bedrock.store.jobs import Failure, Job
+from local_bedrock.store.resources import DataSource
+from ragstack_common.documents import SIDECAR_SUFFIX
+
+SUBMITTED_AT_ONCE: Final = 100
+POLL_SECONDS: Final = 0.05
+STOPPED_MEANWHILE: Final = ("STOPPING", "STOPPED")
+INTERNAL_FAILURE: Final = "The local Bedrock failed on this job; its log has the details."
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Work:
+    name: str
+    action: str
+    request: dict[str, Any]
+    light: bool = False
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """What a bucket holds: the documents and their sidecars by URI."""
+
+    documents: dict[str, Object]
+    sidecars: dict[str, Object]
+
+
+class Synchronisation:
+    """Runs ingestion jobs, each in a thread of its own."""
+
+    def __init__(
+        self,
+        database: Database,
+        ingestion: Ingestion,
+        objects: ObjectStore,
+        *,
+        clock: Callable[[], float],
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+    ) -> None:
+        self._database = database
+        self._ingestion = ingestion
+        self._objects = objects
+        self._clock = clock
+        self._pace = pace
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def resume(self) -> None:
+        """Go on with the jobs that an earlier process left."""
+        with self._database.write() as change:
+            left = jobs.running(change.connection)
+            for job in left:
+                if job.status == "STOPPING":
+                    submissions.withdraw(change, job_id=job.id)
+        for job in left:
+            self.start(job)
+
+    def start(self, job: Job) -> None:
+        """Run a job that is recorded and has not ended."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        thread = threading.Thread(target=self._run, args=(job,), name=f"job-{job.id}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def close(self) -> None:
+        """Stop; a job that has not ended goes on at the next start."""
+        self._closing.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, job: Job) -> None:
+        try:
+            if self._update(job, "IN_PROGRESS"):
+                self._submit_difference(job)
+            self._wait_for_the_end(job)
+        except ListingFailed as error:
+            self._end(job, "FAILED", str(error))
+        except Exception:
+            if not self._closing.is_set():
+                log.exception("The ingestion job %s failed", job.id)
+                self._end(job, "FAILED", INTERNAL_FAILURE)
+
+    def _wait_for_the_end(self, job: Job) -> None:
+        while not self._closing.wait(POLL_SECONDS):
+            with self._database.read() as view:
+                left = jobs.unfinished_documents(view.connection, job.id)
+            if not left:
+                self._end(job, "COMPLETE")
+                return
+
+    def _submit_difference(self, job: Job) -> None:
+        with self._database.read() as view:
+            source = resources.find_data_source(view.connection, job.knowledge_base_id, job.data_source_id)
+        bucket = self._scan(source)
+        with self._database.read() as view:
+            known = {document.name: document for document in documents.page(view.connection, job.data_source_id)}
+            under_way = submissions.unfinished(view.connection, job.data_source_id)
+        work, skipped = _difference(job.id, bucket, known, under_way)
+        if not self._update(
+            job,
+            "IN_PROGRESS",
+            numberOfDocumentsScanned=len(bucket.documents),
+            numberOfMetadataDocumentsScanned=len(bucket.sidecars),
+            numberOfDocumentsSkipped=skipped,
+        ):
+            return
+        for start in range(0, len(work), SUBMITTED_AT_ONCE):
+            if self._closing.is_set() or not self._submit(job, work[start : start + SUBMITTED_AT_ONCE]):
+                return
+
+    def _scan(self, source: DataSource) -> _Bucket:
+        configuration = source.request["dataSourceConfiguration"]["s3Configuration"]
+        bucket = configuration["bucketArn"].rpartition(":")[2]
+        prefix = (configuration.get("inclusionPrefixes") or [""])[0]
+        objects = [entry for entry in self._objects.list(bucket, prefix) if not entry.uri.endswith("/")]
+        sidecars = {entry.uri: entry for entry in objects if entry.uri.endswith(SIDECAR_SUFFIX)}
+        return _Bucket({entry.uri: entry for entry in objects if entry.uri not in sidecars}, sidecars)
+
+    def _submit(self, job: Job, batch: Iterable[_Work]) -> bool:
+        """Submit work, unless the job was stopped."""
+        now = self._clock()
+        with self._database.write() as change:
+            if _stopped(change, job):
+                return False
+            for work in batch:
+                ingests = work.action == submissions.INGEST
+                submissions.submit(
+                    change,
+                    Document(
+                        0, job.knowledge_base_id, job.data_source_id, "S3", work.name, "", None, 0, None, None, now
+                    ),
+                    work.action,
+                    request=work.request,
+                    light=work.light,
+                    job_id=job.id,
+                    seconds=self._pace.indexing_seconds if ingests else self._pace.deletion_seconds,
+                )
+        self._ingestion.wake()
+        return True
+
+    def _update(self, job: Job, status: str, **statistics: int) -> bool:
+        """Set the status and statistics, unless the job was stopped."""
+        with self._database.write() as change:
+            if _stopped(change, job):
+                return False
+            present = jobs.find(change.connection, job.data_source_id, job.id)
+            counts = {**present.statistics, **statistics}
+            jobs.save(change, replace(present, status=status, statistics=counts, updated_at=self._clock()))
+        return True
+
+    def _end(self, job: Job, status: str, failure: str | None = None) -> None:
+        with self._database.write() as change:
+            present = jobs.find(change.connection, job.data_source_id, job.id)
+            failures = (*present.failures, Failure(failure)) if failure else present.failures
+            ended = "STOPPED" if present.status == "STOPPING" else status
+            jobs.save(change, replace(present, status=ended, failures=failures, updated_at=self._clock()))
+
+
+def _stopped(change: Change, job: Job) -> bool:
+    return jobs.find(change.connection, job.data_source_id, job.id).status in STOPPED_MEANWHILE
+
+
+def _difference(
+    job_id: str, bucket: _Bucket, known: dict[str, Document], under_way: Collection[str]
+) -> tuple[list[_Work], int]:
+    """Compare a bucket with the index.
+
+    Returns:
+        What is to be done, and how many documents are skipped: those that are unchanged, and those that were
+        submitted directly and are still worked on. What the job did before a restart is neither.
+    """
+    work, skipped = [], 0
+    for uri, entry in bucket.documents.items():
+        document = known.get(uri)
+        if document is not None and document.job_id == job_id:
+            continue
+        sidecar = bucket.sidecars.get(uri + SIDECAR_SUFFIX)
+        kind = None if uri in under_way else _kind_of_change(entry, sidecar, document)
+        if kind is None:
+            skipped += 1
+            continue
+        request = {"uri": uri, "change": kind}
+        if sidecar is not None:
+            request["metadataUri"] = sidecar.uri
+        work.append(_Work(uri, submissions.INGEST, request, light=entry.size <= formats.LARGEST_LIGHT_DOCUMENT))
+    gone = [name for name in known if name not in bucket.documents and name not in under_way]
+    return work + [_Work(name, submissions.DELETE, {"change": "gone"}) for name in gone], skipped
+
+
+def _kind_of_change(entry: Object, sidecar: Object | None, document: Document | None) -> str | None:
+    if document is None or document.content_tag is None:
+        return "new"
+    if document.status == METADATA_UPDATE_FAILED and document.content_tag == entry.tag:
+        return "metadata"
+    if document.content_tag != entry.tag or document.status != "INDEXED":
+        return "modified"
+    return "metadata" if document.metadata_tag != (sidecar.tag if sidecar else None) else None

@@ -1,0 +1,175 @@
+"""Requests held against the quotas."""
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import apsw
+from botocore.model import OperationModel
+
+from local_bedrock.faults import InvalidRequest, QuotaExceeded, Throttled, TooManyRequests
+from local_bedrock.limits.quotas import Quotas
+from local_bedrock.store import jobs, resources, submissions
+from local_bedrock.store.database import Database
+
+THROTTLED: Final = {
+    "bedrock-agent": "Rate exceeded",
+    "bedrock-agent-runtime": "Your request rate is too high. Reduce the frequency of requests.",
+    "bedrock-runtime": "Too many requests, please wait before trying again.",
+    "s3vectors": "Please reduce your request rate.",
+}
+"""By service. Reported by users of InvokeAgent and InvokeModel; of the others, AWS's general wording is assumed."""
+
+_DOCUMENT_REQUESTS: Final = (
+    "The sum of concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests"
+    " can't exceed ({limit}). Wait until some of their documents are in a final state, then retry your request."
+)
+"""Reported by users; how the sentence goes on is ours."""
+
+
+QUERIES: Final = ("Retrieve", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
+
+
+def throttled(operation: OperationModel, wait_seconds: float = 1.0) -> Throttled:
+    """Return the error for a call too many, as the model of the service names it."""
+    service = operation.service_model.service_name
+    error = TooManyRequests if service == "s3vectors" else Throttled
+    return error(THROTTLED[service], max(1, math.ceil(wait_seconds)))
+
+
+class TokenBucket:
+    """Lets a second's worth of calls through at once, and then so many a second.
+
+    Args:
+        per_second: How fast it fills; it holds as many, and at least one.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, per_second: float, clock: Callable[[], float]) -> None:
+        self._per_second = per_second
+        self._size = max(1.0, per_second)
+        self._clock = clock
+        self._level = self._size
+        self._filled_at = clock()
+        self._lock = threading.Lock()
+
+    def take(self) -> float:
+        """Take one, or return the seconds until there is one; 0 if one was taken."""
+        with self._lock:
+            now = self._clock()
+            self._level = min(self._size, self._level + (now - self._filled_at) * self._per_second)
+            self._filled_at = now
+            if self._level < 1:
+                return (1 - self._level) / self._per_second
+            self._level -= 1
+            return 0.0
+
+
+class Admission:
+    """Decides which requests may go on.
+
+    Args:
+        quotas: None admits everything.
+        database: Tells what is under way.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, quotas: Quotas | None, database: Database, clock: Callable[[], float]) -> None:
+        self._quotas = quotas
+        self._database = database
+        self._clock = clock
+        self._buckets: dict[str, TokenBucket] = {}
+        self._creating_bucket = threading.Lock()
+        self._counting = threading.Lock()
+
+    def count(self, operation: OperationModel) -> None:
+        """Count a call.
+
+        Raises:
+            Throttled: It is one too many for this second.
+        """
+        if self._quotas is None:
+            return
+        rate = self._quotas.calls_per_second(operation.name)
+        if rate == math.inf:
+            return
+        with self._creating_bucket:
+            bucket = self._buckets.setdefault(operation.name, TokenBucket(rate, self._clock))
+        if wait_seconds := bucket.take():
+            raise throttled(operation, wait_seconds)
+
+    @contextmanager
+    def admitted(self, operation: OperationModel, members: Mapping[str, Any], body_bytes: int) -> Iterator[None]:
+        """Check a request's size and what is under way; hold others of its kind off until it is done.
+
+        Raises:
+            InvalidRequest: It is too large, or too many requests on documents are under way.
+            QuotaExceeded: The account has as much of this as it may.
+        """
+        quotas, check = self._quotas, _CHECKS.get(operation.name)
+        if quotas is None:
+            yield
+            return
+        _check_size(quotas, operation.name, members, body_bytes)
+        if check is None:
+            yield
+            return
+        # Two requests at once could otherwise both be given the last place.
+        with self._counting:
+            with self._database.read() as view:
+                check(quotas, view.connection, members)
+            yield
+
+
+def _check_size(quotas: Quotas, operation: str, members: Mapping[str, Any], body_bytes: int) -> None:
+    if operation == "IngestKnowledgeBaseDocuments" and body_bytes > quotas.ingest_payload_bytes:
+        raise InvalidRequest(
+            f"The total payload of {body_bytes} bytes exceeds the {quotas.ingest_payload_bytes:g} bytes that an"
+            " IngestKnowledgeBaseDocuments request may have. Send fewer documents at once."
+        )
+    text = members.get({"Retrieve": "retrievalQuery"}.get(operation, "input"), {})
+    characters = len(text.get("text") or "") if operation in QUERIES and isinstance(text, dict) else 0
+    if characters > quotas.query_characters:
+        raise InvalidRequest(
+            f"The query has {characters} characters, and may have {quotas.query_characters:g}."
+            " Shorten it and retry your request."
+        )
+
+
+def _check_document_requests(quotas: Quotas, connection: apsw.Connection, _members: Mapping[str, Any]) -> None:
+    if submissions.requests_under_way(connection) >= quotas.concurrent_document_requests:
+        raise InvalidRequest(_DOCUMENT_REQUESTS.format(limit=f"{quotas.concurrent_document_requests:g}"))
+
+
+def _check_ingestion_jobs(quotas: Quotas, connection: apsw.Connection, _members: Mapping[str, Any]) -> None:
+    if len(jobs.running(connection)) >= quotas.concurrent_ingestion_jobs:
+        raise QuotaExceeded(
+            f"The account has {quotas.concurrent_ingestion_jobs:g} ingestion jobs running and may not have more."
+            " Wait for the end of one and retry your request."
+        )
+
+
+def _check_knowledge_bases(quotas: Quotas, connection: apsw.Connection, _members: Mapping[str, Any]) -> None:
+    if len(resources.knowledge_bases(connection)) >= quotas.knowledge_bases:
+        raise QuotaExceeded(
+            f"The account has {quotas.knowledge_bases:g} knowledge bases and may not have more. Delete one first."
+        )
+
+
+def _check_data_sources(quotas: Quotas, connection: apsw.Connection, members: Mapping[str, Any]) -> None:
+    if len(resources.data_sources(connection, members["knowledgeBaseId"])) >= quotas.data_sources_per_knowledge_base:
+        raise QuotaExceeded(
+            f"The knowledge base {members['knowledgeBaseId']} has {quotas.data_sources_per_knowledge_base:g} data"
+            " sources and may not have more. Delete one first."
+        )
+
+
+_CHECKS: Final[Mapping[str, Callable[[Quotas, apsw.Connection, Mapping[str, Any]], None]]] = {
+    "IngestKnowledgeBaseDocuments": _check_document_requests,
+    "DeleteKnowledgeBaseDocuments": _check_document_requests,
+    "StartIngestionJob": _check_ingestion_jobs,
+    "CreateKnowledgeBase": _check_knowledge_bases,
+    "CreateDataSource": _check_data_sources,
+}

@@ -1,0 +1,260 @@
+"""IngestKnowledgeBaseDocuments, GetKnowledgeBaseDocuments, ListKnowledgeBaseDocuments, DeleteKnowledgeBaseDocuments."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from local_bedrock.faults import InvalidRequest
+from local_bedrock.operations.context import Answer, Context, Request, available_data_source
+from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
+from local_bedrock.reading import formats, metadata
+from local_bedrock.store import documents, jobs, resources, submissions
+from local_bedrock.store.database import Change
+from local_bedrock.store.documents import Document
+from local_bedrock.store.resources import DataSource
+from local_bedrock.store.tokens import once
+
+_TYPE_MISMATCH: Final = (
+    "The dataSourceType that you specified in {given} doesn't match the type of the data source ({actual})."
+    " Check that both types match and retry your request."
+)
+_TEXT_FORMAT: Final = "md"
+
+LARGEST_PAYLOAD: Final = 6 * 1024**2
+"""Bytes of inline content in one request. Source: quotas of Amazon Bedrock Knowledge Bases."""
+
+
+@dataclass(frozen=True)
+class _Submitted:
+    name: str
+    request: dict[str, Any]
+    content: bytes | None
+
+
+def ingest(context: Context, request: Request) -> Answer:
+    """Accept documents; the work is done in the background."""
+    with context.database.write() as change:
+        source = available_data_source(change.connection, request)
+        submitted = [_submitted(source, document) for document in request["documents"]]
+        _check_different([document.name for document in submitted])
+        _check_payload(submitted)
+        answer = once(
+            change,
+            "IngestKnowledgeBaseDocuments",
+            source.id,
+            request,
+            context.clock(),
+            lambda: _ingest(context, change, source, submitted),
+        )
+    context.ingestion.wake()
+    return answer
+
+
+def get(context: Context, request: Request) -> Answer:
+    """Describe documents, in the order of the request; one that is not there is NOT_FOUND."""
+    with context.database.read() as view:
+        source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
+        return {"documentDetails": [_detail(view.connection, source, name) for name in names]}
+
+
+def list_(context: Context, request: Request) -> Answer:
+    """List documents in the order in which they were first submitted."""
+    listing = Listing("ListKnowledgeBaseDocuments", request)
+    after = listing.position(0)
+    size = request.get("maxResults", DEFAULT_PAGE)
+    with context.database.read() as view:
+        source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        found = documents.page(view.connection, source.id, after=after, limit=size + 1)
+    more = listing.token(found[size - 1].id) if len(found) > size else None
+    return {"documentDetails": [_described(document) for document in found[:size]], "nextToken": more}
+
+
+def delete(context: Context, request: Request) -> Answer:
+    """Accept deletions; one that is not there is NOT_FOUND."""
+    with context.database.write() as change:
+        source = available_data_source(change.connection, request)
+        names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
+        _check_different(names)
+        answer = once(
+            change,
+            "DeleteKnowledgeBaseDocuments",
+            source.id,
+            request,
+            context.clock(),
+            lambda: _delete(context, change, source, names),
+        )
+    context.ingestion.wake()
+    return answer
+
+
+def _ingest(context: Context, change: Change, source: DataSource, submitted: list[_Submitted]) -> Answer:
+    _check_no_job(change, source)
+    request_id = context.make_id()
+    for document in submitted:
+        submissions.submit(
+            change,
+            _record(context, source, document.name),
+            submissions.INGEST,
+            request=document.request,
+            content=document.content,
+            request_id=request_id,
+            light=len(document.content or b"") <= formats.LARGEST_LIGHT_DOCUMENT,
+            seconds=context.options.pace.indexing_seconds,
+        )
+    return {"documentDetails": [_detail(change.connection, source, document.name) for document in submitted]}
+
+
+def _delete(context: Context, change: Change, source: DataSource, names: list[str]) -> Answer:
+    _check_no_job(change, source)
+    request_id = context.make_id()
+    for name in names:
+        if documents.find(change.connection, source.id, name) is not None:
+            submissions.submit(
+                change,
+                _record(context, source, name),
+                submissions.DELETE,
+                request={"change": "gone"},
+                request_id=request_id,
+                seconds=context.options.pace.deletion_seconds,
+            )
+    return {"documentDetails": [_detail(change.connection, source, name) for name in names]}
+
+
+def _submitted(source: DataSource, document: Request) -> _Submitted:
+    content = document["content"]
+    _check_type(source, content["dataSourceType"])
+    found = _s3_document(content) if source.type == "S3" else _custom_document(content)
+    found.request.update(_metadata(source, document.get("metadata")))
+    return found
+
+
+def _s3_document(content: Request) -> _Submitted:
+    if "s3" not in content or "custom" in content:
+        raise InvalidRequest("A document of an S3 data source needs content.s3, and cannot have content.custom")
+    uri = content["s3"]["s3Location"]["uri"]
+    return _Submitted(uri, {"uri": uri}, None)
+
+
+def _custom_document(content: Request) -> _Submitted:
+    custom = content.get("custom")
+    if custom is None or "s3" in content:
+        raise InvalidRequest("A document of a CUSTOM data source needs content.custom, and cannot have content.s3")
+    name = custom["customDocumentIdentifier"]["id"]
+    location, inline = custom.get("s3Location"), custom.get("inlineContent")
+    if custom["sourceType"] == "S3_LOCATION":
+        if location is None or inline is not None:
+            raise InvalidRequest("A document of sourceType S3_LOCATION needs s3Location, and cannot have inlineContent")
+        return _Submitted(name, {"uri": location["uri"]}, None)
+    if inline is None or location is not None:
+        raise InvalidRequest("A document of sourceType IN_LINE needs inlineContent, and cannot have s3Location")
+    if inline["type"] == "TEXT":
+        if "textContent" not in inline or "byteContent" in inline:
+            raise InvalidRequest("inlineContent of type TEXT needs textContent, and cannot have byteContent")
+        return _Submitted(name, {"format": _TEXT_FORMAT}, inline["textContent"]["data"].encode())
+    if "byteContent" not in inline or "textContent" in inline:
+        raise InvalidRequest("inlineContent of type BYTE needs byteContent, and cannot have textContent")
+    return _Submitted(name, {"mimeType": inline["byteContent"]["mimeType"]}, inline["byteContent"]["data"])
+
+
+def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if "accessControlList" in given:
+        raise InvalidRequest("The local Bedrock does not enforce an accessControlList: leave it out")
+    attributes, location = given.get("inlineAttributes"), given.get("s3Location")
+    if given["type"] == "S3_LOCATION":
+        if location is None or attributes is not None:
+            raise InvalidRequest("Metadata of type S3_LOCATION needs s3Location, and cannot have inlineAttributes")
+        return {"metadataUri": location["uri"]}
+    if source.type == "S3":
+        raise InvalidRequest("A document of an S3 data source takes its metadata from S3: use the type S3_LOCATION")
+    if attributes is None or location is not None:
+        raise InvalidRequest("Metadata of type IN_LINE_ATTRIBUTE needs inlineAttributes, and cannot have s3Location")
+    try:
+        metadata.of_inline(attributes)
+    except metadata.InvalidAttributes as error:
+        raise InvalidRequest(f"The inline attributes cannot be used: {error}") from None
+    return {"attributes": attributes}
+
+
+def _named(source: DataSource, identifier: Request) -> str:
+    _check_type(source, identifier["dataSourceType"])
+    member, name = ("s3", "uri") if source.type == "S3" else ("custom", "id")
+    if set(identifier) != {"dataSourceType", member}:
+        raise InvalidRequest(f"A document identifier of type {source.type} has the member {member} and no other")
+    return str(identifier[member][name])
+
+
+def _check_type(source: DataSource, given: str) -> None:
+    if given != source.type:
+        raise InvalidRequest(_TYPE_MISMATCH.format(given=given, actual=source.type))
+
+
+def _check_different(names: list[str]) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InvalidRequest(f"The document {twice[0]} stands more than once in the request")
+
+
+def _check_payload(submitted: list[_Submitted]) -> None:
+    size = sum(len(document.content or b"") for document in submitted)
+    if size > LARGEST_PAYLOAD:
+        raise InvalidRequest(
+            f"The documents of the request have {size:,} bytes together; at most {LARGEST_PAYLOAD:,} (6 MB) can be"
+            " ingested in one request: send them in several requests, or put them into S3"
+        )
+
+
+def _check_no_job(change: Change, source: DataSource) -> None:
+    for job in jobs.running(change.connection, source.knowledge_base_id, source.id):
+        raise InvalidRequest(
+            f"There is an ongoing ingestion job {job.id} on data source {source.id}."
+            " Documents cannot be ingested or deleted directly until it has ended; retry your request then."
+        )
+
+
+def _record(context: Context, source: DataSource, name: str) -> Document:
+    return Document(
+        id=0,
+        knowledge_base_id=source.knowledge_base_id,
+        data_source_id=source.id,
+        type=source.type,
+        name=name,
+        status="",
+        reason=None,
+        generation=0,
+        content_tag=None,
+        metadata_tag=None,
+        updated_at=context.clock(),
+    )
+
+
+def _detail(connection: apsw.Connection, source: DataSource, name: str) -> Answer:
+    found = documents.find(connection, source.id, name)
+    if found is not None:
+        return _described(found)
+    return {
+        "knowledgeBaseId": source.knowledge_base_id,
+        "dataSourceId": source.id,
+        "status": "NOT_FOUND",
+        "identifier": _identifier(source.type, name),
+    }
+
+
+def _described(document: Document) -> Answer:
+    return {
+        "knowledgeBaseId": document.knowledge_base_id,
+        "dataSourceId": document.data_source_id,
+        "status": document.status,
+        "identifier": _identifier(document.type, document.name),
+        "statusReason": document.reason,
+        "updatedAt": document.updated_at,
+    }
+
+
+def _identifier(kind: str, name: str) -> Answer:
+    if kind == "S3":
+        return {"dataSourceType": "S3", "s3": {"uri": name}}
+    return {"dataSourceType": "CUSTOM", "custom": {"id": name}}

@@ -1,0 +1,220 @@
+"""RetrieveAndGenerate and RetrieveAndGenerateStream."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from local_bedrock.faults import DependencyFailed, InvalidRequest
+from local_bedrock.generation import excerpts, prompts
+from local_bedrock.generation.extractive import NO_ANSWER
+from local_bedrock.generation.models import require_text_model
+from local_bedrock.generation.numbered import without_numbers
+from local_bedrock.generation.parts import Part, with_parts
+from local_bedrock.generation.types import End, GenerationError, Given, Settings, Task, Text, Turn
+from local_bedrock.operations.context import Answer, Context, Request
+from local_bedrock.operations.retrieve import results
+from local_bedrock.reading import formats
+from local_bedrock.reading.formats import UnreadableDocument
+from local_bedrock.wire import HeadedAnswer
+
+_CONFIGURATIONS: Final = {
+    "KNOWLEDGE_BASE": "knowledgeBaseConfiguration",
+    "EXTERNAL_SOURCES": "externalSourcesConfiguration",
+}
+_ORCHESTRATION_NOT_HERE: Final = (
+    "queryTransformationConfiguration",
+    "promptTemplate",
+    "inferenceConfig",
+    "additionalModelRequestFields",
+)
+_NOT_HERE: Final = "The local Bedrock has no {}: leave it out"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request that was understood.
+
+    Attributes:
+        references: What was found, in the order of the task's passages.
+    """
+
+    session_id: str
+    task: Task
+    settings: Settings
+    references: Sequence[Answer]
+
+
+def retrieve_and_generate(context: Context, request: Request) -> Answer:
+    """Answer a question from what is found, with citations."""
+    asked = _asked(context, request)
+    citations, text = [], ""
+    for piece in _answer(context, asked):
+        match piece:
+            case Text(said):
+                text += said
+            case Part():
+                citations.append(_citation(piece, asked.references))
+    answer = {"sessionId": asked.session_id, "output": {"text": text}, "citations": citations}
+    return HeadedAnswer(answer, context.answering.headers())
+
+
+def retrieve_and_generate_stream(context: Context, request: Request) -> Answer:
+    """Answer as :func:`retrieve_and_generate` does, while the answer is written."""
+    asked = _asked(context, request)
+    answer = {"sessionId": asked.session_id, "stream": _events(context, asked)}
+    return HeadedAnswer(answer, context.answering.headers())
+
+
+def _events(context: Context, asked: _Asked) -> Iterator[Answer]:
+    for piece in _answer(context, asked):
+        match piece:
+            case Text(said):
+                yield {"output": {"text": said}}
+            case Part():
+                citation = _citation(piece, asked.references)
+                # The member of the same name is what clients of before read.
+                yield {"citation": {**citation, "citation": citation}}
+
+
+def _answer(context: Context, asked: _Asked) -> Iterator[Text | Part | End]:
+    given: Iterator[Given]
+    if asked.references:
+        given = context.answering.generator.generate(asked.task, asked.settings)
+        if asked.task.numbered:
+            given = without_numbers(given, len(asked.references))
+    else:
+        given = iter((Text(NO_ANSWER), End("end_turn", 0, 0)))
+    written = ""
+    try:
+        for piece in with_parts(given):
+            written += piece.text if isinstance(piece, Text) else ""
+            yield piece
+    except GenerationError as error:
+        raise DependencyFailed(str(error)) from error
+    question, answer = Turn("user", asked.task.question), Turn("assistant", written)
+    context.answering.sessions.remember(asked.session_id, question, answer)
+
+
+def _citation(part: Part, references: Sequence[Answer]) -> Answer:
+    text = {"text": part.text, "span": {"start": part.start, "end": part.end}}
+    return {
+        "generatedResponsePart": {"textResponsePart": text},
+        "retrievedReferences": [references[index] for index in part.passages],
+    }
+
+
+def _asked(context: Context, request: Request) -> _Asked:
+    for name in ("sessionConfiguration", "userContext"):
+        if name in request:
+            raise InvalidRequest(_NOT_HERE.format(name))
+    question = request["input"]["text"]
+    if not question.strip():
+        raise InvalidRequest("The text of the input is empty: ask a question")
+    kind, configuration = _configuration(request)
+    require_text_model(configuration["modelArn"])
+    generation = configuration.get("generationConfiguration", {})
+    settings, template = _settings(generation), _template(generation)
+    session_id, history = _session(context, request)
+    if kind == "KNOWLEDGE_BASE":
+        references = _found(context, question, configuration)
+    else:
+        references = _read(context, question, configuration["sources"][0])
+    passages = [reference["content"]["text"] for reference in references]
+    task = prompts.task(template, question, passages, history, context.clock())
+    return _Asked(session_id or context.answering.sessions.begin(), task, settings, references)
+
+
+def _configuration(request: Request) -> tuple[str, Request]:
+    given = request.get("retrieveAndGenerateConfiguration")
+    if given is None:
+        raise InvalidRequest("The request has no retrieveAndGenerateConfiguration: say what to answer from")
+    name = _CONFIGURATIONS[given["type"]]
+    if name not in given:
+        raise InvalidRequest(f"A retrieveAndGenerateConfiguration of type {given['type']} needs {name}")
+    return given["type"], given[name]
+
+
+def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn, ...]]:
+    session_id = request.get("sessionId")
+    if session_id is None:
+        return None, ()
+    turns = context.answering.sessions.turns(session_id)
+    if turns is None:
+        raise InvalidRequest(
+            f"Session with Id {session_id} is not valid. Leave sessionId out of the first request of a session,"
+            " and send the one that its answer has in the next."
+        )
+    return session_id, turns
+
+
+def _settings(generation: Request) -> Settings:
+    for name in ("guardrailConfiguration", "additionalModelRequestFields"):
+        if generation.get(name):
+            raise InvalidRequest(_NOT_HERE.format(name))
+    refuse_optimized(generation)
+    given = generation.get("inferenceConfig", {}).get("textInferenceConfig", {})
+    if given.get("maxTokens") == 0:
+        raise InvalidRequest("maxTokens must be at least 1")
+    return settings(given)
+
+
+def settings(given: Request) -> Settings:
+    """Read an inference configuration of either service."""
+    stop_sequences = tuple(given.get("stopSequences", ()))
+    return Settings(given.get("maxTokens"), given.get("temperature"), given.get("topP"), stop_sequences)
+
+
+def refuse_optimized(configuration: Request) -> None:
+    """Refuse what would be faster on AWS.
+
+    Raises:
+        InvalidRequest: The configuration asks for optimized latency.
+    """
+    if configuration.get("performanceConfig", {}).get("latency") == "optimized":
+        raise InvalidRequest("The local Bedrock has no optimized latency: leave performanceConfig out")
+
+
+def _template(generation: Request) -> str | None:
+    template: str | None = generation.get("promptTemplate", {}).get("textPromptTemplate")
+    if template is not None and prompts.RESULTS not in template:
+        raise InvalidRequest(f"The textPromptTemplate lacks {prompts.RESULTS}, where the search results go: add it")
+    return template
+
+
+def _found(context: Context, question: str, configuration: Request) -> list[Answer]:
+    orchestration = configuration.get("orchestrationConfiguration", {})
+    for name in _ORCHESTRATION_NOT_HERE:
+        if orchestration.get(name):
+            raise InvalidRequest(_NOT_HERE.format(f"orchestrationConfiguration.{name}"))
+    refuse_optimized(orchestration)
+    retrieval: Mapping[str, Any] = configuration.get("retrievalConfiguration", {})
+    if "managedSearchConfiguration" in retrieval:
+        raise InvalidRequest("managedSearchConfiguration is for MANAGED knowledge bases: use vectorSearchConfiguration")
+    search = retrieval.get("vectorSearchConfiguration", {})
+    found = results(context, configuration["knowledgeBaseId"], question, search)
+    return [{name: result[name] for name in ("content", "location", "metadata")} for result in found]
+
+
+def _read(context: Context, question: str, source: Request) -> list[Answer]:
+    """Read the source that the request brings or names, and return what of it answers best."""
+    try:
+        data, file_format, location = _source(context, source)
+        text = context.answering.parser.parse(data, file_format).text
+    except UnreadableDocument as error:
+        raise InvalidRequest(f"The source cannot be read: {error}") from error
+    found = excerpts.best(text, question, context.embedding)
+    return [{"content": {"type": "TEXT", "text": excerpt}, "location": location} for excerpt in found]
+
+
+def _source(context: Context, source: Request) -> tuple[bytes, str, Answer]:
+    name = {"S3": "s3Location", "BYTE_CONTENT": "byteContent"}[source["sourceType"]]
+    if name not in source:
+        raise InvalidRequest(f"A source of type {source['sourceType']} needs {name}")
+    if name == "s3Location":
+        uri = source[name]["uri"]
+        file_format = formats.of_name(uri)
+        content = context.objects.read(uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB can be read:")
+        return content.data, file_format, {"type": "S3", "s3Location": {"uri": uri}}
+    content = source[name]
+    identifier = {"type": "CUSTOM", "customDocumentLocation": {"id": content["identifier"]}}
+    return content["data"], formats.of_mime_type(content["contentType"]), identifier

@@ -1,0 +1,186 @@
+"""The tokens that lead from one page of a list to the next."""
+
+import base64
+import binascii
+import json
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+
+from local_bedrock.faults import InvalidRequest
+
+T = TypeVar("T", str, int)
+
+DEFAULT_PAGE: Final = 100
+SNAPSHOT_SECONDS: Final = 600.0
+SNAPSHOT_BYTES: Final = 64 * 1024**2
+"""Memory of all snapshots together. The ranking of one search takes 32 KB at most."""
+
+_ENTRY_BYTES: Final = 1024
+"""What a snapshot takes in addition to its content, rounded up."""
+
+_GONE: Final = (
+    "The results that this nextToken continues are no longer kept: send the request again without a nextToken."
+    f" Results are kept for {SNAPSHOT_SECONDS / 60:g} minutes, and until a restart"
+)
+_INVALID: Final = "The nextToken is not valid for this request: send the one that the page before gave, or none"
+
+
+def write_token(position: dict[str, Any]) -> str:
+    """Make a token of what the next page needs to know."""
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+
+
+def read_token(token: str | None, **expected: type) -> dict[str, Any] | None:
+    """Read a token; None of none.
+
+    Args:
+        token: As the caller sent it.
+        expected: The members that it must have, and their types.
+
+    Raises:
+        InvalidRequest: It is not one that this operation made.
+    """
+    if token is None:
+        return None
+    try:
+        position = json.loads(base64.b64decode(token, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        raise InvalidRequest(_INVALID) from None
+    if not isinstance(position, dict) or position.keys() != expected.keys():
+        raise InvalidRequest(_INVALID)
+    if not all(type(position[name]) is kind for name, kind in expected.items()):
+        raise InvalidRequest(_INVALID)
+    return position
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The pages of one list: a token of it is refused by every other list.
+
+    Attributes:
+        operation: Name of the operation.
+        request: What tells one list of the operation from another, apart from the pages.
+    """
+
+    operation: str
+    request: Mapping[str, Any]
+
+    def position(self, beginning: T) -> T:
+        """Return where the requested page begins: ``beginning``, or what the token says, of the same type.
+
+        Raises:
+            InvalidRequest: The token is not one of this list.
+        """
+        found = read_token(self.request.get("nextToken"), after=type(beginning), list=str)
+        if found is None:
+            return beginning
+        if found["list"] != self.fingerprint():
+            raise refuse_token()
+        after: T = found["after"]
+        return after
+
+    def token(self, after: str | int) -> str:
+        """Make the token of the page that begins after this position."""
+        return write_token({"after": after, "list": self.fingerprint()})
+
+    def fingerprint(self) -> str:
+        """Return what all pages of this list have in common, and no other list has."""
+        asked = {name: value for name, value in self.request.items() if name not in ("nextToken", "maxResults")}
+        return sha256(json.dumps([self.operation, asked], sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    fingerprint: str
+    content: Any
+    size_bytes: int
+    expires_at: float
+
+
+class Snapshots:
+    """Results that have further pages, kept so that later changes to the store do not shift results between pages.
+
+    The least recently used snapshots are dropped when their memory is used up.
+
+    Args:
+        clock: Seconds.
+        seconds: How long a snapshot is kept after its last page was read.
+        most_bytes: Memory of all snapshots together.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], *, seconds: float = SNAPSHOT_SECONDS, most_bytes: int = SNAPSHOT_BYTES
+    ) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Snapshot] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory in use."""
+        return self._bytes
+
+    def continued(self, listing: Listing) -> tuple[Any, int] | None:
+        """Return the content kept for a request and the position at which its page begins; None on the first page.
+
+        Raises:
+            InvalidRequest: The token belongs to another request, or its snapshot is not kept any more.
+        """
+        token = _snapshot_token(listing)
+        if token is None:
+            return None
+        with self._lock:
+            self._drop_expired()
+            found = self._kept.get(token["snapshot"])
+        if found is None:
+            raise InvalidRequest(_GONE)
+        if found.fingerprint != listing.fingerprint() or token["offset"] < 0:
+            raise refuse_token()
+        return found.content, token["offset"]
+
+    def token(self, listing: Listing, content: Any, size_bytes: int, offset: int) -> str:
+        """Keep the content for another page, and return the token of that page.
+
+        Args:
+            listing: The request that is answered.
+            content: The results, not to be changed any more.
+            size_bytes: Memory of the content.
+            offset: Position at which the next page begins.
+        """
+        token = _snapshot_token(listing)
+        identifier = token["snapshot"] if token else secrets.token_hex(8)
+        size = size_bytes + _ENTRY_BYTES
+        with self._lock:
+            self._drop(identifier)
+            self._kept[identifier] = _Snapshot(listing.fingerprint(), content, size, self._clock() + self._seconds)
+            self._bytes += size
+            self._drop_expired()
+            while self._bytes > self._most_bytes and len(self._kept) > 1:
+                self._drop(next(iter(self._kept)))
+        return write_token({"snapshot": identifier, "offset": offset})
+
+    def _drop_expired(self) -> None:
+        now = self._clock()
+        while self._kept and next(iter(self._kept.values())).expires_at <= now:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, identifier: str) -> None:
+        dropped = self._kept.pop(identifier, None)
+        self._bytes -= dropped.size_bytes if dropped else 0
+
+
+def _snapshot_token(listing: Listing) -> dict[str, Any] | None:
+    return read_token(listing.request.get("nextToken"), snapshot=str, offset=int)
+
+
+def refuse_token() -> InvalidRequest:
+    """Return the error for a token of another request."""
+    return InvalidRequest(_INVALID)

@@ -1,0 +1,238 @@
+"""PutVectors, GetVectors, ListVectors, DeleteVectors, QueryVectors."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from local_bedrock.faults import InvalidRequest
+from local_bedrock.operations.context import Answer, Context, Request
+from local_bedrock.operations.paging import Listing
+from local_bedrock.operations.s3_vectors_buckets import CLASSIC, ENHANCED
+from local_bedrock.operations.s3_vectors_names import index_of, reading
+from local_bedrock.retrieval import vector_filters
+from local_bedrock.retrieval.vector_search import Hit, VectorQuery, search
+from local_bedrock.store import searched_vectors, stored_vectors
+from local_bedrock.store.database import View
+from local_bedrock.store.products import Vectors
+from local_bedrock.store.stored_vectors import StoredVector
+from local_bedrock.store.vector_buckets import Index, TextSearch
+from local_bedrock.store.vectors import Ids
+
+LARGEST_REQUEST_BYTES: Final = 20 * 1024**2
+LARGEST_METADATA_BYTES: Final = 40 * 1024
+LARGEST_FILTERABLE_BYTES: Final = 2048
+MOST_KEYS: Final = 50
+MOST_HITS: Final = 100
+"""Source of all five: user guide of Amazon S3, limitations and restrictions of S3 Vectors.
+
+How the bytes are counted is not documented: here, those of the JSON without blanks, in UTF-8.
+"""
+
+LARGEST_PAGE_BYTES: Final = 1024**2
+"""A page ends at it. Source: s3vectors, ListVectorsInput$maxResults. For pages of QueryVectors it is assumed."""
+
+DEFAULT_PAGE: Final = 500
+
+
+def put(context: Context, request: Request) -> Answer:
+    """Add vectors, all or none; one whose key is there is replaced."""
+    given = request["vectors"]
+    with context.database.write() as change:
+        index = index_of(change.connection, request)
+        keys = [vector["key"] for vector in given]
+        for number, vector in enumerate(given):
+            if vector["key"] in keys[:number]:
+                raise _invalid(vector["key"], "the key stands in the request twice")
+            _check_metadata(vector["key"], vector.get("metadata", {}), index)
+        vectors = np.stack([_record(vector, index) for vector in given])
+        stored_vectors.put(change, index, keys, vectors, [vector.get("metadata", {}) for vector in given])
+    return {}
+
+
+def get(context: Context, request: Request) -> Answer:
+    """Return vectors by their keys; those that are not there are left out."""
+    with context.database.read() as view:
+        index = index_of(view.connection, request)
+        found = stored_vectors.get(view.connection, index, request["keys"])
+    return {"vectors": [_described(vector, request) for vector in found]}
+
+
+def list_(context: Context, request: Request) -> Answer:
+    """Go through the vectors of an index, or of one of its segments."""
+    listing = Listing("ListVectors", request)
+    after, size = listing.position(0), request.get("maxResults", DEFAULT_PAGE)
+    segments, segment = request.get("segmentCount"), request.get("segmentIndex")
+    if (segments is None) != (segment is None):
+        raise InvalidRequest("segmentCount and segmentIndex must be specified together")
+    if segments is not None and segment >= segments:
+        raise InvalidRequest("segmentIndex must be less than segmentCount")
+    page: list[StoredVector] = []
+    more, room = None, LARGEST_PAGE_BYTES
+    with context.database.read() as view:
+        index = index_of(view.connection, request)
+        for vector in stored_vectors.listed(view.connection, index, after, segment or 0, segments or 1):
+            if len(page) == size or room <= 0:
+                more = listing.token(page[-1].id)
+                break
+            page.append(vector)
+            room -= len(vector.value) + _size(vector.metadata)
+    return {"vectors": [_described(vector, request) for vector in page], "nextToken": more}
+
+
+def delete(context: Context, request: Request) -> Answer:
+    """Delete vectors; a key that is not there is no error."""
+    with context.database.write() as change:
+        stored_vectors.remove(change, index_of(change.connection, request), request["keys"])
+    context.ingestion.wake()  # gives back the space
+    return {}
+
+
+def query(context: Context, request: Request) -> Answer:
+    """Return the nearest vectors, the texts with the words of the query, or the two rankings fused."""
+    listing = Listing("QueryVectors", request)
+    continued = context.snapshots.continued(listing)
+    with reading(context, request) as (view, index):
+        _check_query(request, index)
+        if continued is None:
+            found, kept, start = _nearest(view, index, request), None, 0
+        else:
+            kept, start = continued
+            found = json.loads(kept)
+    end, room = start, LARGEST_PAGE_BYTES
+    while end < len(found) and room > 0:
+        room -= _size(found[end]["metadata"] or {})
+        end += 1
+    more = None
+    if end < len(found):
+        kept = kept or json.dumps(found).encode()
+        more = context.snapshots.token(listing, kept, len(kept), end)
+    return {"vectors": found[start:end], "distanceMetric": index.metric, "nextToken": more}
+
+
+def _nearest(view: View, index: Index, request: Request) -> list[Answer]:
+    sought = VectorQuery(
+        vector=_query_vector(request["queryVector"], index) if "queryVector" in request else None,
+        texts=_query_texts(request.get("queryTexts", []), index),
+        allowed=_allowed(request, index, view.connection),
+    )
+    hits = search(view, index, sought, request["topK"])
+    vectors = stored_vectors.by_id(view.connection, [hit.id for hit in hits])
+    return [_found(hit, vector, request) for hit, vector in zip(hits, vectors, strict=True)]
+
+
+def _record(vector: Mapping[str, Any], index: Index) -> Vectors:
+    numbers = vector["data"]["float32"]
+    if len(numbers) != index.dimension:
+        raise _invalid(vector["key"], f"vector must have length {index.dimension}, but has length {len(numbers)}")
+    return _checked(numbers, index, vector["key"])
+
+
+def _query_vector(data: Mapping[str, Any], index: Index) -> Vectors:
+    numbers = data["float32"]
+    if len(numbers) != index.dimension:
+        raise InvalidRequest(
+            f"Invalid query vector: vector must have length {index.dimension}, but has length {len(numbers)}"
+        )
+    return _checked(numbers, index, None)
+
+
+def _checked(numbers: Sequence[float], index: Index, key: str | None) -> Vectors:
+    try:
+        with np.errstate(over="ignore"):
+            vector = np.array(numbers, dtype=np.float64).astype(np.float32)
+        fits = bool(np.isfinite(vector).all())
+    except OverflowError:
+        fits = False
+    if not fits:
+        raise _invalid(key, "vector must hold finite float32 values only")
+    if index.metric == searched_vectors.COSINE and not vector.any():
+        raise _invalid(key, "a zero vector is not allowed with the cosine distance metric")
+    return vector
+
+
+def _check_metadata(key: str, metadata: object, index: Index) -> None:
+    if not isinstance(metadata, dict):
+        raise _invalid(key, "Metadata must be an object")
+    if len(metadata) > MOST_KEYS:
+        raise _invalid(key, f"Metadata object must have at most {MOST_KEYS} keys")
+    for name, value in metadata.items():
+        members = value if isinstance(value, list) else [value]
+        if not name or not all(map(_is_primitive, members)):
+            raise _invalid(key, f"Metadata value of '{name}' must be a string, a number, a boolean or a list of them")
+    if _size(metadata) > LARGEST_METADATA_BYTES:
+        raise _invalid(key, f"Metadata must have at most {LARGEST_METADATA_BYTES} bytes")
+    hidden = set(index.non_filterable)
+    if _size({name: value for name, value in metadata.items() if name not in hidden}) > LARGEST_FILTERABLE_BYTES:
+        raise _invalid(key, f"Filterable metadata must have at most {LARGEST_FILTERABLE_BYTES} bytes")
+
+
+def _is_primitive(value: object) -> bool:
+    return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _size(metadata: Mapping[str, Any]) -> int:
+    return len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _check_query(request: Request, index: Index) -> None:
+    if "queryVector" not in request and "queryTexts" not in request:
+        raise InvalidRequest("A request must include queryVector, queryTexts, or both")
+    if request["topK"] > MOST_HITS:
+        raise InvalidRequest(f"topK must be at most {MOST_HITS}, and is {request['topK']}")
+    if request.get("queryMode") == CLASSIC and index.mode == ENHANCED:
+        raise InvalidRequest("CLASSIC can't be specified for an ENHANCED index")
+    if "queryTexts" in request and index.mode != ENHANCED:
+        raise InvalidRequest("queryTexts need a vector index in ENHANCED mode")
+
+
+def _query_texts(given: Sequence[Mapping[str, str]], index: Index) -> list[tuple[TextSearch, str]]:
+    known = {each.key: each for each in index.text_searches}
+    keys = [each["metadataKey"] for each in given]
+    for key in keys:
+        if key not in known:
+            raise InvalidRequest(f"The metadata key {key} is not full-text searchable")
+        if keys.count(key) > 1:
+            raise InvalidRequest(f"The metadata key {key} stands in queryTexts twice")
+    return [(known[each["metadataKey"]], each["text"]) for each in given]
+
+
+def _allowed(request: Request, index: Index, connection: Any) -> Ids | None:
+    if "filter" not in request:
+        return None
+    enhanced = request.get("queryMode", index.mode) == ENHANCED
+    passes = vector_filters.compiled(request["filter"], vector_filters.Rules(index.non_filterable, enhanced))
+    found = stored_vectors.filterable(connection, index)
+    return np.fromiter((id_ for id_, metadata in found if passes(metadata)), dtype=np.int64)
+
+
+def _described(vector: StoredVector, request: Request) -> Answer:
+    return {
+        "key": vector.key,
+        "data": {"float32": vector.float32} if request.get("returnData") else None,
+        "metadata": vector.metadata if request.get("returnMetadata") else None,
+    }
+
+
+def _found(hit: Hit, vector: StoredVector, request: Request) -> Answer:
+    scores = None
+    if request.get("returnScores") and "queryTexts" in request:
+        scores = {
+            "fused": hit.fused,
+            "bm25Scores": [{"metadataKey": key, "score": score} for key, score in hit.bm25.items()],
+            "vectorDistance": hit.distance,
+        }
+    return {
+        "key": vector.key,
+        "distance": hit.distance if request.get("returnDistance") else None,
+        "scores": scores,
+        "metadata": vector.metadata if request.get("returnMetadata") else None,
+    }
+
+
+def _invalid(key: str | None, reason: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Invalid query vector: {reason}" if key is None else f"Invalid record for key '{key}': {reason}"
+    )

@@ -1,0 +1,211 @@
+"""A knowledge base for tests: real clients and a real search, without an account and without mocks.
+
+Name the plugin in the conftest.py of your tests, or start pytest with ``-p local_bedrock.pytest_plugin``. A run that
+does neither is not touched by it. A test then reads::
+
+    pytest_plugins = ["local_bedrock.pytest_plugin"]  # in the conftest.py
+
+    def test_the_handbook_answers(knowledge_base):
+        knowledge_base.add({"leave": "Employees have thirty days of leave.", "lunch": "Lunch is at noon."})
+        runtime = knowledge_base.client("bedrock-agent-runtime")
+
+        found = runtime.retrieve(knowledgeBaseId=knowledge_base.id, retrievalQuery={"text": "days of leave"})
+
+        assert found["retrievalResults"][0]["content"]["text"] == "Employees have thirty days of leave."
+
+Fixtures: ``bedrock_endpoint``, ``bedrock_options`` and ``knowledge_base``.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from typing import Any, Final
+
+import pytest
+
+from local_bedrock.creation import create_knowledge_base
+from ragstack_common.errors import MissingPackageError, needs_extra
+
+DOCUMENTS_PER_CALL: Final = 10
+WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
+WAIT_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.02
+
+AttributeValue = str | float | bool | list[str]
+
+
+class NotIndexedError(Exception):
+    """A document did not become searchable; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class KnowledgeBase:
+    """A knowledge base with one data source that takes texts.
+
+    Attributes:
+        endpoint: URL of the local Bedrock.
+        id: Ten letters and digits.
+        data_source_id: The same; of type CUSTOM.
+    """
+
+    endpoint: str
+    id: str
+    data_source_id: str
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Both ids, as arguments of boto3."""
+        return {"knowledgeBaseId": self.id, "dataSourceId": self.data_source_id}
+
+    def client(self, service: str, **options: Any) -> Any:
+        """Make a boto3 client of ``bedrock-agent``, ``bedrock-agent-runtime`` or ``bedrock-runtime``.
+
+        Args:
+            service: As boto3 names it.
+            options: More arguments for boto3.
+        """
+        return _session().client(service, endpoint_url=self.endpoint, **options)
+
+    def add(
+        self,
+        texts: str | Iterable[str] | Mapping[str, str],
+        attributes: Mapping[str, AttributeValue] | None = None,
+        *,
+        timeout_seconds: float = WAIT_SECONDS,
+    ) -> list[str]:
+        """Add documents and wait until a search finds them.
+
+        Args:
+            texts: One, several, or several by the ids that they shall have; the same id replaces.
+            attributes: Metadata that each of them gets.
+            timeout_seconds: Over 0.
+
+        Returns:
+            The ids, in the order of the texts.
+
+        Raises:
+            NotIndexedError: A document failed, or the time is over.
+            ClientError: The local Bedrock refused the documents.
+        """
+        named = dict(texts) if isinstance(texts, Mapping) else {_id(text): text for text in _several(texts)}
+        agent = self.client("bedrock-agent")
+        for some in _tens(list(named)):
+            documents = [_document(name, named[name], attributes or {}) for name in some]
+            agent.ingest_knowledge_base_documents(**self.ids, documents=documents)
+        deadline = time.monotonic() + timeout_seconds
+        for some in _tens(list(named)):
+            self._wait(agent, some, deadline)
+        return list(named)
+
+    def _wait(self, agent: Any, names: Sequence[str], deadline: float) -> None:
+        identifiers = [{"dataSourceType": "CUSTOM", "custom": {"id": name}} for name in names]
+        while True:
+            answer = agent.get_knowledge_base_documents(**self.ids, documentIdentifiers=identifiers)
+            details = answer["documentDetails"]
+            if all(detail["status"] == "INDEXED" for detail in details):
+                return
+            others = [detail for detail in details if detail["status"] not in (*WAITING, "INDEXED")]
+            if others or time.monotonic() > deadline:
+                raise NotIndexedError("; ".join(map(_explained, others or details)))
+            time.sleep(POLL_SECONDS)
+
+
+@pytest.fixture(scope="session")
+def bedrock_options() -> Mapping[str, Any]:
+    """Give the fields of :class:`local_bedrock.options.Options` that are not as by default: override this."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def bedrock_endpoint(tmp_path_factory: pytest.TempPathFactory, bedrock_options: Mapping[str, Any]) -> Iterator[str]:
+    """Run a local Bedrock on a free port, its data in a temporary folder; this is its URL."""
+    try:
+        # What it needs is loaded by the first test that asks for it.
+        with needs_extra("local", "The local Bedrock"):
+            from local_bedrock.server import running  # noqa: PLC0415
+    except MissingPackageError as error:
+        pytest.fail(str(error), pytrace=False)
+    with running(tmp_path_factory.mktemp("bedrock"), **bedrock_options) as url:
+        yield url
+
+
+@pytest.fixture
+def knowledge_base(bedrock_endpoint: str) -> Iterator[KnowledgeBase]:
+    """Give the test a knowledge base of its own, empty, which is deleted after it."""
+    agent = _session().client("bedrock-agent", endpoint_url=bedrock_endpoint)
+    identifier = create_knowledge_base(agent, f"test-{uuid.uuid4().hex}")
+    source = agent.create_data_source(
+        knowledgeBaseId=identifier, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
+    )
+    yield KnowledgeBase(bedrock_endpoint, identifier, source["dataSource"]["dataSourceId"])
+    with suppress(agent.exceptions.ResourceNotFoundException, agent.exceptions.ValidationException):
+        # The test may have deleted it.
+        agent.delete_knowledge_base(knowledgeBaseId=identifier)
+
+
+@cache
+def _session() -> Any:
+    """Make a session that knows none of the user's settings: a test must not reach an account by mistake."""
+    import boto3  # noqa: PLC0415 - loaded by the first test that asks for it
+    import botocore.session  # noqa: PLC0415
+
+    unset = (None, None, None, None)
+    nowhere = (None, None, os.devnull, None)
+    core = botocore.session.Session({"profile": unset, "config_file": nowhere, "credentials_file": nowhere})
+    return boto3.Session(
+        aws_access_key_id="test",
+        aws_secret_access_key="test",  # noqa: S106 - any will do
+        region_name="us-east-1",
+        botocore_session=core,
+    )
+
+
+def _several(texts: str | Iterable[str]) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _id(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _tens(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), DOCUMENTS_PER_CALL):
+        yield names[start : start + DOCUMENTS_PER_CALL]
+
+
+def _document(name: str, text: str, attributes: Mapping[str, AttributeValue]) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "content": {
+            "dataSourceType": "CUSTOM",
+            "custom": {
+                "customDocumentIdentifier": {"id": name},
+                "sourceType": "IN_LINE",
+                "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
+            },
+        }
+    }
+    if attributes:
+        inline = [{"key": key, "value": _typed(value)} for key, value in attributes.items()]
+        document["metadata"] = {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": inline}
+    return document
+
+
+def _typed(value: AttributeValue) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"type": "BOOLEAN", "booleanValue": value}
+        case str():
+            return {"type": "STRING", "stringValue": value}
+        case list():
+            return {"type": "STRING_LIST", "stringListValue": value}
+    return {"type": "NUMBER", "numberValue": value}
+
+
+def _explained(detail: Mapping[str, Any]) -> str:
+    reason = detail.get("statusReason", "no reason is given")
+    return f"{detail['identifier']['custom']['id']} is {detail['status']}: {reason}"

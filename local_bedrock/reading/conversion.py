@@ -1,0 +1,210 @@
+"""Binary formats turned into text; runs in the worker process, bounded in memory, and imports what it needs late."""
+
+import io
+import logging
+import os
+import resource
+import sys
+import threading
+import time
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from local_bedrock.reading import formats, pdf
+from local_bedrock.reading.formats import UnreadableDocument
+
+MEMORY_LIMIT: Final = 1536 * 1024**2
+"""Bytes of memory of one worker process, of which its libraries take a tenth."""
+
+TOO_MUCH_MEMORY_CODE: Final = 97
+"""Exit code of a process that ended itself; nothing else ends with it."""
+
+BEGINNING_SEARCHED: Final = 4096
+"""Bytes of a part in which a declaration would stand, before its first element."""
+
+WATCH_SECONDS: Final = 0.05
+WATCHED_SHARE: Final = 0.9
+"""Share of the memory limit at which a process ends itself in good order; at the limit libraries fail or abort."""
+
+LARGEST_TEXT: Final = 64 * 1024**2
+"""Characters that a file of 50 MB may turn into."""
+
+LARGEST_UNPACKED: Final = 512 * 1024**2
+"""Bytes that the parts of a docx or xlsx file may declare; a 50 MB file with more is no office document."""
+
+_NO_MEMORY: Final = "Memory allocation failed"
+"""How libxml2 says it in a syntax error."""
+
+_TOO_DEEP: Final = "The .{} file is nested too deeply to be read: save it again in a simpler form."
+
+
+def begin(memory_limit: int = MEMORY_LIMIT) -> None:
+    """Prepare a worker process: its memory is watched, it ends with its parent, and it logs nothing.
+
+    Watching alone is not enough for hostile files: a library that parses without the interpreter's lock released
+    takes gigabytes between two looks. :func:`convert` sets a limit that the kernel enforces.
+    """
+    logging.disable(logging.CRITICAL)
+    threading.Thread(target=_watch, args=(os.getppid(), memory_limit), daemon=True).start()
+
+
+def _watch(parent: int, memory_limit: int) -> None:
+    # A parent that was killed enforces no time limit any more.
+    while os.getppid() == parent:
+        try:
+            taken = _memory_bytes()
+        except MemoryError:
+            taken = memory_limit
+        if taken > WATCHED_SHARE * memory_limit:
+            os._exit(TOO_MUCH_MEMORY_CODE)
+        time.sleep(WATCH_SECONDS)
+    os._exit(1)
+
+
+def _memory_bytes() -> int:
+    """Return the resident memory; where only the peak can be asked for, the peak."""
+    if sys.platform == "linux":
+        # ru_maxrss would begin with what the parent had.
+        return _memory_pages()[1] * resource.getpagesize()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _memory_pages() -> tuple[int, int]:
+    """Return the size of the address space and of the part of it that is resident."""
+    with open("/proc/self/statm", "rb") as statistics:  # noqa: PTH123 - twenty times a second
+        reserved, resident, *_ = statistics.read().split()
+    return int(reserved), int(resident)
+
+
+@contextmanager
+def _limited_memory(limit: int) -> Iterator[None]:
+    """Limit the address space so that the process's memory stays below the limit.
+
+    Its libraries reserve a gigabyte that they never touch: that part comes on top.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    reserved, resident = _memory_pages()
+    untouched = (reserved - resident) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (untouched + limit, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> tuple[str, str | None]:
+    """Turn a file into Markdown, or a PDF into plain text.
+
+    A process that runs out of memory ends with ``TOO_MUCH_MEMORY_CODE``: what is left of it is not fit for another
+    file.
+
+    Returns:
+        The text, each page of a PDF followed by a form feed, and the title.
+
+    Raises:
+        UnreadableDocument: The file is damaged, protected or hostile.
+    """
+    if file_format in ("docx", "xlsx"):
+        _check_archive(data, file_format)
+    try:
+        text, title = _pdf(data, memory_limit) if file_format == "pdf" else _office(data, file_format, memory_limit)
+    except MemoryError:
+        os._exit(TOO_MUCH_MEMORY_CODE)
+    if len(text) > LARGEST_TEXT:
+        raise UnreadableDocument(
+            f"The .{file_format} file turns into more than {LARGEST_TEXT:,} characters of text: split it."
+        )
+    return _whole(text), _whole(title) if title else None
+
+
+def _pdf(data: bytes, memory_limit: int) -> tuple[str, None]:
+    with _limited_memory(memory_limit):
+        return "".join(f"{page}\f" for page in pdf.pages(data, LARGEST_TEXT)), None
+
+
+def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str | None]:
+    # Importing markitdown takes most of a second.
+    from markitdown import StreamInfo, converters  # noqa: PLC0415
+
+    converter = {
+        "docx": converters.DocxConverter,
+        "xls": converters.XlsConverter,
+        "xlsx": converters.XlsxConverter,
+        "html": converters.HtmlConverter,
+    }[file_format]()
+    try:
+        with _limited_memory(memory_limit), warnings.catch_warnings(action="ignore"):
+            result = converter.convert(
+                io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=_charset(data))
+            )
+    except Exception as error:
+        if any(isinstance(link, MemoryError) for link in _chain(error)) or _NO_MEMORY in str(error):
+            raise MemoryError from error
+        raise UnreadableDocument(_explained(error, file_format)) from None
+    # Plain strings: a title that is a node of the parsed page would take the whole page with it to the other process.
+    return str(result.markdown), str(result.title) if result.title else None
+
+
+def _whole(text: str) -> str:
+    """Put pairs of surrogates together, as fonts may name characters, and replace what is half of one."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _check_archive(data: bytes, file_format: str) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+            unpacked = sum(entry.file_size for entry in entries)
+            declaring = [entry.filename for entry in entries if _declares_entities(archive, entry)]
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise UnreadableDocument(formats.DAMAGED.format(file_format, error)) from None
+    if unpacked > LARGEST_UNPACKED:
+        raise UnreadableDocument(f"The .{file_format} file would unpack to {unpacked:,} bytes, which is refused.")
+    if declaring:
+        raise UnreadableDocument(
+            f"The .{file_format} file declares XML entities in {declaring[0]}, which no office program writes and which"
+            " is refused: save it again."
+        )
+
+
+def _declares_entities(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
+    if not entry.filename.endswith((".xml", ".rels")):
+        return False
+    with archive.open(entry) as part:
+        return b"<!DOCTYPE" in part.read(BEGINNING_SEARCHED).replace(b"\x00", b"")
+
+
+def _charset(data: bytes) -> str | None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return "utf-8"
+
+
+def _explained(error: Exception, file_format: str) -> str:
+    if any(isinstance(link, RecursionError) for link in _chain(error)):
+        return _TOO_DEEP.format(file_format)
+    names = {type(link).__name__ for link in _chain(error)}
+    if any("Password" in name or "Encrypt" in name for name in names):
+        return formats.PROTECTED.format(file_format)
+    detail = (str(error).strip().splitlines() or [""])[0][:120]
+    # These two say what is wrong in words; the others may only name a key or a number.
+    speaks = detail and isinstance(error, OSError | ValueError)
+    kind = type(error).__name__
+    return formats.DAMAGED.format(file_format, detail if speaks else f"{kind}: {detail}" if detail else kind)
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    links: list[BaseException] = []
+    while error is not None and error not in links:
+        links.append(error)
+        error = error.__cause__ or error.__context__
+    return links

@@ -1,0 +1,181 @@
+"""Files turned into text. What could do harm is read in a process of its own, bounded in time and memory."""
+
+import codecs
+import multiprocessing
+import signal
+import threading
+from bisect import bisect_right
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import wait
+from dataclasses import dataclass
+from typing import Final
+
+from pebble import ProcessExpired, ProcessPool
+
+from local_bedrock.reading import conversion, formats
+from local_bedrock.reading.formats import UnreadableDocument
+
+TIME_LIMIT_SECONDS: Final = 120.0
+CLOSING_CHECK_SECONDS: Final = 0.2
+TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, or save it with less in it."
+NO_TEXT: Final = "The file contains no text."
+NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DETECTED_ON: Final = 256 * 1024
+_CONTROL_SHARE: Final = 0.02
+
+
+@dataclass(frozen=True)
+class ParsedDocument:
+    """A document's text.
+
+    Attributes:
+        text: Markdown, or as it was.
+        title: Where the format has one.
+        page_starts: Offset of each page in the text; empty where the format has no pages.
+    """
+
+    text: str
+    title: str | None = None
+    page_starts: tuple[int, ...] = ()
+
+    def page_at(self, offset: int) -> int | None:
+        """Return the page, from 1, on which an offset lies; None where the format has no pages."""
+        return bisect_right(self.page_starts, offset) if self.page_starts else None
+
+
+class ParserClosed(Exception):  # noqa: N818 - not an error of the document
+    """The parser was closed before the document was read."""
+
+
+class Parser:
+    """Parses documents, in any thread; the worker processes start with the first document that needs them.
+
+    Args:
+        processes: Documents converted at once.
+        time_limit_seconds: For one document.
+        memory_limit: Bytes that a worker process may take, its libraries included.
+    """
+
+    def __init__(
+        self,
+        *,
+        processes: int = 1,
+        time_limit_seconds: float = TIME_LIMIT_SECONDS,
+        memory_limit: int = conversion.MEMORY_LIMIT,
+    ) -> None:
+        self._workers = processes
+        self._memory_limit = memory_limit
+        self._time_limit_seconds = time_limit_seconds
+        self._closed = False
+        self._starting = threading.Lock()
+        self._pool: ProcessPool | None = None
+
+    def parse(self, data: bytes, file_format: str, *, light: bool = False) -> ParsedDocument:
+        """Read a file.
+
+        Args:
+            data: The file's content.
+            file_format: One of ``formats.SUPPORTED``.
+            light: Whether to give up what takes longer than a light document.
+
+        Raises:
+            NotLight: It was given up for that.
+            UnreadableDocument: Empty, too large, damaged, protected, too costly, or without text.
+        """
+        formats.check(data, file_format)
+        if file_format in formats.READ_DIRECTLY:
+            parsed = ParsedDocument(_decoded(data).replace("\r\n", "\n").replace("\r", "\n"))
+        else:
+            text, title = self._converted(data, file_format, light=light)
+            parsed = _paged(text, title) if file_format == "pdf" else ParsedDocument(text, title)
+        if not parsed.text.strip():
+            raise UnreadableDocument(NO_TEXT_IN_PDF if file_format == "pdf" else NO_TEXT)
+        return parsed
+
+    def close(self) -> None:
+        """End the worker processes; a conversion that is under way fails."""
+        with self._starting:
+            self._closed = True
+            if self._pool is not None:
+                self._pool.stop()  # type: ignore[no-untyped-call]
+                self._pool.join(5)
+                self._pool = None
+
+    def _converted(self, data: bytes, file_format: str, *, light: bool) -> tuple[str, str | None]:
+        seconds = min(formats.LIGHT_SECONDS, self._time_limit_seconds) if light else self._time_limit_seconds
+        future = self._processes().schedule(
+            conversion.convert, args=(data, file_format, self._memory_limit), timeout=seconds
+        )
+        # The pool leaves the futures of a stopped process as they are.
+        while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
+            if self._closed:
+                raise ParserClosed
+        try:
+            text, title = future.result()
+        except FutureTimeoutError:
+            if light:
+                raise formats.NotLight from None
+            raise UnreadableDocument(
+                f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
+            ) from None
+        except ProcessExpired as error:
+            # Libraries in C++ abort when memory is refused; what a damaged file causes are other signals.
+            if error.exitcode in (conversion.TOO_MUCH_MEMORY_CODE, -signal.SIGABRT):
+                raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
+            raise UnreadableDocument(
+                f"Reading the .{file_format} file ended its reader (exit code {error.exitcode}): the file is damaged."
+            ) from None
+        return text, title
+
+    def _processes(self) -> ProcessPool:
+        with self._starting:
+            if self._closed:
+                raise ParserClosed
+            if self._pool is None or not self._pool.active:
+                # Spawned, because a fork would copy the locks of this process's threads.
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPool(
+                    self._workers, initializer=conversion.begin, initargs=(self._memory_limit,), context=context
+                )
+            return self._pool
+
+
+def _paged(text: str, title: str | None) -> ParsedDocument:
+    if "\f" not in text:
+        return ParsedDocument(text, title)
+    pages = text.removesuffix("\f").split("\f")
+    starts, offset = [], 0
+    for page in pages:
+        starts.append(offset)
+        offset += len(page) + 1
+    return ParsedDocument("\n".join(pages), title, tuple(starts))
+
+
+def _decoded(data: bytes) -> str:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, errors="replace")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = _guessed(data)
+    sample = text[:_DETECTED_ON]
+    controls = sum(1 for character in sample if character < " " and character not in "\t\n\r\f\v\x1b")
+    if controls > _CONTROL_SHARE * len(sample):
+        raise UnreadableDocument("The file's content is not text: check its extension.")
+    return text
+
+
+def _guessed(data: bytes) -> str:
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - rarely needed, and slow to import
+
+    best = from_bytes(data[:_DETECTED_ON]).best()
+    return data.decode(best.encoding if best else "cp1252", errors="replace")

@@ -1,0 +1,145 @@
+"""Documents read from S3, as the service reads them."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local_bedrock.reading.formats import UnreadableDocument
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CONNECT_TIMEOUT_SECONDS: Final = 5
+READ_TIMEOUT_SECONDS: Final = 30
+_REGION_WITHOUT_CONFIGURATION: Final = "us-east-1"
+_MISSING: Final = ("NoSuchKey", "404", "NotFound")
+_REASONS: Final = {
+    "NoSuchBucket": "The bucket of {uri} does not exist.",
+    "AccessDenied": "Access to {uri} was denied: give the knowledge base's role s3:GetObject on it.",
+}
+
+
+class TooLarge(UnreadableDocument):
+    """An object has more bytes than are to be read."""
+
+
+class ListingFailed(Exception):  # noqa: N818 - named as it is reported
+    """A bucket could not be listed; the message says why."""
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object as a listing shows it."""
+
+    uri: str
+    tag: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Content:
+    """An object's content and its ETag."""
+
+    data: bytes
+    tag: str
+
+
+class ObjectStore:
+    """Reads objects from S3, or from what stands in for it.
+
+    Args:
+        endpoint_url: None leaves it to boto3: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile, or AWS itself.
+    """
+
+    def __init__(self, endpoint_url: str | None = None) -> None:
+        self._endpoint_url = endpoint_url
+        self._creating = threading.Lock()
+        self._client: S3Client | None = None
+
+    def read(self, uri: str, *, limit: int, too_large: str) -> Content:
+        """Read an object.
+
+        Args:
+            uri: ``s3://bucket/key``.
+            limit: Bytes at most.
+            too_large: Begins the reason where it has more.
+
+        Raises:
+            TooLarge: It has more bytes.
+            UnreadableDocument: It does not exist, or may not be read.
+        """
+        bucket, key = split(uri)
+        try:
+            answer = self._s3().get_object(Bucket=bucket, Key=key)
+            if answer["ContentLength"] > limit:
+                answer["Body"].close()
+                raise TooLarge(f"{too_large} {uri} has {answer['ContentLength']:,} bytes.")
+            return Content(answer["Body"].read(limit), answer["ETag"])
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code in _MISSING:
+                raise UnreadableDocument(f"{uri} does not exist in the bucket.") from None
+            raise UnreadableDocument(_REASONS.get(code, f"{{uri}} cannot be read: {error}.").format(uri=uri)) from None
+        except BotoCoreError as error:
+            raise UnreadableDocument(f"{uri} cannot be read: {error}.") from None
+
+    def list(self, bucket: str, prefix: str) -> Iterator[Object]:
+        """List the objects under a prefix.
+
+        Raises:
+            ListingFailed: The bucket does not exist, or may not be listed.
+        """
+        pages = self._s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        try:
+            for page in pages:
+                for entry in page.get("Contents", ()):
+                    yield Object(f"s3://{bucket}/{entry['Key']}", entry["ETag"], entry["Size"])
+        except (ClientError, BotoCoreError) as error:
+            raise ListingFailed(f"The bucket {bucket} cannot be listed: {error}") from None
+
+    def _s3(self) -> "S3Client":
+        with self._creating:
+            if self._client is None:
+                self._client = _client(self._endpoint_url)
+            return self._client
+
+
+def split(uri: str) -> tuple[str, str]:
+    """Divide an S3 URI into bucket and key.
+
+    Raises:
+        UnreadableDocument: It has no key.
+    """
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    if not bucket or not key:
+        raise UnreadableDocument(f"{uri} names no object: write s3://bucket/key.")
+    return bucket, key
+
+
+def _client(endpoint_url: str | None) -> "S3Client":
+    session = boto3.Session()
+    options: dict[str, Any] = {"region_name": session.region_name or _REGION_WITHOUT_CONFIGURATION}
+    config = Config(
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        retries={"mode": "standard", "max_attempts": 4},
+    )
+    client = session.client("s3", endpoint_url=endpoint_url, config=config, **options)
+    host = urlsplit(client.meta.endpoint_url).hostname or ""
+    if host.endswith(("amazonaws.com", "amazonaws.com.cn")):
+        return client
+    # What stands in for S3 wants some credentials, has no host name for each bucket and no newer checksums.
+    if session.get_credentials() is None:
+        options |= {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    local = Config(
+        s3={"addressing_style": "path"},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    return session.client("s3", endpoint_url=client.meta.endpoint_url, config=config.merge(local), **options)

@@ -1,0 +1,138 @@
+"""Connections: limits on what a client may leave unfinished, and connections that are cut on purpose."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Final
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from local_bedrock.guard import Message, Receive, Scope, Send
+
+REQUEST_SECONDS: Final = 60.0
+"""In which a request must arrive, head and body. 64 MiB, the largest body, need 9 Mbit/s."""
+
+LARGEST_HEAD_BYTES: Final = 64 * 1024
+"""As h11 has it; httptools has no limit."""
+
+_TRANSPORT: Final = "transport"
+
+
+class Bounds(asyncio.Protocol):
+    """What is added to uvicorn's protocols: limits on time and size of a request that is not complete.
+
+    uvicorn itself waits for the rest of a request, and for the first byte of a connection, for ever. Each request's
+    scope gets the transport that it came over, see :func:`drop`.
+    """
+
+    app_state: dict[str, Any]
+    cycle: Any
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _overdue: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        # Each request's scope has a copy of this.
+        self.app_state = {**self.app_state, _TRANSPORT: transport}
+        self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request, and wait for its rest or for nothing."""
+        before = self.cycle
+        super().data_received(data)
+        cycle = self.cycle
+        is_head = cycle is before and (cycle is None or (cycle.response_complete and not cycle.more_body))
+        self._head_bytes = self._head_bytes + len(data) if is_head else 0
+        if self._head_bytes > LARGEST_HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif is_head or cycle.more_body:
+            self._expect_request()
+        else:
+            self._expect_nothing()
+
+    def on_response_complete(self) -> None:
+        """Leave the connection to uvicorn, which limits how long it is idle."""
+        self._expect_nothing()
+        super().on_response_complete()  # type: ignore[misc]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._expect_nothing()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        if self._overdue is None:
+            self._overdue = self.loop.call_later(REQUEST_SECONDS, self._refuse, HTTPStatus.REQUEST_TIMEOUT)
+
+    def _expect_nothing(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            head = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            self.transport.write(head.encode())
+        self.transport.close()
+
+
+def bounded(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
+    """Return one of uvicorn's protocols with :class:`Bounds`."""
+    return type("Bounded", (Bounds, protocol), {})
+
+
+Protocol: Final = bounded(AutoHTTPProtocol)
+
+
+async def drop(scope: Scope, receive: Receive) -> None:
+    """Close the connection without an answer, or without the rest of one that was not sent yet."""
+    scope["state"][_TRANSPORT].abort()
+    await _until_gone(receive)
+
+
+class ConnectionCut(Exception):  # noqa: N818 - an event, not a mistake
+    """The connection was closed on purpose; there is nothing left to send."""
+
+
+class Truncation:
+    """Sends an answer whose body breaks off; its headers promise all of it.
+
+    Args:
+        scope: Of the request.
+        receive: Of the request.
+        send: Of the request.
+        after_bytes: How much of the body is sent, less where it is not longer.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, after_bytes: int) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._left = after_bytes
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer.
+
+        Raises:
+            ConnectionCut: That was the last part.
+        """
+        if message["type"] != "http.response.body":
+            await self._send(message)
+            return
+        body, is_last = message.get("body", b""), not message.get("more_body", False)
+        sent = body[: min(self._left, len(body) - 1 if is_last else len(body))] if body else b""
+        self._left -= len(sent)
+        await self._send({"type": message["type"], "body": sent, "more_body": True})
+        if is_last or not self._left:
+            # Unlike abort, this sends what is buffered.
+            self._scope["state"][_TRANSPORT].close()
+            await _until_gone(self._receive)
+            raise ConnectionCut
+
+
+async def _until_gone(receive: Receive) -> None:
+    # uvicorn complains of an unfinished answer, unless it knows that nobody is left to read it.
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,227 @@
+"""The connections to the SQLite file: one that writes, several that read, and the vectors beside them.
+
+A reader holds a snapshot of the file and of the vectors that belong together, and never waits for a writer's work:
+the two only exclude each other for the moment of a commit.
+"""
+
+import ctypes
+import fcntl
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+import apsw
+import numpy as np
+
+from local_bedrock.guard import make_private
+from local_bedrock.store import schema, searched_vectors
+from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
+
+FILE_NAME: Final = "bedrock.sqlite3"
+READERS: Final = 8
+CHECKPOINT_PAGES: Final = 2000
+PAGE_BYTES: Final = 4096
+ROWS_LOADED_AT_ONCE: Final = 4096
+
+RELEASED_PAGES: Final = 1000
+"""Free pages of 4 KiB below which nothing is given back."""
+
+RELEASED_SHARE: Final = 0.5
+"""Share of free pages from which the file is written again without them."""
+
+
+class DataFolderError(Exception):
+    """The data folder cannot be used; the message says why and what to do."""
+
+
+@dataclass
+class Change:
+    """A transaction that is being written.
+
+    Attributes:
+        connection: Inside the transaction.
+        after_commit: Changes of the vectors, made visible together with the commit.
+    """
+
+    connection: apsw.Connection
+    after_commit: list[Callable[[VectorIndex], None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class View:
+    """A consistent state to read: the tables, and the vectors of one knowledge base or vector index."""
+
+    connection: apsw.Connection
+    vectors: VectorSnapshot
+
+
+class Database:
+    """One data folder, opened by one process at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create it.
+
+        Raises:
+            DataFolderError: Another process uses it, it cannot be written, or a newer program wrote it.
+        """
+        self._lock_file = _lock(folder)
+        self._path = folder / FILE_NAME
+        self._writing = threading.Lock()
+        self._publishing = threading.Lock()
+        self._vectors = VectorIndex()
+        self._log_pages = 0
+        self._writer = self._connect()
+        self._prepare()
+        self._load_vectors()
+        self._readers: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
+        for _ in range(READERS):
+            self._readers.put(self._connect(read_only=True))
+
+    @contextmanager
+    def write(self) -> Iterator[Change]:
+        """Run a transaction; an exception undoes all of it, and nobody sees a part of it."""
+        with self._writing:
+            change = Change(self._writer)
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield change
+            except BaseException:
+                self._writer.execute("ROLLBACK")
+                raise
+            with self._publishing:
+                self._writer.execute("COMMIT")
+                for update in change.after_commit:
+                    update(self._vectors)
+            self._checkpoint()
+
+    @contextmanager
+    def read(self, vectors_of: str = "") -> Iterator[View]:
+        """Hold a state that later commits do not change.
+
+        Args:
+            vectors_of: The knowledge base, or the name of the vector index, whose vectors are searched.
+        """
+        connection = self._readers.get()
+        try:
+            with self._publishing:
+                connection.execute("BEGIN")
+                # The first read fixes what the transaction sees.
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+                view = View(connection, self._vectors.snapshot(vectors_of))
+            try:
+                yield view
+            finally:
+                connection.execute("COMMIT")
+        finally:
+            self._readers.put(connection)
+
+    def release_space(self) -> None:
+        """Give disk and memory back after deletions, if at least half of the file is free.
+
+        Other writers wait meanwhile, readers do not. It takes about a second for each 100 MB that are kept.
+        """
+        with self._writing:
+            free, pages = (int(self._writer.execute(f"PRAGMA {name}").get) for name in ("freelist_count", "page_count"))
+            if free < max(RELEASED_PAGES, RELEASED_SHARE * pages):
+                return
+            self._writer.execute("VACUUM")
+            # A reader that does not end in time leaves the log as long as it is; the next checkpoint shortens it.
+            with suppress(apsw.BusyError):
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._writer.execute("PRAGMA shrink_memory")
+        idle = []
+        with suppress(queue.Empty):
+            while True:
+                idle.append(self._readers.get_nowait())
+        for connection in idle:
+            connection.execute("PRAGMA shrink_memory")
+            self._readers.put(connection)
+        # glibc keeps what was freed: 20 MB of 175 after 10,000 chunks were deleted.
+        with suppress(AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+
+    def close(self) -> None:
+        """Close every connection; waits for readers and the writer."""
+        for _ in range(READERS):
+            self._readers.get().close()
+        with self._writing:
+            self._writer.close()
+        self._lock_file.close()
+
+    def _connect(self, *, read_only: bool = False) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        connection = apsw.Connection(str(self._path), flags=flags)
+        connection.set_busy_timeout(10_000)
+        connection.execute("PRAGMA cache_size = -16000; PRAGMA foreign_keys = ON")
+        if read_only:
+            # The writer's VACUUM makes a copy of the whole file, which is too much for memory.
+            connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+    def _prepare(self) -> None:
+        # A checkpoint inside a commit would make readers wait: it is made after it.
+        self._writer.execute(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+            f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}"
+        )
+        self._writer.set_wal_hook(self._count_log_pages)
+        found = int(self._writer.execute("PRAGMA user_version").get)
+        if found > schema.VERSION:
+            raise DataFolderError(
+                f"{self._path} has version {found} of the tables, this program knows {schema.VERSION} at most:"
+                " start the newer program that wrote it, or another data folder"
+            )
+        for version, migration in enumerate(schema.MIGRATIONS[found:], start=found + 1):
+            with self._writer:
+                self._writer.execute(migration)
+                self._writer.execute(f"PRAGMA user_version = {version}")
+
+    def _load_vectors(self) -> None:
+        rows = self._writer.execute(
+            "SELECT v.knowledge_base_id, v.document_id, v.chunk_id, v.value FROM vector v ORDER BY v.chunk_id"
+        )
+        batches: dict[str, list[tuple[int, int, bytes]]] = {}
+        for knowledge_base_id, document, chunk, value in rows:
+            batch = batches.setdefault(knowledge_base_id, [])
+            batch.append((document, chunk, value))
+            if len(batch) == ROWS_LOADED_AT_ONCE:
+                self._extend(knowledge_base_id, batch)
+                batch.clear()
+        for knowledge_base_id, batch in batches.items():
+            self._extend(knowledge_base_id, batch)
+        for name, ids, vectors in searched_vectors.stored(self._writer, ROWS_LOADED_AT_ONCE):
+            self._vectors.extend(name, ids, ids, vectors)
+
+    def _extend(self, knowledge_base_id: str, batch: list[tuple[int, int, bytes]]) -> None:
+        if batch:
+            documents, chunks, values = zip(*batch, strict=True)
+            vectors = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
+            self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), vectors)
+
+    def _checkpoint(self) -> None:
+        if self._log_pages > CHECKPOINT_PAGES:
+            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _count_log_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+
+def _lock(folder: Path) -> IO[str]:
+    try:
+        make_private(folder)
+        handle = (folder / "lock").open("w")
+    except OSError as error:
+        raise DataFolderError(f"The data folder {folder} cannot be used: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        handle.close()
+        raise DataFolderError(
+            f"The data folder {folder} is in use by another local Bedrock: stop that one, or choose another folder"
+        ) from error
+    return handle

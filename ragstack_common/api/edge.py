@@ -1,0 +1,152 @@
+"""The HTTP interface of a function behind API Gateway: reads requests and returns errors; Powertools routes them."""
+
+import base64
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
+from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+
+from ragstack_common.api import http
+from ragstack_common.errors import InvalidRequestError, RagStackError, loggable
+from ragstack_common.telemetry import LOGGER
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+    from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+TOOLS: Final = "/tools"
+"""Routes under it answer errors in the form that the tools' specification fixes."""
+
+CONTENT_TYPE: Final = "content-type"
+
+
+MAX_BODY_CHARACTERS: Final = 2 * 1024 * 1024
+"""The longest filter has a million, and the longest query 20,000. To check 7 million took 5 seconds."""
+
+RETRY_AFTER_SECONDS: Final = "1"
+"""The knowledge base counts requests by the second. API Gateway's own answers say the same."""
+
+
+def json_answer(status: int, body: Mapping[str, Any]) -> Response[Any]:
+    """Answer with JSON."""
+    return Response(status, content_types.APPLICATION_JSON, dict(body))
+
+
+class Api(APIGatewayRestResolver):
+    """The routes of one function.
+
+    Every body is one JSON object, read by :func:`~ragstack_common.api.http.read_json`; query parameters that a route
+    does not have are rejected; every error has one form and the id under which the log has the request.
+    """
+
+    def __init__(self, logger: "Logger") -> None:
+        """Make an interface without routes.
+
+        Args:
+            logger: The function's; each of its lines gets the request's id.
+        """
+        super().__init__(enable_validation=True, json_body_deserializer=http.read_json)
+        self._logger = logger
+        self._request_id = ""
+        self.use([self._check_parameters])
+        self.exception_handler(RagStackError)(self._explain)
+        self.exception_handler(RequestValidationError)(self._explain_validation)
+        self.exception_handler(Exception)(self._explain_bug)
+        self.not_found(self._explain_not_found)
+
+    def resolve(self, event: Mapping[str, Any], context: "LambdaContext") -> dict[str, Any]:
+        """Handle a request from API Gateway, even a malformed one."""
+        self._request_id = (event.get("requestContext") or {}).get("requestId") or context.aws_request_id
+        self._logger.set_correlation_id(self._request_id)
+        try:
+            readable = _readable(event)
+        except InvalidRequestError as error:
+            status, body = self._error(event.get("path") or "", error)
+            headers = {"Content-Type": [content_types.APPLICATION_JSON]}
+            return {
+                "statusCode": status,
+                "body": json.dumps(body),
+                "isBase64Encoded": False,
+                "multiValueHeaders": headers,
+            }
+        return super().resolve(readable, context)
+
+    def _check_parameters(self, app: APIGatewayRestResolver, following: "NextMiddleware") -> Response[Any]:
+        """Reject a query parameter that the route does not have, or that is given twice."""
+        route = self.context["_route"]
+        given = self.current_event.multi_value_query_string_parameters or {}
+        if given and route in self._static_routes + self._dynamic_routes:
+            known = [parameter.alias for parameter in route.dependant.query_params]
+            for name, values in given.items():
+                shown = name[: http.MAX_NAME_CHARACTERS]
+                if name not in known:
+                    raise InvalidRequestError(
+                        f"{shown}: unknown parameter; this route takes {', '.join(known) or 'none'}"
+                    )
+                if len(values) > 1:
+                    raise InvalidRequestError(f"{shown}: give it once")
+        return following(app)
+
+    def _error(self, path: str, error: RagStackError) -> tuple[int, dict[str, Any]]:
+        status, code = http.status_of(error), http.code_of(error)
+        level = logging.WARNING if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.ERROR
+        LOGGER.log(level, "request failed: %s", loggable(error))
+        return status, self._body(path, code, http.message_of(error))
+
+    def _body(self, path: str, code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+        if path == TOOLS or path.startswith(f"{TOOLS}/"):
+            return {"success": False, "error": message}
+        return http.error_body(code, message, self._request_id, details)
+
+    def _explain(self, error: RagStackError) -> Response[Any]:
+        answer = json_answer(*self._error(self.current_event.path, error))
+        if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+            answer.headers["Retry-After"] = RETRY_AFTER_SECONDS
+        return answer
+
+    def _explain_validation(self, error: RequestValidationError) -> Response[Any]:
+        message, details = http.invalid_members(error.errors())
+        body = self._body(self.current_event.path, "InvalidRequest", message, details)
+        return json_answer(HTTPStatus.BAD_REQUEST, body)
+
+    def _explain_not_found(self, _: Exception) -> Response[Any]:
+        path = self.current_event.path
+        shown = f"{self.current_event.http_method} {path}"[: http.MAX_NAME_CHARACTERS]
+        body = self._body(path, "NotFound", f"There is no {shown}; see GET /openapi.json")
+        return json_answer(HTTPStatus.NOT_FOUND, body)
+
+    def _explain_bug(self, error: Exception) -> Response[Any]:
+        LOGGER.error("unexpected error", exc_info=error)
+        message = f"The service failed with an unexpected error; its log has the details for request {self._request_id}"
+        body = self._body(self.current_event.path, "InternalError", message)
+        return json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, body)
+
+
+def _readable(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request whose body, if it has one, is JSON as text.
+
+    Raises:
+        UnsupportedContentTypeError: The body is of another type.
+        InvalidRequestError: The body is not UTF-8 in base64 although it should be.
+    """
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    content_type, body = headers.pop(CONTENT_TYPE, None) or "", event.get("body")
+    if not body:
+        return {**event, "headers": headers, "body": None}
+    http.check_content_type(content_type)
+    if event.get("isBase64Encoded"):
+        try:
+            body = base64.b64decode(body, validate=True).decode()
+        except ValueError as error:
+            raise InvalidRequestError(f"The request body is not text in UTF-8: {error}") from None
+    if len(body) > MAX_BODY_CHARACTERS:
+        raise InvalidRequestError(
+            f"The request body has {len(body):,} characters; at most {MAX_BODY_CHARACTERS:,} are accepted"
+        )
+    # Without the header, Powertools takes every body for JSON, which it is.
+    return {**event, "headers": headers, "body": body, "isBase64Encoded": False}

@@ -1,6 +1,0 @@
-"""The second look at what a search found."""
-
-from ragstack_common.reranking.lexical import LexicalReranker, Passage, Signals
-from ragstack_common.reranking.weights import RerankingWeights, configure_reranker, weights_in_force
-
-__all__ = ["LexicalReranker", "Passage", "RerankingWeights", "Signals", "configure_reranker", "weights_in_force"]

@@ -1,0 +1,133 @@
+"""Chroma as an engine: a folder on this machine, or a server. Needs the extra ``chroma``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ragstack_common.embedding import Embedding
+from ragstack_common.filters import Filter
+from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
+from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle, Hit
+from ragstack_common.retrieval.engines.chroma.connection import Connection, FolderConnection, ServerConnection
+from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
+from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchRequest, check_top_k
+
+DEFAULT_PORT: Final = 8000
+"""Source: Chroma, ``chroma run``."""
+
+
+class ChromaBackend(Engine):
+    """Searches a collection; nothing is opened before the first search, and nothing is ever created.
+
+    The vector index is approximate (HNSW). It looks at 100 neighbours at least; of 10,000 vectors it then found 99.8 %
+    of the nearest ten with Chroma's own settings, and all of them with those that ``ragstack build`` gives.
+
+    Args:
+        path: Folder of an embedded store; give this or *host*.
+        collection_name: The collection.
+        host: Name or address of a Chroma server.
+        port: Of the server.
+        ssl: Whether the server speaks HTTPS.
+        headers: Sent with every request to the server, such as a token.
+        tenant: Of the server; None is Chroma's default.
+        database: Of the server; None is Chroma's default.
+        embedding: What the collection was made with; None takes what the collection records.
+        hybrid: Whether a keyword search (BM25 over all chunks) ranks too. It reads the collection once into memory
+            and again when it has changed.
+        source_key: Attribute that names the document of a chunk; None takes the first of source, path, url, uri and
+            file_name that a chunk has.
+        scan_limit: Chunks of the largest collection whose metadata are read for a filter that Chroma cannot express;
+            0 refuses such filters.
+        timeout_seconds: Deadline of one search.
+
+    Raises:
+        ValueError: Neither a path nor a host is given, or both, or a value is out of range.
+        EmbeddingError: The embedding cannot be had.
+    """
+
+    name = "chroma"
+    approximate = True
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        collection_name: str = "",
+        *,
+        host: str | None = None,
+        port: int = DEFAULT_PORT,
+        ssl: bool = False,
+        headers: Mapping[str, str] | None = None,
+        tenant: str | None = None,
+        database: str | None = None,
+        embedding: Embedding | str | None = None,
+        hybrid: bool = False,
+        source_key: str | None = None,
+        scan_limit: int = DEFAULT_SCAN_LIMIT,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> None:
+        super().__init__(timeout_seconds=timeout_seconds)
+        if (path is None) == (host is None):
+            raise ValueError("give the path of a folder, or the host of a server")
+        if not collection_name:
+            raise ValueError("collection_name is missing")
+        if scan_limit < 0:
+            raise ValueError(f"scan_limit must be 0 or more, not {scan_limit}")
+        server = {"ssl": ssl, "headers": headers and dict(headers), "tenant": tenant, "database": database}
+        given = {name: value for name, value in server.items() if value is not None}
+        connection: Connection = (
+            FolderConnection(Path(path)) if path is not None else ServerConnection(str(host), port, **given)
+        )
+        self.hybrid = hybrid
+        self._collection = ChromaCollection(connection, collection_name, embedding, source_key)
+        self._search_of = CollectionSearch(self._collection, scan_limit)
+
+    def _source_keys(self) -> Sequence[str]:
+        return self._collection.source_keys
+
+    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+        return (await self._find_several([query], count, condition))[0]
+
+    async def _find_several(
+        self, queries: Sequence[str], count: int, condition: Filter | None
+    ) -> list[list[RetrievedChunk]]:
+        return await self.in_thread(lambda: self._search_of.several(queries, count, condition, hybrid=self.hybrid))
+
+    async def retrieve_batch(
+        self,
+        queries: Sequence[str],
+        top_k: int = DEFAULT_TOP_K,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> list[list[RetrievedChunk]]:
+        """Answer several queries in one call, under the deadline of one search."""
+        requests = [SearchRequest(query, top_k, min_score, filters) for query in queries]
+        if not requests:
+            return []
+        check_top_k(top_k, self.max_top_k)
+        found = await self.within_deadline(self._find_several(queries, top_k, requests[0].condition))
+        return [[chunk for chunk in chunks if chunk.score >= requests[0].least_score] for chunks in found]
+
+    async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
+        """Return the chunk with this id, with a score of 1, or None."""
+
+        def look_up(handle: Handle) -> list[RetrievedChunk]:
+            return self._collection.chunks(handle, [Hit(chunk_id, 1.0)])
+
+        found = await self.within_deadline(self.in_thread(lambda: self._collection.run(look_up)))
+        return found[0] if found else None
+
+    async def health_check(self) -> bool:
+        """Tell whether the collection is there and answers; it need not hold anything."""
+        try:
+            await self.within_deadline(self.in_thread(lambda: self._collection.run(lambda h: h.collection.count())))
+        except Exception:  # noqa: BLE001 - whatever is wrong, the answer is no
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Close the store, as soon as no search uses it, and the embedding."""
+        await self.in_thread(self._collection.close)
+
+    def span_attributes(self) -> dict[str, str | int | float | bool]:
+        """Say how the collection is searched."""
+        return {"search_type": "HYBRID" if self.hybrid else "SEMANTIC", "collection_name": self._collection.name}

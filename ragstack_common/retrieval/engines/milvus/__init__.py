@@ -1,0 +1,1 @@
+"""Collections of Milvus, or of a file of Milvus Lite."""

@@ -1,0 +1,266 @@
+"""A vector index of Amazon S3 Vectors."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
+
+from ragstack_common import clients
+from ragstack_common.errors import (
+    AccessDeniedError,
+    CollectionNotFoundError,
+    ConfigurationError,
+    DimensionMismatchError,
+    InvalidFilterError,
+    InvalidRequestError,
+    RagStackError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+    ThrottledError,
+    needs_extra,
+)
+from ragstack_common.filters import Filter
+from ragstack_common.filters.s3_vectors import to_s3_vectors
+from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
+from ragstack_common.retrieval.engines.s3_vectors_records import (
+    LONGEST_KEY,
+    BedrockKeys,
+    IndexDescription,
+    S3Document,
+    batches,
+    checked,
+    chunk_of,
+)
+from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval_errors import Meaning, describe, meaning, reason_of
+from ragstack_common.telemetry import LOGGER
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3vectors import S3VectorsClient
+
+    from ragstack_common.embedding.protocol import Embedding, Vectors
+    from ragstack_common.embedding.queries import QueryEmbedding
+
+MOST_HITS: Final = 100
+"""Source: user guide of Amazon S3, limitations and restrictions of S3 Vectors, top-K results of a query."""
+
+LONGEST_QUERY_TEXT: Final = 1024
+"""Characters; a longer query is searched for its first words. Source: s3vectors, shape QueryTextString."""
+
+WRITING_SECONDS: Final = 30.0
+"""Timeout of one batch of documents. A put of 500 vectors of 1,024 numbers sends 10 MB."""
+
+_MEANING: Final[Mapping[str, Meaning]] = {
+    "NotFoundException": (CollectionNotFoundError, "check the names of bucket and index, the account and the region"),
+    "AccessDeniedException": (
+        AccessDeniedError,
+        "allow s3vectors:GetIndex, s3vectors:QueryVectors and s3vectors:GetVectors on the index to the caller's role",
+    ),
+    "TooManyRequestsException": (ThrottledError, "send fewer requests a second"),
+    "RequestTimeoutException": (RetrievalTimeoutError, "try again"),
+    "KmsDisabledException": (AccessDeniedError, "enable the index's KMS key"),
+    "KmsInvalidKeyUsageException": (AccessDeniedError, "check the index's KMS key"),
+    "KmsInvalidStateException": (AccessDeniedError, "check the index's KMS key"),
+    "KmsNotFoundException": (AccessDeniedError, "check the index's KMS key"),
+    "ServiceQuotaExceededException": (ServiceUnavailableError, "ask for a higher quota"),
+}
+"""Source: the errors that botocore's model of s3vectors lists."""
+
+
+class S3VectorsBackend(Engine):
+    """Searches a vector index: by vector, and fused with BM25 where the index is ENHANCED and searches the text.
+
+    Scores of a search by vector are those of :mod:`ragstack_common.retrieval.scores`. With ``queryTexts``, S3 Vectors
+    ranks by the fused score; a chunk's score is then the share of the best possible one (so that it tells about order,
+    not closeness), and ``ranking.signals`` holds ``fused``, ``bm25`` and ``vector_distance`` as the service gave them.
+
+    Args:
+        vector_bucket_name: 3 to 63 characters.
+        index_name: 3 to 63 characters.
+        embedding: What the index was made with, as an object or as ``ragstack_common.embedding.load`` takes it.
+        content_key: Metadata key of the text; make it a non-filterable one. ``AMAZON_BEDROCK_TEXT``, which a Bedrock
+            knowledge base writes, is read too.
+        source_key: Metadata key of the document that a chunk is from; that of Bedrock is read too.
+        use_query_texts: ``"auto"`` where the index allows it; True insists on it; False never.
+        region: By default that of the AWS settings.
+        endpoint_url: By default that of AWS.
+        timeout_seconds: Deadline of one search, over 0.
+        client: A boto3 client of s3vectors; by default one whose timeouts follow the deadline.
+
+    Raises:
+        ValueError: An argument is out of range.
+        EmbeddingError: There is no such embedding, or it cannot be had.
+        MissingPackageError: numpy is not installed.
+    """
+
+    name = "s3_vectors"
+    max_top_k = MOST_HITS
+
+    def __init__(
+        self,
+        vector_bucket_name: str,
+        index_name: str,
+        *,
+        embedding: "Embedding | str" = "hashed",
+        content_key: str = "content",
+        source_key: str = "source",
+        use_query_texts: bool | Literal["auto"] = "auto",
+        region: str | None = None,
+        endpoint_url: str | None = None,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        client: "S3VectorsClient | None" = None,
+    ) -> None:
+        super().__init__(timeout_seconds=timeout_seconds)
+        for argument, value in (("vector_bucket_name", vector_bucket_name), ("index_name", index_name)):
+            if not isinstance(value, str) or not value.strip():
+                raise ValueError(f"{argument} must be the name of one, not {value!r}")
+        if use_query_texts not in (True, False, "auto"):
+            raise ValueError(f'use_query_texts must be true, false or "auto", not {use_query_texts!r}')
+        self._place = {"vectorBucketName": vector_bucket_name, "indexName": index_name}
+        self._called = f"{index_name} in the vector bucket {vector_bucket_name}"
+        self._keys = BedrockKeys(content_key, source_key)
+        self._use_query_texts = use_query_texts
+        # The stubs are older than queryTexts.
+        self._client: Any = client or clients.s3_vectors_client(timeout_seconds, region, endpoint_url)
+        self._writer: Any = client or clients.s3_vectors_client(WRITING_SECONDS, region, endpoint_url)
+        self._embedding = _query_embedding(embedding)
+        self._owns_embedding = isinstance(embedding, str)
+        self._index: IndexDescription | None = None
+
+    def span_attributes(self) -> dict[str, str | int | float | bool]:
+        """Name the index."""
+        return {"vector_bucket": self._place["vectorBucketName"], "index": self._place["indexName"]}
+
+    async def add(self, documents: Sequence[S3Document]) -> None:
+        """Put documents into the index; one whose id is there is replaced.
+
+        Args:
+            documents: For each its id (1 to 1,024 characters), text, source and metadata: strings, numbers, booleans,
+                or lists of them. A list without members is left out, because a filter takes it for absent.
+
+        Raises:
+            InvalidDocumentError: A document is over a limit of S3 Vectors; nothing was sent.
+            DimensionMismatchError: The index was made with another embedding.
+            RetrievalError: The service refused or could not be reached; earlier batches of 500 are in the index.
+        """
+        await self.in_thread(lambda: self._add(documents))
+
+    async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
+        """Return the vector with this key as a chunk, with a score of 1, or None.
+
+        Raises:
+            RetrievalError: The service refused or could not be reached.
+        """
+        if not 1 <= len(chunk_id) <= LONGEST_KEY:
+            return None
+        answer = await self.within_deadline(
+            self.in_thread(lambda: self._call(self._client.get_vectors, keys=[chunk_id], returnMetadata=True))
+        )
+        found = answer["vectors"]
+        return chunk_of(found[0], self._keys, score=1.0) if found else None
+
+    async def health_check(self) -> bool:
+        """Tell whether the index is there and fits the embedding; it is looked at anew each time."""
+        try:
+            index = await self.within_deadline(self.in_thread(self._described))
+        except (RagStackError, BotoCoreError):
+            return False
+        return index.dimension == self._embedding.model.dimension
+
+    async def close(self) -> None:
+        """Close the embedding, where it was made here; the client is shared and stays."""
+        if self._owns_embedding:
+            self._embedding.close()
+
+    def _source_keys(self) -> Sequence[str]:
+        return self._keys.sources
+
+    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+        return await self.in_thread(lambda: self._found(query, count, condition))
+
+    def _found(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+        index = self._known_index()
+        request: dict[str, Any] = {"topK": count, "returnMetadata": True, "returnDistance": True}
+        if condition is not None:
+            request["filter"] = to_s3_vectors(condition, index.non_filterable)
+        vector = self._embedding(query)
+        self._check_dimension(index, vector)
+        if index.metric == "cosine" and not vector.any():
+            return []  # the query says nothing that the embedding knows, and no direction is near
+        request["queryVector"] = {"float32": vector.tolist()}
+        key = self._searched_key(index)
+        if key is not None:
+            texts = [{"text": query[:LONGEST_QUERY_TEXT], "metadataKey": key}]
+            request |= {"queryTexts": texts, "returnScores": True}
+        return [chunk_of(hit, self._keys, metric=index.metric) for hit in self._hits(request, query, condition)]
+
+    def _hits(self, request: dict[str, Any], query: str, condition: Filter | None) -> list[dict[str, Any]]:
+        """Read the pages of one query. Source: user guide of Amazon S3, "Querying vectors"."""
+        hits: list[dict[str, Any]] = []
+        for _ in range(request["topK"]):  # a page has a hit or more; a search that was given up ends too
+            page = self._call(self._client.query_vectors, query, condition, **request)
+            hits += page["vectors"]
+            if not page.get("nextToken"):
+                break
+            request["nextToken"] = page["nextToken"]
+        return hits[: request["topK"]]
+
+    def _searched_key(self, index: IndexDescription) -> str | None:
+        """Return the metadata key to search by words; None searches by vector alone."""
+        if self._use_query_texts is False:
+            return None
+        found = next((key for key in self._keys.contents if key in index.text_keys), None)
+        if found is None and self._use_query_texts is True:
+            raise ConfigurationError(
+                f"The index {self._called} does not search {self._keys.content!r} by words: make it ENHANCED with this "
+                "key in textSearchConfigurations, or leave use_query_texts out"
+            )
+        return found
+
+    def _add(self, documents: Sequence[S3Document]) -> None:
+        index = self._known_index()
+        records = checked(documents, index, self._keys)
+        if not records:
+            return
+        vectors = self._embedding.model.embed([text for _, text, _, _ in documents])
+        self._check_dimension(index, vectors[0])
+        for batch in batches(records, vectors, index):
+            self._call(self._writer.put_vectors, vectors=batch)
+
+    def _check_dimension(self, index: IndexDescription, vector: "Vectors") -> None:
+        if len(vector) != index.dimension:
+            raise DimensionMismatchError(
+                f"The index {self._called} holds vectors of {index.dimension} dimensions, and the embedding "
+                f"{self._embedding.model.name} makes vectors of {len(vector)}: choose the one that it was made with"
+            )
+
+    def _known_index(self) -> IndexDescription:
+        index = self._index
+        if index is None:  # searches that begin together may each ask: none of them waits for another one's call
+            index = self._index = self._described()
+        return index
+
+    def _described(self) -> IndexDescription:
+        return IndexDescription.of(self._call(self._client.get_index)["index"])
+
+    def _call(self, operation: Any, query: str = "", condition: Filter | None = None, **request: Any) -> Any:
+        try:
+            return operation(**self._place, **request)
+        except (ReadTimeoutError, ConnectTimeoutError) as error:
+            raise RetrievalTimeoutError(
+                f"S3 Vectors did not answer in time ({reason_of(error)}); try again, or raise timeout_seconds"
+            ) from error
+        except (ClientError, BotoCoreError) as error:
+            LOGGER.warning("S3 Vectors failed on the index %s: %s", self._called, describe(error, query, condition))
+            kind, advice = meaning(error, _MEANING)
+            if issubclass(kind, CollectionNotFoundError | InvalidRequestError):
+                self._index = None  # it may have been made anew, with another dimension
+            if kind is InvalidRequestError and "filter" in request and "filter" in str(error):
+                kind = InvalidFilterError
+            raise kind(f"S3 Vectors failed on the index {self._called}: {reason_of(error)}; {advice}") from error
+
+
+def _query_embedding(embedding: "Embedding | str") -> "QueryEmbedding":
+    with needs_extra("s3-vectors", "The engine s3_vectors"):
+        from ragstack_common.embedding.queries import QueryEmbedding  # noqa: PLC0415 - imports numpy
+    return QueryEmbedding(embedding)

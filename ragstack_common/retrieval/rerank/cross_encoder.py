@@ -1,0 +1,113 @@
+"""A cross-encoder in ONNX form, run on this machine's processor."""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from tokenizers import Encoding
+
+from ragstack_common.deadline import in_thread
+from ragstack_common.embedding import model_folder
+from ragstack_common.embedding.onnx import model_inputs, open_session, open_tokenizer
+from ragstack_common.embedding.protocol import cores
+from ragstack_common.errors import EmbeddingError
+from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval.rerank.chunks import by_score, text_of
+
+CHARACTERS_PER_TOKEN: Final = 64
+"""What is read of a text for each token that the model takes; hardly any token is as long."""
+
+OUTPUT: Final = "logits"
+
+_ONE_CLASS: Final = 1
+_TWO_CLASSES: Final = 2
+
+
+class CrossEncoderReranker:
+    """A model that reads the query and a text together, and says how relevant the text is.
+
+    The score is the model's logit through the sigmoid function; of a model with two classes, the probability of the
+    second. Of a long text the end is cut, never the query. Each pair goes through the model alone, on one core, and as
+    many at once as there are cores, as quantized models scale their numbers by the whole batch.
+
+    Args:
+        folder: Holds ``model.onnx`` and ``tokenizer.json``, and the model's configuration where it has one.
+
+    Raises:
+        EmbeddingError: The folder has no usable model, or the model returns no relevance.
+    """
+
+    name = "cross_encoder"
+    max_chunks = 1_000
+
+    def __init__(self, folder: str) -> None:
+        self._model = model_folder.read(Path(folder))
+        self._tokenizer = open_tokenizer(self._model)
+        self._tokenizer.enable_truncation(self._model.max_tokens, strategy="only_second")
+        self._session = open_session(self._model.model)
+        self._inputs = model_inputs(self._session)
+        self._output = _output(self._session, self._model.name)
+        self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="cross-encoder")
+
+    async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
+        """Order chunks by the relevance that the model tells.
+
+        Raises:
+            EmbeddingError: The model failed.
+        """
+        scores = await in_thread(partial(self._scores, query, [text_of(chunk) for chunk in chunks]))
+        return by_score(chunks, scores, self.name)
+
+    async def close(self) -> None:
+        """Give up what is under way, once the pairs that have begun are done."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        longest = CHARACTERS_PER_TOKEN * self._model.max_tokens
+        try:
+            pairs = self._tokenizer.encode_batch([(_scalar(query), _scalar(text[:longest])) for text in texts])
+        except Exception as error:  # the library raises bare exceptions, such as for a query longer than the model
+            raise EmbeddingError(f"The reranker {self._model.name} cannot read the query ({error})") from error
+        return list(self._threads.map(self._score, pairs))
+
+    def _score(self, pair: Encoding) -> float:
+        feed = {
+            "input_ids": np.array([pair.ids], dtype=np.int64),
+            "attention_mask": np.ones((1, len(pair.ids)), dtype=np.int64),
+            "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
+        }
+        try:
+            (found,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
+        except Exception as error:
+            raise EmbeddingError(f"The reranker {self._model.name} failed ({error})") from error
+        return _probability(np.asarray(found, dtype=np.float64).reshape(-1), self._model.name)
+
+
+def _probability(logits: Any, name: str) -> float:
+    if logits.size not in (_ONE_CLASS, _TWO_CLASSES) or not np.isfinite(logits).all():
+        raise EmbeddingError(f"The reranker {name} returned {logits.size} values, not a relevance")
+    difference = float(logits[0] if logits.size == _ONE_CLASS else logits[1] - logits[0])
+    # Both forms are the sigmoid function; neither overflows where it is used.
+    if difference >= 0:
+        return 1 / (1 + math.exp(-difference))
+    return math.exp(difference) / (1 + math.exp(difference))
+
+
+def _output(session: Any, name: str) -> str:
+    outputs = {str(node.name): node.shape for node in session.get_outputs()}
+    chosen = OUTPUT if OUTPUT in outputs else next(iter(outputs)) if len(outputs) == 1 else None
+    if chosen is None or outputs[chosen][-1:] not in ([_ONE_CLASS], [_TWO_CLASSES]):
+        raise EmbeddingError(
+            f"The model {name} returns {', '.join(f'{key} {shape}' for key, shape in outputs.items())}: a cross-encoder"
+            f" returns {OUTPUT} of one or two values for each text"
+        )
+    return chosen
+
+
+def _scalar(text: str) -> str:
+    # The tokenizer takes Unicode scalar values only.
+    return text.encode("utf-8", "replace").decode("utf-8")

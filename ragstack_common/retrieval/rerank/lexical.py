@@ -1,0 +1,237 @@
+"""A reranker that reads what vectors do not see: phrases, words, their nearness, and attributes.
+
+Pure Python on purpose: the query function imports it, and every import is time of its cold start.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from ragstack_common.models import Result
+from ragstack_common.retrieval.rerank import words
+from ragstack_common.retrieval.rerank.attributes import AttributeMatches
+from ragstack_common.retrieval.rerank.weights import NAMES, RerankingWeights, weights_in_force
+
+SATURATION: Final = 1.2
+"""A word's second place in a text counts less than its first. Source: k1 of BM25, Robertson and Zaragoza 2009."""
+
+LENGTH_SHARE: Final = 0.75
+"""How much a longer text must hold more words to be as good. Source: b of BM25, the same."""
+
+HALF_CHARACTERS: Final = 50
+"""Words with this many characters between them are half as near as neighbours; about eight words."""
+
+MOST_PLACES: Final = 1_000
+"""Places of one word that are looked at in one text; more could not change a signal by .001."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text to be scored.
+
+    Attributes:
+        text: Of any length.
+        metadata: Its attributes.
+        score: What the search said, 0 or more; an infinite one or NaN counts as 0.
+    """
+
+    text: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    score: float = 0.0
+
+
+class Signals(NamedTuple):
+    """What speaks for a text, each from 0 to 1, for one query among the texts that were scored with it.
+
+    Attributes:
+        phrase: 1 where the query stands in the text word for word; where only the part without the stop words at its
+            ends does, that part's share of the words; where the query has parts in quotation marks, the share of them.
+        frequency: BM25 of the keywords, divided by the highest that any text could have.
+        proximity: Mean over the keywords of how near the nearest other one stands: 1 side by side, .5 with 50
+            characters between them, 0 for one that is missing. 0 for a query of one keyword.
+        metadata: Share of the attributes matched, of those that any of the texts matched or that are wanted.
+        vector: The search's own score; where one is over 1, its share of the highest.
+        total: Each signal times its weight, the metadata's times the number of attributes matched.
+        score: The total's share of the highest possible for this query.
+        matched: The attributes matched.
+    """
+
+    phrase: float
+    frequency: float
+    proximity: float
+    metadata: float
+    vector: float
+    total: float
+    score: float
+    matched: tuple[str, ...] = ()
+
+    def as_numbers(self) -> dict[str, float]:
+        """Return the five signals by name."""
+        return {name: getattr(self, name) for name in NAMES}
+
+
+class LexicalReranker:
+    """Orders passages by the signals. Instances hold no state of a search; any thread may use them.
+
+    Args:
+        weights: Of the signals; None takes those that :func:`configure_reranker` set, at each search.
+        wanted: Values of attributes that the asker wants, one or a list for each; each that matches is a bonus.
+        metadata_fields: The attributes that are held against the query's words; None for all, an empty list for none.
+    """
+
+    def __init__(
+        self,
+        weights: RerankingWeights | None = None,
+        *,
+        wanted: Mapping[str, Any] | None = None,
+        metadata_fields: Sequence[str] | None = None,
+    ) -> None:
+        self._weights = weights
+        self._wanted = dict(wanted or {})
+        self._named = metadata_fields
+
+    @property
+    def weights(self) -> RerankingWeights:
+        """The weights of the next search."""
+        return self._weights or weights_in_force()
+
+    def score(self, query: str, documents: Sequence[Passage | str]) -> list[Signals]:
+        """Score texts together: how rare a word is, and how long a text, is measured among them.
+
+        Returns:
+            The signals of each, in the order given.
+        """
+        passages = [part if isinstance(part, Passage) else Passage(part) for part in documents]
+        asked = words.parsed(query)
+        texts = [words.normalized(passage.text) for passage in passages]
+        found = [
+            [words.places(term, text, MOST_PLACES) if term in text else [] for term in asked.terms] for text in texts
+        ]
+        attributes = AttributeMatches(query, self._wanted, self._named)
+        matched = [attributes.of(passage.metadata) for passage in passages]
+        return _weighed(
+            self.weights,
+            [_phrase(asked, text, places) for text, places in zip(texts, found, strict=True)],
+            _frequencies(found, [len(text) for text in texts]),
+            [_proximity(asked.terms, places) for places in found],
+            matched,
+            len(attributes.wanted.union(*matched)),
+            _vectors([passage.score for passage in passages]),
+            is_one_word=len(asked.terms) == 1,
+        )
+
+    def order(self, query: str, documents: Sequence[Passage | str]) -> list[tuple[int, Signals]]:
+        """Return the numbers of the texts, best first, with their signals.
+
+        Equal totals are ordered by the score of the search, then as they came.
+        """
+        signals = self.score(query, documents)
+        return sorted(enumerate(signals), key=lambda entry: (-entry[1].total, -entry[1].vector, entry[0]))
+
+    def rerank(self, query: str, results: list[Result]) -> list[Result]:
+        """Order results of a search, as :class:`~ragstack_common.multislice_retriever.MultiSliceRetriever` has them.
+
+        Returns:
+            The results with new scores from 0 to 1, best first. Their ``ranking`` holds the signals, and keeps how
+            they were found. The results given are left as they are.
+        """
+        passages = [
+            Passage(_text(result), result.get("metadata") or {}, _number(result.get("score"))) for result in results
+        ]
+        return [_with(results[number], signals) for number, signals in self.order(query, passages)]
+
+
+def _text(result: Result) -> str:
+    """Return what is read of a result: the header that it was indexed with, where there is one, and its text."""
+    parts = (result.get("context"), result.get("content"))
+    return "\n".join(str(part) for part in parts if part)
+
+
+def _with(result: Result, signals: Signals) -> Result:
+    ranking = {**(result.get("ranking") or {}), "signals": signals.as_numbers(), "matched": list(signals.matched)}
+    ranking.setdefault("base_score", _number(result.get("score")))
+    return {**result, "score": signals.score, "ranking": ranking}
+
+
+def _weighed(
+    weights: RerankingWeights,
+    phrases: list[float],
+    frequencies: list[float],
+    proximities: list[float],
+    matched: list[tuple[str, ...]],
+    attributes: int,
+    vectors: list[float],
+    *,
+    is_one_word: bool,
+) -> list[Signals]:
+    highest = weights.phrase + weights.frequency + weights.metadata * attributes + weights.vector
+    highest += 0.0 if is_one_word else weights.proximity
+    signals = []
+    for phrase, frequency, proximity, names, vector in zip(
+        phrases, frequencies, proximities, matched, vectors, strict=True
+    ):
+        total = (
+            weights.phrase * phrase
+            + weights.frequency * frequency
+            + weights.proximity * proximity
+            + weights.metadata * len(names)
+            + weights.vector * vector
+        )
+        share = len(names) / attributes if attributes else 0.0
+        score = min(1.0, total / highest) if highest else 0.0
+        signals.append(Signals(phrase, frequency, proximity, share, vector, total, score, names))
+    return signals
+
+
+def _phrase(asked: words.Query, text: str, places: list[list[int]]) -> float:
+    if asked.quoted:
+        return min(1.0, sum(worth for phrase, worth in asked.phrases if phrase.stands_in(text)))
+    if not all(places):
+        return 0.0
+    return next((worth for phrase, worth in asked.phrases if phrase.stands_in(text)), 0.0)
+
+
+def _frequencies(found: list[list[list[int]]], lengths: list[int]) -> list[float]:
+    if not found or not found[0]:
+        return [0.0] * len(found)
+    texts = len(found)
+    holding = [sum(1 for places in found if places[term]) for term in range(len(found[0]))]
+    rarities = [math.log(1 + (texts - count + 0.5) / (count + 0.5)) for count in holding]
+    highest = sum(rarities)
+    mean_length = sum(lengths) / texts or 1.0
+    frequencies = []
+    for places, length in zip(found, lengths, strict=True):
+        norm = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / mean_length)
+        got = sum(
+            rarity * len(term) / (len(term) + norm) for rarity, term in zip(rarities, places, strict=True) if term
+        )
+        frequencies.append(got / highest)
+    return frequencies
+
+
+def _proximity(terms: tuple[str, ...], places: list[list[int]]) -> float:
+    if sum(1 for found in places if found) < 2:  # noqa: PLR2004 - nothing is near itself
+        return 0.0
+    order = sorted((place, number) for number, found in enumerate(places) for place in found)
+    nearest = [math.inf] * len(terms)
+    place, number = order[0]
+    for next_place, next_number in order[1:]:
+        if next_number != number:
+            gap = max(0, next_place - place - len(terms[number]) - 1)
+            nearest[number] = min(nearest[number], gap)
+            nearest[next_number] = min(nearest[next_number], gap)
+        place, number = next_place, next_number
+    return sum(HALF_CHARACTERS / (HALF_CHARACTERS + gap) for gap in nearest if gap != math.inf) / len(terms)
+
+
+def _vectors(scores: list[float]) -> list[float]:
+    usable = [_number(score) for score in scores]
+    highest = max([1.0, *usable])
+    return [score / highest for score in usable]
+
+
+def _number(score: Any) -> float:
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 < score < math.inf:
+        return 0.0
+    return float(score)

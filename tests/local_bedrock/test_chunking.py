@@ -1,0 +1,146 @@
+"""The chunking strategies, without a server."""
+
+import zlib
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_bedrock import chunking
+from local_bedrock.chunking import FixedSize, Hierarchical, Pieces, Semantic, Strategy, Whole
+from local_bedrock.reading.formats import UnreadableDocument
+from ragstack_common.embedding.hashed import HashedEmbedding
+
+SENTENCES = " ".join(f"Sentence number {number} stands here and says a few words." for number in range(200))
+TEXTS = st.one_of(
+    st.text(max_size=1500),
+    st.lists(st.sampled_from(["Herons wade.", "Ships sail! ", "\n\n", "# Head\n", "かわせみ。", "x" * 40, " "])).map(
+        "".join
+    ),
+)
+
+
+def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Embed cheaply: what matters here is only that equal texts are equal."""
+    vectors = np.zeros((len(texts), 8), dtype=np.float32)
+    for row, text in enumerate(texts):
+        vectors[row, zlib.crc32(text.encode("utf-8", "surrogatepass")) % 8] = 1
+    return vectors
+
+
+def check(text: str, pieces: Pieces, max_tokens: int) -> None:
+    covered: set[int] = set()
+    for chunk in pieces.chunks:
+        assert chunk.text.strip() == chunk.text != ""
+        assert text[chunk.start : chunk.start + len(chunk.text)] == chunk.text
+        assert chunking.count_tokens(chunk.text) <= max_tokens + 1
+        covered.update(range(chunk.start, chunk.start + len(chunk.text)))
+    assert all(position in covered for position, character in enumerate(text) if character.strip())
+    assert [chunk.start for chunk in pieces.chunks if chunk.parent is None] == sorted(
+        chunk.start for chunk in pieces.chunks if chunk.parent is None
+    )
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(1, 60), st.integers(0, 99))
+def test_chunks_of_fixed_size_hold_every_word_and_keep_their_size(text: str, max_tokens: int, overlap: int) -> None:
+    check(text, FixedSize(max_tokens, overlap).cut(text, embed), max_tokens)
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(1, 30), st.integers(1, 60), st.integers(1, 40))
+def test_children_lie_inside_their_parents_and_both_keep_their_size(
+    text: str, child: int, more: int, overlap: int
+) -> None:
+    parent = child + more
+
+    pieces = Hierarchical(parent, child, overlap).cut(text, embed)
+
+    check(text, pieces, child)
+    check(text, Pieces(pieces.parents), parent)
+    for chunk in pieces.chunks:
+        assert chunk.parent is not None
+        above = pieces.parents[chunk.parent]
+        assert above.start <= chunk.start
+        assert chunk.start + len(chunk.text) <= above.start + len(above.text)
+    assert {chunk.parent for chunk in pieces.chunks} == set(range(len(pieces.parents)))
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(1, 60), st.integers(0, 1), st.integers(50, 99))
+def test_semantic_chunks_hold_every_word_once_and_keep_their_size(
+    text: str, max_tokens: int, buffer_size: int, percentile: int
+) -> None:
+    pieces = Semantic(max_tokens, buffer_size, percentile).cut(text, embed)
+
+    check(text, pieces, max_tokens)
+    for first, second in pairwise(pieces.chunks):
+        assert first.start + len(first.text) <= second.start
+
+
+@settings(deadline=None, max_examples=30)
+@given(TEXTS)
+@pytest.mark.parametrize("strategy", [Whole(), FixedSize(20, 20), Hierarchical(30, 10, 5), Semantic(20, 1, 80)])
+def test_the_same_text_is_cut_in_the_same_way(strategy: Strategy, text: str) -> None:
+    assert strategy.cut(text, embed) == strategy.cut(text, embed)
+
+
+def test_chunks_end_where_sentences_end() -> None:
+    found = FixedSize().cut(SENTENCES, embed).chunks
+
+    assert len(found) > 3
+    assert all(chunk.text.startswith("Sentence number") and chunk.text.endswith("words.") for chunk in found)
+
+
+def test_a_chunk_begins_with_the_end_of_the_one_before() -> None:
+    first, second = FixedSize(100, 20).cut(SENTENCES, embed).chunks[:2]
+
+    overlap = first.start + len(first.text) - second.start
+    assert 0 < chunking.count_tokens(first.text[-overlap:]) <= 20
+
+
+def test_the_default_chunk_has_about_300_tokens() -> None:
+    sizes = [chunking.count_tokens(chunk.text) for chunk in FixedSize().cut(SENTENCES, embed).chunks]
+
+    assert max(sizes) <= 300
+    assert min(sizes[:-1]) > 250
+
+
+def test_no_chunking_is_one_chunk() -> None:
+    strategy = chunking.strategy({"chunkingConfiguration": {"chunkingStrategy": "NONE"}})
+
+    assert len(strategy.cut(SENTENCES, embed).chunks) == 1
+
+
+def test_a_word_without_end_is_cut() -> None:
+    found = FixedSize().cut("x" * 100_000, embed).chunks
+
+    assert len(found) > 50
+    assert "".join(chunk.text for chunk in found) == "x" * 100_000
+
+
+def test_both_layers_overlap_by_the_tokens_that_were_asked_for() -> None:
+    pieces = Hierarchical(200, 50, 20).cut(SENTENCES, embed)
+
+    for layer in (pieces.parents, [chunk for chunk in pieces.chunks if chunk.parent == 0]):
+        first, second = layer[:2]
+        overlap = first.start + len(first.text) - second.start
+        assert 0 < chunking.count_tokens(first.text[-overlap:]) <= 20
+
+
+def test_a_semantic_chunk_ends_where_the_text_turns_to_something_else() -> None:
+    herons = "Herons wade in shallow water. Herons eat fish from shallow water. Herons nest near water."
+    loans = "The loan bears interest. Interest on the loan is paid yearly. The loan is repaid with interest."
+
+    pieces = Semantic(300, 1, 75).cut(f"{herons} {loans}", HashedEmbedding().embed)
+
+    assert [chunk.text for chunk in pieces.chunks] == [herons, loans]
+
+
+def test_a_text_that_is_too_long_for_semantic_chunking_is_refused_with_the_limit() -> None:
+    with pytest.raises(UnreadableDocument, match=r"at most 1,000,000: split the file"):
+        Semantic(300, 0, 95).cut("Herons. " * 125_001, embed)

@@ -1,0 +1,141 @@
+"""Contextual headers: what they find, what they never show, and that both places compose the same."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_bedrock.chunking import Chunk, FixedSize, Strategy, Whole
+from local_bedrock.reading import formats
+from local_bedrock.reading.parsing import ParsedDocument, Parser
+from local_bedrock.server import running
+from ragstack_common.chunk_transformation import ChunkTransformation, TransformationEvent
+from ragstack_common.contextual_headers import MARK, compose, split
+from ragstack_common.sections import outline
+from tests.local_bedrock.support import Bedrock, Source, s3_document
+from tests.support.soak import SOAK
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "documents"
+DOCUMENTS = sorted(file for file in SAMPLES.rglob("*.*") if file.is_file() and not file.name.endswith(".json"))
+
+HANDBOOK = "gryphon-handbook.md"
+TEXT = "## Feeding\n\nIt eats salmon twice a day, and nothing after dusk."
+KEEPER = {"value": {"type": "STRING", "stringValue": "Wilhelmina"}, "includeForEmbedding": True}
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["with", "without"])
+def headers(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+def source(headers: bool, tmp_path_factory: pytest.TempPathFactory, s3: Any, s3_url: str) -> Iterator[Source]:
+    """Documents in a local Bedrock with or without headers."""
+    bucket = f"handbooks-{uuid.uuid4()}"
+    s3.create_bucket(Bucket=bucket)
+    for key, body in {
+        HANDBOOK: TEXT,
+        f"{HANDBOOK}.metadata.json": json.dumps({"metadataAttributes": {"keeper": KEEPER}}),
+        "tea.md": "The kitchen's handbook is about tea, cups and kettles.",
+        "post.md": "Letters leave at noon. The keeper of the stamps is at the desk.",
+    }.items():
+        s3.put_object(Bucket=bucket, Key=key, Body=body.encode())
+    with running(tmp_path_factory.mktemp("headers"), s3_endpoint=s3_url, contextual_headers=headers) as url:
+        bedrock = Bedrock.at(url)
+        source = bedrock.s3_source(bedrock.knowledge_base("handbooks"), bucket)
+        source.ingested(
+            s3_document(bucket, HANDBOOK, sidecar=True), s3_document(bucket, "tea.md"), s3_document(bucket, "post.md")
+        )
+        yield source
+
+
+def first(source: Source, query: str, search: str) -> str:
+    return source.texts(query, overrideSearchType=search)[0]
+
+
+@pytest.mark.parametrize("search", ["SEMANTIC", "HYBRID"])
+def test_a_query_for_the_files_name_finds_its_chunk_exactly_with_headers(
+    source: Source, headers: bool, search: str
+) -> None:
+    assert (first(source, "gryphon handbook", search) == TEXT) == headers
+
+
+@pytest.mark.parametrize("search", ["SEMANTIC", "HYBRID"])
+def test_an_attribute_that_was_chosen_for_embedding_finds_its_chunk_either_way(source: Source, search: str) -> None:
+    assert first(source, "Wilhelmina", search) == TEXT
+
+
+def test_what_is_returned_is_the_text_alone(source: Source) -> None:
+    texts = source.texts("gryphon handbook feeding Wilhelmina")
+
+    assert TEXT in texts
+    assert all("gryphon" not in text and "Wilhelmina" not in text and MARK not in text for text in texts)
+
+
+BATCHES = 1000 if SOAK else 3
+"""At most so many: each is written and read twice."""
+Read = Callable[[Path], ParsedDocument]
+
+
+@pytest.fixture(scope="module")
+def read() -> Iterator[Read]:
+    """Read a document, whose text is then the same to every strategy."""
+    parser = Parser()
+    yield cache(lambda document: parser.parse(document.read_bytes(), formats.of_name(document.name)))
+    parser.close()
+
+
+def transformed(s3: Any, bucket: str, uri: str, chunks: list[Chunk], chunks_per_batch: int) -> Iterator[Any]:
+    """What the function on AWS makes of chunks that come in several batches: their headers and texts."""
+    keys = []
+    for start in range(0, len(chunks), chunks_per_batch):
+        contents = [
+            {"contentBody": chunk.text, "contentType": "TEXT", "contentMetadata": {}}
+            for chunk in chunks[start : start + chunks_per_batch]
+        ]
+        keys.append(f"{uri.rpartition('/')[2]}_{start}.JSON")
+        s3.put_object(Bucket=bucket, Key=keys[-1], Body=json.dumps({"fileContents": contents}).encode())
+    event = {
+        "version": "1.0",
+        "bucketName": bucket,
+        "inputFiles": [
+            {
+                "originalFileLocation": {"type": "S3", "s3_location": {"uri": uri}},
+                "fileMetadata": {},
+                "contentBatches": [{"key": key} for key in keys],
+            }
+        ],
+    }
+    (file,) = ChunkTransformation(s3).transform(TransformationEvent.from_event(event))["outputFiles"]
+    for batch in file["contentBatches"]:
+        written = json.loads(s3.get_object(Bucket=bucket, Key=batch["key"])["Body"].read())
+        for content in written["fileContents"]:
+            yield split(content["contentBody"])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "strategy",
+    [Whole(), FixedSize(), FixedSize(60, 0), FixedSize(60, 20), FixedSize(40, 50), FixedSize(25, 30)],
+    ids=str,
+)
+def test_the_header_made_of_chunks_is_the_one_made_of_the_whole_document(
+    document: Path, strategy: Strategy, read: Read, s3: Any, bucket: str
+) -> None:
+    uri = f"s3://documents/{document.name}"
+    parsed = read(document)
+    chunks = list(strategy.cut(parsed.text, _no_embedding).chunks)
+    whole = outline(parsed.text)
+    title = parsed.title or whole.title
+
+    found = list(transformed(s3, bucket, uri, chunks, max(3, -(-len(chunks) // BATCHES))))
+
+    assert found == [(compose(uri, title, whole.path_at(chunk.start)), chunk.text) for chunk in chunks]
+
+
+def _no_embedding(_: Any) -> Any:
+    raise AssertionError("these strategies cut by size")

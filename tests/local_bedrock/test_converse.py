@@ -1,0 +1,306 @@
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import EventStreamError
+
+from local_bedrock.server import running
+from tests.local_bedrock.answers import TEXT_MODEL, checked_client, checked_events
+from tests.local_bedrock.llm_server import MODEL, LanguageModel, language_model
+from tests.local_bedrock.support import Bedrock
+
+LEAVE = "Every employee has 27 days of annual leave. Book it in the calendar."
+QUESTION = "How many days of annual leave does an employee have?"
+ANSWER = "Every employee has 27 days of annual leave."
+NO_ANSWER = "Sorry, I am unable to assist you with this request."
+
+
+@pytest.fixture(scope="module")
+def runtime(bedrock: Bedrock) -> Any:
+    return checked_client("bedrock-runtime", bedrock.url)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[LanguageModel]:
+    with language_model() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def forwarding(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -> Iterator[Any]:
+    with running(tmp_path_factory.mktemp("forwarding"), llm_url=model.url) as url:
+        yield checked_client("bedrock-runtime", url)
+
+
+def user(*content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": [{"text": block} if isinstance(block, str) else block for block in content]}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": [{"text": text}]}
+
+
+def document(data: bytes, file_format: str = "md", name: str = "leave") -> dict[str, Any]:
+    return {"document": {"format": file_format, "name": name, "source": {"bytes": data}}}
+
+
+def said(runtime: Any, *messages: Any, **more: Any) -> str:
+    answer = runtime.converse(modelId=TEXT_MODEL, messages=list(messages), **more)
+    return str(answer["output"]["message"]["content"][0]["text"])
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"{LEAVE}\n\n{QUESTION}",
+        f"Use this context:\n{LEAVE}\n\nQuestion: {QUESTION}\nAnswer:",
+        f"{QUESTION}\n\nContext:\n\n{LEAVE}",
+    ],
+)
+def test_a_question_is_answered_from_the_text_around_it(runtime: Any, prompt: str) -> None:
+    assert said(runtime, user(prompt)) == ANSWER
+
+
+def test_a_question_is_answered_from_a_document(runtime: Any) -> None:
+    assert said(runtime, user(document(LEAVE.encode()), QUESTION)) == ANSWER
+
+
+def test_a_document_of_html_is_read(runtime: Any) -> None:
+    html = f"<html><body><h1>Leave</h1><p>{LEAVE}</p></body></html>".encode()
+
+    assert said(runtime, user(document(html, "html"), QUESTION)) == ANSWER
+
+
+def test_a_document_in_s3_is_read(runtime: Any, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="leave.md", Body=LEAVE.encode())
+    source = {"s3Location": {"uri": f"s3://{bucket}/leave.md"}}
+
+    assert said(runtime, user({"document": {"format": "md", "name": "leave", "source": source}}, QUESTION)) == ANSWER
+
+
+def test_a_search_result_is_read(runtime: Any) -> None:
+    block = {"searchResult": {"source": "s", "title": "t", "content": [{"text": LEAVE}]}}
+
+    assert said(runtime, user(block, QUESTION)) == ANSWER
+
+
+def test_what_was_said_before_is_read(runtime: Any) -> None:
+    assert said(runtime, user(LEAVE), assistant("Noted."), user(QUESTION)) == ANSWER
+
+
+def test_the_system_prompt_is_read(runtime: Any) -> None:
+    assert said(runtime, user(QUESTION), system=[{"text": LEAVE}]) == ANSWER
+
+
+def test_without_anything_to_quote_there_is_no_answer(runtime: Any) -> None:
+    assert said(runtime, user("Who discovered penicillin?")) == NO_ANSWER
+
+
+def test_an_answer_is_measured_and_names_its_writer(runtime: Any) -> None:
+    answer = runtime.converse(modelId=TEXT_MODEL, messages=[user(LEAVE + "\n\n" + QUESTION)])
+
+    usage = answer["usage"]
+    assert answer["stopReason"] == "end_turn"
+    assert usage["inputTokens"] == -(-len(LEAVE + "\n\n" + QUESTION) // 4)
+    assert usage["outputTokens"] == -(-len(ANSWER) // 4)
+    assert usage["totalTokens"] == usage["inputTokens"] + usage["outputTokens"]
+    assert answer["metrics"]["latencyMs"] >= 0
+    assert answer["ResponseMetadata"]["HTTPHeaders"]["x-ragstack-generator"] == "extractive"
+
+
+def test_an_answer_ends_at_its_most_tokens(runtime: Any) -> None:
+    answer = runtime.converse(
+        modelId=TEXT_MODEL, messages=[user(LEAVE + "\n\n" + QUESTION)], inferenceConfig={"maxTokens": 3}
+    )
+
+    assert answer["stopReason"] == "max_tokens"
+    assert answer["output"]["message"]["content"] == [{"text": ANSWER[:12]}]
+
+
+def test_an_answer_ends_before_a_stop_sequence(runtime: Any) -> None:
+    answer = runtime.converse(
+        modelId=TEXT_MODEL,
+        messages=[user(LEAVE + "\n\n" + QUESTION)],
+        inferenceConfig={"stopSequences": ["never", " of annual", "days of"]},
+    )
+
+    assert answer["stopReason"] == "stop_sequence"
+    assert answer["output"]["message"]["content"] == [{"text": "Every employee has 27 "}]
+
+
+def test_a_stream_has_the_events_in_the_order_of_aws(runtime: Any) -> None:
+    answer = runtime.converse_stream(modelId=TEXT_MODEL, messages=[user(LEAVE + "\n\n" + QUESTION)])
+    events = checked_events(runtime, "ConverseStream", answer["stream"])
+
+    names = [next(iter(event)) for event in events]
+    assert names == ["messageStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"]
+    assert events[0]["messageStart"] == {"role": "assistant"}
+    assert events[1]["contentBlockDelta"] == {"delta": {"text": ANSWER}, "contentBlockIndex": 0}
+    assert events[3]["messageStop"] == {"stopReason": "end_turn"}
+    assert events[4]["metadata"]["usage"]["outputTokens"] == 11
+
+
+@pytest.mark.parametrize("operation", ["converse", "converse_stream"])
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        ([], "must start with a user message"),
+        ([assistant("a"), user("b")], "must start with a user message"),
+        ([user("a"), user("b")], "must alternate between user and assistant roles"),
+        ([user("a"), assistant("b")], "must end with a user message"),
+        ([user()], "content field in the Message object at messages.0 is empty"),
+        ([user("a"), assistant("b"), user(" ")], "at messages.2.content.0 is blank"),
+        ([user({"image": {"format": "png", "source": {"bytes": b"x"}}}, "a")], "cannot read image at messages.0"),
+        ([user({"toolResult": {"toolUseId": "a", "content": []}})], "cannot read toolResult"),
+        ([user({"guardContent": {"text": {"text": "a"}}})], "cannot read guardContent"),
+        ([user(document(b"x"))], "needs a text as well"),
+        ([user(*[document(b"x")] * 6, "a")], "at most 5 can be sent"),
+        ([user(document(b"x" * 4_500_001), "a")], "at most 4,500,000 can be sent"),
+        ([user(document(b"no pdf", "pdf"), "a")], "not that of a .pdf file"),
+        ([user(document(b"x", name="a.md"), "a")], "The name of the document"),
+    ],
+)
+def test_a_conversation_without_the_right_form_is_refused(
+    runtime: Any, messages: list[Any], message: str, operation: str
+) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=message):
+        getattr(runtime, operation)(modelId=TEXT_MODEL, messages=messages)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"toolConfig": {"tools": [{"toolSpec": {"name": "t", "inputSchema": {"json": {}}}}]}},
+        {"guardrailConfig": {"guardrailIdentifier": "abc", "guardrailVersion": "1"}},
+        {"additionalModelRequestFields": {"top_k": 5}},
+        {"additionalModelResponseFieldPaths": ["/stop_sequence"]},
+        {"outputConfig": {"effort": "low"}},
+        {"serviceTier": {"type": "flex"}},
+    ],
+)
+def test_what_the_local_bedrock_lacks_is_refused_by_name(runtime: Any, more: dict[str, Any]) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=next(iter(more))):
+        runtime.converse(modelId=TEXT_MODEL, messages=[user("a")], **more)
+
+
+@pytest.mark.parametrize("model", ["amazon.titan-embed-text-v2:0", "nonsense", "cohere.rerank-v3-5:0"])
+def test_what_is_no_text_model_is_refused_for_converse(runtime: Any, model: str) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match="model"):
+        runtime.converse(modelId=model, messages=[user("a")])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "us.amazon.nova-micro-v1:0",
+        "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-3-haiku-20240307-v1:0",
+        "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abcdefghijkl",
+    ],
+)
+def test_any_text_model_answers(runtime: Any, model: str) -> None:
+    answer = runtime.converse(modelId=model, messages=[user(LEAVE + "\n\n" + QUESTION)])
+
+    assert answer["output"]["message"]["content"] == [{"text": ANSWER}]
+
+
+def test_a_conversation_goes_to_the_model(forwarding: Any, model: LanguageModel) -> None:
+    model.says(pieces=("Herons", " eat fish."))
+
+    answer = forwarding.converse(
+        modelId=TEXT_MODEL,
+        messages=[user("Hello"), assistant("Hi."), user(document(b"Herons.", "txt"), "What do they eat?")],
+        system=[{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
+        inferenceConfig={"maxTokens": 9, "stopSequences": ["END"], "temperature": 0.25, "topP": 0.5},
+    )
+
+    assert answer["output"]["message"]["content"] == [{"text": "Herons eat fish."}]
+    assert answer["usage"] == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
+    asked = model.asked[-1]
+    assert asked["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Hi."},
+        {"role": "user", "content": "leave\n\nHerons.\n\nWhat do they eat?"},
+    ]
+    assert (asked["max_tokens"], asked["stop"], asked["temperature"], asked["top_p"]) == (9, ["END"], 0.25, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "stop_reason"),
+    [("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "content_filtered")],
+)
+def test_the_reason_of_the_end_is_the_models(
+    forwarding: Any, model: LanguageModel, finish_reason: str, stop_reason: str
+) -> None:
+    model.says(finish_reason=finish_reason)
+
+    assert forwarding.converse(modelId=TEXT_MODEL, messages=[user("a")])["stopReason"] == stop_reason
+
+
+def test_tokens_are_estimated_where_the_server_counts_none(forwarding: Any, model: LanguageModel) -> None:
+    model.says(pieces=("12345678",), usage=None)
+
+    answer = forwarding.converse(modelId=TEXT_MODEL, messages=[user("1234")])
+
+    assert answer["usage"] == {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3}
+
+
+def test_a_stream_of_a_model_is_not_held_back(forwarding: Any, model: LanguageModel) -> None:
+    held = threading.Event()
+    model.says(pieces=("Herons", " eat fish."), held=held)
+
+    stream = iter(forwarding.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"])
+    first, second = next(stream), next(stream)
+    held.set()
+    rest = list(stream)
+
+    assert first == {"messageStart": {"role": "assistant"}}
+    assert second["contentBlockDelta"]["delta"] == {"text": "Herons"}
+    assert [next(iter(event)) for event in rest] == ["contentBlockDelta", "contentBlockStop", "messageStop", "metadata"]
+
+
+def test_a_model_that_says_nothing_has_an_empty_answer(forwarding: Any, model: LanguageModel) -> None:
+    model.says(pieces=())
+
+    stream = forwarding.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"]
+
+    names = [next(iter(event)) for event in checked_events(forwarding, "ConverseStream", stream)]
+    assert names == ["messageStart", "contentBlockStop", "messageStop", "metadata"]
+
+
+@pytest.mark.parametrize("operation", ["converse", "converse_stream"])
+def test_a_model_that_fails_is_a_model_error(forwarding: Any, model: LanguageModel, operation: str) -> None:
+    model.says(failure=(503, "loading"))
+
+    with pytest.raises(forwarding.exceptions.ModelErrorException, match=r"answered 503: .*loading") as caught:
+        getattr(forwarding, operation)(modelId=TEXT_MODEL, messages=[user("a")])
+
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 424
+
+
+def test_a_model_that_fails_within_a_stream_is_a_stream_error(forwarding: Any, model: LanguageModel) -> None:
+    model.says(failure_after="out of memory")
+
+    stream = forwarding.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"]
+
+    with pytest.raises(EventStreamError, match=r"modelStreamErrorException.*out of memory"):
+        list(stream)
+
+
+def test_a_server_without_models_says_what_to_do(forwarding: Any, model: LanguageModel, tmp_path: Any) -> None:
+    model.says(models=())
+
+    with (
+        running(tmp_path, llm_url=model.url) as url,
+        pytest.raises(forwarding.exceptions.ClientError, match="lists no model: load one there"),
+    ):
+        checked_client("bedrock-runtime", url).converse(modelId=TEXT_MODEL, messages=[user("a")])
+
+
+def test_the_first_model_that_the_server_lists_is_taken(forwarding: Any, model: LanguageModel) -> None:
+    model.says()
+
+    forwarding.converse(modelId=TEXT_MODEL, messages=[user("a")])
+
+    assert model.asked[-1]["model"] == MODEL

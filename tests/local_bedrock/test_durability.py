@@ -1,0 +1,353 @@
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_bedrock.__main__ import main
+from local_bedrock.options import Options
+from local_bedrock.server import PortInUseError, running
+from local_bedrock.service import Service
+from local_bedrock.store.database import DataFolderError
+from ragstack_common import embedding
+from ragstack_common.embedding import EmbeddingError
+from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, text_document, wait_for
+from tests.support.soak import SOAK
+
+START_LIMIT = 4.0
+"""Of the processor's time that its libraries take by themselves."""
+LIBRARIES = "import apsw, boto3, numpy, starlette.applications, typer, uvicorn"
+END_SECONDS = 120
+SEEDS = range(3) if SOAK else range(1)
+ROUNDS = 4 if SOAK else 3
+
+
+@contextmanager
+def process(data_dir: Path, *options: str) -> Iterator[tuple[Bedrock, "subprocess.Popen[str]", str]]:
+    """Run the server as users do, on a free port."""
+    command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(data_dir), *options]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        url = re.search(r"http://\S+:\d+", line)
+        assert url, f"said {line!r} and {child.stderr.read() if child.stderr else ''!r}"
+        yield Bedrock.at(url[0]), child, line
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+def ended(child: "subprocess.Popen[str]") -> float:
+    """Wait for the end of a process; the seconds that it had a processor."""
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
+def run(*options: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "local_bedrock", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_it_is_up_soon_says_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:
+    with process(tmp_path) as (bedrock, child, line):
+        bedrock.knowledge_base("first")
+        child.send_signal(signal.SIGTERM)
+        used = ended(child)
+        errors = child.stderr.read() if child.stderr else ""
+    libraries = subprocess.Popen([sys.executable, "-c", LIBRARIES], text=True)
+
+    # Not the time that passed: the machine may be slow, or busy with other tests.
+    assert used < START_LIMIT * ended(libraries)
+    assert "embedding hashed (1024 dimensions)" in line
+    assert child.returncode == 0
+    assert errors == ""
+
+
+def test_asked_to_end_as_soon_as_it_says_where_it_is_it_ends_in_order(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from local_bedrock.options import Options\n"
+        "from local_bedrock.server import run\n"
+        "run(Options(Path(sys.argv[1]), port=0), announce=lambda _line: os.kill(os.getpid(), signal.SIGTERM))\n"
+        "print('ended')\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
+def test_killed_at_any_moment_it_finishes_what_it_acknowledged(tmp_path: Path) -> None:
+    names = [f"bird-{number}" for number in range(30)]
+    with process(tmp_path) as (bedrock, child, _line):
+        source = bedrock.custom_source(bedrock.knowledge_base("killed"))
+        for start in range(0, len(names), 10):
+            texts = (f"{name} stands in the shallow water. " * 200 for name in names[start : start + 10])
+            source.ingest(*(text_document(name, text) for name, text in zip(names[start:], texts, strict=False)))
+        source.delete(custom_identifier(names[0]))
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(END_SECONDS)
+
+    with process(tmp_path) as (bedrock, _child, _line):
+        again = Source(bedrock, source.knowledge_base_id, source.id)
+        settled = [
+            detail
+            for start in range(0, len(names), 10)
+            for detail in again.settled(*map(custom_identifier, names[start : start + 10]))
+        ]
+        found = again.texts("bird-29", numberOfResults=1)
+
+    assert [detail["status"] for detail in settled] == ["NOT_FOUND"] + ["INDEXED"] * 29
+    assert "bird-29" in found[0]
+
+
+def test_stopped_amid_a_long_conversion_it_ends_soon_and_takes_the_document_up_again(tmp_path: Path) -> None:
+    endless = b"<html><body>" + b"<div><p>word " * 300_000
+    with process(tmp_path) as (bedrock, child, _line):
+        source = bedrock.custom_source(bedrock.knowledge_base("stopped"))
+        source.ingest(bytes_document("endless", endless, "text/html"))
+        wait_for(lambda: source.details(custom_identifier("endless"))[0]["status"] == "IN_PROGRESS")
+        time.sleep(1)
+        child.send_signal(signal.SIGTERM)
+        code = child.wait(END_SECONDS)
+
+    with process(tmp_path) as (bedrock, _child, _line):
+        again = Source(bedrock, source.knowledge_base_id, source.id)
+        status = again.details(custom_identifier("endless"))[0]["status"]
+        others = again.ingested(text_document("heron", "Herons stand in the shallow water."))
+
+    assert code == 0
+    assert status in ("PENDING", "IN_PROGRESS")
+    assert others[0]["status"] == "INDEXED"
+
+
+def test_a_job_that_was_killed_is_run_to_its_end(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
+    for number in range(20):
+        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand in the shallow water. " * 2000)
+    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, child, _line):
+        source = bedrock.s3_source(bedrock.knowledge_base("killed-job"), bucket)
+        job = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
+        wait_for(lambda: bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"])
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait(END_SECONDS)
+
+    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
+        again = Source(bedrock, source.knowledge_base_id, source.id)
+        completed = again.ended(job["ingestionJobId"])
+        listed = bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]
+
+    assert completed["status"] == "COMPLETE"
+    assert {detail["status"] for detail in listed} == {"INDEXED"}
+    assert len(listed) == 20
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
+    tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
+) -> None:
+    moment = random.Random(seed)
+    for number in range(40):
+        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=f"Heron number {number} stands. ".encode() * 500)
+    s3.put_object(Bucket=bucket, Key="slides.pptx", Body=b"PK")
+    job_id, ids = "", {}
+    for _ in range(ROUNDS):
+        with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, child, _line):
+            if not job_id:
+                source = bedrock.s3_source(bedrock.knowledge_base("killed-often"), bucket)
+                ids, job_id = (
+                    source.ids,
+                    bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]["ingestionJobId"],
+                )
+            time.sleep(moment.uniform(0, 0.5))
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait(END_SECONDS)
+
+    with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, _child, _line):
+        job = Source(bedrock, ids["knowledgeBaseId"], ids["dataSourceId"]).ended(job_id)
+
+    assert job["status"] == "COMPLETE"
+    assert {name: count for name, count in job["statistics"].items() if count} == {
+        "numberOfDocumentsScanned": 41,
+        "numberOfNewDocumentsIndexed": 40,
+        "numberOfDocumentsFailed": 1,
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
+    tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int
+) -> None:
+    moment = random.Random(seed)
+    pace = ("--indexing-seconds", "0.4", "--deletion-seconds", "0.3", "--s3-endpoint", s3_url)
+    for number in range(20):
+        s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand. " * 200)
+    expected: dict[str, set[str]] = {}
+    jobs: list[str] = []
+    custom, scanned = {}, {}
+
+    for round_ in range(ROUNDS):
+        with process(tmp_path, *pace) as (bedrock, child, _line):
+            if not custom:
+                base = bedrock.knowledge_base("killed-at-random")
+                custom, scanned = bedrock.custom_source(base).ids, bedrock.s3_source(base, bucket).ids
+            source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
+            names = [f"{round_}-{number}" for number in range(10)]
+            source.ingest(*(text_document(name, f"{name} stands.") for name in names))
+            expected |= {name: {"INDEXED"} for name in names}
+            gone = moment.sample(sorted(expected), 5)
+            source.delete(*map(custom_identifier, gone))
+            # Whether a name is there to be deleted is told by the answer; what was acknowledged is done.
+            expected |= {name: {"NOT_FOUND"} for name in gone}
+            try:
+                jobs.append(bedrock.agent.start_ingestion_job(**scanned)["ingestionJob"]["ingestionJobId"])
+                if moment.random() < 0.5:
+                    bedrock.agent.stop_ingestion_job(**scanned, ingestionJobId=jobs[-1])
+            except bedrock.agent.exceptions.ConflictException:
+                pass
+            time.sleep(moment.uniform(0, 0.7))
+            os.kill(child.pid, signal.SIGKILL)
+            child.wait(END_SECONDS)
+
+    with process(tmp_path, *pace) as (bedrock, _child, _line):
+        source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
+        names = sorted(expected)
+        settled = {
+            detail["identifier"]["custom"]["id"]: {detail["status"]}
+            for start in range(0, len(names), 10)
+            for detail in source.settled(*map(custom_identifier, names[start : start + 10]))
+        }
+        of_bucket = Source(bedrock, scanned["knowledgeBaseId"], scanned["dataSourceId"])
+        statuses = {ended_job(of_bucket, job_id) for job_id in jobs}
+        last = of_bucket.synchronised()
+        listed = bedrock.agent.list_knowledge_base_documents(**scanned)["documentDetails"]
+
+    assert settled == expected
+    assert statuses <= {"COMPLETE", "STOPPED"}
+    assert last["status"] == "COMPLETE"
+    assert [detail["status"] for detail in listed] == ["INDEXED"] * 20
+
+
+def ended_job(source: Source, job_id: str) -> str:
+    def look() -> str | None:
+        job = source.bedrock.agent.get_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
+        return str(job["status"]) if job["status"] in ("COMPLETE", "STOPPED", "FAILED") else None
+
+    return wait_for(look)
+
+
+def test_a_restart_changes_no_result(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("restarted"))
+        source.ingested(*(text_document(str(n), f"Bird number {n} of {n * n}", {"n": n}) for n in range(10)))
+        before = [source.bedrock.search(source.knowledge_base_id, "bird 49", overrideSearchType=t) for t in TYPES]
+
+    with running(tmp_path) as url:
+        bedrock = Bedrock.at(url)
+        after = [bedrock.search(source.knowledge_base_id, "bird 49", overrideSearchType=t) for t in TYPES]
+
+    assert after == before
+
+
+TYPES = ("HYBRID", "SEMANTIC")
+
+
+def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path) as url:
+        Bedrock.at(url).knowledge_base("embedded")
+
+    monkeypatch.setattr(embedding, "load", lambda *_: embedding.HashedEmbedding(64))
+    with pytest.raises(EmbeddingError) as caught:
+        Service(Options(tmp_path))
+
+    assert "the embedding hashed of 1024 dimensions" in str(caught.value)
+    assert "hashed of 64 was chosen" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--port", "0", "--embedding", "magic"), "There is no embedding 'magic'"),
+        (("--port", "nine"), "Invalid value for '--port'"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_and_no_traceback(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bedrock", "--data-dir", str(tmp_path), *options])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
+    with process(tmp_path):
+        refused = run("--data-dir", str(tmp_path), "--port", "0")
+
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("Error: ")
+    assert refused.stderr.count("\n") == 1
+    assert f"The data folder {tmp_path} is in use by another local Bedrock" in refused.stderr
+
+
+def test_a_data_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(DataFolderError, match="cannot be used"):
+        Service(Options(tmp_path / "file"))
+
+
+def test_a_port_in_use_is_said_before_anything_else(tmp_path: Path, bedrock: Bedrock) -> None:
+    port = int(bedrock.url.rpartition(":")[2])
+
+    with pytest.raises(PortInUseError, match=f"Port {port} on 127.0.0.1 cannot be used"), running(tmp_path, port=port):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_readers_do_not_wait_for_a_running_ingestion(custom: Source) -> None:
+    custom.ingested(text_document("heron", "Herons stand in the shallow water."))
+    answered_meanwhile = 0
+
+    # One document takes long enough, unless the machine is so busy that it ends between two questions.
+    for number in range(20):
+        custom.ingest(text_document(f"long-{number}", "Nothing at all is said about anything. " * 20_000))
+        long = custom_identifier(f"long-{number}")
+        wait_for(partial(is_begun, custom, long))
+        while status(custom, long) == "IN_PROGRESS":
+            assert custom.texts("herons", numberOfResults=1) == ["Herons stand in the shallow water."]
+            answered_meanwhile += status(custom, long) == "IN_PROGRESS"
+        if answered_meanwhile > 5:
+            break
+
+    assert answered_meanwhile > 5
+
+
+def is_begun(source: Source, identifier: dict[str, Any]) -> bool:
+    return status(source, identifier) != "STARTING"
+
+
+def status(source: Source, identifier: dict[str, Any]) -> str:
+    return str(source.details(identifier)[0]["status"])

@@ -1,0 +1,362 @@
+"""Embeddings of other services: OpenAI's protocol, Amazon Bedrock, and the hub that fastembed downloads from."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from botocore.response import StreamingBody
+from botocore.stub import Stubber
+
+from local_bedrock.server import running
+from ragstack_common import embedding
+from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
+from ragstack_common.embedding import bedrock as bedrock_module
+from ragstack_common.embedding.bedrock import BedrockEmbedding
+from tests.local_bedrock.embedding_models import embedding_server, make_model_folder
+from tests.local_bedrock.support import Bedrock, client, custom_identifier, text_document, wait_for
+
+LONG_TEXT = " ".join(f"Sentence number {number} is about herons in the water." for number in range(20_000))
+TITAN = "amazon.titan-embed-text-v2:0"
+
+
+def invoked(answer: Any) -> dict[str, Any]:
+    data = json.dumps(answer).encode()
+    body = StreamingBody(io.BytesIO(data), len(data))
+    return {"body": body, "contentType": "application/json"}
+
+
+def sent_bodies(runtime: Any) -> list[Any]:
+    """Collect what the client sends from now on."""
+    sent: list[Any] = []
+    runtime.meta.events.register("before-parameter-build", lambda params, **_: sent.append(json.loads(params["body"])))
+    return sent
+
+
+def test_a_server_embeds_in_order_and_its_vectors_are_scaled() -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+        texts = ["x" * (number + 1) for number in range(150)]
+
+        found = model.embed(texts)
+
+    assert (model.name, model.dimension) == ("openai:embedder", 3)
+    assert model.description == f"openai:embedder at {server.url}/"
+    assert np.allclose(np.linalg.norm(found, axis=1), 1)
+    assert np.allclose(found[:, 0] / found[:, 1], np.arange(1, 151))
+    assert [len(call) for call in server.calls] == [1, 64, 64, 22]
+
+
+def test_the_only_model_of_a_server_needs_no_name() -> None:
+    with embedding_server(models=["nomic"]) as server:
+        assert embedding.load(f"openai:{server.url}").name == "openai:nomic"
+
+
+def test_a_server_with_several_models_asks_for_a_choice() -> None:
+    with (
+        embedding_server(models=["chat", "nomic"]) as server,
+        pytest.raises(EmbeddingError, match=r"has the models chat, nomic: choose .* by writing openai:URL#MODEL"),
+    ):
+        embedding.load(f"openai:{server.url}")
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
+def test_what_passes_is_tried_again(status: int) -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+        server.failures += [status] * 3
+
+        found = model.embed(["heron"])
+
+    assert found.shape == (1, 3)
+
+
+def test_what_does_not_pass_is_an_error_after_some_tries() -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+        server.failures += [503] * 50
+
+        with pytest.raises(EmbeddingError, match=r"answered with status 503: .*not now"):
+            model.embed(["heron"])
+
+    assert len(server.failures) == 45
+
+
+def test_a_question_is_given_up_sooner_than_a_passage() -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+        server.failures += [503] * 3
+
+        with pytest.raises(EmbeddingError, match="answered with status 503"):
+            model.embed_query("heron")
+        found = model.embed_query("heron")
+
+    assert np.allclose(found, np.array([5, 1, 1]) / 27**0.5)
+
+
+def test_a_text_that_is_too_long_for_the_model_is_cut_until_it_fits() -> None:
+    with embedding_server(longest=1000) as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+
+        found = model.embed(["x" * 3000, "y"])
+
+    assert found[0, 0] / found[0, 1] == pytest.approx(750)
+    assert found[1, 0] / found[1, 1] == pytest.approx(1)
+
+
+def test_a_server_that_finds_every_text_too_long_is_an_error() -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+        server.longest = 0
+
+        with pytest.raises(EmbeddingError, match="maximum context length"):
+            model.embed(["heron"])
+
+
+def test_a_server_that_wants_a_key_gets_the_one_of_the_environment() -> None:
+    with embedding_server(key="secret") as server:
+        model = embedding.load(f"openai:{server.url}#embedder", None, {"RAGSTACK_EMBEDDING_API_KEY": "secret"})
+        with pytest.raises(EmbeddingError, match="wants a key: set RAGSTACK_EMBEDDING_API_KEY"):
+            embedding.load(f"openai:{server.url}#embedder", None, {})
+
+    assert "secret" not in model.description
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("openai:{url}#other", "answered with status 404: .*model other not found"),
+        ("openai:http://127.0.0.1:9/v1#m", "cannot be reached: start that server, or choose another --embedding"),
+        ("openai:127.0.0.1:9", "is no address of a server: write openai:http"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_an_error_at_once(choice: str, words: str) -> None:
+    with embedding_server() as server, pytest.raises(EmbeddingError, match=words):
+        embedding.load(choice.format(url=server.url))
+
+
+def test_an_answer_without_embeddings_is_an_error() -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+        server.failures.append(200)
+
+        with pytest.raises(EmbeddingError, match="something else than embeddings: see whether the URL"):
+            model.embed(["heron"])
+
+
+def test_a_server_whose_model_changes_is_an_error() -> None:
+    with embedding_server() as server:
+        model = embedding.load(f"openai:{server.url}#embedder")
+        server.dimension = 5
+
+        with pytest.raises(EmbeddingError, match="5 dimensions where it returned 3 before"):
+            model.embed(["heron"])
+
+
+def test_a_server_that_fails_fails_the_document_and_the_search_with_the_reason(tmp_path: Path) -> None:
+    with (
+        embedding_server() as server,
+        running(tmp_path, embedding=f"openai:{server.url}#embedder") as url,
+    ):
+        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("failing"))
+        good = source.ingested(text_document("heron", "Herons stand."))
+        server.failures += [500] * 100
+        bad = source.ingested(text_document("osprey", "Ospreys dive."))
+        with pytest.raises(
+            source.bedrock.runtime.exceptions.DependencyFailedException, match="answered with status 500"
+        ):
+            source.texts("ospreys")
+        server.failures.clear()
+        again = source.ingested(text_document("osprey", "Ospreys dive."))
+        found = source.texts("ospreys", numberOfResults=1)
+
+    assert good[0]["status"] == again[0]["status"] == "INDEXED"
+    assert bad[0]["status"] == "FAILED"
+    assert "answered with status 500" in bad[0]["statusReason"]
+    assert found == ["Ospreys dive."]
+
+
+def test_a_model_in_a_folder_serves_a_knowledge_base_after_it_moved(tmp_path: Path) -> None:
+    folder = make_model_folder(tmp_path / "here" / "model")
+    with running(tmp_path / "data", embedding=f"onnx:{folder}") as url:
+        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("folder"))
+        source.ingested(text_document("a", "heron heron"), text_document("b", "bridge bridge"))
+    folder.parent.rename(tmp_path / "there")
+
+    with running(tmp_path / "data", embedding=f"onnx:{tmp_path / 'there' / 'model'}") as url:
+        found = Bedrock.at(url).search(source.knowledge_base_id, "bridge", overrideSearchType="SEMANTIC")
+
+    assert [result["content"]["text"] for result in found] == ["bridge bridge", "heron heron"]
+
+
+def test_stopped_amid_a_long_document_it_ends_and_takes_it_up_again(tmp_path: Path) -> None:
+    with embedding_server() as server:
+        choice = f"openai:{server.url}#embedder"
+        with running(tmp_path, embedding=choice) as url:
+            source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("stopped"))
+            source.ingest(text_document("long", LONG_TEXT))
+            wait_for(lambda: len(server.calls) > 2)
+
+        with running(tmp_path, embedding=choice) as url:
+            bedrock = Bedrock.at(url)
+            again = type(source)(bedrock, source.knowledge_base_id, source.id)
+            ended = again.settled(custom_identifier("long"))
+
+    assert [detail["status"] for detail in ended] == ["INDEXED"]
+    sent = [text for call in server.calls for text in call]
+    assert sent.count(server.calls[1][0]) == 1
+
+
+def test_a_titan_model_is_asked_through_bedrock_itself(bedrock: Bedrock) -> None:
+    model = BedrockEmbedding(TITAN, client("bedrock-runtime", bedrock.url))
+    texts = [f"Bird number {number} stands in the water." for number in range(20)]
+
+    found = model.embed(texts)
+
+    assert (model.name, model.dimension) == (f"bedrock:{TITAN}", 1024)
+    assert np.allclose(found, embedding.HashedEmbedding().embed(texts), atol=1e-6)
+    assert np.allclose(model.embed_query(texts[3]), found[3])
+    model.close()
+    with pytest.raises(EmbeddingClosed):
+        model.embed(texts)
+
+
+def test_a_script_with_many_tokens_is_cut_until_titan_takes_it() -> None:
+    runtime = client("bedrock-runtime", "http://127.0.0.1:9")
+    sent = sent_bodies(runtime)
+    with Stubber(runtime) as stub:
+        stub.add_response("invoke_model", invoked({"embedding": [3.0, 4.0]}))
+        for _ in range(2):
+            message = "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 24000"
+            stub.add_client_error("invoke_model", "ValidationException", message)
+        stub.add_response("invoke_model", invoked({"embedding": [3.0, 4.0]}))
+        model = BedrockEmbedding(TITAN, runtime)
+
+        found = model.embed(["東京" * 20_000])
+
+    assert np.allclose(found, [[0.6, 0.8]])
+    assert [len(body["inputText"]) for body in sent[1:]] == [24_000, 12_000, 6_000]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("cohere.embed-english-v3", {"embeddings": [[3.0, 4.0]]}),
+        ("us.cohere.embed-v4:0", {"embeddings": {"float": [[3.0, 4.0]]}}),
+    ],
+)
+def test_a_cohere_model_is_told_what_is_a_question(name: str, answer: Any) -> None:
+    runtime = client("bedrock-runtime", "http://127.0.0.1:9")
+    sent = sent_bodies(runtime)
+    with Stubber(runtime) as stub:
+        for _ in range(3):
+            stub.add_response("invoke_model", invoked(answer))
+        model = BedrockEmbedding(name, runtime)
+
+        passage, query = model.embed(["x" * 3000])[0], model.embed_query("heron")
+
+    assert np.allclose(passage, [0.6, 0.8])
+    assert np.allclose(query, [0.6, 0.8])
+    assert [request["input_type"] for request in sent] == ["search_document", "search_document", "search_query"]
+    assert len(sent[1]["texts"][0]) == (2048 if name.endswith("v3") else 3000)
+    assert sent[1]["truncate"] == ("END" if name.endswith("v3") else "RIGHT")
+
+
+def test_bedrock_itself_is_asked_where_a_local_stack_runs(bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+
+    elsewhere = bedrock_module._client().meta.endpoint_url
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", bedrock.url)
+    model = embedding.load(f"bedrock:{TITAN}")
+
+    assert elsewhere == "https://bedrock-runtime.us-east-1.amazonaws.com"
+    assert model.description == f"bedrock:{TITAN} at {bedrock.url}"
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("AccessDeniedException", "allow bedrock:InvokeModel, and ask for access to the model"),
+        ("ValidationException", "see whether this Region has the model"),
+    ],
+)
+def test_a_refusal_of_bedrock_says_what_to_do(code: str, words: str) -> None:
+    runtime = client("bedrock-runtime", "http://127.0.0.1:9")
+    with Stubber(runtime) as stub:
+        stub.add_client_error("invoke_model", code, "No.")
+
+        with pytest.raises(EmbeddingError, match=words):
+            BedrockEmbedding(TITAN, runtime)
+
+
+def test_a_model_of_bedrock_whose_requests_are_not_known_is_an_error() -> None:
+    with pytest.raises(
+        EmbeddingError, match=r"The request of the model unknown\.model is not known here: choose one of"
+    ):
+        embedding.load("bedrock:unknown.model")
+
+
+def test_a_model_that_cannot_be_downloaded_is_an_error_that_says_how_to_get_it(tmp_path: Path) -> None:
+    pytest.importorskip("fastembed", reason="needs ragstack-kb[semantic]")
+    program = (
+        "from ragstack_common import embedding\n"
+        "try:\n    embedding.load('fastembed')\n"
+        "except embedding.EmbeddingError as error:\n    print(error)"
+    )
+    environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "FASTEMBED_CACHE_PATH": str(tmp_path)}
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert ended.stdout.startswith(f"The model BAAI/bge-small-en-v1.5 is not in {tmp_path} and cannot be downloaded")
+    assert "Start once with access to huggingface.co" in ended.stdout
+    assert "--embedding onnx:FOLDER" in ended.stdout
+    assert "--embedding hashed" in ended.stdout
+    assert ended.stderr == ""
+
+
+def test_a_model_that_fastembed_does_not_know_is_an_error() -> None:
+    pytest.importorskip("fastembed", reason="needs ragstack-kb[semantic]")
+
+    with pytest.raises(EmbeddingError, match="fastembed does not know the model magic"):
+        embedding.load("fastembed:magic")
+
+
+def test_a_model_of_fastembed_embeds(tmp_path: Path) -> None:
+    fastembed = pytest.importorskip("fastembed", reason="needs ragstack-kb[semantic]")
+    from fastembed.common.model_description import ModelSource, PoolingType  # noqa: PLC0415 - an extra
+
+    from ragstack_common.embedding.fastembed import FastEmbedding  # noqa: PLC0415 - as the test above it
+
+    configurations = {
+        "config.json": {"pad_token_id": 2},
+        "tokenizer_config.json": {"model_max_length": 8, "pad_token": "[UNK]"},
+        "special_tokens_map.json": {"unk_token": "[UNK]"},
+    }
+    folder = make_model_folder(tmp_path, configurations=configurations)
+    if not any(known["model"] == "test/birds" for known in fastembed.TextEmbedding.list_supported_models()):
+        fastembed.TextEmbedding.add_custom_model(
+            "test/birds",
+            pooling=PoolingType.MEAN,
+            normalization=True,
+            sources=ModelSource(hf="test/birds"),
+            dim=6,
+            model_file="model.onnx",
+        )
+    model = FastEmbedding(fastembed.TextEmbedding("test/birds", specific_model_path=str(folder)))
+
+    found = model.embed(["heron heron", "bridge"])
+
+    assert (model.name, model.dimension) == ("fastembed:test/birds", 6)
+    assert np.allclose(found[0], np.array([1, 1, 0, 2, 0, 0]) / 6**0.5, atol=1e-6)
+    assert np.allclose(model.embed_query("bridge"), found[1], atol=1e-6)
+    model.close()
+    with pytest.raises(EmbeddingClosed):
+        model.embed(["heron"])

@@ -1,0 +1,131 @@
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+import botocore.session
+import pytest
+from botocore.eventstream import EventStreamBuffer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_bedrock.faults import InvalidRequest, ServiceError
+from local_bedrock.wire.eventstream import Messages, encode
+from local_bedrock.wire.writing import serialise
+
+names = st.text(min_size=1, max_size=60).filter(lambda name: len(name.encode()) <= 255)
+texts = st.text(max_size=200)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(names, texts, max_size=5), st.binary(max_size=500))
+def test_a_message_is_decoded_to_what_was_encoded(headers: dict[str, str], payload: bytes) -> None:
+    (message,) = _decoded(encode(headers, payload))
+
+    assert message.headers == headers
+    assert message.payload == payload
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(min_value=1, max_value=50))
+def test_messages_are_decoded_however_they_are_cut(payloads: list[bytes], size: int) -> None:
+    data = b"".join(encode({":event-type": "e"}, payload) for payload in payloads)
+
+    messages = _decoded(*(data[start : start + size] for start in range(0, len(data), size)))
+
+    assert [message.payload for message in messages] == payloads
+
+
+def test_a_message_is_laid_out_byte_for_byte_as_specified() -> None:
+    header = b"\x01n\x07\x00\x01v"
+    prelude = struct.pack("!II", 12 + len(header) + 3 + 4, len(header))
+    head = prelude + struct.pack("!I", crc32(prelude)) + header + b"abc"
+
+    assert encode({"n": "v"}, b"abc") == head + struct.pack("!I", crc32(head))
+
+
+@pytest.mark.parametrize("headers", [{"": "v"}, {"n" * 256: "v"}, {"n": "v" * 32_768}])
+def test_a_header_that_has_no_room_is_an_error(headers: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="bytes"):
+        encode(headers, b"")
+
+
+def test_an_error_before_the_first_event_is_no_event() -> None:
+    def events() -> Iterator[dict[str, Any]]:
+        raise InvalidRequest("no")
+        yield {}
+
+    with pytest.raises(InvalidRequest):
+        _messages(events())
+
+
+def test_an_error_after_the_first_event_is_the_last_event_of_the_stream() -> None:
+    def events() -> Iterator[dict[str, Any]]:
+        yield {"output": {"text": "a"}}
+        raise InvalidRequest("no")
+
+    first, last = _decoded(*_messages(events()))
+
+    assert first.headers == {":event-type": "output", ":content-type": "application/json", ":message-type": "event"}
+    assert json.loads(first.payload) == {"text": "a"}
+    assert last.headers[":message-type"] == "exception"
+    assert last.headers[":exception-type"] == "validationException"
+    assert json.loads(last.payload) == {"message": "no"}
+
+
+def test_an_error_that_the_stream_does_not_model_is_an_error_message() -> None:
+    class StrangeError(ServiceError):
+        code = "StrangeException"
+
+    def events() -> Iterator[dict[str, Any]]:
+        yield {"output": {"text": "a"}}
+        raise StrangeError("odd")
+
+    *_, last = _decoded(*_messages(events()))
+
+    assert last.headers == {":message-type": "error", ":error-code": "StrangeException", ":error-message": "odd"}
+
+
+def test_a_bug_after_the_first_event_is_an_internal_error() -> None:
+    def events() -> Iterator[dict[str, Any]]:
+        yield {"output": {"text": "a"}}
+        yield {"output": {"unknown": "a"}}
+
+    *_, last = _decoded(*_messages(events()))
+
+    assert last.headers[":exception-type"] == "internalServerException"
+
+
+def test_closing_a_stream_ends_the_work_behind_it() -> None:
+    ended = []
+
+    def events() -> Iterator[dict[str, Any]]:
+        try:
+            while True:
+                yield {"output": {"text": "a"}}
+        finally:
+            ended.append(True)
+
+    messages = _messages(events())
+    next(messages)
+    messages.close()
+
+    assert ended == [True]
+
+
+def test_a_stream_without_events_is_empty() -> None:
+    assert list(_messages(iter(()))) == []
+
+
+def _messages(events: Iterator[dict[str, Any]]) -> Messages:
+    model = botocore.session.get_session().get_service_model("bedrock-agent-runtime")
+    shape: Any = model.operation_model("RetrieveAndGenerateStream").get_event_stream_output()
+    return Messages(shape, events, serialise)
+
+
+def _decoded(*parts: bytes) -> list[Any]:
+    buffer = EventStreamBuffer()
+    for part in parts:
+        buffer.add_data(part)
+    return list(buffer)

@@ -1,0 +1,298 @@
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_bedrock.generation.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
+from local_bedrock.generation.types import Turn
+from tests.local_bedrock.answers import TEXT_MODEL, checked_client, checked_events
+from tests.local_bedrock.handbook import ANSWER, LEAVE, QUESTION, fill, request, sources
+from tests.local_bedrock.support import S3_VECTORS, Bedrock
+
+NO_ANSWER = "Sorry, I am unable to assist you with this request."
+
+
+@pytest.fixture(scope="module")
+def runtime(bedrock: Bedrock) -> Any:
+    return checked_client("bedrock-agent-runtime", bedrock.url)
+
+
+@pytest.fixture(scope="module")
+def filled(bedrock: Bedrock) -> str:
+    return fill(bedrock).knowledge_base_id
+
+
+def external(source: dict[str, Any], question: str = QUESTION) -> dict[str, Any]:
+    return {
+        "input": {"text": question},
+        "retrieveAndGenerateConfiguration": {
+            "type": "EXTERNAL_SOURCES",
+            "externalSourcesConfiguration": {"modelArn": TEXT_MODEL, "sources": [source]},
+        },
+    }
+
+
+def test_an_answer_is_quoted_with_where_it_stands(runtime: Any, filled: str) -> None:
+    answer = runtime.retrieve_and_generate(**request(filled))
+
+    (citation,) = answer["citations"]
+    part = citation["generatedResponsePart"]["textResponsePart"]
+    assert answer["output"]["text"] == ANSWER
+    assert part == {"text": ANSWER, "span": {"start": 0, "end": len(ANSWER) - 1}}
+    assert sources(citation) == ["leave"]
+    assert citation["retrievedReferences"][0]["content"]["type"] == "TEXT"
+    assert ANSWER in citation["retrievedReferences"][0]["content"]["text"]
+    assert citation["retrievedReferences"][0]["metadata"]["topic"] == "leave"
+
+
+def test_every_span_is_that_part_of_the_answer(runtime: Any, filled: str) -> None:
+    answer = runtime.retrieve_and_generate(**request(filled, "When is the canteen open, and which days have leave?"))
+
+    text = answer["output"]["text"]
+    parts = [citation["generatedResponsePart"]["textResponsePart"] for citation in answer["citations"]]
+    assert parts
+    assert [text[part["span"]["start"] : part["span"]["end"] + 1] for part in parts] == [p["text"] for p in parts]
+
+
+def test_what_the_documents_do_not_say_is_not_answered(runtime: Any, filled: str) -> None:
+    answer = runtime.retrieve_and_generate(**request(filled, "Who discovered penicillin?"))
+
+    (citation,) = answer["citations"]
+    assert answer["output"]["text"] == NO_ANSWER
+    assert citation["retrievedReferences"] == []
+
+
+def test_an_empty_knowledge_base_has_no_answer(runtime: Any, knowledge_base: str) -> None:
+    answer = runtime.retrieve_and_generate(**request(knowledge_base))
+
+    assert answer["output"]["text"] == NO_ANSWER
+
+
+def test_a_filter_decides_what_is_answered_from(runtime: Any, filled: str) -> None:
+    search = {"vectorSearchConfiguration": {"filter": {"equals": {"key": "topic", "value": "food"}}}}
+
+    answer = runtime.retrieve_and_generate(**request(filled, retrievalConfiguration=search))
+
+    assert answer["output"]["text"] == NO_ANSWER
+
+
+def test_the_search_type_goes_to_the_search(bedrock: Bedrock, runtime: Any) -> None:
+    base = bedrock.knowledge_base("vectors-only", S3_VECTORS)
+    search = {"vectorSearchConfiguration": {"overrideSearchType": "HYBRID"}}
+
+    with pytest.raises(ClientError, match="HYBRID"):
+        runtime.retrieve_and_generate(**request(base, retrievalConfiguration=search))
+
+
+def test_the_answer_says_who_wrote_it(runtime: Any, filled: str) -> None:
+    answer = runtime.retrieve_and_generate(**request(filled))
+
+    assert answer["ResponseMetadata"]["HTTPHeaders"]["x-ragstack-generator"] == "extractive"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "amazon.nova-lite-v1:0",
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "arn:aws:bedrock:us-east-1::foundation-model/meta.llama3-1-70b-instruct-v1:0",
+        "arn:aws:bedrock:us-east-1:123456789012:inference-profile/eu.amazon.nova-lite-v1:0",
+    ],
+)
+def test_a_text_model_is_taken_in_every_form(runtime: Any, filled: str, model: str) -> None:
+    assert runtime.retrieve_and_generate(**request(filled, model=model))["output"]["text"] == ANSWER
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["nonsense", "amazon.titan-embed-text-v2:0", "arn:aws:bedrock:us-east-1::foundation-model/amazon.rerank-v1:0"],
+)
+def test_what_is_no_text_model_is_refused(runtime: Any, filled: str, model: str) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match="model"):
+        runtime.retrieve_and_generate(**request(filled, model=model))
+
+
+def test_an_unknown_knowledge_base_is_not_found(runtime: Any) -> None:
+    with pytest.raises(runtime.exceptions.ResourceNotFoundException):
+        runtime.retrieve_and_generate(**request("UNKNOWN123"))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "named"),
+    [
+        (
+            {"generationConfiguration": {"guardrailConfiguration": {"guardrailId": "a", "guardrailVersion": "1"}}},
+            "guard",
+        ),
+        ({"generationConfiguration": {"additionalModelRequestFields": {"top_k": 5}}}, "additionalModelRequestFields"),
+        ({"generationConfiguration": {"performanceConfig": {"latency": "optimized"}}}, "optimized latency"),
+        (
+            {"generationConfiguration": {"promptTemplate": {"textPromptTemplate": "Answer."}}},
+            r"lacks \$search_results\$",
+        ),
+        (
+            {"generationConfiguration": {"inferenceConfig": {"textInferenceConfig": {"maxTokens": 0}}}},
+            "maxTokens must be at least 1",
+        ),
+        (
+            {"orchestrationConfiguration": {"queryTransformationConfiguration": {"type": "QUERY_DECOMPOSITION"}}},
+            "queryTransformationConfiguration",
+        ),
+        (
+            {"orchestrationConfiguration": {"promptTemplate": {"textPromptTemplate": "x"}}},
+            "orchestrationConfiguration.promptTemplate",
+        ),
+        ({"retrievalConfiguration": {"managedSearchConfiguration": {}}}, "MANAGED"),
+    ],
+)
+def test_what_is_not_done_is_refused_by_name(
+    runtime: Any, filled: str, configuration: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=named):
+        runtime.retrieve_and_generate(**request(filled, **configuration))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sessionConfiguration": {"kmsKeyArn": f"arn:aws:kms:us-east-1:123456789012:key/{'a' * 36}"}},
+        {"userContext": {"userId": "u"}},
+    ],
+)
+def test_what_concerns_the_whole_request_is_refused_by_name(runtime: Any, filled: str, more: dict[str, Any]) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=next(iter(more))):
+        runtime.retrieve_and_generate(**request(filled), **more)
+
+
+def test_a_request_without_a_configuration_is_refused(runtime: Any) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match="has no retrieveAndGenerateConfiguration"):
+        runtime.retrieve_and_generate(input={"text": "x"})
+
+
+def test_a_configuration_of_another_type_is_refused(runtime: Any, filled: str) -> None:
+    asked = request(filled)
+    asked["retrieveAndGenerateConfiguration"]["type"] = "EXTERNAL_SOURCES"
+
+    with pytest.raises(runtime.exceptions.ValidationException, match="needs externalSourcesConfiguration"):
+        runtime.retrieve_and_generate(**asked)
+
+
+def test_a_blank_question_is_refused(runtime: Any, filled: str) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match="ask a question"):
+        runtime.retrieve_and_generate(**request(filled, " "))
+
+
+def test_a_session_goes_on(runtime: Any, filled: str) -> None:
+    session = runtime.retrieve_and_generate(**request(filled))["sessionId"]
+
+    again = runtime.retrieve_and_generate(**request(filled), sessionId=session)
+
+    assert again["sessionId"] == session
+
+
+def test_an_unknown_session_is_refused(runtime: Any, filled: str) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match="Session with Id unknown is not valid"):
+        runtime.retrieve_and_generate(**request(filled), sessionId="unknown")
+
+
+def test_sessions_expire_and_are_bounded() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    first = sessions.begin()
+    sessions.remember(first, Turn("user", "a"))
+
+    assert sessions.turns(first) == (Turn("user", "a"),)
+    now[0] = LIFETIME_SECONDS
+    assert sessions.turns(first) is None
+    ids = [sessions.begin() for _ in range(MOST_SESSIONS + 1)]
+    assert sessions.turns(ids[0]) is None
+    assert sessions.turns(ids[-1]) == ()
+
+
+def test_the_stream_has_the_same_answer(runtime: Any, filled: str) -> None:
+    whole = runtime.retrieve_and_generate(**request(filled))
+
+    answer = runtime.retrieve_and_generate_stream(**request(filled))
+    events = checked_events(runtime, "RetrieveAndGenerateStream", answer["stream"])
+
+    citations = [event["citation"] for event in events if "citation" in event]
+    assert "".join(event["output"]["text"] for event in events if "output" in event) == whole["output"]["text"]
+    assert [citation["citation"] for citation in citations] == whole["citations"]
+    assert [citation["generatedResponsePart"] for citation in citations] == [
+        citation["generatedResponsePart"] for citation in whole["citations"]
+    ]
+
+
+def test_the_session_of_a_stream_is_in_a_header(runtime: Any, filled: str) -> None:
+    answer = runtime.retrieve_and_generate_stream(**request(filled))
+    list(answer["stream"])
+
+    again = runtime.retrieve_and_generate_stream(**request(filled), sessionId=answer["sessionId"])
+
+    headers = answer["ResponseMetadata"]["HTTPHeaders"]
+    assert headers["x-amzn-bedrock-knowledge-base-session-id"] == answer["sessionId"]
+    assert headers["content-type"] == "application/vnd.amazon.eventstream"
+    assert again["sessionId"] == answer["sessionId"]
+
+
+def test_what_is_wrong_with_a_stream_from_the_start_is_an_ordinary_error(runtime: Any) -> None:
+    with pytest.raises(runtime.exceptions.ResourceNotFoundException) as caught:
+        runtime.retrieve_and_generate_stream(**request("UNKNOWN123"))
+
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+
+
+def test_a_source_in_the_request_is_answered_from(runtime: Any) -> None:
+    content = {"identifier": "leave.md", "contentType": "text/markdown", "data": LEAVE.encode()}
+
+    answer = runtime.retrieve_and_generate(**external({"sourceType": "BYTE_CONTENT", "byteContent": content}))
+
+    assert answer["output"]["text"] == ANSWER
+    assert sources(answer["citations"][0]) == ["leave.md"]
+
+
+def test_a_source_in_s3_is_answered_from(runtime: Any, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="leave.md", Body=LEAVE.encode())
+    uri = f"s3://{bucket}/leave.md"
+
+    answer = runtime.retrieve_and_generate(**external({"sourceType": "S3", "s3Location": {"uri": uri}}))
+
+    (reference,) = answer["citations"][0]["retrievedReferences"]
+    assert answer["output"]["text"] == ANSWER
+    assert reference["location"] == {"type": "S3", "s3Location": {"uri": uri}}
+
+
+def test_a_source_of_many_pages_is_searched(runtime: Any) -> None:
+    pages = [f"Paragraph {number} is about invoices, which are paid within a month.\n\n" for number in range(2_000)]
+    data = "".join([*pages[:1_000], LEAVE, *pages[1_000:]]).encode()
+    content = {"identifier": "all.txt", "contentType": "text/plain", "data": data}
+
+    answer = runtime.retrieve_and_generate(**external({"sourceType": "BYTE_CONTENT", "byteContent": content}))
+
+    assert answer["output"]["text"] == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"sourceType": "S3", "s3Location": {"uri": "s3://no-such-bucket/leave.md"}}, "does not exist"),
+        ({"sourceType": "S3"}, "needs s3Location"),
+        (
+            {
+                "sourceType": "BYTE_CONTENT",
+                "byteContent": {"identifier": "x", "contentType": "application/pdf", "data": b"no pdf"},
+            },
+            "not that of a .pdf file",
+        ),
+        (
+            {
+                "sourceType": "BYTE_CONTENT",
+                "byteContent": {"identifier": "x", "contentType": "image/png", "data": b"x"},
+            },
+            "MIME type image/png is not supported",
+        ),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_refused(runtime: Any, source: dict[str, Any], message: str) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=message):
+        runtime.retrieve_and_generate(**external(source))

@@ -1,0 +1,258 @@
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_bedrock.options import Pace
+from tests.local_bedrock.support import (
+    Bedrock,
+    Clock,
+    Source,
+    client,
+    custom_identifier,
+    running_by,
+    s3_document,
+    s3_identifier,
+    text_document,
+    wait_for,
+)
+
+
+def put(s3: Any, bucket: str, **bodies: str) -> None:
+    for name, body in bodies.items():
+        s3.put_object(Bucket=bucket, Key=f"{name}.txt", Body=body.encode())
+
+
+def counts(job: dict[str, Any]) -> dict[str, int]:
+    return {name.removeprefix("numberOf"): number for name, number in job["statistics"].items() if number}
+
+
+def test_a_job_indexes_a_bucket(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand in the shallow water.", osprey="Ospreys dive from great height.")
+    s3.put_object(Bucket=bucket, Key="folder/", Body=b"")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "waders"}}')
+
+    job = s3_source.synchronised()
+
+    assert job["status"] == "COMPLETE"
+    assert counts(job) == {"DocumentsScanned": 2, "MetadataDocumentsScanned": 1, "NewDocumentsIndexed": 2}
+    found = s3_source.bedrock.search(
+        s3_source.knowledge_base_id, "birds", filter={"equals": {"key": "topic", "value": "waders"}}
+    )
+    assert [result["content"]["text"] for result in found] == ["Herons stand in the shallow water."]
+
+
+def test_a_second_job_works_off_the_difference(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.", gull="Gulls cry.", kite="Kites soar.")
+    s3_source.synchronised()
+    put(s3, bucket, heron="Herons wade.", tern="Terns hover.")
+    s3.delete_object(Bucket=bucket, Key="osprey.txt")
+    s3.put_object(Bucket=bucket, Key="kite.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "raptors"}}')
+
+    job = s3_source.synchronised()
+
+    assert counts(job) == {
+        "DocumentsScanned": 4,
+        "MetadataDocumentsScanned": 1,
+        "NewDocumentsIndexed": 1,
+        "ModifiedDocumentsIndexed": 1,
+        "MetadataDocumentsModified": 1,
+        "DocumentsDeleted": 1,
+        "DocumentsSkipped": 1,
+    }
+    assert set(s3_source.texts("birds")) == {"Herons wade.", "Terns hover.", "Gulls cry.", "Kites soar."}
+
+
+def test_a_job_looks_only_under_its_prefix(bedrock: Bedrock, s3: Any, bucket: str, knowledge_base: str) -> None:
+    s3.put_object(Bucket=bucket, Key="birds/heron.txt", Body=b"Herons stand.")
+    s3.put_object(Bucket=bucket, Key="fish/trout.txt", Body=b"Trouts swim.")
+    source = bedrock.s3_source(knowledge_base, bucket, s3={"inclusionPrefixes": ["birds/"]})
+
+    source.synchronised()
+
+    assert source.texts("animals") == ["Herons stand."]
+
+
+def test_a_job_counts_what_failed_and_says_why(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.")
+    s3.put_object(Bucket=bucket, Key="broken.pdf", Body=b"%PDF nonsense")
+    s3.put_object(Bucket=bucket, Key="slides.pptx", Body=b"PK")
+
+    job = s3_source.synchronised()
+
+    assert job["status"] == "COMPLETE"
+    assert counts(job) == {"DocumentsScanned": 3, "NewDocumentsIndexed": 1, "DocumentsFailed": 2}
+    sentences = [json.loads(reason)[0] for reason in job["failureReasons"]]
+    assert len(sentences) == 2
+    assert all(sentence.startswith("Encountered error: Ignored 1 files: The ") for sentence in sentences)
+    assert any(f"[Files: s3://{bucket}/broken.pdf]." in s and "The .pdf file is damaged" in s for s in sentences)
+    assert any(f"[Files: s3://{bucket}/slides.pptx]." in s and "type .pptx is not" in s for s in sentences)
+
+
+def test_files_that_failed_for_one_reason_stand_in_one_failure_reason(s3: Any, bucket: str, s3_source: Source) -> None:
+    for number in range(60):
+        s3.put_object(Bucket=bucket, Key=f"a-folder-with-a-long-name/slides-{number}.pptx", Body=b"PK")
+
+    job = s3_source.synchronised()
+
+    sentences = [json.loads(reason)[0] for reason in job["failureReasons"]]
+    named = [uri for sentence in sentences for uri in re.findall(r"s3://[^,\]]+", sentence)]
+    assert job["statistics"]["numberOfDocumentsFailed"] == 60
+    assert max(map(len, job["failureReasons"])) <= 2048
+    assert 1 < len(sentences) < 10
+    assert sum(int(re.findall(r"Ignored (\d+) files", sentence)[0]) for sentence in sentences) == 60
+    assert sorted(set(named)) == sorted(named)
+    assert len(named) == 60
+
+
+def test_a_job_without_a_difference_skips_everything(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
+    s3_source.synchronised()
+
+    job = s3_source.synchronised()
+
+    assert counts(job) == {"DocumentsScanned": 2, "DocumentsSkipped": 2}
+
+
+def test_a_sidecar_that_is_gone_is_a_modified_metadata_file(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b'{"metadataAttributes": {"topic": "waders"}}')
+    s3_source.synchronised()
+    s3.delete_object(Bucket=bucket, Key="heron.txt.metadata.json")
+
+    job = s3_source.synchronised()
+
+    found = s3_source.bedrock.search(s3_source.knowledge_base_id, "herons")
+    assert counts(job) == {"DocumentsScanned": 1, "MetadataDocumentsModified": 1}
+    assert "topic" not in found[0]["metadata"]
+
+
+def test_a_job_leaves_documents_that_are_being_ingested_directly_to_that(
+    s3: Any, bucket: str, s3_url: str, tmp_path: Path
+) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
+    clock, pace = Clock(), Pace(indexing_seconds=1 / 32)
+    with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=pace) as url:
+        bedrock = Bedrock.at(url)
+        source = bedrock.s3_source(bedrock.knowledge_base("both"), bucket)
+        source.ingest(s3_document(bucket, "heron.txt"))
+
+        job_id = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]["ingestionJobId"]
+        wait_for(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
+        clock.now += pace.indexing_seconds
+        job = source.ended(job_id)
+
+        settled = source.settled(s3_identifier(bucket, "heron.txt"), s3_identifier(bucket, "osprey.txt"))
+    assert counts(job) == {"DocumentsScanned": 2, "NewDocumentsIndexed": 1, "DocumentsSkipped": 1}
+    assert [detail["status"] for detail in settled] == ["INDEXED", "INDEXED"]
+
+
+@pytest.mark.parametrize("prefixes", [[], ["a/", "b/"]])
+def test_an_s3_data_source_has_one_inclusion_prefix(
+    bedrock: Bedrock, knowledge_base: str, bucket: str, prefixes: list[str]
+) -> None:
+    unchecked = replace(bedrock, agent=client("bedrock-agent", bedrock.url, validate=False))
+
+    with pytest.raises(ClientError, match="inclusionPrefixes"):
+        unchecked.s3_source(knowledge_base, bucket, s3={"inclusionPrefixes": prefixes})
+
+
+def test_a_job_takes_up_again_what_failed_before(s3: Any, bucket: str, s3_source: Source) -> None:
+    put(s3, bucket, heron="Herons stand.")
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b"no json")
+    s3_source.synchronised()
+    s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=json.dumps({"metadataAttributes": {}}).encode())
+
+    job = s3_source.synchronised()
+
+    assert counts(job)["NewDocumentsIndexed"] == 1
+    assert s3_source.details(s3_identifier(bucket, "heron.txt"))[0]["status"] == "INDEXED"
+
+
+def test_a_job_over_a_bucket_that_is_not_there_fails(bedrock: Bedrock, knowledge_base: str) -> None:
+    source = bedrock.s3_source(knowledge_base, "no-such-bucket-here")
+
+    job = source.synchronised()
+
+    assert job["status"] == "FAILED"
+    assert "no-such-bucket-here cannot be listed" in job["failureReasons"][0]
+
+
+def test_while_a_job_runs_a_second_and_direct_ingestion_are_refused(
+    s3: Any, bucket: str, s3_url: str, tmp_path: Path
+) -> None:
+    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
+    clock, pace = Clock(), Pace(indexing_seconds=1 / 32)
+    with running_by(clock, tmp_path, s3_endpoint=s3_url, pace=pace) as url:
+        bedrock = Bedrock.at(url)
+        source = bedrock.s3_source(bedrock.knowledge_base("busy"), bucket)
+        running = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
+
+        with pytest.raises(ClientError) as second:
+            bedrock.agent.start_ingestion_job(**source.ids)
+        with pytest.raises(ClientError) as direct:
+            source.ingest(s3_document(bucket, "heron.txt"))
+        with pytest.raises(ClientError) as deletion:
+            source.delete(s3_identifier(bucket, "heron.txt"))
+        wait_for(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
+        clock.now += pace.indexing_seconds
+        ended = source.ended(running["ingestionJobId"])
+
+    assert running["status"] == "STARTING"
+    assert ended["status"] == "COMPLETE"
+    assert second.value.response["Error"]["Code"] == "ConflictException"
+    for refused in (direct, deletion):
+        assert refused.value.response["Error"]["Code"] == "ValidationException"
+        assert "ongoing" in refused.value.response["Error"]["Message"]
+
+
+def test_a_custom_data_source_has_nothing_to_scan(custom: Source) -> None:
+    with pytest.raises(ClientError, match="nothing to scan"):
+        custom.bedrock.agent.start_ingestion_job(**custom.ids)
+
+
+def test_jobs_are_listed_newest_first_and_by_status(bucket: str, s3_source: Source) -> None:
+    ended = [s3_source.synchronised()["ingestionJobId"] for _ in range(3)]
+    ask = s3_source.bedrock.agent.list_ingestion_jobs
+
+    pages = list(
+        s3_source.bedrock.agent.get_paginator("list_ingestion_jobs").paginate(
+            **s3_source.ids, PaginationConfig={"PageSize": 2}
+        )
+    )
+    failed = ask(**s3_source.ids, filters=[{"attribute": "STATUS", "operator": "EQ", "values": ["FAILED"]}])
+
+    listed = [job["ingestionJobId"] for page in pages for job in page["ingestionJobSummaries"]]
+    assert listed == ended[::-1]
+    assert failed["ingestionJobSummaries"] == []
+
+
+def test_an_unknown_job_is_not_found(s3_source: Source) -> None:
+    with pytest.raises(s3_source.bedrock.agent.exceptions.ResourceNotFoundException):
+        s3_source.bedrock.agent.get_ingestion_job(**s3_source.ids, ingestionJobId="UNKNOWN123")
+
+
+def test_the_same_token_starts_one_job(s3_source: Source) -> None:
+    token = "a-client-token-of-more-than-33-characters-job"
+
+    first = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids, clientToken=token)["ingestionJob"]
+    second = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids, clientToken=token)["ingestionJob"]
+
+    assert first["ingestionJobId"] == second["ingestionJobId"]
+    s3_source.ended(first["ingestionJobId"])
+
+
+def test_a_job_leaves_the_documents_of_other_sources_alone(
+    bedrock: Bedrock, s3: Any, bucket: str, s3_source: Source
+) -> None:
+    other = bedrock.custom_source(s3_source.knowledge_base_id)
+
+    other.ingested(text_document("osprey", "Ospreys dive."))
+
+    s3_source.synchronised()
+
+    assert other.details(custom_identifier("osprey"))[0]["status"] == "INDEXED"

@@ -1,0 +1,150 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from botocore.exceptions import ClientError
+
+from local_bedrock.server import running
+from tests.local_bedrock.answers import checked_client
+from tests.local_bedrock.support import Bedrock
+
+V1 = "amazon.titan-embed-text-v1"
+V2 = "amazon.titan-embed-text-v2:0"
+ARN = f"arn:aws:bedrock:us-east-1::foundation-model/{V2}"
+
+
+@pytest.fixture(scope="module")
+def runtime(bedrock: Bedrock) -> Any:
+    return checked_client("bedrock-runtime", bedrock.url)
+
+
+def embedded(runtime: Any, model: str = V2, **body: Any) -> dict[str, Any]:
+    answer = runtime.invoke_model(modelId=model, body=json.dumps(body))
+    return dict(json.load(answer["body"]))
+
+
+@pytest.mark.parametrize("model", [V2, ARN])
+def test_a_text_is_embedded_in_the_form_of_titan(runtime: Any, model: str) -> None:
+    answer = embedded(runtime, model, inputText="Herons eat fish.")
+
+    assert answer.keys() == {"embedding", "embeddingsByType", "inputTextTokenCount"}
+    assert answer["embeddingsByType"] == {"float": answer["embedding"]}
+    assert answer["inputTextTokenCount"] == 4
+    assert len(answer["embedding"]) == 1024
+    assert np.linalg.norm(answer["embedding"]) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("dimensions", [256, 512, 1024])
+def test_a_vector_has_the_dimensions_asked_for(runtime: Any, dimensions: int) -> None:
+    answer = embedded(runtime, inputText="Herons eat fish.", dimensions=dimensions, normalize=True)
+
+    assert len(answer["embedding"]) == dimensions
+    assert np.linalg.norm(answer["embedding"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_binary_vector_has_the_signs(runtime: Any) -> None:
+    answer = embedded(runtime, inputText="Herons eat fish.", embeddingTypes=["float", "binary"])
+
+    signs = [int(value > 0) for value in answer["embedding"]]
+    assert answer["embeddingsByType"] == {"float": answer["embedding"], "binary": signs}
+
+
+def test_only_a_binary_vector_comes_without_the_other(runtime: Any) -> None:
+    answer = embedded(runtime, inputText="Herons eat fish.", embeddingTypes=["binary"])
+
+    assert "embedding" not in answer
+    assert answer["embeddingsByType"].keys() == {"binary"}
+
+
+def test_the_first_version_has_one_form(runtime: Any) -> None:
+    answer = embedded(runtime, V1, inputText="Herons eat fish.")
+
+    assert answer.keys() == {"embedding", "inputTextTokenCount"}
+    assert len(answer["embedding"]) == 1536
+
+
+def test_similar_texts_have_similar_vectors(runtime: Any) -> None:
+    texts = ("The heron eats a fish.", "Herons eating fishes", "Invoices are paid monthly.")
+    one, close, far = (np.array(embedded(runtime, inputText=text)["embedding"]) for text in texts)
+
+    assert one @ close > one @ far
+
+
+def test_the_embedding_is_named_in_a_header(runtime: Any) -> None:
+    answer = runtime.invoke_model(modelId=V2, body='{"inputText": "x"}')
+
+    headers = answer["ResponseMetadata"]["HTTPHeaders"]
+    assert headers["x-ragstack-embedding"] == "hashed"
+    assert headers["x-amzn-bedrock-input-token-count"] == "1"
+    assert answer["contentType"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "the body is not JSON"),
+        (b"[]", "expected type: JSONObject, found: JSONArray"),
+        (b"{}", r"#: required key \[inputText\] not found"),
+        (b'{"inputText": 1}', "#/inputText: expected type: String, found: Integer"),
+        (b'{"inputText": ""}', "expected minLength: 1, actual: 0"),
+        (json.dumps({"inputText": "x" * 50_001}).encode(), "expected maxLength: 50000, actual: 50001"),
+        (b'{"inputText": "x", "texts": []}', r"#: extraneous key \[texts\] is not permitted"),
+        (b'{"inputText": "x", "dimensions": 300}', "#/dimensions: 300 is not a valid enum value"),
+        (b'{"inputText": "x", "dimensions": true}', "#/dimensions: True is not"),
+        (b'{"inputText": "x", "normalize": "yes"}', "#/normalize: expected type: Boolean, found: String"),
+        (b'{"inputText": "x", "embeddingTypes": ["int8"]}', "#/embeddingTypes"),
+        (b'{"inputText": "x", "embeddingTypes": []}', "#/embeddingTypes"),
+    ],
+)
+def test_a_malformed_body_is_refused_as_by_the_model(runtime: Any, body: bytes, message: str) -> None:
+    with pytest.raises(
+        runtime.exceptions.ValidationException,
+        match=rf"Malformed input request: {message}.*, please reformat your input and try again.",
+    ):
+        runtime.invoke_model(modelId=V2, body=body)
+
+
+def test_too_many_tokens_are_refused(runtime: Any) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=r"Max input tokens: 8192, request .* count: 8193"):
+        embedded(runtime, inputText="abcd" * 8_193)
+
+
+@pytest.mark.parametrize(
+    "model", ["anthropic.claude-3-haiku-20240307-v1:0", "cohere.embed-english-v3", "amazon.titan-embed-text-v2"]
+)
+def test_any_other_model_is_refused_by_name(runtime: Any, model: str) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=f"not for {model}: use Converse"):
+        embedded(runtime, model, inputText="x")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"contentType": "text/plain"},
+        {"accept": "image/png"},
+        {"guardrailIdentifier": "abc", "guardrailVersion": "1"},
+        {"performanceConfigLatency": "optimized"},
+    ],
+)
+def test_what_the_local_bedrock_lacks_is_refused(runtime: Any, more: dict[str, str]) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException):
+        runtime.invoke_model(modelId=V2, body='{"inputText": "x"}', **more)
+
+
+@pytest.fixture(scope="module")
+def with_a_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = Path(__file__).parents[3] / "shared" / "models" / "all-minilm-l6-v2-int8"
+    if not folder.is_dir():
+        pytest.skip("the embedding model is not on this machine")
+    with running(tmp_path_factory.mktemp("onnx"), embedding=f"onnx:{folder}") as url:
+        yield checked_client("bedrock-runtime", url)
+
+
+def test_a_dimension_that_a_model_lacks_is_refused_with_the_one_it_has(with_a_model: Any) -> None:
+    with pytest.raises(ClientError, match="has 384 dimensions, not 256") as caught:
+        embedded(with_a_model, inputText="x", dimensions=256)
+
+    assert caught.value.response["Error"]["Code"] == "ValidationException"

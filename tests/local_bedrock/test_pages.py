@@ -1,0 +1,260 @@
+"""All pages of one request are parts of the results of its first page, whatever changes in between."""
+
+import string
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_bedrock.faults import InvalidRequest
+from local_bedrock.operations import ingestion_jobs
+from local_bedrock.operations.context import Context
+from local_bedrock.operations.paging import Listing, Snapshots, read_token, write_token
+from local_bedrock.operations.retrieve import retrieve
+from local_bedrock.options import Options
+from local_bedrock.server import running
+from local_bedrock.store import content, documents, jobs, resources, submissions
+from local_bedrock.store.content import IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store.database import Database
+from local_bedrock.store.documents import Document
+from local_bedrock.store.jobs import Job
+from local_bedrock.store.resources import DataSource, KnowledgeBase
+from ragstack_common.embedding.hashed import HashedEmbedding
+from tests.local_bedrock.support import Bedrock, Clock, text_document
+
+BASE, SOURCE = "KB12345678", "DS12345678"
+EMBEDDING = HashedEmbedding(64)
+RECORD = Document(0, BASE, SOURCE, "CUSTOM", "", "STARTING", None, 0, None, None, 0.0)
+Answer = dict[str, Any]
+
+
+class Library:
+    """A knowledge base without a server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = Database(folder)
+        self.clock = Clock()
+        rest: Any = None
+        self.context = Context(
+            Options(folder), self.database, EMBEDDING, rest, rest, rest, rest, self.clock, Snapshots(self.clock)
+        )
+        with self.database.write() as change:
+            resources.add_knowledge_base(
+                change, KnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
+            )
+            resources.add_data_source(change, DataSource(SOURCE, BASE, "source", "AVAILABLE", {}, 0.0, 0.0))
+
+    def put(self, name: str, *texts: str, parents: int = 0, **attributes: float) -> None:
+        """Add or replace a document of these chunks."""
+        chunks = [IndexedChunk(text, name, None, at % parents if parents else None) for at, text in enumerate(texts)]
+        vectors = EMBEDDING.embed(texts).astype(np.float16)
+        whole = [ParentChunk(f"{name} {at}", None) for at in range(parents)]
+        with self.database.write() as change:
+            document = Document(**{**RECORD.__dict__, "name": name})
+            submissions.submit(change, document, submissions.INGEST, request={})
+            taken = submissions.take_up(change, 0.0)[0]
+            content.replace(change, taken.document, Prepared(chunks, vectors, attributes, parents=whole), 0.0)
+
+    def delete(self, name: str) -> None:
+        with self.database.write() as change:
+            found = documents.find(change.connection, SOURCE, name)
+            assert found is not None
+            content.remove(change, found)
+
+    def retrieve(self, size: int, token: str | None = None, **configuration: Any) -> Answer:
+        configuration["numberOfResults"] = size
+        return retrieve(
+            self.context,
+            {
+                "knowledgeBaseId": BASE,
+                "retrievalQuery": {"text": "heron bird"},
+                "retrievalConfiguration": {"vectorSearchConfiguration": configuration},
+                **({"nextToken": token} if token else {}),
+            },
+        )
+
+
+def name_of(result: Answer) -> str:
+    return str(result["location"]["customDocumentLocation"]["id"])
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    opened = Library(tmp_path)
+    yield opened
+    opened.database.close()
+
+
+TEXTS = st.lists(st.sampled_from(["heron", "bird", "bird heron", "stone", "bird bird water"]), min_size=1, max_size=3)
+CHANGES = st.lists(st.tuples(st.sampled_from(["add", "replace", "delete"]), st.integers(0, 99), TEXTS), max_size=4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    first=st.lists(TEXTS, min_size=2, max_size=12),
+    between=st.lists(CHANGES, min_size=1, max_size=8),
+    size=st.integers(1, 6),
+    mode=st.sampled_from(["HYBRID", "SEMANTIC"]),
+    least=st.integers(0, 4),
+)
+def test_pages_are_the_first_ranking_without_the_documents_changed_meanwhile(
+    first: list[list[str]], between: list[Any], size: int, mode: str, least: int
+) -> None:
+    configuration: dict[str, Any] = {"overrideSearchType": mode}
+    if least:
+        configuration["filter"] = {"greaterThanOrEquals": {"key": "n", "value": least}}
+    with TemporaryDirectory() as folder:
+        library = Library(Path(folder))
+        for number, texts in enumerate(first):
+            library.put(str(number), *texts, n=number)
+        names, changed = list(map(str, range(len(first)))), set()
+        left = library.retrieve(100, **configuration)["retrievalResults"]
+        page = library.retrieve(size, **configuration)
+        pages = [page]
+        expected = [left[:size]]
+        left = left[size:]
+        while page.get("nextToken"):
+            for kind, target, texts in between.pop() if between else ():
+                name = names[target % len(names)] if kind != "add" and names else f"late-{len(names)}-{target}"
+                if kind == "delete" and name in names:
+                    library.delete(name)
+                    names.remove(name)
+                else:
+                    library.put(name, *texts, n=target % 9)
+                    names = [*dict.fromkeys([*names, name])]
+                changed.add(name)
+            left = [result for result in left if name_of(result) not in changed]
+            page = library.retrieve(size, page["nextToken"], **configuration)
+            pages.append(page)
+            expected.append(left[:size])
+            left = left[size:]
+        library.database.close()
+
+    assert [page["retrievalResults"] for page in pages] == expected
+    assert left == []
+
+
+def test_a_parent_is_on_one_page_only(library: Library) -> None:
+    library.put("birds", *["heron bird"] * 12, parents=3)
+    library.put("stones", *["heron stone"] * 4, parents=2)
+
+    pages = [library.retrieve(2)]
+    while pages[-1]["nextToken"]:
+        pages.append(library.retrieve(2, pages[-1]["nextToken"]))
+
+    found = [result["content"]["text"] for page in pages for result in page["retrievalResults"]]
+    assert sorted(found) == ["birds 0", "birds 1", "birds 2", "stones 0", "stones 1"]
+
+
+def test_a_token_that_is_kept_no_longer_says_to_search_again(library: Library) -> None:
+    for number in range(5):
+        library.put(str(number), "heron")
+    token = library.retrieve(2)["nextToken"]
+    library.clock.now = 599
+
+    assert len(library.retrieve(2, token)["retrievalResults"]) == 2
+
+    library.clock.now = 1300
+    with pytest.raises(InvalidRequest, match="send the request again without a nextToken"):
+        library.retrieve(2, token)
+    assert library.context.snapshots.size_bytes == 0
+
+
+def test_a_token_of_another_search_or_with_a_false_position_is_refused(library: Library) -> None:
+    for number in range(5):
+        library.put(str(number), "heron")
+    token = library.retrieve(2)["nextToken"]
+    position = read_token(token, snapshot=str, offset=int)
+    assert position is not None
+
+    for wrong in (
+        partial(library.retrieve, 2, token, overrideSearchType="SEMANTIC"),
+        partial(library.retrieve, 3, token),
+        partial(library.retrieve, 2, write_token({**position, "offset": -1})),
+    ):
+        with pytest.raises(InvalidRequest, match="not valid for this request"):
+            wrong()
+
+
+def test_snapshots_take_no_more_memory_than_they_may() -> None:
+    snapshots = Snapshots(Clock(), most_bytes=10_000)
+    listings = [Listing("Retrieve", {"n": number}) for number in range(20)]
+
+    tokens = [snapshots.token(listing, listing, 1000, 1) for listing in listings]
+
+    assert snapshots.size_bytes <= 10_000
+    kept = [
+        Listing("Retrieve", {**listing.request, "nextToken": token})
+        for listing, token in zip(listings, tokens, strict=True)
+    ]
+    assert snapshots.continued(kept[-1]) == (listings[-1], 1)
+    with pytest.raises(InvalidRequest, match="no longer kept"):
+        snapshots.continued(kept[0])
+
+
+def test_reading_a_page_keeps_its_search_longer_than_others() -> None:
+    snapshots = Snapshots(Clock(), most_bytes=5_000)
+    listing = Listing("Retrieve", {"n": 1})
+    token = snapshots.token(listing, "kept", 1000, 1)
+
+    for number in range(20):
+        listing = Listing("Retrieve", {"n": 1, "nextToken": token})
+        found = snapshots.continued(listing)
+        assert found == ("kept", number + 1)
+        token = snapshots.token(listing, "kept", 1000, number + 2)
+        snapshots.token(Listing("Retrieve", {"n": -number}), "other", 1000, 1)
+
+
+def test_after_a_restart_a_token_says_to_search_again(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        bedrock = Bedrock.at(url)
+        base = bedrock.knowledge_base("restarted")
+        bedrock.custom_source(base).ingested(*(text_document(str(n), f"Bird {n}") for n in range(8)))
+        request: dict[str, Any] = {"knowledgeBaseId": base, "retrievalQuery": {"text": "bird"}}
+        token = bedrock.runtime.retrieve(**request)["nextToken"]
+
+    with running(tmp_path) as url:
+        runtime = Bedrock.at(url).runtime
+        with pytest.raises(runtime.exceptions.ValidationException, match="send the request again"):
+            runtime.retrieve(**request, nextToken=token)
+
+
+@pytest.mark.parametrize("order", ["STARTED_AT", "STATUS"])
+def test_jobs_started_and_changed_between_pages_move_none(library: Library, order: str) -> None:
+    def save(id_: str, started_at: float, status: str) -> None:
+        with library.database.write() as change:
+            jobs.save(change, Job(id_, BASE, SOURCE, None, status, started_at, started_at))
+
+    for number, letter in enumerate(string.ascii_uppercase[:9]):
+        save(letter * 10, number, "COMPLETE")
+    request: dict[str, Any] = {
+        "knowledgeBaseId": BASE,
+        "dataSourceId": SOURCE,
+        "maxResults": 2,
+        "sortBy": {"attribute": order, "order": "DESCENDING"},
+    }
+    expected = [job["ingestionJobId"] for job in _jobs(library, {**request, "maxResults": 100})]
+
+    seen: list[str] = []
+    for number, job in enumerate(_jobs(library, request)):
+        seen.append(job["ingestionJobId"])
+        save(f"LATE{number:06}", 100 + number, "STARTING")
+        save("C" * 10, 2, "FAILED")
+
+    assert seen == expected
+
+
+def _jobs(library: Library, request: Answer) -> Iterator[Answer]:
+    token: str | None = None
+    while True:
+        page = ingestion_jobs.list_(library.context, {**request, **({"nextToken": token} if token else {})})
+        yield from page["ingestionJobSummaries"]
+        token = page["nextToken"]
+        if token is None:
+            return

@@ -1,0 +1,135 @@
+"""Vectors searched in memory, and two rankings fused."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from local_bedrock.retrieval.ranking import (
+    REPEATS_SEARCHED,
+    TERMS_SEARCHED,
+    Hit,
+    fuse,
+    match_expression,
+    places_among,
+)
+from local_bedrock.store import vectors
+from local_bedrock.store.vectors import VectorIndex, Vectors
+
+BASE = "KB12345678"
+
+
+def found(index: VectorIndex, query: Vectors, limit: int) -> list[tuple[int, float]]:
+    chunks, scores = index.snapshot(BASE).search(query, limit)
+    return list(zip(chunks.tolist(), scores.tolist(), strict=True))
+
+
+def unit(rows: int, dimension: int = 96) -> Vectors:
+    drawn = np.random.default_rng(7).normal(size=(rows, dimension)).astype(np.float32)
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", 8)
+    index = VectorIndex()
+    everything = np.eye(64, dtype=np.float32)
+    for document in range(32):
+        chunks = [2 * document, 2 * document + 1]
+        index.extend(BASE, np.full(2, document), np.array(chunks), everything[chunks])
+
+    held = index.snapshot(BASE)
+    index.remove(BASE, range(1, 32))
+
+    assert found(index, everything[0], 3) == [(0, 1.0), (1, 0.0)]
+    assert index.snapshot(BASE).size == 2
+    assert len(index.snapshot(BASE).blocks) == 1
+    assert held.search(everything[40], 1)[0].tolist() == [40]
+
+
+def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
+    index = VectorIndex()
+    same = np.repeat(unit(1), 501, axis=0)
+    index.extend(BASE, np.ones(501, dtype=np.int64), np.arange(500, -1, -1), same)
+
+    chunks, scores = index.snapshot(BASE).search(same[0], 400)
+
+    assert chunks.tolist() == list(range(400))
+    assert len(set(scores.tolist())) == 1
+
+
+def test_searches_at_once_find_to_the_last_bit_what_each_finds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", 300)
+    index = VectorIndex()
+    everything = unit(1000)
+    index.extend(BASE, np.arange(1000), np.arange(1000), everything)
+    alone = [found(index, query, 50) for query in everything[:64]]
+
+    for _ in range(5):
+        with ThreadPoolExecutor(32) as pool:
+            together = list(pool.map(lambda query: found(index, query, 50), everything[:64]))
+
+        assert together == alone
+
+
+def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
+    index = VectorIndex()
+    everything = unit(700)
+    index.extend(BASE, np.arange(700), np.arange(700), everything)
+
+    chunks, scores = index.snapshot(BASE).search(everything[3], 20, allowed=np.arange(0, 700, 3))
+
+    expected = sorted(range(0, 700, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
+    assert chunks.tolist() == expected
+    assert scores == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
+
+
+def test_a_chunk_that_leads_both_rankings_scores_1() -> None:
+    assert fuse(np.array([7, 8]), np.array([7, 9]), weight=0.5).hits(0, 1) == [Hit(7, 1.0)]
+
+
+def test_equal_fused_scores_keep_the_order_of_the_ids() -> None:
+    assert fuse(np.array([5, 3]), np.array([3, 5]), weight=1.0).chunks.tolist() == [3, 5]
+
+
+def test_one_empty_ranking_leaves_the_order_of_the_other() -> None:
+    nothing = np.empty(0, dtype=np.int64)
+
+    assert fuse(np.array([5, 3]), nothing, weight=0.2).chunks.tolist() == [5, 3]
+    assert len(fuse(nothing, nothing, weight=0.2)) == 0
+
+
+def test_a_word_that_a_query_repeats_counts_as_often_up_to_a_limit() -> None:
+    assert match_expression("Herons, the herons and ospreys") == '"herons" OR "ospreys" OR "herons"'
+    assert match_expression("bird " * 50).split(" OR ") == ['"bird"'] * REPEATS_SEARCHED
+
+
+def test_different_words_come_before_repeats_where_there_are_too_many() -> None:
+    words = [f"w{number}" for number in range(TERMS_SEARCHED - 1)]
+
+    terms = match_expression(" ".join([*words, *words])).split(" OR ")
+
+    assert terms == [f'"{word}"' for word in [*words, words[0]]]
+
+
+def test_stop_words_are_searched_where_there_is_nothing_else() -> None:
+    assert match_expression("to be or not to be") == '"to" OR "be" OR "or" OR "not" OR "to" OR "be"'
+    assert match_expression('" AND * ) ?') == '"and"'
+    assert match_expression("?!") == ""
+
+
+def test_a_larger_rank_constant_lets_agreement_count_more_than_first_places() -> None:
+    by_words, by_vector = np.array([1, 2, 3]), np.array([4, 5, 3])
+
+    small, large = (fuse(by_words, by_vector, 1.0, constant).chunks.tolist() for constant in (0, 60))
+
+    assert small.index(1) < small.index(3)
+    assert large[0] == 3
+
+
+def test_ranks_are_those_in_the_longer_ranking_and_go_on_after_its_end() -> None:
+    nothing = np.empty(0, dtype=np.int64)
+
+    assert places_among(np.array([9, 4, 7, 8]), np.array([5, 9, 4])).tolist() == [2, 3, 4, 5]
+    assert places_among(np.array([3, 1]), np.array([3, 2, 1])).tolist() == [1, 3]
+    assert places_among(nothing, np.array([1])).tolist() == []
+    assert places_among(np.array([6, 2]), nothing).tolist() == [1, 2]

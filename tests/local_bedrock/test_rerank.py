@@ -1,0 +1,160 @@
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_bedrock.retrieval.reranking import score
+from ragstack_common.embedding.hashed import HashedEmbedding
+from tests.local_bedrock.answers import checked_client
+from tests.local_bedrock.support import Bedrock
+
+MODEL = "arn:aws:bedrock:us-west-2::foundation-model/cohere.rerank-v3-5:0"
+QUERY = "How many days of annual leave do I have?"
+TEXTS = (
+    "The canteen opens at noon.",
+    "Every employee has 27 days of annual leave.",
+    "Leave the building by the front door in the days of the fair.",
+)
+
+
+@pytest.fixture(scope="module")
+def runtime(bedrock: Bedrock) -> Any:
+    return checked_client("bedrock-agent-runtime", bedrock.url)
+
+
+def request(*texts: str, query: str = QUERY, model: str = MODEL, **configuration: Any) -> dict[str, Any]:
+    return {
+        "queries": [{"type": "TEXT", "textQuery": {"text": query}}],
+        "sources": [
+            {"type": "INLINE", "inlineDocumentSource": {"type": "TEXT", "textDocument": {"text": text}}}
+            for text in texts
+        ],
+        "rerankingConfiguration": {
+            "type": "BEDROCK_RERANKING_MODEL",
+            "bedrockRerankingConfiguration": {"modelConfiguration": {"modelArn": model}, **configuration},
+        },
+    }
+
+
+def test_the_document_that_answers_comes_first(runtime: Any) -> None:
+    results = runtime.rerank(**request(*TEXTS))["results"]
+
+    assert [result["index"] for result in results] == [1, 2, 0]
+    assert results[0]["document"] == {"type": "TEXT", "textDocument": {"text": TEXTS[1]}}
+    scores = [result["relevanceScore"] for result in results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= value <= 1 for value in scores)
+
+
+def test_only_as_many_come_as_were_asked_for(runtime: Any) -> None:
+    results = runtime.rerank(**request(*TEXTS, numberOfResults=1))["results"]
+
+    assert [result["index"] for result in results] == [1]
+
+
+def test_more_than_there_are_can_be_asked_for(runtime: Any) -> None:
+    assert len(runtime.rerank(**request(*TEXTS, numberOfResults=50))["results"]) == 3
+
+
+def test_json_documents_are_read_by_their_values(runtime: Any) -> None:
+    asked = request(TEXTS[0])
+    document = {"title": "Leave", "facts": [{"days": 27, "of": "annual leave"}]}
+    asked["sources"].append({"type": "INLINE", "inlineDocumentSource": {"type": "JSON", "jsonDocument": document}})
+
+    first, _second = runtime.rerank(**asked)["results"]
+
+    assert first["index"] == 1
+    assert first["document"] == {"type": "JSON", "jsonDocument": document}
+
+
+def test_pages_give_every_document_once(runtime: Any) -> None:
+    asked = request(*(f"{TEXTS[number % 3]} Number {number}." for number in range(250)))
+
+    seen, token = [], None
+    while True:
+        page = runtime.rerank(**asked, **({"nextToken": token} if token else {}))
+        seen += [result["index"] for result in page["results"]]
+        token = page.get("nextToken")
+        if token is None:
+            break
+
+    assert sorted(seen) == list(range(250))
+
+
+def test_the_token_of_another_request_is_refused(runtime: Any) -> None:
+    token = runtime.rerank(**request(*TEXTS * 50))["nextToken"]
+
+    with pytest.raises(runtime.exceptions.ValidationException, match="nextToken"):
+        runtime.rerank(**request(*TEXTS * 51), nextToken=token)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0",
+        "arn:aws:bedrock:us-east-1:123456789012:provisioned-model/abcdefghijkl",
+        "cohere.rerank-v3-5:0",
+    ],
+)
+def test_a_model_that_cannot_rerank_is_refused(runtime: Any, model: str) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match="cannot rerank: use the ARN of"):
+        runtime.rerank(**request(*TEXTS, model=model))
+
+
+@pytest.mark.parametrize("model", ["amazon.rerank-v1:0", "cohere.rerank-v3-5:0"])
+def test_both_reranking_models_are_taken(runtime: Any, model: str) -> None:
+    arn = f"arn:aws:bedrock:eu-central-1::foundation-model/{model}"
+
+    assert runtime.rerank(**request(*TEXTS, model=arn))["results"][0]["index"] == 1
+
+
+def test_a_source_without_its_document_is_refused(runtime: Any) -> None:
+    asked = request(TEXTS[0])
+    asked["sources"][0]["inlineDocumentSource"]["type"] = "JSON"
+
+    with pytest.raises(ClientError, match="The source 0 is of type JSON and needs jsonDocument"):
+        runtime.rerank(**asked)
+
+
+def test_a_blank_query_is_refused(runtime: Any) -> None:
+    with pytest.raises(ClientError, match="The text of the query is empty"):
+        runtime.rerank(**request(*TEXTS, query=" "))
+
+
+def test_fields_for_the_model_are_refused(runtime: Any) -> None:
+    asked = request(*TEXTS)
+    configuration = asked["rerankingConfiguration"]["bedrockRerankingConfiguration"]["modelConfiguration"]
+    configuration["additionalModelRequestFields"] = {"max_tokens_per_doc": 5}
+
+    with pytest.raises(ClientError, match="no additionalModelRequestFields"):
+        runtime.rerank(**asked)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=80), st.lists(st.text(max_size=200), max_size=6), st.booleans())
+def test_scores_stay_within_0_and_1_and_do_not_change(query: str, texts: list[str], ranked: bool) -> None:
+    first = score(query, texts, HashedEmbedding(), ranked=ranked)
+
+    assert len(first) == len(texts)
+    assert all(0 <= value <= 1 for value in first)
+    assert first == score(query, texts, HashedEmbedding(), ranked=ranked)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(alphabet="abc ", max_size=40), min_size=1, max_size=6), st.randoms())
+def test_the_order_of_the_texts_counts_only_when_it_is_said_to(texts: list[str], random: Any) -> None:
+    order = list(range(len(texts)))
+    random.shuffle(order)
+
+    scores = score("a b c", texts, HashedEmbedding())
+    shuffled = score("a b c", [texts[index] for index in order], HashedEmbedding())
+
+    assert shuffled == pytest.approx([scores[index] for index in order], abs=1e-6)
+
+
+def test_among_equal_texts_a_ranking_is_kept() -> None:
+    first, second, third = score("herons", ["Herons stand."] * 3, HashedEmbedding(), ranked=True)
+
+    assert first > second > third

@@ -1,0 +1,359 @@
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local_bedrock.support import (
+    OPENSEARCH,
+    S3_VECTORS,
+    Bedrock,
+    Source,
+    a_millisecond_later,
+    knowledge_base_request,
+    text_document,
+    wait_for,
+)
+
+TOKEN = "a-client-token-of-more-than-33-characters-{}"
+
+
+def code(call: Any) -> str:
+    with pytest.raises(ClientError) as caught:
+        call()
+    return str(caught.value.response["Error"]["Code"])
+
+
+def test_a_new_knowledge_base_is_creating_and_then_active(bedrock: Bedrock) -> None:
+    created = bedrock.agent.create_knowledge_base(**knowledge_base_request("lifecycle"))["knowledgeBase"]
+
+    found = bedrock.agent.get_knowledge_base(knowledgeBaseId=created["knowledgeBaseId"])["knowledgeBase"]
+
+    assert created["status"] == "CREATING"
+    assert found["status"] == "ACTIVE"
+    assert found["storageConfiguration"] == OPENSEARCH
+    assert found["knowledgeBaseArn"].endswith(created["knowledgeBaseId"])
+
+
+def test_a_name_is_used_once(bedrock: Bedrock) -> None:
+    bedrock.knowledge_base_named("used-once")
+
+    assert code(lambda: bedrock.knowledge_base_named("used-once")) == "ConflictException"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"knowledgeBaseConfiguration": {"type": "SQL"}}, "VECTOR only"),
+        ({"knowledgeBaseConfiguration": {"type": "VECTOR"}}, "needs a vectorKnowledgeBaseConfiguration"),
+        ({"storageConfiguration": {"type": "PINECONE"}}, "not PINECONE"),
+        ({"storageConfiguration": {"type": "S3_VECTORS"}}, "needs s3VectorsConfiguration"),
+        ({"storageConfiguration": {**S3_VECTORS, **OPENSEARCH}}, "cannot have ['s3VectorsConfiguration']"),
+    ],
+)
+def test_a_knowledge_base_that_cannot_be_is_refused(bedrock: Bedrock, change: dict[str, Any], words: str) -> None:
+    request = {**knowledge_base_request("refused"), **change}
+
+    with pytest.raises(ClientError, match="ValidationException") as caught:
+        bedrock.agent.create_knowledge_base(**request)
+
+    assert words in caught.value.response["Error"]["Message"]
+
+
+def test_knowledge_bases_are_listed_in_pages(bedrock: Bedrock) -> None:
+    made = {bedrock.knowledge_base(f"listed-{number}") for number in range(3)}
+
+    pages = list(bedrock.agent.get_paginator("list_knowledge_bases").paginate(PaginationConfig={"PageSize": 2}))
+
+    listed = [summary["knowledgeBaseId"] for page in pages for summary in page["knowledgeBaseSummaries"]]
+    assert len(listed) == len(set(listed))
+    assert made <= set(listed)
+    assert all(len(page["knowledgeBaseSummaries"]) <= 2 for page in pages)
+
+
+@pytest.mark.parametrize("token", ["nonsense", "e30=", "eyJhZnRlciI6IDF9", "W10="])
+def test_a_token_that_nobody_gave_is_refused(bedrock: Bedrock, token: str) -> None:
+    assert code(lambda: bedrock.agent.list_knowledge_bases(nextToken=token)) == "ValidationException"
+
+
+def test_a_deleted_knowledge_base_is_gone_with_everything_in_it(bedrock: Bedrock) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base_named("deleted"))
+    source.ingested(text_document("a", "Herons stand in the shallow water."))
+
+    answer = bedrock.agent.delete_knowledge_base(knowledgeBaseId=source.knowledge_base_id)
+
+    assert answer["status"] == "DELETING"
+    get = lambda: bedrock.agent.get_knowledge_base(knowledgeBaseId=source.knowledge_base_id)  # noqa: E731
+    wait_for(lambda: _is_gone(get))
+    assert code(lambda: source.texts("herons")) == "ResourceNotFoundException"
+    assert bedrock.knowledge_base_named("deleted") != source.knowledge_base_id
+
+
+def _is_gone(get: Any) -> bool:
+    try:
+        get()
+    except ClientError as error:
+        return bool(error.response["Error"]["Code"] == "ResourceNotFoundException")
+    return False
+
+
+@pytest.mark.parametrize("operation", ["get_knowledge_base", "delete_knowledge_base", "list_data_sources"])
+def test_an_unknown_knowledge_base_is_not_found(bedrock: Bedrock, operation: str) -> None:
+    call = getattr(bedrock.agent, operation)
+
+    assert code(lambda: call(knowledgeBaseId="UNKNOWN123")) == "ResourceNotFoundException"
+
+
+@pytest.mark.parametrize("operation", ["get_data_source", "delete_data_source", "list_knowledge_base_documents"])
+def test_an_unknown_data_source_is_not_found(bedrock: Bedrock, knowledge_base: str, operation: str) -> None:
+    call = getattr(bedrock.agent, operation)
+
+    assert code(lambda: call(knowledgeBaseId=knowledge_base, dataSourceId="UNKNOWN123")) == "ResourceNotFoundException"
+
+
+def test_a_data_source_of_another_knowledge_base_is_not_found(bedrock: Bedrock, custom: Source) -> None:
+    other = bedrock.knowledge_base("other-owner")
+
+    call = lambda: bedrock.agent.get_data_source(knowledgeBaseId=other, dataSourceId=custom.id)  # noqa: E731
+
+    assert code(call) == "ResourceNotFoundException"
+
+
+def test_a_data_source_is_described_as_it_was_created(bedrock: Bedrock, knowledge_base: str, bucket: str) -> None:
+    chunking = {"chunkingConfiguration": {"chunkingStrategy": "NONE"}}
+
+    source = bedrock.s3_source(knowledge_base, bucket, vectorIngestionConfiguration=chunking)
+
+    found = bedrock.agent.get_data_source(**source.ids)["dataSource"]
+    assert found["status"] == "AVAILABLE"
+    assert found["dataSourceConfiguration"]["s3Configuration"]["bucketArn"] == f"arn:aws:s3:::{bucket}"
+    assert found["vectorIngestionConfiguration"] == chunking
+    assert found["dataDeletionPolicy"] == "DELETE"
+
+
+def test_data_sources_are_listed_in_pages(bedrock: Bedrock, knowledge_base: str) -> None:
+    made = {bedrock.custom_source(knowledge_base, f"source-{number}").id for number in range(3)}
+
+    paginator = bedrock.agent.get_paginator("list_data_sources")
+    pages = list(paginator.paginate(knowledgeBaseId=knowledge_base, PaginationConfig={"PageSize": 2}))
+
+    assert [len(page["dataSourceSummaries"]) for page in pages] == [2, 1]
+    assert {summary["dataSourceId"] for page in pages for summary in page["dataSourceSummaries"]} == made
+
+
+@pytest.mark.parametrize(
+    ("configuration", "words"),
+    [
+        ({"type": "WEB"}, "S3 and CUSTOM, not WEB"),
+        ({"type": "S3"}, "needs an s3Configuration"),
+        ({"type": "CUSTOM", "s3Configuration": {"bucketArn": "arn:aws:s3:::bucket"}}, "cannot have"),
+    ],
+)
+def test_a_data_source_that_cannot_be_is_refused(
+    bedrock: Bedrock, knowledge_base: str, configuration: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ClientError, match="ValidationException") as caught:
+        bedrock.agent.create_data_source(
+            knowledgeBaseId=knowledge_base, name="refused", dataSourceConfiguration=configuration
+        )
+
+    assert words in caught.value.response["Error"]["Message"]
+
+
+def hierarchical(parent: int, child: int, overlap: int) -> dict[str, Any]:
+    return {"levelConfigurations": [{"maxTokens": parent}, {"maxTokens": child}], "overlapTokens": overlap}
+
+
+SEMANTIC = {"maxTokens": 300, "bufferSize": 0, "breakpointPercentileThreshold": 95}
+FIXED = {"maxTokens": 300, "overlapPercentage": 20}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "configurations", "words"),
+    [
+        ("FIXED_SIZE", {}, "FIXED_SIZE needs a fixedSizeChunkingConfiguration"),
+        ("HIERARCHICAL", {}, "HIERARCHICAL needs a hierarchicalChunkingConfiguration"),
+        ("SEMANTIC", {}, "SEMANTIC needs a semanticChunkingConfiguration"),
+        ("NONE", {"fixedSize": FIXED}, "NONE cannot have ['fixedSizeChunkingConfiguration']"),
+        ("SEMANTIC", {"semantic": SEMANTIC, "fixedSize": FIXED}, "cannot have ['fixedSizeChunkingConfiguration']"),
+        ("HIERARCHICAL", {"hierarchical": hierarchical(300, 1500, 60)}, "they have 300 and 1500"),
+        ("HIERARCHICAL", {"hierarchical": hierarchical(300, 300, 60)}, "more maxTokens than the second"),
+        ("HIERARCHICAL", {"hierarchical": hierarchical(1500, 300, 300)}, "overlapTokens (300) must be fewer"),
+    ],
+)
+def test_a_chunking_that_does_not_fit_is_refused(
+    bedrock: Bedrock, knowledge_base: str, strategy: str, configurations: dict[str, Any], words: str
+) -> None:
+    chunking = {f"{name}ChunkingConfiguration": value for name, value in configurations.items()}
+    chunking["chunkingStrategy"] = strategy
+
+    with pytest.raises(ClientError, match="ValidationException") as caught:
+        bedrock.custom_source(knowledge_base, vectorIngestionConfiguration={"chunkingConfiguration": chunking})
+
+    assert words in caught.value.response["Error"]["Message"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "configuration"),
+    [
+        ("HIERARCHICAL", "hierarchical", hierarchical(60, 20, 5)),
+        ("SEMANTIC", "semantic", SEMANTIC),
+        ("FIXED_SIZE", "fixedSize", FIXED),
+    ],
+)
+def test_documents_become_searchable_with_every_chunking(
+    bedrock: Bedrock, knowledge_base: str, strategy: str, name: str, configuration: dict[str, Any]
+) -> None:
+    chunking = {"chunkingStrategy": strategy, f"{name}ChunkingConfiguration": configuration}
+    source = bedrock.custom_source(knowledge_base, vectorIngestionConfiguration={"chunkingConfiguration": chunking})
+    text = " ".join(f"Herons stand in the shallow water of lake {number}." for number in range(40))
+
+    settled = source.ingested(text_document("herons", text))
+
+    assert settled[0]["status"] == "INDEXED"
+    assert "lake 17" in source.texts("lake 17", numberOfResults=1)[0]
+
+
+def test_a_knowledge_base_takes_another_name_description_and_role(bedrock: Bedrock) -> None:
+    made = bedrock.agent.create_knowledge_base(**knowledge_base_request("before"), description="old")["knowledgeBase"]
+    ids = {"knowledgeBaseId": made["knowledgeBaseId"]}
+    a_millisecond_later()
+
+    answer = bedrock.agent.update_knowledge_base(**ids, **{**knowledge_base_request("after"), "roleArn": OTHER_ROLE})
+
+    found = bedrock.agent.get_knowledge_base(**ids)["knowledgeBase"]
+    assert answer["knowledgeBase"]["status"] == "UPDATING"
+    assert (found["status"], found["name"], found["roleArn"]) == ("ACTIVE", "after", OTHER_ROLE)
+    assert "description" not in found
+    assert found["createdAt"] == made["createdAt"]
+    assert found["updatedAt"] > made["updatedAt"]
+    assert bedrock.knowledge_base_named("before")
+
+
+OTHER_ROLE = "arn:aws:iam::123456789012:role/another"
+OTHER_MODEL = {
+    "type": "VECTOR",
+    "vectorKnowledgeBaseConfiguration": {
+        "embeddingModelArn": "arn:aws:bedrock:us-east-1::foundation-model/cohere.embed-english-v3"
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"knowledgeBaseConfiguration": OTHER_MODEL}, "The knowledgeBaseConfiguration of a knowledge base cannot be"),
+        ({"storageConfiguration": S3_VECTORS}, "The storageConfiguration of a knowledge base cannot be changed"),
+        ({"storageConfiguration": None}, "The storageConfiguration of a knowledge base cannot be changed"),
+    ],
+)
+def test_what_a_knowledge_base_was_built_on_cannot_be_changed(
+    bedrock: Bedrock, knowledge_base: str, change: dict[str, Any], words: str
+) -> None:
+    request = {**knowledge_base_request("changed"), **change, "knowledgeBaseId": knowledge_base}
+
+    with pytest.raises(ClientError, match="ValidationException") as caught:
+        bedrock.agent.update_knowledge_base(**{name: value for name, value in request.items() if value is not None})
+
+    assert words in caught.value.response["Error"]["Message"]
+
+
+def test_a_knowledge_base_cannot_take_the_name_of_another(bedrock: Bedrock, knowledge_base: str) -> None:
+    bedrock.knowledge_base_named("taken")
+    update = lambda: bedrock.agent.update_knowledge_base(  # noqa: E731
+        knowledgeBaseId=knowledge_base, **knowledge_base_request("taken")
+    )
+
+    assert code(update) == "ConflictException"
+
+
+def test_a_data_source_takes_another_name_prefix_and_deletion_policy(
+    bedrock: Bedrock, knowledge_base: str, bucket: str
+) -> None:
+    source = bedrock.s3_source(knowledge_base, bucket, description="old")
+    configuration = {
+        "type": "S3",
+        "s3Configuration": {"bucketArn": f"arn:aws:s3:::{bucket}", "inclusionPrefixes": ["birds/"]},
+    }
+    a_millisecond_later()
+
+    bedrock.agent.update_data_source(
+        **source.ids, name="renamed", dataSourceConfiguration=configuration, dataDeletionPolicy="RETAIN"
+    )
+
+    found = bedrock.agent.get_data_source(**source.ids)["dataSource"]
+    assert (found["name"], found["dataDeletionPolicy"]) == ("renamed", "RETAIN")
+    assert found["dataSourceConfiguration"] == configuration
+    assert "description" not in found
+    assert found["updatedAt"] > found["createdAt"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"dataSourceConfiguration": {"type": "S3", "s3Configuration": {"bucketArn": "arn:aws:s3:::b-1"}}},
+            "is CUSTOM",
+        ),
+        (
+            {"vectorIngestionConfiguration": {"chunkingConfiguration": {"chunkingStrategy": "NONE"}}},
+            "cannot be changed",
+        ),
+    ],
+)
+def test_type_and_chunking_of_a_data_source_cannot_be_changed(
+    bedrock: Bedrock, custom: Source, change: dict[str, Any], words: str
+) -> None:
+    request: dict[str, Any] = {"name": "changed", "dataSourceConfiguration": {"type": "CUSTOM"}, **change}
+
+    with pytest.raises(ClientError, match="ValidationException") as caught:
+        bedrock.agent.update_data_source(**custom.ids, **request)
+
+    assert words in caught.value.response["Error"]["Message"]
+
+
+def test_a_data_source_cannot_take_the_name_of_another(bedrock: Bedrock, knowledge_base: str) -> None:
+    first, second = (bedrock.custom_source(knowledge_base, name) for name in ("first", "second"))
+    configuration = {"type": "CUSTOM"}
+    update = lambda: bedrock.agent.update_data_source(  # noqa: E731
+        **second.ids, name="first", dataSourceConfiguration=configuration
+    )
+
+    assert code(update) == "ConflictException"
+    assert bedrock.agent.update_data_source(**first.ids, name="first", dataSourceConfiguration=configuration)
+
+
+def test_a_deleted_data_source_takes_its_documents_along(bedrock: Bedrock, custom: Source) -> None:
+    custom.ingested(text_document("a", "Herons stand in the shallow water."))
+
+    bedrock.agent.delete_data_source(**custom.ids)
+
+    wait_for(lambda: _is_gone(lambda: bedrock.agent.get_data_source(**custom.ids)))
+    assert custom.texts("herons") == []
+
+
+def test_a_retaining_data_source_leaves_its_documents_searchable(bedrock: Bedrock, knowledge_base: str) -> None:
+    source = bedrock.custom_source(knowledge_base, dataDeletionPolicy="RETAIN")
+    source.ingested(text_document("a", "Herons stand in the shallow water."))
+
+    bedrock.agent.delete_data_source(**source.ids)
+
+    wait_for(lambda: _is_gone(lambda: bedrock.agent.get_data_source(**source.ids)))
+    assert source.texts("herons") == ["Herons stand in the shallow water."]
+
+
+def test_the_same_token_and_request_make_one_knowledge_base(bedrock: Bedrock) -> None:
+    request = {**knowledge_base_request("once"), "clientToken": TOKEN.format("once")}
+
+    first = bedrock.agent.create_knowledge_base(**request)["knowledgeBase"]
+    second = bedrock.agent.create_knowledge_base(**request)["knowledgeBase"]
+
+    assert first == second
+
+
+def test_the_same_token_with_another_request_is_refused(bedrock: Bedrock) -> None:
+    token = TOKEN.format("twice")
+    bedrock.agent.create_knowledge_base(**knowledge_base_request("twice-a"), clientToken=token)
+
+    again = lambda: bedrock.agent.create_knowledge_base(**knowledge_base_request("twice-b"), clientToken=token)  # noqa: E731
+
+    assert code(again) == "ValidationException"

@@ -1,0 +1,309 @@
+from functools import partial
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_bedrock.retrieval.search_configuration import DEFAULT_RESULTS
+from ragstack_common.filters import evaluate, parse
+from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, text_document
+
+BIRDS: dict[str, dict[str, Any]] = {
+    "heron": {"topic": "waders", "year": 2020, "wild": True, "tags": ["water", "grey"]},
+    "osprey": {"topic": "raptors", "year": 2021, "wild": True, "tags": ["water", "brown"]},
+    "kite": {"topic": "raptors", "year": 2022, "wild": True, "tags": ["red"]},
+    "hen": {"topic": "poultry", "year": 2022.5, "wild": False, "code": "2022"},
+    "robin": {},
+}
+
+
+@pytest.fixture(scope="module")
+def birds(bedrock: Bedrock) -> Source:
+    source = bedrock.custom_source(bedrock.knowledge_base("birds"))
+    source.ingested(*(text_document(name, f"The {name} is a bird.", facts) for name, facts in BIRDS.items()))
+    return source
+
+
+def found(source: Source, text: str = "bird", **configuration: Any) -> list[str]:
+    results = source.bedrock.search(source.knowledge_base_id, text, numberOfResults=100, **configuration)
+    return [result["location"]["customDocumentLocation"]["id"] for result in results]
+
+
+def refusal(call: Any) -> str:
+    with pytest.raises(ClientError) as caught:
+        call()
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    return str(caught.value.response["Error"]["Message"])
+
+
+def clause(operator: str, key: str, value: Any) -> dict[str, Any]:
+    return {operator: {"key": key, "value": value}}
+
+
+@pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])
+@pytest.mark.parametrize(
+    ("filter_", "expected"),
+    [
+        (clause("equals", "topic", "raptors"), {"osprey", "kite"}),
+        (clause("equals", "year", 2022), {"kite"}),
+        (clause("equals", "year", "2022"), set()),
+        (clause("equals", "wild", value=False), {"hen"}),
+        (clause("equals", "tags", "red"), {"kite"}),
+        (clause("notEquals", "topic", "raptors"), {"heron", "hen", "robin"}),
+        (clause("greaterThan", "year", 2021), {"kite", "hen"}),
+        (clause("greaterThanOrEquals", "year", 2021), {"osprey", "kite", "hen"}),
+        (clause("lessThan", "year", 2021), {"heron"}),
+        (clause("lessThanOrEquals", "year", 2021), {"heron", "osprey"}),
+        (clause("in", "topic", ["waders", "poultry"]), {"heron", "hen"}),
+        (clause("notIn", "topic", ["waders", "poultry"]), {"osprey", "kite"}),
+        (clause("startsWith", "topic", "rap"), {"osprey", "kite"}),
+        (clause("listContains", "tags", "water"), {"heron", "osprey"}),
+        (clause("stringContains", "topic", "ad"), {"heron"}),
+        ({"andAll": [clause("equals", "topic", "raptors"), clause("equals", "tags", "water")]}, {"osprey"}),
+        ({"orAll": [clause("equals", "topic", "waders"), clause("equals", "code", "2022")]}, {"heron", "hen"}),
+        (clause("equals", "topic", "' OR 1=1 --"), set()),
+    ],
+)
+def test_a_filter_finds_what_it_means(
+    birds: Source, search_type: str, filter_: dict[str, Any], expected: set[str]
+) -> None:
+    names = found(birds, filter=filter_, overrideSearchType=search_type)
+
+    assert set(names) == expected
+    assert len(names) == len(expected)
+    assert expected == {name for name, facts in BIRDS.items() if evaluate(parse(filter_), facts)}
+
+
+def test_the_attributes_that_bedrock_adds_can_be_filtered(birds: Source) -> None:
+    assert len(found(birds, filter=clause("equals", "x-amz-bedrock-kb-data-source-id", birds.id))) == len(BIRDS)
+    assert found(birds, filter=clause("equals", "x-amz-bedrock-kb-source-uri", "kite")) == ["kite"]
+
+
+def test_a_filter_that_cannot_be_is_refused(birds: Source) -> None:
+    message = refusal(lambda: found(birds, filter=clause("greaterThan", "year", "late")))
+
+    assert message.startswith("The filter is not valid: ")
+
+
+def any_of(count: int, kind: str = "orAll") -> dict[str, Any]:
+    return {kind: [clause("equals", "year", year) for year in range(count)]}
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (any_of(6), "6 conditions in orAll, at most 5 fit"),
+        ({"andAll": [any_of(6), clause("equals", "year", 1)]}, "6 conditions in orAll"),
+        ({"andAll": [any_of(2) for _ in range(6)]}, "6 conditions in andAll"),
+        ({"andAll": [any_of(2), {"orAll": [any_of(2, "andAll"), any_of(2)]}]}, "nests andAll too deep"),
+    ],
+)
+def test_a_filter_over_the_limits_of_the_service_is_refused(
+    birds: Source, condition: dict[str, Any], words: str
+) -> None:
+    message = refusal(lambda: found(birds, filter=condition))
+
+    assert words in message
+
+
+def test_five_groups_of_five_conditions_are_allowed(birds: Source) -> None:
+    wide = {"andAll": [any_of(5) for _ in range(5)]}
+
+    assert found(birds, filter=wide) == []
+
+
+@pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])
+def test_scores_lie_within_0_and_1_and_fall(birds: Source, search_type: str) -> None:
+    results = birds.bedrock.search(birds.knowledge_base_id, "osprey", overrideSearchType=search_type)
+
+    scores = [result["score"] for result in results]
+    assert scores == sorted(scores, reverse=True)
+    assert 0 <= scores[-1] < scores[0] <= 1
+    assert results[0]["location"]["customDocumentLocation"]["id"] == "osprey"
+
+
+def test_hybrid_finds_words_and_semantic_finds_their_pieces(bedrock: Bedrock) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base("pieces"))
+    source.ingested(
+        text_document("1", "Photosynthesis turns light into sugar."),
+        text_document("2", "Bridges are built of steel."),
+    )
+
+    assert found(source, "photosynthetic", overrideSearchType="SEMANTIC")[0] == "1"
+    assert found(source, "bridge", overrideSearchType="HYBRID")[0] == "2"
+
+
+def test_a_header_is_searched_and_not_returned(bedrock: Bedrock) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base("headers"))
+    filler = " ".join(f"Sentence number {n} of the long introduction says nothing." for n in range(120))
+    text = f"# Employee handbook\n\n## Parental leave\n\n{filler}\n\nSixteen weeks are paid in full."
+    source.ingested(text_document("handbook", text), text_document("other", "Sixteen ducks are fed daily."))
+
+    results = bedrock.search(source.knowledge_base_id, "parental leave sixteen weeks paid", numberOfResults=1)
+
+    assert results[0]["content"]["text"].endswith("Sixteen weeks are paid in full.")
+    assert "Parental leave" not in results[0]["content"]["text"]
+
+
+def test_five_results_come_back_when_nothing_is_said(bedrock: Bedrock) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base("default-number"))
+    source.ingested(*(text_document(str(number), f"Bird {number}") for number in range(8)))
+
+    assert len(bedrock.search(source.knowledge_base_id, "bird")) == DEFAULT_RESULTS
+
+
+def test_pages_hold_every_result_once_while_documents_are_added(bedrock: Bedrock) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base("pages"))
+    source.ingested(*(text_document(str(number), f"Bird number {number}") for number in range(9)))
+    request = {
+        "knowledgeBaseId": source.knowledge_base_id,
+        "retrievalQuery": {"text": "bird"},
+        "retrievalConfiguration": {"vectorSearchConfiguration": {"numberOfResults": 4}},
+    }
+    pages = [bedrock.runtime.retrieve(**request)]
+
+    while "nextToken" in pages[-1]:
+        source.ingested(text_document(f"late-{len(pages)}", "Bird bird bird"))
+        pages.append(bedrock.runtime.retrieve(**request, nextToken=pages[-1]["nextToken"]))
+
+    names = [r["location"]["customDocumentLocation"]["id"] for page in pages for r in page["retrievalResults"]]
+    assert [len(page["retrievalResults"]) for page in pages] == [4, 4, 1]
+    assert sorted(names) == [str(number) for number in range(9)]
+
+
+def test_a_token_belongs_to_its_request(birds: Source) -> None:
+    request = {
+        "knowledgeBaseId": birds.knowledge_base_id,
+        "retrievalConfiguration": {"vectorSearchConfiguration": {"numberOfResults": 1}},
+    }
+    token = birds.bedrock.runtime.retrieve(**request, retrievalQuery={"text": "bird"})["nextToken"]
+
+    for wrong in (token, "nonsense"):
+        other = partial(birds.bedrock.runtime.retrieve, retrievalQuery={"text": "other"}, nextToken=wrong)
+        assert "nextToken is not valid" in refusal(partial(other, **request))
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_an_empty_query_is_refused(birds: Source, text: str) -> None:
+    assert "is empty" in refusal(lambda: found(birds, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"',
+        "bird*",
+        "NEAR(bird kite)",
+        "a AND OR NOT",
+        "header:x",
+        "^bird",
+        "(((",
+        "bird -kite",
+        "{}",
+        "'; DROP TABLE chunk;",
+        "\x00bird",
+        "😀",
+    ],
+)
+def test_no_query_breaks_the_search(birds: Source, text: str) -> None:
+    for search_type in ("HYBRID", "SEMANTIC"):
+        birds.bedrock.search(birds.knowledge_base_id, text, overrideSearchType=search_type)
+
+
+def test_a_query_of_stop_words_searches_for_them(birds: Source) -> None:
+    assert set(found(birds, "the is a")) == set(BIRDS)
+
+
+def test_a_query_of_20000_characters_is_answered(birds: Source) -> None:
+    text = " ".join(f"word{number}" for number in range(2200))[:19_990] + " osprey"[:10]
+
+    assert len(found(birds, text)) == len(BIRDS)
+
+
+def test_equal_scores_keep_one_order(bedrock: Bedrock) -> None:
+    source = bedrock.custom_source(bedrock.knowledge_base("ties"))
+    source.ingested(*(text_document(str(number), "The same text", {"n": number}) for number in range(6)))
+
+    orders = {tuple(found(source, "same text", overrideSearchType=kind)) for kind in ("SEMANTIC",) * 3}
+
+    assert len(orders) == 1
+
+
+def test_one_knowledge_base_does_not_see_another(bedrock: Bedrock, birds: Source) -> None:
+    other = bedrock.custom_source(bedrock.knowledge_base("nobody-here"))
+
+    assert found(other, "bird") == []
+
+
+def test_a_knowledge_base_can_be_named_by_its_arn(birds: Source) -> None:
+    arn = f"arn:aws:bedrock:us-east-1:123456789012:knowledge-base/{birds.knowledge_base_id}"
+
+    assert birds.bedrock.search(arn, "osprey")
+
+
+def test_an_unknown_knowledge_base_is_not_found(bedrock: Bedrock) -> None:
+    with pytest.raises(bedrock.runtime.exceptions.ResourceNotFoundException):
+        bedrock.search("UNKNOWN123", "bird")
+
+
+@pytest.fixture(scope="module")
+def on_s3_vectors(bedrock: Bedrock) -> Source:
+    source = bedrock.custom_source(bedrock.knowledge_base("s3-vectors", S3_VECTORS))
+    source.ingested(*(text_document(name, f"The {name} is a bird.", facts) for name, facts in BIRDS.items()))
+    return source
+
+
+def test_search_on_s3_vectors_is_semantic_when_nothing_is_said(on_s3_vectors: Source) -> None:
+    search = partial(on_s3_vectors.bedrock.search, on_s3_vectors.knowledge_base_id, "kite")
+
+    assert search() == search(overrideSearchType="SEMANTIC")
+
+
+def test_search_on_opensearch_is_hybrid_when_nothing_is_said(birds: Source) -> None:
+    search = partial(birds.bedrock.search, birds.knowledge_base_id, "kite")
+
+    assert search() == search(overrideSearchType="HYBRID") != search(overrideSearchType="SEMANTIC")
+
+
+def test_hybrid_search_on_s3_vectors_is_refused(on_s3_vectors: Source) -> None:
+    assert "HYBRID" in refusal(lambda: found(on_s3_vectors, overrideSearchType="HYBRID"))
+
+
+def test_starts_with_on_s3_vectors_is_refused_however_deep(on_s3_vectors: Source) -> None:
+    starts = clause("startsWith", "topic", "rap")
+    deep = {"andAll": [clause("equals", "year", 1), {"orAll": [starts, clause("equals", "year", 2)]}]}
+
+    messages = [refusal(partial(found, on_s3_vectors, filter=filter_)) for filter_ in (starts, deep)]
+
+    assert all("startsWith" in message for message in messages)
+
+
+def test_other_operators_work_on_s3_vectors(on_s3_vectors: Source) -> None:
+    assert set(found(on_s3_vectors, filter=clause("equals", "topic", "raptors"))) == {"osprey", "kite"}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"guardrailConfiguration": {"guardrailId": "abc", "guardrailVersion": "1"}},
+        {"userContext": {"userId": "me"}},
+        {"retrievalConfiguration": {"managedSearchConfiguration": {}}},
+        {"retrievalQuery": {"type": "IMAGE", "image": {"format": "png", "inlineContent": b"x"}}},
+        {
+            "retrievalConfiguration": {
+                "vectorSearchConfiguration": {
+                    "implicitFilterConfiguration": {
+                        "metadataAttributes": [{"key": "year", "type": "NUMBER", "description": "of publication"}],
+                        "modelArn": "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0",
+                    }
+                }
+            }
+        },
+    ],
+)
+def test_what_is_not_imitated_is_refused_and_not_ignored(birds: Source, request_: dict[str, Any]) -> None:
+    request = {"knowledgeBaseId": birds.knowledge_base_id, "retrievalQuery": {"text": "bird"}, **request_}
+
+    message = refusal(lambda: birds.bedrock.runtime.retrieve(**request))
+
+    assert "The local Bedrock" in message or "MANAGED knowledge bases" in message

@@ -1,0 +1,600 @@
+"""The local S3 Vectors through boto3: what is kept, found, refused, and still there after a restart."""
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_bedrock import wire
+from local_bedrock.options import Options
+from local_bedrock.server import running
+from local_bedrock.service import Service
+from tests.local_bedrock.support import Bedrock, client
+
+BUCKET = "animals"
+PLACE = {"vectorBucketName": BUCKET, "indexName": "index"}
+
+
+@pytest.fixture(scope="module")
+def s3_vectors(bedrock: Bedrock) -> Any:
+    return client("s3vectors", bedrock.url, validate=False)
+
+
+@pytest.fixture
+def index(s3_vectors: Any) -> Iterator[Callable[..., dict[str, str]]]:
+    """Makes the index, in a bucket that ends with the test."""
+    s3_vectors.create_vector_bucket(vectorBucketName=BUCKET)
+
+    def make(dimension: int = 2, metric: str = "cosine", **more: Any) -> dict[str, str]:
+        s3_vectors.create_index(**PLACE, dataType="float32", dimension=dimension, distanceMetric=metric, **more)
+        return PLACE
+
+    yield make
+    for found in s3_vectors.list_indexes(vectorBucketName=BUCKET)["indexes"]:
+        s3_vectors.delete_index(indexArn=found["indexArn"])
+    s3_vectors.delete_vector_bucket(vectorBucketName=BUCKET)
+
+
+def vector(key: str, *numbers: float, **metadata: Any) -> dict[str, Any]:
+    return {"key": key, "data": {"float32": list(numbers)}, "metadata": metadata}
+
+
+def keys(answer: dict[str, Any]) -> list[str]:
+    return [found["key"] for found in answer["vectors"]]
+
+
+def near(*numbers: float, top_k: int = 10) -> dict[str, Any]:
+    return {**PLACE, "topK": top_k, "queryVector": {"float32": list(numbers)}}
+
+
+def refusal(call: Callable[..., Any], **request: Any) -> str:
+    with pytest.raises(ClientError) as caught:
+        call(**request)
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    return str(caught.value.response["Error"]["Message"])
+
+
+def test_vectors_come_back_as_float32_in_the_order_of_the_keys(s3_vectors: Any, index: Any) -> None:
+    index()
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 0.1, 2), vector("b", 1, 0, legs=4, wild=True, x=[1, "y"])])
+
+    found = s3_vectors.get_vectors(**PLACE, keys=["b", "none", "a"], returnData=True, returnMetadata=True)["vectors"]
+
+    assert [each["key"] for each in found] == ["b", "a"]
+    assert found[0]["metadata"] == {"legs": 4, "wild": True, "x": [1, "y"]}
+    assert found[1]["data"] == {"float32": [float(np.float32(0.1)), 2.0]}
+
+
+def test_the_nearest_come_first_by_cosine(s3_vectors: Any, index: Any) -> None:
+    index()
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("far", -5, 0), vector("side", 0, 0.1), vector("same", 300, 0)])
+
+    answer = s3_vectors.query_vectors(**near(2, 0), returnDistance=True)
+
+    assert answer["distanceMetric"] == "cosine"
+    assert [(each["key"], each["distance"]) for each in answer["vectors"]] == [
+        ("same", pytest.approx(0, abs=1e-6)),
+        ("side", pytest.approx(1)),
+        ("far", pytest.approx(2)),
+    ]
+
+
+def test_the_nearest_come_first_by_euclidean_distance(s3_vectors: Any, index: Any) -> None:
+    index(metric="euclidean")
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("far", 4, 3), vector("here", 0, 0), vector("near", 0, 1)])
+
+    answer = s3_vectors.query_vectors(**near(0, 0, top_k=3), returnDistance=True)
+
+    assert [(each["key"], each["distance"]) for each in answer["vectors"]] == [("here", 0), ("near", 1), ("far", 5)]
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_the_search_is_exact(s3_vectors: Any, index: Any, metric: str) -> None:
+    index(dimension=16, metric=metric)
+    numbers = np.random.default_rng(7).normal(size=(301, 16)).astype(np.float32)
+    s3_vectors.put_vectors(**PLACE, vectors=[vector(str(i), *row.tolist()) for i, row in enumerate(numbers[:300])])
+    query = numbers[300].astype(np.float64)
+
+    answer = s3_vectors.query_vectors(**near(*query.tolist(), top_k=20), returnDistance=True)
+
+    rows = numbers[:300].astype(np.float64)
+    cosines = rows @ query / np.linalg.norm(rows, axis=1) / np.linalg.norm(query)
+    wanted = 1 - cosines if metric == "cosine" else np.linalg.norm(rows - query, axis=1)
+    assert keys(answer) == [str(i) for i in np.argsort(wanted)[:20]]
+    assert [each["distance"] for each in answer["vectors"]] == pytest.approx(np.sort(wanted)[:20].tolist(), abs=1e-6)
+
+
+def test_a_key_that_is_put_again_is_replaced_whole(s3_vectors: Any, index: Any) -> None:
+    index(metadataConfiguration={"textSearchConfigurations": [{"metadataKey": "text"}]})
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, text="whales", legs=0), vector("b", 0.9, 0.1)])
+
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 0, 1, text="snails")])
+
+    assert keys(s3_vectors.query_vectors(**near(1, 0))) == ["b", "a"]
+    assert keys(s3_vectors.query_vectors(**near(1, 0), filter={"legs": {"$exists": True}})) == []
+    for word, found in (("whales", []), ("snails", ["a"])):
+        texts = [{"text": word, "metadataKey": "text"}]
+        assert keys(s3_vectors.query_vectors(**PLACE, topK=5, queryTexts=texts)) == found
+
+
+def test_what_is_deleted_is_found_by_nothing(s3_vectors: Any, index: Any) -> None:
+    index(metadataConfiguration={"textSearchConfigurations": [{"metadataKey": "text"}]})
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, text="whale"), vector("b", 0, 1, text="whale")])
+
+    s3_vectors.delete_vectors(**PLACE, keys=["a", "never there"])
+
+    assert keys(s3_vectors.query_vectors(**near(1, 0))) == ["b"]
+    assert keys(s3_vectors.query_vectors(**PLACE, topK=5, queryTexts=[{"text": "whale", "metadataKey": "text"}])) == [
+        "b"
+    ]
+    assert keys(s3_vectors.list_vectors(**PLACE)) == ["b"]
+
+
+def test_a_put_is_whole_or_not_at_all(s3_vectors: Any, index: Any) -> None:
+    index()
+
+    message = refusal(s3_vectors.put_vectors, **PLACE, vectors=[vector("good", 1, 0), vector("bad", 1, 0, 0)])
+
+    assert message == "Invalid record for key 'bad': vector must have length 2, but has length 3"
+    assert keys(s3_vectors.list_vectors(**PLACE)) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "named"),
+    [
+        (vector("a", 0, 0), "a zero vector"),
+        (vector("a", 1e39, 0), "finite float32"),
+        (vector("a", 1, 0, **{f"key{i}": 1 for i in range(51)}), "Metadata object must have at most 50 keys"),
+        (vector("a", 1, 0, text="x" * 2050), "Filterable metadata must have at most 2048 bytes"),
+        (vector("a", 1, 0, hidden="ä" * 20_480), "Metadata must have at most 40960 bytes"),
+        (vector("a", 1, 0, legs=None), "'legs'"),
+        (vector("a", 1, 0, legs={"left": 2}), "'legs'"),
+        (vector("a", 1, 0, legs=[1, [2]]), "'legs'"),
+        ({**vector("a", 1, 0), "metadata": [1]}, "Metadata must be an object"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_record_over_a_limit_is_refused_by_its_key(
+    s3_vectors: Any, index: Any, record: dict[str, Any], named: str
+) -> None:
+    index(metadataConfiguration={"nonFilterableMetadataKeys": ["hidden"]})
+
+    message = refusal(s3_vectors.put_vectors, **PLACE, vectors=[record])
+
+    assert message.startswith("Invalid record for key 'a': ")
+    assert named in message
+
+
+def test_what_reaches_the_limits_is_taken(s3_vectors: Any, index: Any) -> None:
+    index(metadataConfiguration={"nonFilterableMetadataKeys": ["hidden"]})
+    filterable = {"text": "x" * (2048 - len('{"text":""}'))}
+    hidden = "x" * (40_960 - 2048 - len(',"hidden":""'))
+
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("a" * 1024, 1, 0, **filterable, hidden=hidden)])
+
+    assert len(keys(s3_vectors.list_vectors(**PLACE))) == 1
+
+
+def test_a_key_twice_in_a_request_is_refused(s3_vectors: Any, index: Any) -> None:
+    index()
+
+    assert "twice" in refusal(s3_vectors.put_vectors, **PLACE, vectors=[vector("a", 1, 0), vector("a", 0, 1)])
+
+
+def test_a_request_of_over_20_mib_is_refused(s3_vectors: Any, index: Any) -> None:
+    index()
+    texts = [vector(str(i), 1, 0, text="x" * 50_000) for i in range(420)]
+
+    assert "20 MiB" in refusal(s3_vectors.put_vectors, **PLACE, vectors=texts)
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"topK": 101}, "topK must be at most 100"),
+        ({"queryVector": {"float32": [1.0]}}, "vector must have length 2, but has length 1"),
+        ({"queryVector": {"float32": [0, 0]}}, "zero vector"),
+        ({"queryMode": "CLASSIC"}, "CLASSIC can't be specified for an ENHANCED index"),
+        ({"queryTexts": [{"text": "x", "metadataKey": "legs"}]}, "legs is not full-text searchable"),
+        ({"queryTexts": [{"text": "x", "metadataKey": "text"}] * 2}, "text stands in queryTexts twice"),
+        ({"filter": {"text": "x"}}, "Invalid query filter: the metadata key text is non-filterable"),
+        ({"filter": {"a": 1, "b": 2}}, "Invalid query filter: an object has 2 keys"),
+        ({"filter": {}}, "Invalid query filter"),
+        ({"filter": "legs"}, "Invalid query filter"),
+        ({"filter": {"$not": {"a": 1}}}, "$not is no operator"),
+        ({"filter": {"a": {"$regex": "x"}}}, "unknown operator $regex"),
+        ({"filter": {"a": {}}}, "a has no operator"),
+        ({"filter": {"a": {"$gt": "x"}}}, "$gt of a takes a number"),
+        ({"filter": {"a": {"$gt": True}}}, "$gt of a takes a number"),
+        ({"filter": {"a": {"$in": []}}}, "$in of a takes a list"),
+        ({"filter": {"a": {"$in": [None]}}}, "$in of a takes a list"),
+        ({"filter": {"a": [1]}}, "$eq of a takes"),
+        ({"filter": {"a": {"$exists": 1}}}, "$exists of a takes a boolean"),
+        ({"filter": {"$and": []}}, "$and takes a list"),
+        ({"filter": {"$or": [{"a": 1}] * 101}}, "101 constraints"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_query_that_says_what_it_may_not_is_refused(
+    s3_vectors: Any, index: Any, more: dict[str, Any], named: str
+) -> None:
+    index(
+        metadataConfiguration={
+            "nonFilterableMetadataKeys": ["text"],
+            "textSearchConfigurations": [{"metadataKey": "text"}],
+        }
+    )
+
+    assert named in refusal(s3_vectors.query_vectors, **{**near(1, 0), **more})
+
+
+def test_a_query_needs_a_vector_or_texts(s3_vectors: Any, index: Any) -> None:
+    index()
+
+    assert "queryVector, queryTexts, or both" in refusal(s3_vectors.query_vectors, **PLACE, topK=1)
+
+
+def test_a_filter_deeper_than_any_is_refused_and_no_failure(s3_vectors: Any, index: Any) -> None:
+    index()
+    deep: dict[str, Any] = {"a": 1}
+    for _ in range(40):
+        deep = {"$and": [deep]}
+
+    assert "nested deeper" in refusal(s3_vectors.query_vectors, **near(1, 0), filter=deep)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "found"),
+    [
+        ({"legs": 4}, "c"),
+        ({"legs": {"$ne": 4}}, "aswn"),
+        ({"legs": {"$gt": 0, "$lte": 6}}, "ca"),
+        ({"habitats": "sea"}, "wa"),
+        ({"habitats": {"$ne": "sea"}}, "csn"),
+        ({"habitats": {"$in": ["land", "air"]}}, "ca"),
+        ({"habitats": {"$nin": ["land", "air"]}}, "swn"),
+        ({"legs": {"$exists": False}}, "sn"),
+        ({"wild": True}, "c"),
+        ({"wild": 1}, ""),
+        ({"legs": "4"}, ""),
+        ({"legs": 4.0}, "c"),
+        ({"$or": [{"legs": 0}, {"$and": [{"legs": 6}, {"wild": {"$exists": False}}]}]}, "aw"),
+        ({"name": {"$startsWith": "ch"}}, "c"),
+    ],
+    ids=str,
+)
+def test_a_filter_lets_through_what_it_means(s3_vectors: Any, index: Any, filter_: Any, found: str) -> None:
+    index()
+    s3_vectors.put_vectors(
+        **PLACE,
+        vectors=[
+            vector("c", 1, 0, legs=4, habitats=["land"], wild=True, name="cheetah"),
+            vector("a", 1, 0.1, legs=6, habitats=["land", "sea"]),
+            vector("s", 1, 0.2, wild=False),
+            vector("w", 1, 0.3, legs=0, habitats="sea", name="whale"),
+            vector("n", 1, 0.4),
+        ],
+    )
+
+    assert set(keys(s3_vectors.query_vectors(**near(1, 0), filter=filter_))) == set(found)
+
+
+def test_a_filter_is_applied_before_the_best_are_taken(s3_vectors: Any, index: Any) -> None:
+    index()
+    s3_vectors.put_vectors(**PLACE, vectors=[vector(str(i), 1, i / 100, last=i == 99) for i in range(100)])
+
+    assert keys(s3_vectors.query_vectors(**near(1, 0, top_k=1), filter={"last": True})) == ["99"]
+
+
+@pytest.fixture
+def texts(s3_vectors: Any, index: Any) -> Any:
+    index(
+        metadataConfiguration={
+            "nonFilterableMetadataKeys": ["text"],
+            "textSearchConfigurations": [{"metadataKey": "text", "language": "en"}, {"metadataKey": "title"}],
+        }
+    )
+    s3_vectors.put_vectors(
+        **PLACE,
+        vectors=[
+            vector("pump", 1, 0, text="Grease the bearings of the water pump.", title="Pumps"),
+            vector("lease", 0.9, 0.1, text="A lease is registered.", title="Leases"),
+            vector("leave", 0, 1, text="Days of leave; the pump stands still.", title="休暇の日数"),
+        ],
+    )
+    return s3_vectors
+
+
+def test_texts_are_found_by_their_words(texts: Any) -> None:
+    answer = texts.query_vectors(
+        **PLACE, topK=5, queryTexts=[{"text": "greasing a pump", "metadataKey": "text"}], returnScores=True
+    )
+
+    assert keys(answer) == ["pump", "leave"]
+    scores = [each["scores"] for each in answer["vectors"]]
+    assert all(score.keys() == {"bm25Scores"} and score["bm25Scores"][0]["metadataKey"] == "text" for score in scores)
+    assert scores[0]["bm25Scores"][0]["score"] > scores[1]["bm25Scores"][0]["score"] > 0
+
+
+def test_only_english_is_stemmed(texts: Any) -> None:
+    found = {
+        word: keys(texts.query_vectors(**PLACE, topK=5, queryTexts=[{"text": word, "metadataKey": "title"}]))
+        for word in ("Pumps", "pump", "日数")
+    }
+
+    assert found == {"Pumps": ["pump"], "pump": [], "日数": ["leave"]}
+
+
+def test_vector_and_words_are_fused_by_reciprocal_rank(texts: Any) -> None:
+    answer = texts.query_vectors(
+        **near(1, 0.02), queryTexts=[{"text": "leave", "metadataKey": "text"}], returnScores=True, returnDistance=True
+    )
+
+    assert keys(answer) == ["leave", "pump", "lease"]
+    by_key = {each["key"]: each for each in answer["vectors"]}
+    assert by_key["leave"]["scores"]["fused"] == pytest.approx(1 / 63 + 1 / 61)
+    assert by_key["pump"]["scores"]["fused"] == pytest.approx(1 / 61)
+    assert by_key["pump"]["scores"]["bm25Scores"] == []
+    assert by_key["leave"]["scores"]["vectorDistance"] == by_key["leave"]["distance"]
+
+
+def test_a_filter_holds_for_words_too(texts: Any) -> None:
+    answer = texts.query_vectors(
+        **near(1, 0), queryTexts=[{"text": "pump", "metadataKey": "text"}], filter={"title": {"$ne": "Pumps"}}
+    )
+
+    assert set(keys(answer)) == {"lease", "leave"}
+
+
+@pytest.mark.parametrize("text", ['" OR 1=1; --', "NEAR(", "*", "a\0b", "^ : ( )"])
+def test_no_text_of_a_query_is_syntax(texts: Any, text: str) -> None:
+    assert isinstance(
+        keys(texts.query_vectors(**PLACE, topK=5, queryTexts=[{"text": text, "metadataKey": "text"}])), list
+    )
+
+
+def test_a_key_becomes_searchable_for_what_is_there_and_stops_being_it(s3_vectors: Any, index: Any) -> None:
+    index()
+    s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, text="whale"), vector("b", 1, 0, text=["two", "whale"])])
+    query = {**PLACE, "topK": 5, "queryTexts": [{"text": "whale", "metadataKey": "text"}]}
+
+    s3_vectors.update_metadata_configuration(**PLACE, add={"textSearchConfigurations": [{"metadataKey": "text"}]})
+    found = keys(s3_vectors.query_vectors(**query))
+    s3_vectors.update_metadata_configuration(**PLACE, delete={"textSearchConfigurations": [{"metadataKey": "text"}]})
+
+    assert set(found) == {"a", "b"}
+    assert "not full-text searchable" in refusal(s3_vectors.query_vectors, **query)
+
+
+def test_a_large_answer_comes_in_pages(s3_vectors: Any, index: Any) -> None:
+    index(metadataConfiguration={"nonFilterableMetadataKeys": ["text"]})
+    s3_vectors.put_vectors(**PLACE, vectors=[vector(f"{i:02}", 1, i / 10, text="x" * 40_000) for i in range(60)])
+    query = {**near(1, 0, top_k=60), "returnMetadata": True}
+
+    first = s3_vectors.query_vectors(**query)
+    pages = list(s3_vectors.get_paginator("query_vectors").paginate(**query))
+
+    assert 1 <= len(first["vectors"]) < 60
+    assert [key for page in pages for key in keys(page)] == [f"{i:02}" for i in range(60)]
+    assert "nextToken" in refusal(s3_vectors.query_vectors, **{**query, "topK": 59, "nextToken": first["nextToken"]})
+    listed = s3_vectors.list_vectors(**PLACE, returnMetadata=True)
+    assert len(listed["vectors"]) < 60
+    assert "nextToken" in listed
+
+
+def test_vectors_put_and_deleted_between_pages_change_no_page(s3_vectors: Any, index: Any) -> None:
+    index(metadataConfiguration={"nonFilterableMetadataKeys": ["text"]})
+    s3_vectors.put_vectors(**PLACE, vectors=[vector(f"{i:02}", 1, i / 10, text="x" * 40_000) for i in range(60)])
+    query = {**near(1, 0, top_k=60), "returnMetadata": True, "returnDistance": True}
+    before = [
+        found for page in s3_vectors.get_paginator("query_vectors").paginate(**query) for found in page["vectors"]
+    ]
+
+    pages = []
+    for page in s3_vectors.get_paginator("query_vectors").paginate(**query):
+        pages.append(page)
+        s3_vectors.put_vectors(**PLACE, vectors=[vector(f"late-{len(pages)}", 1, 0, text="late")])
+        s3_vectors.delete_vectors(**PLACE, keys=["00", "59"])
+
+    assert [found for page in pages for found in page["vectors"]] == before
+
+
+def test_segments_divide_a_list(s3_vectors: Any, index: Any) -> None:
+    index()
+    s3_vectors.put_vectors(**PLACE, vectors=[vector(str(i), 1, i) for i in range(10)])
+
+    parts = [keys(s3_vectors.list_vectors(**PLACE, segmentCount=3, segmentIndex=i)) for i in range(3)]
+
+    assert sorted(key for part in parts for key in part) == [str(i) for i in range(10)]
+    assert "together" in refusal(s3_vectors.list_vectors, **PLACE, segmentCount=3)
+    assert "less than" in refusal(s3_vectors.list_vectors, **PLACE, segmentCount=3, segmentIndex=3)
+
+
+def test_buckets_and_indexes_are_as_they_were_made(s3_vectors: Any, index: Any) -> None:
+    hidden = {"nonFilterableMetadataKeys": ["text"], "textSearchConfigurations": [{"metadataKey": "text"}]}
+    index(dimension=4096, metric="euclidean", metadataConfiguration=hidden)
+
+    bucket = s3_vectors.get_vector_bucket(vectorBucketName=BUCKET)["vectorBucket"]
+    found = s3_vectors.get_index(**PLACE)["index"]
+
+    assert bucket["vectorBucketArn"] == f"arn:aws:s3vectors:us-east-1:000000000000:bucket/{BUCKET}"
+    assert (bucket["defaultIndexMode"], bucket["encryptionConfiguration"]) == ("ENHANCED", {"sseType": "AES256"})
+    assert (found["dimension"], found["distanceMetric"], found["indexMode"]) == (4096, "euclidean", "ENHANCED")
+    assert found["metadataConfiguration"]["nonFilterableMetadataKeys"] == ["text"]
+    assert found["metadataConfiguration"]["textSearchConfigurations"] == [{"metadataKey": "text", "status": "ACTIVE"}]
+
+
+@pytest.mark.parametrize(
+    ("call", "request_", "status", "message"),
+    [
+        ("create_vector_bucket", {"vectorBucketName": BUCKET}, 409, "A vector bucket with the specified name already"),
+        ("create_vector_bucket", {"vectorBucketName": "under_score"}, 400, "Invalid vector bucket name"),
+        ("delete_vector_bucket", {"vectorBucketName": BUCKET}, 409, "The specified vector bucket is not empty"),
+        ("delete_vector_bucket", {"vectorBucketName": "not-there"}, 404, "The specified vector bucket could not be"),
+        ("get_index", {"vectorBucketName": BUCKET, "indexName": "not-there"}, 404, "The specified index could not"),
+        ("get_index", {"indexName": "index"}, 400, "Must specify either indexArn"),
+        ("get_vector_bucket_policy", {"vectorBucketName": BUCKET}, 404, "vector bucket policy could not be found"),
+        ("put_vector_bucket_policy", {"vectorBucketName": BUCKET, "policy": "[]"}, 400, "not a JSON object"),
+        ("update_index_mode", {**PLACE, "indexMode": "CLASSIC"}, 400, "before September 30, 2026"),
+        ("update_metadata_configuration", PLACE, 400, "either add or delete"),
+        (
+            "get_vector_bucket",
+            {"vectorBucketArn": f"arn:aws:s3vectors:eu-west-1:000000000000:bucket/{BUCKET}"},
+            404,
+            "could not be found",
+        ),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_what_is_refused_has_the_status_and_the_words_of_the_service(
+    s3_vectors: Any, index: Any, call: str, request_: dict[str, Any], status: int, message: str
+) -> None:
+    index()
+
+    with pytest.raises(ClientError, match=message) as caught:
+        getattr(s3_vectors, call)(**request_)
+
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
+
+
+def test_tags_of_buckets_and_of_knowledge_bases_are_told_apart_by_the_signature(
+    s3_vectors: Any, bedrock: Bedrock, knowledge_base: str, index: Any
+) -> None:
+    index(tags={"team": "zoo", "größe": "ü"})
+    arn = s3_vectors.get_index(**PLACE)["index"]["indexArn"]
+    base = bedrock.agent.get_knowledge_base(knowledgeBaseId=knowledge_base)["knowledgeBase"]["knowledgeBaseArn"]
+
+    s3_vectors.tag_resource(resourceArn=arn, tags={"team": "sea"})
+    s3_vectors.untag_resource(resourceArn=arn, tagKeys=["größe"])
+    bedrock.agent.tag_resource(resourceArn=base, tags={"team": "kb"})
+
+    assert s3_vectors.list_tags_for_resource(resourceArn=arn)["tags"] == {"team": "sea"}
+    assert bedrock.agent.list_tags_for_resource(resourceArn=base)["tags"] == {"team": "kb"}
+    with pytest.raises(ClientError, match="could not be found"):
+        s3_vectors.list_tags_for_resource(resourceArn=base)
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    request = {"topK": 5, "queryVector": {"float32": [1.0, 0.3]}, "returnDistance": True, "returnMetadata": True}
+    words = {"queryTexts": [{"text": "animal", "metadataKey": "text"}], "returnScores": True}
+    answers = []
+    with running(tmp_path) as url:
+        first = client("s3vectors", url)
+        first.create_vector_bucket(vectorBucketName=BUCKET)
+        for name, metric in (("index", "cosine"), ("other", "euclidean")):
+            first.create_index(
+                vectorBucketName=BUCKET,
+                indexName=name,
+                dataType="float32",
+                dimension=2,
+                distanceMetric=metric,
+                metadataConfiguration={"textSearchConfigurations": [{"metadataKey": "text"}]},
+            )
+            records = [vector(str(i), 1, i / 7, text=f"animal {i}") for i in range(9)]
+            first.put_vectors(vectorBucketName=BUCKET, indexName=name, vectors=records)
+            first.delete_vectors(vectorBucketName=BUCKET, indexName=name, keys=["3"])
+            first.put_vectors(vectorBucketName=BUCKET, indexName=name, vectors=[vector("4", 0, 1, text="animal")])
+            answers.append(first.query_vectors(vectorBucketName=BUCKET, indexName=name, **request, **words)["vectors"])
+
+    with running(tmp_path) as url:
+        second = client("s3vectors", url)
+        again = [
+            second.query_vectors(vectorBucketName=BUCKET, indexName=name, **request, **words)["vectors"]
+            for name in ("index", "other")
+        ]
+
+    assert again == answers
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["put", "delete"]), st.sampled_from("abcd"), st.integers(1, 9)),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_after_any_puts_and_deletes_a_search_finds_what_a_list_shows(changes: list[tuple[str, str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, _service(Path(folder)) as call:
+        call("CreateVectorBucket", vectorBucketName=BUCKET)
+        call("CreateIndex", **PLACE, dataType="float32", dimension=2, distanceMetric="euclidean")
+        kept: dict[str, int] = {}
+        for change, key, number in changes:
+            if change == "put":
+                call("PutVectors", **PLACE, vectors=[vector(key, number, 0)])
+                kept[key] = number
+            else:
+                call("DeleteVectors", **PLACE, keys=[key])
+                kept.pop(key, None)
+
+        found = call("QueryVectors", **near(0, 0), returnDistance=True)["vectors"]
+
+        assert {each["key"]: each["distance"] for each in found} == kept
+        assert set(keys(call("ListVectors", **PLACE))) == set(kept)
+
+
+def test_a_bucket_from_before_the_enhanced_mode_has_the_rules_of_the_classic_one(tmp_path: Path) -> None:
+    with _service(tmp_path, clock=datetime(2026, 8, 1, tzinfo=UTC).timestamp()) as call:
+        call("CreateVectorBucket", vectorBucketName=BUCKET)
+        call("CreateIndex", **PLACE, dataType="float32", dimension=2, distanceMetric="cosine")
+        call("PutVectors", **PLACE, vectors=[vector("a", 1, 0, text="whale"), vector("b", 1, 1)])
+        prefix = {**near(1, 0), "filter": {"text": {"$startsWith": "wh"}}}
+        search_texts = {"add": {"textSearchConfigurations": [{"metadataKey": "text"}]}}
+
+        assert call("GetIndex", **PLACE)["index"]["indexMode"] == "CLASSIC"
+        assert "unknown operator $startsWith" in call("QueryVectors", **prefix)["message"]
+        assert keys(call("QueryVectors", **prefix, queryMode="ENHANCED")) == ["a"]
+        assert "ENHANCED" in call("UpdateMetadataConfiguration", **PLACE, **search_texts)["message"]
+        many = {"$or": [{"text": "whale"}] * 101}
+        assert keys(call("QueryVectors", **near(1, 0), filter=many)) == ["a"]
+
+        call("UpdateIndexMode", **PLACE, indexMode="ENHANCED")
+
+        assert keys(call("QueryVectors", **prefix)) == ["a"]
+        assert call("UpdateMetadataConfiguration", **PLACE, **search_texts).keys() == {"indexArn"}
+        assert "textSearchConfigurations" in call("UpdateIndexMode", **PLACE, indexMode="CLASSIC")["message"]
+
+
+class _service:  # noqa: N801 - reads as a function
+    """The service without HTTP, at a moment; calls return the JSON of the answer."""
+
+    def __init__(self, folder: Path, clock: float = 1.8e9) -> None:
+        self._service = Service(Options(folder), clock=lambda: clock)
+
+    def __enter__(self) -> Callable[..., Any]:
+        return self._call
+
+    def __exit__(self, *_error: object) -> None:
+        self._service.close()
+
+    def _call(self, operation: str, **request: Any) -> Any:
+        asked = wire.Request("POST", f"/{operation}", body=json.dumps(request).encode())
+        return json.loads(self._service.answer(self._service.route(asked)).body)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_is_refused(s3_vectors: Any, index: Any, number: float) -> None:
+    index()
+
+    with pytest.raises(ClientError, match="ValidationException"):
+        s3_vectors.put_vectors(**PLACE, vectors=[vector("a", number, 0)])
+    with pytest.raises(ClientError, match="'legs'"):
+        s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, legs=number)])
+
+
+def test_a_whole_number_that_no_float_can_hold_is_refused(tmp_path: Path) -> None:
+    with _service(tmp_path) as call:
+        call("CreateVectorBucket", vectorBucketName=BUCKET)
+        call("CreateIndex", **PLACE, dataType="float32", dimension=2, distanceMetric="cosine")
+
+        assert "finite float32" in call("PutVectors", **PLACE, vectors=[vector("a", 10**300, 0)])["message"]

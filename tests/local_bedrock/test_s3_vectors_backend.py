@@ -1,0 +1,409 @@
+"""The engine s3_vectors on the local service: what it fills, finds, and says when something is wrong."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from botocore.stub import Stubber
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from local_bedrock import server
+from local_bedrock.limits.fault_injection import FaultRule, Kind
+from local_bedrock.server import running
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.errors import (
+    AccessDeniedError,
+    CollectionNotFoundError,
+    ConfigurationError,
+    DimensionMismatchError,
+    InvalidDocumentError,
+    InvalidFilterError,
+    InvalidQueryError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+    ThrottledError,
+)
+from ragstack_common.filters import Filter, evaluate
+from ragstack_common.filters.s3_vectors import to_s3_vectors
+from ragstack_common.retrieval import RetrievedChunk, create_retrieval_backend
+from ragstack_common.retrieval.engines.s3_vectors import S3VectorsBackend
+from ragstack_common.retrieval.engines.s3_vectors_records import MOST_BYTES_IN_A_PUT, IndexDescription, batches
+from tests.local_bedrock.support import Bedrock, client
+from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS
+
+BUCKET = "engine"
+WITH_WORDS = {
+    "nonFilterableMetadataKeys": ["content"],
+    "textSearchConfigurations": [{"metadataKey": "content", "language": "en"}],
+}
+HIDDEN_TEXT = {"nonFilterableMetadataKeys": ["content"]}
+TEXTS = [
+    ("pump", "Grease the bearings of the water pump.", "manual.md", {"year": 2018, "tags": ["pump"]}),
+    ("lease", "A lease of more than seven years is registered.", "legal.md", {"year": 2020, "tags": []}),
+    ("leave", "Employees have thirty days of annual leave.", "handbook.md", {"year": 2024}),
+]
+
+Make = Callable[..., S3VectorsBackend]
+
+
+@pytest.fixture(scope="session")
+def s3_vectors(bedrock: Bedrock) -> Any:
+    made = client("s3vectors", bedrock.url)
+    made.create_vector_bucket(vectorBucketName=BUCKET)
+    return made
+
+
+@pytest.fixture
+def make(s3_vectors: Any) -> Iterator[Make]:
+    """Makes an index and a backend on it."""
+    names: list[str] = []
+
+    def made(
+        configuration: dict[str, Any] = HIDDEN_TEXT, *, dimension: int = 1024, metric: str = "cosine", **options: Any
+    ) -> S3VectorsBackend:
+        names.append(f"index-{len(names)}")
+        s3_vectors.create_index(
+            vectorBucketName=BUCKET,
+            indexName=names[-1],
+            dataType="float32",
+            dimension=dimension,
+            distanceMetric=metric,
+            metadataConfiguration=configuration,
+        )
+        return S3VectorsBackend(BUCKET, names[-1], **{"client": s3_vectors, "timeout_seconds": 60, **options})
+
+    yield made
+    for name in names:
+        s3_vectors.delete_index(vectorBucketName=BUCKET, indexName=name)
+
+
+def filled(backend: S3VectorsBackend, documents: Sequence[Any] = TEXTS) -> S3VectorsBackend:
+    asyncio.run(backend.add(documents))
+    return backend
+
+
+def found(backend: S3VectorsBackend, query: str, **options: Any) -> list[RetrievedChunk]:
+    return asyncio.run(backend.retrieve(query, **options))
+
+
+def test_a_chunk_has_its_text_source_id_and_metadata(make: Make) -> None:
+    backend = filled(make())
+
+    chunk = found(backend, "grease the bearings", top_k=1)[0]
+
+    assert (chunk.chunk_id, chunk.source, chunk.content) == ("pump", "manual.md", TEXTS[0][1])
+    assert chunk.metadata == {"year": 2018, "tags": ["pump"]}
+    assert chunk.ranking is None
+
+
+def test_a_score_is_the_cosine(make: Make) -> None:
+    backend = filled(make())
+    embedding = HashedEmbedding()
+    query = "the water pump"
+
+    chunk = found(backend, query, top_k=1)[0]
+
+    cosine = float(embedding.embed_query(query) @ embedding.embed([TEXTS[0][1]])[0])
+    assert chunk.score == pytest.approx(cosine, abs=1e-6)
+
+
+def test_a_euclidean_score_is_one_for_the_same_and_less_for_the_farther(make: Make) -> None:
+    backend = filled(make(metric="euclidean"))
+
+    chunks = found(backend, TEXTS[2][1])
+
+    assert chunks[0].score == pytest.approx(1.0, abs=1e-5)
+    assert chunks[0].score > chunks[1].score > chunks[2].score > 0
+
+
+def test_with_words_the_score_is_the_share_of_the_best_fused_rank_and_its_parts_are_told(make: Make) -> None:
+    backend = filled(make(WITH_WORDS))
+
+    chunks = found(backend, "annual leave")
+
+    assert chunks[0].chunk_id == "leave"
+    assert chunks[0].score == pytest.approx(1.0)
+    ranking = chunks[0].ranking
+    assert ranking is not None
+    assert ranking.signals["fused"] == pytest.approx(2 / 61)
+    assert ranking.signals["bm25"] > 0
+    assert ranking.base_score == pytest.approx(1 - ranking.signals["vector_distance"])
+
+
+def test_a_query_longer_than_the_service_takes_is_searched_for_its_beginning(make: Make) -> None:
+    backend = filled(make(WITH_WORDS))
+
+    assert found(backend, "annual leave " * 1_000, top_k=1)[0].chunk_id == "leave"
+
+
+def test_words_can_be_left_out(make: Make) -> None:
+    backend = filled(make(WITH_WORDS, use_query_texts=False))
+
+    assert found(backend, "annual leave")[0].ranking is None
+
+
+def test_words_that_are_insisted_on_and_not_there_are_a_configuration_error(make: Make) -> None:
+    backend = filled(make(use_query_texts=True))
+
+    with pytest.raises(ConfigurationError, match="textSearchConfigurations"):
+        found(backend, "annual leave")
+
+
+def test_what_a_knowledge_base_of_bedrock_has_written_is_read(make: Make, s3_vectors: Any) -> None:
+    backend = make({"nonFilterableMetadataKeys": ["AMAZON_BEDROCK_TEXT", "AMAZON_BEDROCK_METADATA"]})
+    metadata = {
+        "AMAZON_BEDROCK_TEXT": "The pump stands still.",
+        "AMAZON_BEDROCK_METADATA": '{"createdDate": "2026-11-21"}',
+        "x-amz-bedrock-kb-source-uri": "s3://bucket/pump.md",
+        "corpus": "manual",
+    }
+    record = {"key": "1", "data": {"float32": HashedEmbedding().embed_query("pump").tolist()}, "metadata": metadata}
+    s3_vectors.put_vectors(vectorBucketName=BUCKET, indexName="index-0", vectors=[record])
+
+    chunk = found(backend, "pump", filters={"corpus": "manual"})[0]
+
+    assert (chunk.content, chunk.source) == ("The pump stands still.", "s3://bucket/pump.md")
+    assert chunk.metadata["corpus"] == "manual"
+
+
+def test_a_hundred_large_chunks_are_read_over_the_pages_of_the_service(make: Make) -> None:
+    text = "water pump " * 3_500
+    backend = filled(make(), [(f"{i:03}", text + str(i), "manual.md", {"n": i}) for i in range(60)])
+
+    chunks = found(backend, "water pump", top_k=60)
+
+    assert {chunk.metadata["n"] for chunk in chunks} == set(range(60))
+
+
+def test_documents_over_a_thousand_go_in_batches_that_the_service_takes(make: Make) -> None:
+    backend = make(dimension=4, embedding=_Small())
+
+    filled(backend, [(str(i), f"text {i}", "many.md", {}) for i in range(1_201)])
+
+    assert asyncio.run(backend.get_by_id("1200")) is not None
+    assert len(found(backend, "text", top_k=100)) == 100
+
+
+def test_batches_stay_below_what_a_request_may_have() -> None:
+    index = IndexDescription(4096, "cosine", frozenset({"content"}), frozenset())
+    records = [(str(i), {"content": "\u00e4" * 6_000}) for i in range(250)]
+    vectors = np.random.default_rng(1).normal(size=(250, 4096)).astype(np.float32)
+
+    made = list(batches(records, vectors, index))
+
+    assert [record["key"] for batch in made for record in batch] == [str(i) for i in range(250)]
+    sizes = [len(json.dumps({"vectors": batch})) for batch in made]
+    assert sum(sizes) > MOST_BYTES_IN_A_PUT > max(sizes)
+
+
+@pytest.mark.parametrize(
+    ("document", "named"),
+    [
+        (("", "text", "a.md", {}), "1 to 1024 characters"),
+        (("x" * 1025, "text", "a.md", {}), "1 to 1024 characters"),
+        (("a", "text " * 9_000, "a.md", {}), "40 KB"),
+        (("a", "text", "a.md", {"long": "x" * 2_048}), "'long' among its nonFilterableMetadataKeys"),
+        (("a", "text", "a.md", {f"k{i}": 1 for i in range(49)}), "51 metadata keys"),
+        (("a", "text", "a.md", {"nested": {"a": 1}}), "'nested'"),
+        (("a", "text", "a.md", {"number": float("nan")}), "'number'"),
+        (("a", "text", "a.md", {"content": "b"}), "the key 'content'"),
+        (("a", "\ud800", "a.md", {}), "surrogate"),
+        (("a", "?!", "a.md", {}), "says nothing"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_document_over_a_limit_is_refused_before_anything_is_sent(make: Make, document: Any, named: str) -> None:
+    backend = make()
+
+    with pytest.raises(InvalidDocumentError, match=named):
+        filled(backend, [*TEXTS, document])
+
+    assert found(backend, "water pump") == []
+
+
+def test_an_id_given_twice_is_refused(make: Make) -> None:
+    with pytest.raises(InvalidDocumentError, match="'pump' is given twice"):
+        filled(make(), [TEXTS[0], TEXTS[0]])
+
+
+def test_a_text_under_a_filterable_key_is_refused_with_the_remedy(make: Make) -> None:
+    with pytest.raises(InvalidDocumentError, match="'content' among its nonFilterableMetadataKeys"):
+        filled(make({}), [("a", "text " * 500, "a.md", {})])
+
+
+def test_a_filter_on_a_non_filterable_key_is_refused_by_its_clause(make: Make) -> None:
+    with pytest.raises(InvalidFilterError, match=r"equals\(content, 'x'\).*non-filterable"):
+        found(make(), "pump", filters={"content": "x"})
+
+
+def test_a_filter_with_more_constraints_than_the_service_takes_is_an_invalid_filter(make: Make) -> None:
+    with pytest.raises(InvalidFilterError, match="ValidationException"):
+        found(make(), "pump", filters={"$or": [{"year": i} for i in range(101)]})
+
+
+def test_more_than_a_hundred_chunks_are_not_to_be_had(make: Make) -> None:
+    with pytest.raises(InvalidQueryError, match="top_k must be 1 to 100"):
+        found(make(), "pump", top_k=101)
+
+
+def test_another_embedding_is_refused_with_both_dimensions(make: Make) -> None:
+    backend = make(dimension=384)
+
+    with pytest.raises(DimensionMismatchError, match="384 dimensions, and the embedding hashed makes vectors of 1024"):
+        found(backend, "pump")
+    with pytest.raises(DimensionMismatchError):
+        filled(backend)
+    assert asyncio.run(backend.health_check()) is False
+
+
+def test_an_index_made_anew_with_another_dimension_is_noticed(make: Make, s3_vectors: Any) -> None:
+    backend = filled(make())
+    found(backend, "pump")
+    place = {"vectorBucketName": BUCKET, "indexName": "index-0"}
+    s3_vectors.delete_index(**place)
+    s3_vectors.create_index(**place, dataType="float32", dimension=2, distanceMetric="cosine")
+
+    with pytest.raises(Exception, match="ValidationException"):
+        found(backend, "pump")
+    with pytest.raises(DimensionMismatchError, match="2 dimensions"):
+        found(backend, "pump")
+
+
+@pytest.mark.parametrize("place", [(BUCKET, "not-there"), ("not-there", "index")])
+def test_a_bucket_or_an_index_that_is_not_there_is_named(s3_vectors: Any, place: tuple[str, str]) -> None:
+    backend = S3VectorsBackend(*place, client=s3_vectors)
+
+    with pytest.raises(CollectionNotFoundError, match="not-there"):
+        found(backend, "pump")
+    with pytest.raises(CollectionNotFoundError):
+        asyncio.run(backend.get_by_id("a"))
+    assert asyncio.run(backend.health_check()) is False
+
+
+def test_a_service_that_cannot_be_reached_is_unavailable() -> None:
+    unreachable = client("s3vectors", "http://127.0.0.1:9", connect_timeout=1)
+    backend = S3VectorsBackend(BUCKET, "index", client=unreachable)
+
+    with pytest.raises(ServiceUnavailableError, match="check the endpoint"):
+        found(backend, "pump")
+    assert asyncio.run(backend.health_check()) is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "named"),
+    [
+        (Kind.THROTTLING, ThrottledError, "TooManyRequestsException.*fewer requests"),
+        (Kind.INTERNAL, ServiceUnavailableError, "InternalServerException"),
+        (Kind.UNAVAILABLE, ServiceUnavailableError, "ServiceUnavailableException"),
+        (Kind.DROP, ServiceUnavailableError, "check the endpoint"),
+    ],
+)
+@pytest.mark.usefixtures("_credentials")
+def test_a_failing_service_is_a_named_error(tmp_path: Path, kind: Kind, expected: type[Exception], named: str) -> None:
+    with running(tmp_path, faults=(FaultRule(kind, "GetIndex"),)) as url:
+        backend = S3VectorsBackend(BUCKET, "index", client=client("s3vectors", url))
+
+        with pytest.raises(expected, match=named):
+            found(backend, "pump")
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_a_slow_service_is_given_up_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "SHUTDOWN_LIMIT_SECONDS", 0)  # nobody waits for the answers
+    with running(tmp_path, faults=(FaultRule(Kind.LATENCY, "GetIndex", milliseconds=60_000),)) as url:
+        slow = S3VectorsBackend(BUCKET, "index", client=client("s3vectors", url), timeout_seconds=0.1)
+        read = S3VectorsBackend(BUCKET, "index", client=client("s3vectors", url, read_timeout=0.1))
+
+        with pytest.raises(RetrievalTimeoutError, match=r"within 0\.1 seconds"):
+            found(slow, "pump")
+        with pytest.raises(RetrievalTimeoutError, match="did not answer in time"):
+            found(read, "pump")
+        assert asyncio.run(slow.health_check()) is False
+
+
+def test_a_refused_caller_is_told_which_permissions_are_needed(s3_vectors: Any) -> None:
+    # The local service checks no permissions; the answer is as the model has it.
+    denied = client("s3vectors", "http://127.0.0.1:9")
+    with Stubber(denied) as stub:
+        stub.add_client_error("get_index", "AccessDeniedException", "no", http_status_code=403)
+
+        with pytest.raises(AccessDeniedError, match="s3vectors:QueryVectors and s3vectors:GetVectors"):
+            found(S3VectorsBackend(BUCKET, "index", client=denied), "pump")
+
+
+@pytest.mark.parametrize(
+    "options", [{"vector_bucket_name": " "}, {"use_query_texts": "always"}, {"timeout_seconds": 0}], ids=str
+)
+def test_an_unusable_argument_is_a_configuration_error_that_names_the_type(options: dict[str, Any]) -> None:
+    config = {"type": "s3_vectors", "vector_bucket_name": "bucket", "index_name": "index", "region": "us-east-1"}
+
+    with pytest.raises(ConfigurationError, match="s3_vectors"):
+        create_retrieval_backend({**config, **options})
+
+
+def test_a_configuration_in_json_reaches_the_endpoint_it_names(make: Make, bedrock: Bedrock) -> None:
+    filled(make())
+    config = {
+        "type": "s3_vectors",
+        "vector_bucket_name": BUCKET,
+        "index_name": "index-0",
+        "embedding": "hashed",
+        "region": "us-east-1",
+        "endpoint_url": bedrock.url,
+        "use_query_texts": "auto",
+    }
+
+    async def ask() -> list[RetrievedChunk]:
+        async with create_retrieval_backend(config) as backend:
+            assert await backend.health_check()
+            return await backend.retrieve("annual leave", top_k=1)
+
+    assert asyncio.run(ask())[0].chunk_id == "leave"
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(DOCUMENTS, min_size=1, max_size=5), st.lists(FILTERS, min_size=1, max_size=6))
+def test_any_filter_finds_on_the_service_what_the_evaluation_lets_through(
+    make: Make, documents: list[dict[str, Any]], conditions: list[Filter]
+) -> None:
+    backend = filled(make(), [(str(i), f"text {i}", "a.md", document) for i, document in enumerate(documents)])
+
+    for condition in conditions:
+        try:
+            to_s3_vectors(condition)
+        except InvalidFilterError:
+            continue
+        chunks = asyncio.run(backend._find("text", 100, condition))
+
+        assert {chunk.chunk_id for chunk in chunks} == {
+            str(i) for i, document in enumerate(documents) if evaluate(condition, document)
+        }
+
+
+@pytest.mark.parametrize("page", ["LOCAL_BEDROCK.md", "RETRIEVAL.md"])
+def test_the_documented_example_runs(page: str, bedrock: Bedrock, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    section = text[text.index("# S3 Vectors\n") :]
+    example = section[section.index("```python") + len("```python") :].partition("```")[0]
+    assert "http://127.0.0.1:4567" in example
+
+    exec(example.replace("http://127.0.0.1:4567", bedrock.url), {"__name__": "example"})
+
+    printed = capsys.readouterr().out
+    assert page != "RETRIEVAL.md" or "leave.md Employees have thirty days of annual leave." in printed
+
+
+class _Small(HashedEmbedding):
+    """Vectors of four numbers, so that a test moves no megabytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dimension = 4
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return np.ones((len(texts), self.dimension), dtype=np.float32)

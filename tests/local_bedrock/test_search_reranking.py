@@ -1,0 +1,122 @@
+"""Retrieve with a rerankingConfiguration."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local_bedrock.support import Bedrock, Source, text_document
+
+MODEL = "arn:aws:bedrock:us-east-1::foundation-model/cohere.rerank-v3-5:0"
+QUESTION = "how long may books be borrowed"
+
+
+def reranking(**more: Any) -> dict[str, Any]:
+    model = {"modelConfiguration": {"modelArn": more.pop("model", MODEL)}}
+    return {"type": "BEDROCK_RERANKING_MODEL", "bedrockRerankingConfiguration": {**model, **more}}
+
+
+def search(source: Source, question: str = QUESTION, **configuration: Any) -> list[dict[str, Any]]:
+    return source.bedrock.search(source.knowledge_base_id, question, numberOfResults=10, **configuration)
+
+
+def names(results: list[dict[str, Any]]) -> list[str]:
+    return [result["location"]["customDocumentLocation"]["id"] for result in results]
+
+
+def refusal(source: Source, configuration: dict[str, Any]) -> str:
+    with pytest.raises(ClientError) as caught:
+        search(source, rerankingConfiguration=configuration)
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    return str(caught.value.response["Error"]["Message"])
+
+
+@pytest.fixture(scope="module")
+def library(bedrock: Bedrock) -> Source:
+    source = bedrock.custom_source(bedrock.knowledge_base("library"))
+    source.ingested(
+        text_document("near", "Books may be borrowed for four weeks. Films only for one."),
+        text_document(
+            "far",
+            "Books are bought every month. The shelves were painted long ago, and visitors may sit there. Chairs were"
+            " borrowed from the school. How they got here is told in the hall.",
+        ),
+        text_document("hours", "The library opens at nine.", {"topic": "borrowed books", "audience": "visitors"}),
+        text_document("prices", "A card costs ten crowns a year."),
+    )
+    return source
+
+
+def test_the_reranker_puts_first_what_answers(library: Source) -> None:
+    results = search(library, rerankingConfiguration=reranking())
+
+    scores = [result["score"] for result in results]
+    assert names(results)[0] == "near"
+    assert sorted(names(results)) == ["far", "hours", "near", "prices"]
+    assert scores == sorted(scores, reverse=True)
+    assert 0 <= scores[-1] < scores[0] <= 1
+    assert scores != [result["score"] for result in search(library)]
+
+
+def test_as_many_come_back_as_are_wanted_after_reranking(library: Source) -> None:
+    everything = search(library, rerankingConfiguration=reranking())
+
+    results = search(library, rerankingConfiguration=reranking(numberOfRerankedResults=2))
+
+    assert results == everything[:2]
+
+
+def test_what_was_reranked_has_no_further_page(library: Source) -> None:
+    answer = library.bedrock.runtime.retrieve(
+        knowledgeBaseId=library.knowledge_base_id,
+        retrievalQuery={"text": QUESTION},
+        retrievalConfiguration={
+            "vectorSearchConfiguration": {"numberOfResults": 2, "rerankingConfiguration": reranking()}
+        },
+    )
+
+    assert len(answer["retrievalResults"]) == 2
+    assert "nextToken" not in answer
+
+
+@pytest.mark.parametrize(
+    ("chosen", "counts"),
+    [
+        ({"selectionMode": "ALL"}, True),
+        (
+            {"selectionMode": "SELECTIVE", "selectiveModeConfiguration": {"fieldsToInclude": [{"fieldName": "topic"}]}},
+            True,
+        ),
+        (
+            {
+                "selectionMode": "SELECTIVE",
+                "selectiveModeConfiguration": {"fieldsToInclude": [{"fieldName": "audience"}]},
+            },
+            False,
+        ),
+        (
+            {"selectionMode": "SELECTIVE", "selectiveModeConfiguration": {"fieldsToExclude": [{"fieldName": "topic"}]}},
+            False,
+        ),
+    ],
+)
+def test_the_chosen_attributes_are_considered(library: Source, chosen: dict[str, Any], *, counts: bool) -> None:
+    def place_of_hours(configuration: dict[str, Any]) -> float:
+        results = search(library, "borrowed books", rerankingConfiguration=configuration)
+        return next(result["score"] for result in results if "opens at nine" in result["content"]["text"])
+
+    without = place_of_hours(reranking())
+
+    assert (place_of_hours(reranking(metadataConfiguration=chosen)) > 2 * without) == counts
+
+
+@pytest.mark.parametrize(
+    ("configuration", "words"),
+    [
+        ({"type": "BEDROCK_RERANKING_MODEL"}, "needs bedrockRerankingConfiguration"),
+        (reranking(model="arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-text-v1"), "cannot rerank"),
+        (reranking(metadataConfiguration={"selectionMode": "SELECTIVE"}), "needs selectiveModeConfiguration"),
+    ],
+)
+def test_a_reranking_that_cannot_be_is_refused(library: Source, configuration: dict[str, Any], words: str) -> None:
+    assert words in refusal(library, configuration)

@@ -1,0 +1,137 @@
+"""Decoding and formats, without a server."""
+
+import struct
+import time
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from local_bedrock.reading import conversion, formats
+from local_bedrock.reading.formats import UnreadableDocument
+from local_bedrock.reading.parsing import TIME_LIMIT_SECONDS, ParsedDocument, Parser
+from tests.local_bedrock.pdf_files import pages, protected, text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark"), [("utf-8", b""), ("utf-8-sig", b""), ("utf-16", b""), ("cp1252", b""), ("utf-32", b"")]
+)
+def test_a_text_is_read_in_its_encoding(encoding: str, mark: bytes) -> None:
+    text = "Größe und Übermut tun selten gut. Die Füße trägt er über die Brücke."
+
+    parsed = Parser().parse(mark + text.encode(encoding), "txt")
+
+    assert parsed.text == text
+
+
+@pytest.mark.parametrize(
+    ("found", "kept"), [("a \ud83d\ude00 b", "a 😀 b"), ("a \ud83d b", "a \ufffd b"), ("plain", "plain")]
+)
+def test_halves_of_characters_are_put_together_or_replaced(found: str, kept: str) -> None:
+    assert conversion._whole(found) == kept
+
+
+def test_a_zip_bomb_is_refused_before_it_unpacks() -> None:
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", bytes(1024))
+    # What it says of itself counts: to make one that says the truth would take longer than to refuse it.
+    data = bytearray(packed.getvalue())
+    said = data.index(b"PK\x01\x02") + 24
+    data[said : said + 4] = struct.pack("<I", 600 * 1024 * 1024)
+    parser = Parser()
+
+    with pytest.raises(UnreadableDocument, match="would unpack to 629,145,600 bytes"):
+        parser.parse(bytes(data), "docx")
+    parser.close()
+
+
+def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read() -> None:
+    parser = Parser(time_limit_seconds=3)
+    nested = b"<html><body>" + b"<div><p>word " * 300_000
+    start = time.monotonic()
+
+    with pytest.raises(UnreadableDocument, match=r"The|Reading"):
+        parser.parse(nested, "html")
+    taken = time.monotonic() - start
+    # A new reader starts for the next one, which on a busy machine takes longer than the first one had.
+    parser._time_limit_seconds = TIME_LIMIT_SECONDS
+    after = parser.parse(b"<p>Herons</p>", "html").text.strip()
+    parser.close()
+
+    assert taken < 60
+    assert after == "Herons"
+
+
+def test_the_message_for_an_unknown_type_lists_the_known_ones() -> None:
+    with pytest.raises(UnreadableDocument) as caught:
+        formats.of_name("s3://bucket/film.mp4")
+
+    assert str(caught.value) == (
+        "The file type .mp4 is not supported: use one of csv, doc, docx, html, md, pdf, txt, xls, xlsx."
+    )
+
+
+def parsed_pdf(data: bytes) -> ParsedDocument:
+    parser = Parser()
+    try:
+        return parser.parse(data, "pdf")
+    finally:
+        parser.close()
+
+
+def test_words_of_a_pdf_that_are_set_apart_by_position_keep_their_spaces() -> None:
+    # A narrow font size, and cells of a table: both lost their spaces.
+    narrow = (700, 6, b"(Shift) -250 (work) -250 (interventions)")
+    row = (680, 6, b"(07/17/2015) -250 (Leidos) -4000 (72) -250 (Layoff) -4000 (Permanent)")
+
+    found = parsed_pdf(pages(text(narrow, row))).text
+
+    assert "Shift work interventions" in found
+    assert "07/17/2015 Leidos 72 Layoff Permanent" in found
+
+
+def test_paragraphs_of_a_pdf_are_divided_by_an_empty_line() -> None:
+    lines = [
+        (760, 18, b"(Leave)"),
+        (730, 12, b"(Employees have thirty)"),
+        (716, 12, b"(days of leave.)"),
+        (690, 12, b"(Lunch is at)"),
+        (676, 12, b"(noon.)"),
+    ]
+
+    found = parsed_pdf(pages(text(*lines))).text
+
+    assert found == "Leave\n\nEmployees have thirty\ndays of leave.\n\nLunch is at\nnoon."
+
+
+def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole() -> None:
+    lines = [(700, 12, b"(The reimburse-)"), (686, 12, b"(ment of travel)"), (672, 12, b"(costs.)")]
+
+    assert "The reimbursement of travel" in parsed_pdf(pages(text(*lines))).text
+
+
+def test_the_page_of_a_place_in_a_pdf_is_known_even_of_a_single_one() -> None:
+    three = parsed_pdf(pages(*(text((700, 12, b"(page %d)" % number)) for number in (1, 2, 3))))
+    one = parsed_pdf(pages(text((700, 12, b"(alone)"))))
+
+    assert [three.page_at(three.text.index(f"page {number}")) for number in (1, 2, 3)] == [1, 2, 3]
+    assert one.page_at(0) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (protected(b"heron"), "is protected by a password: remove the protection"),
+        (b"%PDF-1.7\nnonsense", "is damaged or not complete"),
+        (pages(b"", b""), "pages that are images need text recognition"),
+    ],
+    ids=["protected", "damaged", "without text"],
+)
+def test_a_pdf_without_text_that_can_be_read_says_why(data: bytes, reason: str) -> None:
+    with pytest.raises(UnreadableDocument, match=reason):
+        parsed_pdf(data)
+
+
+def test_a_pdf_that_only_its_owner_may_change_is_read() -> None:
+    assert parsed_pdf(protected(b"")).text.strip() == "secret"

@@ -1,0 +1,166 @@
+"""The function for documents, on moto's S3, DynamoDB and SQS."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from moto import mock_aws
+from moto.moto_api._internal.models import moto_api_backend
+
+from lambdas.documents import handler as documents
+from ragstack_common.api.documents import service
+from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
+from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
+from tests.support.events import Context, api_event
+from tests.support.registry_table import TABLE, create_table
+
+BUCKET: Final = "documents"
+REGION: Final = "eu-west-1"
+
+AT: Final = 1_770_000_000.0
+"""2026-02-02T02:40:00Z"""
+
+
+@dataclass(frozen=True)
+class Aws:
+    """What the function sees of AWS, and what a test does to it."""
+
+    s3: Any
+    sqs: Any
+    dynamodb: Any
+    queue_url: str
+
+    def put(self, key: str, body: str = "Text.") -> Observation:
+        """Upload an object, as its event's reader will see it."""
+        answer = self.s3.put_object(Bucket=BUCKET, Key=key, Body=body.encode())
+        head = self.s3.head_object(Bucket=BUCKET, Key=key)
+        return Observation(
+            etag=answer["ETag"],
+            version_id=answer["VersionId"],
+            size=len(body),
+            last_modified=head["LastModified"].timestamp(),
+        )
+
+    def keys(self) -> list[str]:
+        """Name the objects that are there."""
+        return [each["Key"] for each in self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+
+    def delete_markers(self) -> int:
+        return len(self.s3.list_object_versions(Bucket=BUCKET).get("DeleteMarkers", []))
+
+    def record(self, key: str, status: Status, observed: Observation | None = None, **more: Any) -> DocumentRecord:
+        """Have the registry know a document."""
+        attributes: Mapping[str, Any] = observed.attributes if observed else {}
+        record = DocumentRecord(
+            f"s3://{BUCKET}/{key}",
+            status=status,
+            observed=observed or Observation(),
+            counted=counted_under(attributes) if status in SEARCHABLE else (),
+            history=(Transition(AT, Status.WAITING), Transition(AT + 1.5, status)),
+            created_at=AT,
+            received_at=AT,
+            updated_at=AT + 1.5,
+            **more,
+        )
+        assert DocumentRegistry(TABLE, self.dynamodb).write([Change(DocumentRecord(record.uri), record)]) == set()
+        return record
+
+    @contextmanager
+    def s3_out_of_reach(self, operation: str, after: int = 0) -> Iterator[None]:
+        """Have calls of one operation fail as without a network, but for the first ones."""
+        calls = count()
+
+        def refuse(**_: Any) -> None:
+            if next(calls) >= after:
+                raise EndpointConnectionError(endpoint_url="https://s3")
+
+        self.s3.meta.events.register(f"before-call.s3.{operation}", refuse)
+        try:
+            yield
+        finally:
+            self.s3.meta.events.unregister(f"before-call.s3.{operation}", refuse)
+
+    def messages(self) -> list[Any]:
+        """Take what lies in the jobs queue."""
+        answer = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
+        return [json.loads(message["Body"]) for message in answer.get("Messages", [])]
+
+
+@pytest.fixture(scope="package")
+def clients() -> Iterator[dict[str, Any]]:
+    """The function's own clients, made once: their models are large. They talk to moto."""
+    with mock_aws(), pytest.MonkeyPatch.context() as env:
+        env.setenv("AWS_REGION", REGION)
+        for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+            env.delenv(name, raising=False)
+        made = (s3_client, sqs_client, dynamodb_client)
+        yield {each.__name__: each.__wrapped__() for each in made}
+
+
+@pytest.fixture
+def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+    """A function that is just deployed, beside an empty bucket and an empty registry."""
+    moto_api_backend.reset()
+    for name, client in clients.items():
+        monkeypatch.setattr(service, name, partial(_same, client))
+    s3, sqs, dynamodb = clients.values()
+    s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+    s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    create_table(dynamodb, TABLE)
+    queue_url = sqs.create_queue(QueueName="jobs")["QueueUrl"]
+    for name, value in {
+        "REGISTRY_TABLE": TABLE,
+        "DOCUMENTS_BUCKET": BUCKET,
+        "JOBS_QUEUE_URL": queue_url,
+        "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
+        "POWERTOOLS_SERVICE_NAME": "documents",
+    }.items():
+        monkeypatch.setenv(name, value)
+    documents.metrics.namespace, documents.metrics.service = "RAGStack", "documents"
+    documents.service.cache_clear()
+    yield Aws(s3, sqs, dynamodb, queue_url)
+    documents.service.cache_clear()
+
+
+def _same(client: Any) -> Any:
+    return client
+
+
+Call = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def call(aws: Aws) -> Call:
+    """Send a request to the function; parameters as API Gateway hands them over."""
+
+    def send(method: str, path: str, body: Any = None, **parameters: str | list[str]) -> tuple[int, Any]:
+        lists = {name: value if isinstance(value, list) else [value] for name, value in parameters.items()}
+        event = api_event(
+            method,
+            path,
+            body,
+            queryStringParameters={name: values[-1] for name, values in lists.items()} or None,
+            multiValueQueryStringParameters=lists or None,
+        )
+        answer = documents.handler(event, Context())
+        return answer["statusCode"], json.loads(answer["body"])
+
+    return send
+
+
+def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
+    """Return status and code of an error, which has the form that all of ours have."""
+    status, body = answer
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"code", "message", "details", "requestId"}
+    assert body["error"]["message"]
+    assert "\n" not in body["error"]["message"]
+    return status, body["error"]["code"]

@@ -1,0 +1,378 @@
+"""Documents over HTTP: in pages, one by one with what lies in the bucket, and deleted."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
+from ragstack_common.registry.table import document_id
+from tests.ragstack_common.api.documents.conftest import AT, Aws, Call, error_of
+from tests.support.registry_table import TABLE
+
+PATH = "/api/documents"
+URI = "s3://documents/a.md"
+ID = document_id(URI)
+ATTRIBUTES: Mapping[str, Any] = {"corpus": "people", "year": 2026, "public": True, "tags": ["x"]}
+
+
+def detail(call: Call, identifier: str = ID) -> Any:
+    status, answer = call("GET", f"{PATH}/{identifier}")
+    assert status == 200, answer
+    return answer
+
+
+def found(call: Call, **parameters: str) -> Any:
+    status, answer = call("GET", PATH, **parameters)
+    assert (status, answer["next_token"]) == (200, None)
+    return answer["documents"]
+
+
+def test_a_document_is_listed_with_all_that_is_known_of_it(aws: Aws, call: Call) -> None:
+    seen = replace(aws.put("people/Über uns.md"), attributes=ATTRIBUTES, last_modified=AT - 60)
+    aws.record("people/Über uns.md", Status.INDEXED, seen, attempts=2, finished_at=AT + 1.5)
+
+    (document,) = found(call)
+
+    uri = "s3://documents/people/Über uns.md"
+    assert document == {
+        "id": document_id(uri),
+        "uri": uri,
+        "key": "people/Über uns.md",
+        "status": "INDEXED",
+        "reason": None,
+        "searchable": True,
+        "size": 5,
+        "etag": seen.etag,
+        "version_id": seen.version_id,
+        "corpus": "people",
+        "attributes": ATTRIBUTES,
+        "attempts": 2,
+        "last_modified": "2026-02-02T02:39:00.000Z",
+        "received_at": "2026-02-02T02:40:00.000Z",
+        "updated_at": "2026-02-02T02:40:01.500Z",
+        "finished_at": "2026-02-02T02:40:01.500Z",
+    }
+
+
+@pytest.mark.parametrize("status", sorted(set(Status) - {Status.UPLOADED}))
+def test_documents_are_listed_by_status_and_are_searchable_only_when_they_are(
+    aws: Aws, call: Call, status: Status
+) -> None:
+    for each in set(Status) - {Status.UPLOADED}:
+        aws.record(f"{each}.md", each, Observation(etag='"e"') if each is not Status.DELETED else None)
+
+    (document,) = found(call, status=status)
+
+    assert (document["key"], document["status"]) == (f"{status}.md", status)
+    assert document["searchable"] is (status in ("INDEXED", "PARTIALLY_INDEXED"))
+    assert (document["size"] is None) is (status == "DELETED")
+
+
+def test_what_was_deleted_is_listed_only_when_it_is_asked_for(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.DELETED)
+    aws.record("b.md", Status.FAILED, Observation(etag='"e"'), reason="It is empty")
+
+    assert [(each["key"], each["reason"]) for each in found(call)] == [("b.md", "It is empty")]
+    assert [each["key"] for each in found(call, status="DELETED")] == ["a.md"]
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    limit=st.integers(1, 9),
+    filters=st.fixed_dictionaries(
+        {}, optional={"status": st.sampled_from(["INDEXED", "FAILED"]), "corpus": st.sampled_from(["people", "law"])}
+    ),
+)
+def test_the_pages_together_are_every_document_once(aws: Aws, call: Call, limit: int, filters: dict[str, str]) -> None:
+    keys = [f"{number:02}.md" for number in range(24)]
+    if not found_keys(call):
+        for number, key in enumerate(keys):
+            seen = Observation(etag='"e"', attributes={"corpus": ("people", "law", "other")[number % 3]})
+            aws.record(key, Status.FAILED if number % 2 else Status.INDEXED, seen)
+
+    listed: list[str] = []
+    token: dict[str, str] = {}
+    while True:
+        status, page = call("GET", PATH, limit=str(limit), **filters, **token)
+        assert status == 200
+        assert len(page["documents"]) == limit or page["next_token"] is None
+        listed += [document["key"] for document in page["documents"]]
+        if page["next_token"] is None:
+            break
+        token = {"next_token": page["next_token"]}
+
+    corpora = ("people", "law", "other")
+    assert listed == [
+        key
+        for number, key in enumerate(keys)
+        if filters.get("status") in (None, "FAILED" if number % 2 else "INDEXED")
+        and filters.get("corpus") in (None, corpora[number % 3])
+    ]
+
+
+def found_keys(call: Call) -> list[str]:
+    return [document["key"] for document in call("GET", PATH, limit="100")[1]["documents"]]
+
+
+def test_a_status_that_there_is_not_is_answered_with_those_that_there_are(call: Call) -> None:
+    _, answer = call("GET", PATH, status="indexed")
+
+    assert answer["error"]["message"].startswith("status: Input should be 'WAITING', 'SUBMITTING', 'INDEXING',")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [
+        ({"status": "indexed"}, "status"),
+        ({"status": "UPLOADED"}, "status"),
+        ({"status": ""}, "status"),
+        ({"corpus": ""}, "corpus"),
+        ({"corpus": "x" * 201}, "corpus"),
+        ({"limit": "0"}, "limit"),
+        ({"limit": "101"}, "limit"),
+        ({"limit": "ten"}, "limit"),
+        ({"limit": "1.5"}, "limit"),
+        ({"next_token": ""}, "next_token"),
+        ({"next_token": "bm9uc2Vuc2U"}, "next_token"),
+        ({"key": ""}, "key"),
+        ({"key": "a.md", "uri": URI}, "key and uri"),
+        ({"key": "a.md", "status": "FAILED"}, "key and uri"),
+        ({"uri": "s3://elsewhere/a.md"}, "uri"),
+        ({"uri": "s3://documents/"}, "uri"),
+        ({"uri": "a.md"}, "uri"),
+        ({"statuss": "FAILED"}, "statuss"),
+        ({"status": ["FAILED", "INDEXED"]}, "status"),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_does_not_fit_is_named(call: Call, parameters: dict[str, Any], names: str) -> None:
+    answer = call("GET", PATH, **parameters)
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert answer[1]["error"]["message"].startswith(names)
+
+
+def test_a_token_of_another_listing_is_refused(aws: Aws, call: Call) -> None:
+    for number in range(3):
+        aws.record(f"{number}.md", Status.INDEXED, Observation(etag='"e"'))
+    _, page = call("GET", PATH, limit="1", status="INDEXED")
+
+    assert error_of(call("GET", PATH, limit="1", next_token=page["next_token"])) == (400, "InvalidRequest")
+    assert call("GET", PATH, limit="2", status="INDEXED", next_token=page["next_token"])[0] == 200
+
+
+def test_a_document_tells_its_history_and_that_nothing_more_happens(aws: Aws, call: Call) -> None:
+    seen = aws.put("a.md")
+    aws.record("a.md", Status.FAILED, seen, reason="FAILED: it is empty", knowledge_base_status="FAILED")
+
+    answer = detail(call)
+
+    assert answer["history"] == [
+        {"at": "2026-02-02T02:40:00.000Z", "status": "WAITING", "reason": None},
+        {"at": "2026-02-02T02:40:01.500Z", "status": "FAILED", "reason": None},
+    ]
+    assert (answer["status"], answer["reason"], answer["knowledge_base_status"]) == (
+        "FAILED",
+        "FAILED: it is empty",
+        "FAILED",
+    )
+    assert (answer["created_at"], answer["again"], answer["waiting_for"]) == ("2026-02-02T02:40:00.000Z", False, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "awaits"),
+    [
+        (Status.WAITING, "The ingestion function"),
+        (Status.SUBMITTING, "The knowledge base, to accept"),
+        (Status.INDEXING, "The knowledge base, to index"),
+        (Status.DELETING, "The knowledge base, to remove"),
+    ],
+)
+def test_a_document_on_its_way_says_what_it_waits_for_and_that_it_changed_meanwhile(
+    aws: Aws, call: Call, status: Status, awaits: str
+) -> None:
+    operation = Operation("o", OperationKind.INGEST, time.time() + 60)
+    before = aws.record("a.md", status, aws.put("a.md", "One."), operation=operation)
+
+    quiet = detail(call)
+    aws.put("a.md", "Two, and the event is not read yet.")
+    changed = detail(call)
+
+    assert quiet["waiting_for"].startswith(awaits)
+    assert (quiet["again"], quiet["searchable"]) == (False, False)
+    assert (changed["status"], changed["again"], changed["searchable"]) == (status, True, False)
+    assert changed["waiting_for"].startswith(awaits)
+    assert "changed in the bucket" in changed["waiting_for"]
+    assert changed["version_id"] == before.observed.version_id
+
+
+@pytest.mark.parametrize("status", [Status.SUBMITTING, Status.DELETING])
+def test_a_document_whose_function_died_says_so_and_what_helps(aws: Aws, call: Call, status: Status) -> None:
+    aws.record("a.md", status, aws.put("a.md"), operation=Operation("o", OperationKind.INGEST, AT))
+
+    assert "did not get to its end" in detail(call)["waiting_for"]
+    assert "`ragstack replay`" in detail(call)["waiting_for"]
+
+
+def test_a_change_that_the_registry_noted_is_told(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.INDEXING, aws.put("a.md"), again=True)
+
+    answer = detail(call)
+
+    assert answer["again"] is True
+    assert "changed in the bucket" in answer["waiting_for"]
+
+
+@pytest.mark.parametrize("status", [Status.INDEXED, Status.PARTIALLY_INDEXED, Status.FAILED])
+def test_a_version_that_is_not_in_the_registry_yet_is_never_called_by_the_status_of_the_one_before(
+    aws: Aws, call: Call, status: Status
+) -> None:
+    aws.record("a.md", status, replace(aws.put("a.md", "One."), attributes=ATTRIBUTES), finished_at=AT, attempts=3)
+    newer = aws.put("a.md", "Two, as yet unread.")
+
+    answer = detail(call)
+    (listed,) = found(call, key="a.md")
+
+    assert (answer["status"], answer["searchable"], answer["again"]) == ("UPLOADED", False, True)
+    assert (answer["version_id"], answer["size"], answer["finished_at"]) == (newer.version_id, 19, None)
+    assert answer["attempts"] == 0
+    assert ("version before" in answer["waiting_for"]) is (status is not Status.FAILED)
+    assert listed == {name: value for name, value in answer.items() if name in listed}
+
+
+def test_the_same_content_uploaded_again_is_a_version_of_its_own(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+    aws.put("a.md")
+
+    assert detail(call)["status"] == "UPLOADED"
+
+
+def test_an_object_that_is_gone_is_still_found_until_its_deletion_was_followed(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+    aws.s3.delete_object(Bucket="documents", Key="a.md")
+
+    answer = detail(call)
+
+    assert (answer["status"], answer["searchable"], answer["again"]) == ("INDEXED", True, True)
+    assert "gone from the bucket" in answer["waiting_for"]
+
+
+def test_a_document_that_was_deleted_and_uploaded_again_is_uploaded(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.DELETED)
+    gone = detail(call)
+    aws.put("a.md")
+
+    assert (gone["status"], gone["size"], gone["waiting_for"]) == ("DELETED", None, None)
+    assert detail(call)["status"] == "UPLOADED"
+
+
+def test_an_upload_whose_event_was_not_read_is_found_by_name(aws: Aws, call: Call) -> None:
+    seen = aws.put("Ordner/ä & b.md")
+
+    (by_key,) = found(call, key="Ordner/ä & b.md")
+    (by_uri,) = found(call, uri="s3://documents/Ordner/ä & b.md")
+
+    assert by_key == by_uri
+    assert (by_key["status"], by_key["searchable"], by_key["etag"]) == ("UPLOADED", False, seen.etag)
+    assert (by_key["received_at"], by_key["updated_at"], by_key["attempts"]) == (None, None, 0)
+
+
+@pytest.mark.parametrize("key", ["nothing.md", "a.md.metadata.json"])
+def test_a_name_that_no_document_has_finds_nothing(aws: Aws, call: Call, key: str) -> None:
+    aws.put("a.md.metadata.json", "{}")
+
+    assert found(call, key=key) == []
+
+
+@pytest.mark.parametrize("identifier", [ID, "nonsense", "0" * 32])
+def test_an_id_that_is_not_known_says_that_it_may_be_soon(aws: Aws, call: Call, identifier: str) -> None:
+    aws.put("a.md")
+
+    answer = call("GET", f"{PATH}/{identifier}")
+
+    assert error_of(answer) == (404, "DocumentNotFound")
+    assert "its event is still on its way" in answer[1]["error"]["message"]
+
+
+def test_a_document_of_a_bucket_that_is_no_longer_used_is_not_looked_for_in_the_present_one(
+    aws: Aws, call: Call
+) -> None:
+    other = DocumentRecord("s3://before/a.md", status=Status.INDEXED, observed=Observation(etag='"e"'))
+    DocumentRegistry(TABLE, aws.dynamodb).write([Change(DocumentRecord(other.uri), other)])
+
+    for method in ("GET", "DELETE"):
+        assert error_of(call(method, f"{PATH}/{other.id}")) == (404, "DocumentNotFound")
+
+
+def test_a_parameter_that_there_is_not_is_refused_wherever_it_stands(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+
+    for method in ("GET", "DELETE"):
+        assert error_of(call(method, f"{PATH}/{ID}", dry_run="true")) == (400, "InvalidRequest")
+    assert aws.keys() == ["a.md"]
+
+
+def test_deleting_takes_document_and_sidecar_away_and_tells_what_follows(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+    aws.put("a.md.metadata.json", "{}")
+    aws.put("a.md2.md")
+
+    status, answer = call("DELETE", f"{PATH}/{ID}")
+
+    assert (status, answer["status"], answer["searchable"]) == (202, "INDEXED", True)
+    assert "gone from the bucket" in answer["waiting_for"]
+    assert aws.keys() == ["a.md2.md"]
+    assert aws.delete_markers() == 2
+
+
+def test_deleting_twice_is_no_error_while_the_deletion_is_under_way_and_not_found_after_it(
+    aws: Aws, call: Call
+) -> None:
+    before = aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+
+    first, second = (call("DELETE", f"{PATH}/{ID}")[0] for _ in range(2))
+    gone = replace(before, status=Status.DELETED, observed=Observation(), counted=())
+    DocumentRegistry(TABLE, aws.dynamodb).write([Change(replace(before, revision=1), gone)])
+    third = call("DELETE", f"{PATH}/{ID}")
+
+    assert (first, second) == (202, 202)
+    assert error_of(third) == (404, "DocumentNotFound")
+    assert aws.delete_markers() == 1
+
+
+def test_deleting_what_was_uploaded_again_after_its_deletion_deletes_it(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.DELETED)
+    aws.put("a.md")
+
+    status, answer = call("DELETE", f"{PATH}/{ID}")
+
+    assert (status, answer["status"], aws.keys()) == (202, "DELETED", [])
+
+
+def test_a_deletion_that_ends_between_its_two_steps_leaves_a_sidecar_alone_which_the_next_one_takes_away(
+    aws: Aws, call: Call
+) -> None:
+    aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+    aws.put("a.md.metadata.json", "{}")
+
+    with aws.s3_out_of_reach("DeleteObject", after=1):
+        broken = call("DELETE", f"{PATH}/{ID}")
+    left = aws.keys()
+    again = call("DELETE", f"{PATH}/{ID}")
+
+    assert error_of(broken) == (502, "ServiceUnavailable")
+    assert left == ["a.md.metadata.json"]
+    assert (again[0], aws.keys()) == (202, [])
+
+
+def test_an_id_that_is_not_known_is_not_deleted(aws: Aws, call: Call) -> None:
+    aws.put("a.md")
+
+    assert error_of(call("DELETE", f"{PATH}/{ID}")) == (404, "DocumentNotFound")
+    assert aws.keys() == ["a.md"]

@@ -1,0 +1,152 @@
+"""A client that is generated from the description of the API works as it is, against the functions behind HTTP."""
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lambdas.documents import handler as documents
+from lambdas.query import handler as query
+from tests.ragstack_common.api.documents.conftest import Aws
+from tests.support.api_server import BASE_PATH, api_server
+from tests.support.aws_service import AwsService
+from tests.support.events import Context, api_event
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
+
+CLIENTS = Path(__file__).parents[4] / ".clients" / "bin"
+GENERATOR = shutil.which("openapi-python-client", path=os.pathsep.join([str(CLIENTS), os.environ["PATH"]]))
+OF_DOCUMENTS = ("/api/documents", "/api/facets", "/api/ingestion-jobs")
+KEY = "a-key-of-the-api"
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query.metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(query.metrics, "service", "query")
+
+
+@pytest.fixture
+def api(aws: Aws, searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The API behind a key, by its address without a path."""
+    searches.program("Retrieve", hits(hit("s3://documents/a.md", 0.9, "Book early.")))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
+    monkeypatch.setenv("API_AUTH", "api_key")
+    query.service.cache_clear()
+    query.tools.cache_clear()
+    functions = {True: documents.handler, False: query.handler}
+    with api_server(lambda path: functions[path.startswith(OF_DOCUMENTS)], {"x-api-key": KEY}) as url:
+        yield url
+    query.service.cache_clear()
+    query.tools.cache_clear()
+
+
+def described(event: dict[str, Any]) -> Any:
+    return json.loads(query.handler(event, Context())["body"])
+
+
+def of_stage(path: str = "/prod/openapi.json") -> dict[str, Any]:
+    event = api_event("GET", "/openapi.json")
+    return {**event, "requestContext": {**event["requestContext"], "path": path}}
+
+
+@pytest.mark.parametrize(
+    ("path", "base"), [("/prod/openapi.json", "/prod"), ("/v1/openapi.json", "/v1"), ("/openapi.json", "")]
+)
+def test_the_server_of_the_description_is_the_address_with_the_stage(path: str, base: str) -> None:
+    host = "https://abc123.execute-api.eu-west-1.amazonaws.com"
+
+    assert described(of_stage(path))["servers"] == [{"url": host + base}]
+
+
+@pytest.mark.parametrize(
+    ("auth", "scheme"),
+    [
+        (
+            "iam",
+            {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authtype": "awsSigv4"},
+        ),
+        ("api_key", {"type": "apiKey", "name": "x-api-key", "in": "header"}),
+    ],
+)
+def test_the_description_says_how_callers_prove_who_they_are(
+    monkeypatch: pytest.MonkeyPatch, auth: str, scheme: dict[str, str]
+) -> None:
+    monkeypatch.setenv("API_AUTH", auth)
+
+    described_ = described(of_stage())
+
+    assert described_["security"] == [{auth: []}]
+    assert described_["components"]["securitySchemes"][auth].items() >= scheme.items()
+
+
+def test_an_api_that_asks_nobody_has_no_security_scheme() -> None:
+    assert "security" not in described(of_stage())
+    assert "securitySchemes" not in described(of_stage())["components"]
+
+
+def test_the_names_of_the_operations_are_short() -> None:
+    names = {
+        operation["operationId"]
+        for operations in described(of_stage())["paths"].values()
+        for operation in operations.values()
+    }
+
+    assert {"retrieve", "list_documents", "get_document", "start_job", "run_tool"} < names
+
+
+@pytest.mark.skipif(GENERATOR is None, reason="openapi-python-client is missing: run `make clients`")
+def test_a_generated_client_works_as_it_is(api: str, aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = urllib.request.Request(f"{api}{BASE_PATH}/openapi.json", headers={"x-api-key": KEY})
+    with urllib.request.urlopen(request) as answer:
+        description = json.load(answer)
+    (tmp_path / "openapi.json").write_text(json.dumps(description))
+    assert GENERATOR is not None
+    generated = subprocess.run(
+        [GENERATOR, "generate", "--path", "openapi.json", "--output-path", "made_client", "--meta", "none"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def operation(name: str) -> Any:
+        return importlib.import_module(f"made_client.api.default.{name}")
+
+    models: Any = importlib.import_module("made_client.models")
+    scheme = description["components"]["securitySchemes"]["api_key"]
+    url = description["servers"][0]["url"]
+    client = importlib.import_module("made_client").AuthenticatedClient(
+        base_url=url, token=KEY, prefix="", auth_header_name=scheme["name"]
+    )
+    found = operation("retrieve").sync(client=client, body=models.RetrieveRequest(query="trains", top_k=1))
+    refused = operation("retrieve").sync(client=client, body=models.RetrieveRequest(query=" "))
+    upload = models.UploadRequest(content_type="text/markdown", size=5, key="a.md")
+    permitted = operation("create_document").sync(client=client, body=upload)
+    aws.put("a.md")
+    listed = operation("list_documents").sync(client=client, key="a.md")
+    job = operation("start_job").sync(client=client, body=models.JobRequest(kind=models.JobRequestKind.FULL))
+    followed = operation("get_job").sync(job.id, client=client)
+    missing = operation("get_document").sync("0" * 32, client=client)
+    tools = operation("list_tools").sync(client=client)
+    tool_input = models.ToolInput.from_dict({"input": {"collection_name": KNOWLEDGE_BASE, "texts": ["trains"]}})
+    ran = operation("run_tool").sync("retriever", client=client, body=tool_input)
+
+    assert "WARNING" not in generated.stdout + generated.stderr
+    assert url == f"{api}{BASE_PATH}"
+    assert [(result.source, result.content) for result in found.results] == [("s3://documents/a.md", "Book early.")]
+    assert (refused.error.code, bool(refused.error.request_id)) == ("InvalidQuery", True)
+    assert (permitted.key, permitted.upload.size) == ("a.md", 5)
+    assert [document.key for document in listed.documents] == ["a.md"]
+    assert (followed.id, followed.kind, followed.status) == (job.id, "full", "QUEUED")
+    assert missing.error.code == "DocumentNotFound"
+    assert [tool.name for tool in tools.tools] == ["retriever"]
+    assert ran.output.to_dict()["count"] == 1

@@ -1,0 +1,173 @@
+"""The function for documents as a whole: facets, failures behind it, its description, and what it does not serve."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from lambdas.documents import handler as documents
+from lambdas.query import handler as query
+from ragstack_common.registry.records import Observation, Status
+from tests.ragstack_common.api.documents.conftest import Aws, Call, error_of
+from tests.support.events import Context, api_event
+
+ROUTES = {
+    ("post", "/api/documents"),
+    ("get", "/api/documents"),
+    ("get", "/api/documents/{id}"),
+    ("delete", "/api/documents/{id}"),
+    ("get", "/api/facets"),
+    ("post", "/api/ingestion-jobs"),
+    ("get", "/api/ingestion-jobs"),
+    ("get", "/api/ingestion-jobs/{id}"),
+}
+
+
+def with_attributes(attributes: Mapping[str, Any]) -> Observation:
+    return Observation(etag='"e"', attributes=attributes)
+
+
+def test_facets_count_searchable_documents_by_attribute_in_natural_order(aws: Aws, call: Call) -> None:
+    aws.record("a.md", Status.INDEXED, with_attributes({"corpus": "people", "version": "10", "tags": ["x", "y"]}))
+    aws.record("b.md", Status.PARTIALLY_INDEXED, with_attributes({"corpus": "people", "version": "9", "tags": ["y"]}))
+    aws.record("c.md", Status.INDEXED, with_attributes({"version": 9, "public": False}))
+    aws.record("d.md", Status.FAILED, with_attributes({"corpus": "law"}))
+
+    status, answer = call("GET", "/api/facets")
+    _, versions = call("GET", "/api/facets", key="version")
+    _, nothing = call("GET", "/api/facets", key="vers")
+
+    assert status == 200
+    assert answer["documents"] == versions["documents"] == nothing["documents"] == 3
+    assert {facet["key"]: counts(facet) for facet in answer["facets"]} == {
+        "corpus": [("people", 2)],
+        "public": [(False, 1)],
+        "tags": [("x", 1), ("y", 2)],
+        "version": [(9, 1), ("9", 1), ("10", 1)],
+    }
+    assert versions["facets"] == [facet for facet in answer["facets"] if facet["key"] == "version"]
+    assert nothing["facets"] == []
+
+
+def test_an_empty_registry_has_no_facets(call: Call) -> None:
+    assert call("GET", "/api/facets") == (200, {"facets": [], "documents": 0})
+
+
+@pytest.mark.parametrize("parameters", [{"key": ""}, {"key": "x" * 201}, {"name": "x"}], ids=str)
+def test_a_parameter_of_facets_that_does_not_fit_is_refused(call: Call, parameters: dict[str, str]) -> None:
+    assert error_of(call("GET", "/api/facets", **parameters)) == (400, "InvalidRequest")
+
+
+def counts(facet: dict[str, Any]) -> list[tuple[Any, int]]:
+    return [(each["value"], each["documents"]) for each in facet["values"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "parameters"),
+    [
+        ("GET", "/api/documents", {}),
+        ("GET", "/api/documents", {"key": "a.md"}),
+        ("GET", "/api/documents/x", {}),
+        ("DELETE", "/api/documents/x", {}),
+        ("GET", "/api/facets", {}),
+        ("POST", "/api/ingestion-jobs", {}),
+        ("GET", "/api/ingestion-jobs", {}),
+        ("GET", "/api/ingestion-jobs/20260102T030405006-0a1b2c3d", {}),
+    ],
+    ids=str,
+)
+def test_a_registry_that_cannot_be_reached_is_a_failure_that_says_so(
+    aws: Aws, call: Call, caplog: pytest.LogCaptureFixture, method: str, path: str, parameters: dict[str, str]
+) -> None:
+    aws.dynamodb.delete_table(TableName="registry")
+
+    answer = call(method, path, **parameters)
+
+    assert error_of(answer) == (502, "Registry")
+    assert "ResourceNotFoundException" in answer[1]["error"]["message"]
+    assert "ResourceNotFoundException" in caplog.text
+    assert aws.messages() == []
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_bucket_that_cannot_be_reached_is_a_failure_that_says_so(aws: Aws, call: Call, method: str) -> None:
+    record = aws.record("a.md", Status.INDEXED, aws.put("a.md"))
+
+    with aws.s3_out_of_reach("HeadObject"):
+        answer = call(method, f"/api/documents/{record.id}")
+
+    assert error_of(answer) == (502, "ServiceUnavailable")
+    assert "EndpointConnectionError" in answer[1]["error"]["message"]
+    assert aws.keys() == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/api/documents"),
+        ("DELETE", "/api/documents"),
+        ("PATCH", "/api/documents/x"),
+        ("DELETE", "/api/ingestion-jobs/x"),
+        ("POST", "/api/facets"),
+        ("GET", "/api/retrieve"),
+    ],
+)
+def test_a_path_that_is_not_served_is_not_found(call: Call, method: str, path: str) -> None:
+    assert error_of(call(method, path)) == (404, "NotFound")
+
+
+def test_a_bug_is_answered_without_its_trace(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstack_common.api.documents.documents.detail_of", 7)
+    monkeypatch.setattr("ragstack_common.registry.listing.Listing.find", lambda *_: 7)
+
+    answer = call("GET", "/api/documents/x")
+
+    assert error_of(answer) == (500, "InternalError")
+    assert "int" not in answer[1]["error"]["message"]
+
+
+def test_a_request_is_counted(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    call("GET", "/api/facets")
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert [line["Requests"] for line in lines] == [[1.0]]
+
+
+def test_the_description_of_the_interface_names_every_route_of_both_functions_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
+    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
+
+    described = json.loads(query.handler(api_event("GET", "/openapi.json"), Context())["body"])
+
+    routes = [(method, path) for path, operations in described["paths"].items() for method in operations]
+    assert len(routes) == len(set(routes))
+    assert set(routes) >= ROUTES
+    served = {
+        (route.method.lower(), route.openapi_path)
+        for app in (query.app, documents.app)
+        for route in (*app._static_routes, *app._dynamic_routes)
+        if route.openapi_path != "/openapi.json"
+    }
+    assert set(routes) == served
+    names = [
+        operation["operationId"] for operations in described["paths"].values() for operation in operations.values()
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_the_description_tells_parameters_with_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
+    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
+
+    described = json.loads(query.handler(api_event("GET", "/openapi.json"), Context())["body"])
+
+    parameters = {each["name"]: each for each in described["paths"]["/api/documents"]["get"]["parameters"]}
+    assert parameters.keys() == {"status", "corpus", "limit", "next_token", "key", "uri"}
+    assert (parameters["limit"]["schema"]["minimum"], parameters["limit"]["schema"]["maximum"]) == (1, 100)
+    upload = described["components"]["schemas"]["UploadRequest"]
+    assert upload["required"] == ["content_type", "size"]
+    assert upload["additionalProperties"] is False
+    assert "WrittenStatus" not in json.dumps(described)

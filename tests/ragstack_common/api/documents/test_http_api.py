@@ -1,0 +1,341 @@
+"""The edge that both functions behind API Gateway share: what they read, and that no request makes them fail."""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lambdas.documents import handler as documents
+from lambdas.query import handler as query
+from ragstack_common.api.edge import Api
+from ragstack_common.api.http import MAX_DETAILS
+from tests.ragstack_common.api.documents.conftest import Aws
+from tests.support.aws_service import AwsService
+from tests.support.events import REQUEST_ID, Context, api_event
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
+from tests.support.soak import examples
+
+FUNCTIONS = {
+    "/api/retrieve": query,
+    "/api/corpora": query,
+    "/api/versions": query,
+    "/tools": query,
+    "/tools/retriever": query,
+    "/health": query,
+    "/openapi.json": query,
+    "/api/documents": documents,
+    "/api/documents/x": documents,
+    "/api/facets": documents,
+    "/api/ingestion-jobs": documents,
+    "/api/ingestion-jobs/x": documents,
+}
+WITH_BODY = ("/api/retrieve", "/tools/retriever", "/api/documents", "/api/ingestion-jobs")
+BODIES = {
+    "/api/retrieve": {"query": "trains"},
+    "/tools/retriever": {"input": {"collection_name": KNOWLEDGE_BASE, "texts": ["trains"]}},
+    "/api/documents": {"key": "a.md", "content_type": "text/markdown", "size": 7},
+    "/api/ingestion-jobs": {"kind": "reconcile"},
+}
+
+Send = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def send(aws: Aws, searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Send]:
+    """Send a request to the function that serves its path."""
+    searches.program("Retrieve", hits(hit()))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
+    monkeypatch.delenv("REGISTRY_TABLE")
+    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
+
+    def send(method: str, path: str, body: Any = None, /, **more: Any) -> tuple[int, Any]:
+        answer = FUNCTIONS[path].handler({**api_event(method, path, body), **more}, Context())
+        return answer["statusCode"], json.loads(answer["body"])
+
+    for function in (query.service, query.tools):
+        function.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setenv("REGISTRY_TABLE", "registry")
+        documents.service()
+    yield send
+    for function in (query.service, query.tools):
+        function.cache_clear()
+
+
+def message_of(body: dict[str, Any]) -> str:
+    """The error of either form."""
+    message: str = body["error"] if "success" in body else body["error"]["message"]
+    return message
+
+
+def with_type(content_type: str | None) -> dict[str, Any]:
+    return {"headers": {} if content_type is None else {"cOnTent-type": content_type}, "multiValueHeaders": None}
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "application/json",
+        "APPLICATION/JSON",
+        "application/json; charset=UTF-8",
+        'application/json;charset="utf-8"',
+    ],
+)
+def test_json_is_read_however_its_type_is_written(send: Send, path: str, content_type: str | None) -> None:
+    status, body = send("POST", path, BODIES[path], **with_type(content_type))
+
+    assert status in (200, 201, 202), body
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "application/json, text/plain",
+        "application/json; charset=utf-16",
+        "é",
+        "x" * 10_000,
+    ],
+)
+def test_another_type_is_refused_and_the_answer_names_the_right_one(
+    send: Send, aws: Aws, path: str, content_type: str
+) -> None:
+    status, body = send("POST", path, BODIES[path], **with_type(content_type))
+
+    assert status == 415
+    assert "Content-Type: application/json" in message_of(body)
+    assert aws.messages() == []
+
+
+UNREADABLE = {
+    "a list": '[{"kind": "full"}]',
+    "null": "null",
+    "cut off": '{"query": ',
+    "NaN": '{"query": NaN}',
+    "Infinity": '{"min_score": -Infinity}',
+    "a float over every bound": '{"min_score": 1e999}',
+    "4,300 digits": '{"top_k": ' + "9" * 4_300 + "}",
+    "5,000 digits": '{"top_k": ' + "9" * 5_000 + "}",
+    "a fraction of 5,000 digits": '{"min_score": 0.' + "9" * 5_000 + "}",
+    "500 lists": '{"query": ' + "[" * 500 + "]" * 500 + "}",
+    "500 objects": '{"a":' * 500 + "1" + "}" * 500,
+    "100,000 lists": "[" * 100_000,
+    "a name twice": '{"query": "a", "query": "b"}',
+    "a name twice inside": '{"metadata_filter": {"topic": "a", "topic": "b"}}',
+    "half a surrogate pair": '{"query": "\\ud800"}',
+    "half a surrogate pair as a name": '{"\\udc00": 1}',
+    "a byte order mark": '\ufeff{"query": "a"}',
+    "text": "trains",
+}
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_body_that_is_not_a_plain_json_object_is_a_bad_request(
+    send: Send, aws: Aws, searches: AwsService, path: str, text: str
+) -> None:
+    status, body = send("POST", path, text)
+
+    assert status == 400, body
+    assert "equest body" in message_of(body)
+    assert (aws.messages(), aws.keys(), searches.requests) == ([], [], [])
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+@pytest.mark.parametrize("encoded", ["%%%", "a", "é", base64.b64encode(b"\xff\xfe{").decode()])
+def test_a_body_in_base64_that_is_not_text_is_a_bad_request(send: Send, path: str, encoded: str) -> None:
+    assert send("POST", path, encoded, isBase64Encoded=True)[0] == 400
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+def test_a_body_in_base64_is_read_as_the_text_that_it_is(send: Send, path: str) -> None:
+    encoded = base64.b64encode(json.dumps(BODIES[path]).encode()).decode()
+
+    assert send("POST", path, encoded, isBase64Encoded=True)[0] in (200, 201, 202)
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+def test_an_unknown_member_is_refused(send: Send, aws: Aws, path: str) -> None:
+    status, body = send("POST", path, {**BODIES[path], "unknown": 1})
+
+    assert status == 400
+    assert "unknown" in message_of(body)
+    assert aws.messages() == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", path) for path in FUNCTIONS if path not in ("/api/retrieve", "/tools/retriever")]
+    + [("DELETE", "/api/documents/x")]
+    + [("POST", path) for path in WITH_BODY],
+)
+def test_an_unknown_query_parameter_is_refused_on_every_route(send: Send, aws: Aws, method: str, path: str) -> None:
+    given = {"queryStringParameters": {"unknown": "1"}, "multiValueQueryStringParameters": {"unknown": ["1"]}}
+
+    status, body = send(method, path, BODIES.get(path) if method == "POST" else None, **given)
+
+    assert status == 400
+    assert message_of(body).startswith("unknown: unknown parameter")
+    assert aws.messages() == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "more"),
+    [
+        ("GET", "/api/documents/x", {"path": "/api/documents/" + "x" * 5_000}),
+        ("DELETE", "/api/documents/x", {"path": "/api/documents/" + "x" * 5_000}),
+        ("GET", "/api/ingestion-jobs/x", {"path": "/api/ingestion-jobs/" + "x" * 5_000}),
+        *(
+            ("GET", path, {"multiValueQueryStringParameters": {name: ["x" * 5_000]}})
+            for path, name in [
+                ("/api/documents", "key"),
+                ("/api/documents", "uri"),
+                ("/api/documents", "corpus"),
+                ("/api/documents", "next_token"),
+                ("/api/ingestion-jobs", "next_token"),
+                ("/api/facets", "key"),
+            ]
+        ),
+    ],
+)
+def test_a_name_of_five_thousand_characters_is_a_bad_request(
+    send: Send, method: str, path: str, more: dict[str, Any]
+) -> None:
+    assert send(method, path, **more)[0] == 400
+
+
+def test_a_body_with_countless_unknown_members_gets_a_short_answer(send: Send) -> None:
+    status, body = send("POST", "/api/retrieve", {"query": "q", **dict.fromkeys(map(str, range(100_000)), 1)})
+
+    assert status == 400
+    assert len(body["error"]["details"]) == MAX_DETAILS
+    assert "and 99980 more" in body["error"]["message"]
+
+
+def test_the_longest_names_are_shortened_in_the_answer(send: Send) -> None:
+    _, unknown = send("POST", "/api/retrieve", {"query": "q", "x" * 1_000_000: 1})
+    _, twice = send("POST", "/api/retrieve", '{"NAME": 1, "NAME": 2}'.replace("NAME", "x" * 1_000_000))
+
+    assert len(json.dumps([unknown, twice])) < 1_000
+
+
+def test_an_error_tells_the_id_under_which_the_log_has_the_request(
+    send: Send, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, body = send("POST", "/api/retrieve", {"query": ""})
+    _, without = send("GET", "/api/documents/x", requestContext=None)
+
+    assert body["error"]["requestId"] == REQUEST_ID
+    assert without["error"]["requestId"] == Context().aws_request_id
+
+
+def test_the_deepest_filter_is_read(send: Send) -> None:
+    deep: Any = {"topic": "travel"}
+    for _ in range(15):
+        deep = {"$and": [deep]}
+
+    assert send("POST", "/api/retrieve", {"query": "q", "metadata_filter": deep})[0] == 200
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=20,
+)
+NAMES = [
+    "query",
+    "top_k",
+    "metadata_filter",
+    "corpus_filter",
+    "version_filter",
+    "min_score",
+    "rerank",
+    "deduplicate_by",
+    "explain",
+    "input",
+    "collection_name",
+    "partition_name",
+    "texts",
+    "key",
+    "filename",
+    "prefix",
+    "content_type",
+    "size",
+    "attributes",
+    "kind",
+    "$and",
+    "$or",
+    "$not",
+    "$in",
+    "$eq",
+    "topic",
+    "andAll",
+    "equals",
+    "value",
+]
+LIKELY = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 200) | st.floats() | st.text(max_size=9) | st.sampled_from(NAMES),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
+    max_leaves=15,
+)
+PARAMETERS = st.none() | st.dictionaries(
+    st.sampled_from(["status", "corpus", "limit", "next_token", "key", "uri"]) | st.text(max_size=5),
+    st.lists(
+        st.text(max_size=30) | st.sampled_from(["FAILED", "7", "0", "s3://documents/a.md", "a.md"]),
+        min_size=1,
+        max_size=2,
+    ),
+    max_size=3,
+)
+
+
+@settings(max_examples=examples(250), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    method=st.sampled_from(["GET", "POST", "DELETE"]),
+    path=st.sampled_from(sorted(FUNCTIONS)),
+    tail=st.just("") | st.text(max_size=10),
+    body=st.none() | LIKELY.map(json.dumps) | JSON.map(json.dumps) | st.text(max_size=50),
+    content_type=st.sampled_from(["application/json", None, "text/plain"]) | st.text(max_size=10),
+    parameters=PARAMETERS,
+    encoded=st.booleans(),
+)
+def test_no_request_is_answered_as_a_failure_of_ours(
+    send: Send,
+    method: str,
+    path: str,
+    tail: str,
+    body: str | None,
+    content_type: str | None,
+    parameters: dict[str, list[str]] | None,
+    encoded: bool,
+) -> None:
+    event = {
+        **with_type(content_type),
+        "path": path + tail,
+        "isBase64Encoded": encoded,
+        "multiValueQueryStringParameters": parameters,
+        "queryStringParameters": parameters and {name: values[-1] for name, values in parameters.items()},
+    }
+
+    status, answer = send(method, path, body, **event)
+
+    assert status < 500, answer
+    if status >= 400:
+        assert message_of(answer)
+
+
+def test_both_functions_have_the_same_edge() -> None:
+    assert isinstance(query.app, Api)
+    assert isinstance(documents.app, Api)

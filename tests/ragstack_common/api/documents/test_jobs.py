@@ -1,0 +1,142 @@
+"""Ingestion jobs over HTTP: one of a kind at a time, announced or failed, listed newest first."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragstack_common.registry.jobs import JobStore
+from tests.ragstack_common.api.documents.conftest import Aws, Call, error_of
+from tests.support.registry_table import TABLE
+
+PATH = "/api/ingestion-jobs"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [(None, "reconcile"), ({}, "reconcile"), ({"kind": "reconcile"}, "reconcile"), ({"kind": "full"}, "full")],
+)
+def test_a_job_is_created_and_announced(aws: Aws, call: Call, body: Any, kind: str) -> None:
+    status, job = call("POST", PATH, body)
+
+    assert (status, job["kind"], job["status"], job["by"]) == (202, kind, "QUEUED", "api")
+    assert job["created_at"].endswith("Z")
+    assert (job["started_at"], job["finished_at"], job["reason"], job["report"]) == (None, None, None, {})
+    assert aws.messages() == [{"job": job["id"]}]
+    assert call("GET", f"{PATH}/{job['id']}") == (200, job)
+
+
+def test_a_second_job_of_the_kind_waits_for_the_end_of_the_first(aws: Aws, call: Call) -> None:
+    _, job = call("POST", PATH)
+
+    assert error_of(call("POST", PATH)) == (409, "JobConflict")
+    assert call("POST", PATH, {"kind": "full"})[0] == 202
+    finish(aws, job["id"])
+    assert call("POST", PATH)[0] == 202
+
+
+def test_a_job_whose_message_may_never_have_been_sent_is_announced_again(aws: Aws, call: Call) -> None:
+    job = JobStore(TABLE, aws.dynamodb).create("reconcile", "api")
+
+    status, _ = error_of(call("POST", PATH))
+
+    assert (status, aws.messages()) == (409, [{"job": job.id}])
+
+
+def test_a_job_that_runs_is_not_announced_again(aws: Aws, call: Call) -> None:
+    store = JobStore(TABLE, aws.dynamodb)
+    job = store.create("reconcile", "schedule")
+    store.write(job, replace(job, status="RUNNING"))
+
+    assert error_of(call("POST", PATH)) == (409, "JobConflict")
+    assert aws.messages() == []
+
+
+def test_a_job_that_the_queue_does_not_take_has_failed_and_is_in_nobodys_way(aws: Aws, call: Call) -> None:
+    aws.sqs.delete_queue(QueueUrl=aws.queue_url)
+
+    failed = call("POST", PATH)
+    _, listed = call("GET", PATH)
+    aws.sqs.create_queue(QueueName="jobs")
+    status, _ = call("POST", PATH)
+
+    assert error_of(failed) == (502, "Delivery")
+    ((only,), token) = listed["jobs"], listed["next_token"]
+    assert (only["status"], token) == ("FAILED", None)
+    assert "message" in only["reason"]
+    assert only["finished_at"] is not None
+    assert status == 202
+
+
+@pytest.mark.parametrize(
+    ("body", "member"),
+    [({"kind": "everything"}, "kind"), ({"kind": None}, "kind"), ({"kind": 1}, "kind"), ({"sort": "full"}, "sort")],
+)
+def test_a_member_that_does_not_fit_is_named_and_no_job_is_made(
+    aws: Aws, call: Call, body: dict[str, Any], member: str
+) -> None:
+    answer = call("POST", PATH, body)
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert [detail["member"] for detail in answer[1]["error"]["details"]] == [member]
+    assert call("GET", PATH)[1]["jobs"] == []
+    assert aws.messages() == []
+
+
+@pytest.mark.parametrize("body", ["[]", "7", "{", '"full"'])
+def test_a_body_that_is_no_json_object_starts_nothing(aws: Aws, call: Call, body: str) -> None:
+    assert error_of(call("POST", PATH, body)) == (400, "InvalidRequest")
+    assert call("GET", PATH)[1]["jobs"] == []
+
+
+def test_jobs_are_listed_in_pages_the_newest_first_each_with_its_report(aws: Aws, call: Call) -> None:
+    made = [start_and_finish(aws, call, {"number": number}) for number in range(5)]
+
+    listed: list[Any] = []
+    token: dict[str, str] = {}
+    while True:
+        _, page = call("GET", PATH, limit="2", **token)
+        listed += page["jobs"]
+        if page["next_token"] is None:
+            break
+        token = {"next_token": page["next_token"]}
+
+    assert [job["id"] for job in listed] == made[::-1]
+    assert [job["report"] for job in listed] == [{"number": number} for number in range(4, -1, -1)]
+    assert {job["status"] for job in listed} == {"COMPLETE"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [
+        ({"limit": "0"}, "limit"),
+        ({"limit": "101"}, "limit"),
+        ({"limit": "x"}, "limit"),
+        ({"next_token": "x"}, "next_token"),
+        ({"next_token": ""}, "next_token"),
+        ({"status": "RUNNING"}, "status"),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_does_not_fit_is_named(call: Call, parameters: dict[str, str], names: str) -> None:
+    answer = call("GET", PATH, **parameters)
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert answer[1]["error"]["message"].startswith(names)
+
+
+@pytest.mark.parametrize("identifier", ["nonsense", "20260102T030405006-0a1b2c3d"])
+def test_a_job_that_there_is_not_is_not_found(call: Call, identifier: str) -> None:
+    assert error_of(call("GET", f"{PATH}/{identifier}")) == (404, "JobNotFound")
+
+
+def start_and_finish(aws: Aws, call: Call, report: dict[str, Any]) -> str:
+    _, job = call("POST", PATH)
+    finish(aws, job["id"], report)
+    return str(job["id"])
+
+
+def finish(aws: Aws, job_id: str, report: dict[str, Any] | None = None) -> None:
+    store = JobStore(TABLE, aws.dynamodb)
+    job = store.get(job_id)
+    assert store.write(job, replace(job, status="COMPLETE", finished_at=job.created_at + 1, report=report or {}))

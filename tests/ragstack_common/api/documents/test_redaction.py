@@ -1,0 +1,221 @@
+"""Nothing that a caller reads names an account, a role, an ARN or an internal address; the log has it, under the id."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lambdas.documents import handler as documents
+from lambdas.query import handler as query
+from ragstack_common.api.http import message_of, redacted
+from ragstack_common.errors import ConfigurationError, EmbeddingError, InvalidFilterError, ServiceUnavailableError
+from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.records import Status, Transition
+from tests.ragstack_common.api.documents.conftest import Aws, Call
+from tests.support.aws_service import AwsService, Fault
+from tests.support.events import REQUEST_ID, Context, api_event
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered
+from tests.support.registry_table import TABLE
+
+ROLE = "arn:aws:sts::123456789012:assumed-role/RagStack-Query/session-7"
+ENDPOINT = "https://vpce-0a1b2c3d.bedrock-agent-runtime.eu-west-1.vpce.amazonaws.com:443/"
+MESSAGE = (
+    f"User: {ROLE} is not authorized to perform: bedrock:Retrieve on resource: "
+    f"arn:aws:bedrock:eu-west-1:123456789012:knowledge-base/ABC "
+    f"(endpoint {ENDPOINT}, account 123456789012, 10.0.12.7:443)"
+)
+SECRETS = ("123456789012", "arn:aws", "assumed-role", "session-7", "vpce", "10.0.12.7")
+
+
+def names_nothing_internal(answer: Any) -> bool:
+    return not any(secret in json.dumps(answer) for secret in SECRETS)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What the function's structured logger writes."""
+    written = io.StringIO()
+    for name in ("ragstack", query.logger.name):
+        for handler in logging.getLogger(name).handlers:
+            monkeypatch.setattr(handler, "stream", written, raising=False)
+    return written
+
+
+@pytest.fixture(autouse=True)
+def function(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
+    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
+    query.service.cache_clear()
+    query.tools.cache_clear()
+    yield
+    query.service.cache_clear()
+    query.tools.cache_clear()
+
+
+def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    answer = query.handler(api_event(method, path, body), Context())
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+REQUESTS = [
+    ("POST", "/api/retrieve", {"query": "q"}),
+    ("POST", "/api/retrieve", {"query": "q", "metadata_filter": {"topic": "x"}}),
+    ("POST", "/api/retrieve", {"query": "q", "rerank": True}),
+    ("POST", "/tools/retriever", {"input": {"collection_name": KNOWLEDGE_BASE, "texts": ["q"]}}),
+    ("GET", "/api/corpora", None),
+    ("GET", "/api/versions", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), REQUESTS, ids=str)
+@pytest.mark.parametrize(
+    "code", ["AccessDeniedException", "ValidationException", "ResourceNotFoundException", "InternalServerException"]
+)
+def test_a_refusal_of_bedrock_is_answered_by_its_code_alone(
+    searches: AwsService, log: io.StringIO, code: str, method: str, path: str, body: Any
+) -> None:
+    searches.program("Retrieve", Fault(code, MESSAGE))
+
+    status, answer = ask(method, path, body)
+
+    assert status >= 400
+    assert names_nothing_internal(answer)
+    assert code in json.dumps(answer) or "collection not found" in json.dumps(answer)
+    lines = [json.loads(line) for line in log.getvalue().splitlines() if line.startswith("{")]
+    assert {line["correlation_id"] for line in lines if ROLE in json.dumps(line)} == {REQUEST_ID}
+
+
+@pytest.mark.parametrize("corpora", [None, "people,law"])
+def test_the_report_on_a_slice_has_the_code_alone(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch, corpora: str | None
+) -> None:
+    if corpora:
+        monkeypatch.setenv("MULTI_CORPUS_METADATA", corpora)
+    searches.program("Retrieve", Fault("AccessDeniedException", MESSAGE), when=is_filtered)
+    searches.program("Retrieve", hits(hit()), when=is_unfiltered)
+    searches.program("Retrieve", hits(hit()), when=lambda request: "law" in json.dumps(request))
+
+    status, answer = ask("POST", "/api/retrieve", {"query": "q", "metadata_filter": {"topic": "x"}})
+
+    assert status == 200
+    assert answer["complete"] is False
+    assert "AccessDeniedException" in json.dumps(answer["slices"])
+    assert names_nothing_internal(answer)
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9", "http://internal.example:99999", "no address"])
+def test_an_endpoint_that_cannot_be_used_is_not_named(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", endpoint)
+
+    status, answer = ask("POST", "/api/retrieve", {"query": "q"})
+
+    assert status >= 500
+    assert endpoint.removeprefix("http://") not in json.dumps(answer)
+
+
+def test_a_setting_that_is_unusable_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", '["password"]')
+
+    _, answer = ask("POST", "/api/retrieve", {"query": "q"})
+
+    assert "RETRIEVAL_ENGINE_CONFIG" in answer["error"]["message"]
+    assert "password" not in json.dumps(answer)
+
+
+OPERATIONS = {
+    "dynamodb.GetItem": ("GET", "/api/documents/x"),
+    "dynamodb.Query": ("GET", "/api/documents"),
+    "dynamodb.TransactWriteItems": ("POST", "/api/ingestion-jobs"),
+    "s3.PutObject": ("POST", "/api/documents"),
+    "sqs.SendMessage": ("POST", "/api/ingestion-jobs"),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_refusal_of_another_service_is_answered_by_its_code_alone(
+    aws: Aws, call: Call, log: io.StringIO, operation: str
+) -> None:
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": MESSAGE}}, "Operation")
+
+    service, name = operation.split(".")
+    method, path = OPERATIONS[operation]
+    upload = {"key": "a.md", "content_type": "text/markdown", "size": 7, "attributes": {"topic": "x"}}
+    client = getattr(aws, service)
+    client.meta.events.register(f"before-call.{service}.{name}", refuse)
+    try:
+        status, answer = call(method, path, upload if path == "/api/documents" and method == "POST" else None)
+    finally:
+        client.meta.events.unregister(f"before-call.{service}.{name}", refuse)
+
+    assert status == 502, answer
+    assert "AccessDeniedException" in answer["error"]["message"]
+    assert names_nothing_internal(answer)
+    assert ROLE in log.getvalue()
+
+
+def test_the_reason_of_a_document_says_what_is_wrong_and_names_no_account(aws: Aws, call: Call) -> None:
+    reason = f"The file s3://documents/123456789012.pdf is encrypted. {MESSAGE}"
+    record = aws.record("a.pdf", Status.FAILED, aws.put("a.pdf"), reason=reason)
+
+    _, listed = call("GET", "/api/documents", status="FAILED")
+    _, detail = call("GET", f"/api/documents/{record.id}")
+
+    for told in (listed["documents"][0]["reason"], detail["reason"]):
+        assert told.startswith("The file s3://documents/123456789012.pdf is encrypted. User: [arn] is not authorized")
+        assert names_nothing_internal(told.replace("s3://documents/123456789012.pdf", ""))
+
+
+def test_the_history_of_a_document_names_no_account(aws: Aws, call: Call) -> None:
+    seen = aws.put("a.pdf")
+    record = aws.record("a.pdf", Status.FAILED, seen)
+    listing = documents.service().documents._listing
+    remembered = replace(record, history=(Transition(1.0, Status.FAILED, MESSAGE),))
+    listing.find = lambda _: remembered  # type: ignore[method-assign]
+
+    _, detail = call("GET", f"/api/documents/{record.id}")
+
+    assert detail["history"][0]["reason"].startswith("User: [arn]")
+    assert names_nothing_internal(detail)
+
+
+def test_the_reason_and_the_report_of_a_job_name_no_account(aws: Aws, call: Call) -> None:
+    store = JobStore(TABLE, aws.dynamodb)
+    job = store.create("full", "api")
+    store.write(job, replace(job, status="FAILED", reason=MESSAGE, report={"failures": [{"reason": MESSAGE}], "n": 1}))
+
+    _, one = call("GET", f"/api/ingestion-jobs/{job.id}")
+    _, listed = call("GET", "/api/ingestion-jobs")
+
+    assert one["reason"].startswith("User: [arn] is not authorized to perform: bedrock:Retrieve")
+    assert one["report"]["n"] == 1
+    assert names_nothing_internal([one, listed])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("arn:aws-us-gov:iam::123456789012:role/x, and more", "[arn], and more"),
+        ("account 123456789012 in 1234567890123", "account [account] in 1234567890123"),
+        ("see https://10.0.0.1:9200/_search?q=1 now", "see [address] now"),
+        ("tcp 10.0.0.1:19530 and db.internal:5432", "tcp [host] and [host]"),
+        ("s3://documents-123456789012/a.md is encrypted", "s3://documents-123456789012/a.md is encrypted"),
+        ("page 3:45 of version 1.2.3", "page 3:45 of version 1.2.3"),
+    ],
+)
+def test_what_is_left_out_of_a_text_is_named(text: str, told: str) -> None:
+    assert redacted(text) == told
+
+
+def test_only_messages_about_the_request_itself_are_answered_as_they_are() -> None:
+    about_the_request = InvalidFilterError("equals(phone, '123456789012') is wrong")
+
+    assert message_of(about_the_request) == str(about_the_request)
+    for kind in (ConfigurationError, EmbeddingError, ServiceUnavailableError):
+        assert names_nothing_internal(message_of(kind(MESSAGE)))

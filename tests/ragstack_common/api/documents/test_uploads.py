@@ -1,0 +1,280 @@
+"""Permission to upload a document: what it is bound to, what is refused, and what becomes of attributes."""
+
+import json
+from base64 import b64decode
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ragstack_common.documents import SUFFIXES
+from ragstack_common.registry.table import document_id
+from tests.ragstack_common.api.documents.conftest import BUCKET, Aws, Call, error_of
+
+PATH = "/api/documents"
+REPORT = {"key": "people/report.pdf", "content_type": "application/pdf", "size": 1000}
+
+
+def policy_of(answer: dict[str, Any]) -> dict[str, Any]:
+    policy: dict[str, Any] = json.loads(b64decode(answer["upload"]["fields"]["policy"]))
+    return policy
+
+
+def test_a_document_gets_its_id_and_a_form_that_is_bound_to_it(call: Call) -> None:
+    before = datetime.now(UTC)
+
+    status, answer = call("POST", PATH, REPORT)
+
+    assert status == 201
+    assert (answer["uri"], answer["key"]) == ("s3://documents/people/report.pdf", "people/report.pdf")
+    assert answer["id"] == document_id(answer["uri"])
+    assert answer["sidecar_uri"] is None
+    assert answer["upload"]["fields"]["key"] == "people/report.pdf"
+    assert answer["upload"]["fields"]["Content-Type"] == "application/pdf"
+    assert answer["upload"]["size"] == 1000
+    conditions = policy_of(answer)["conditions"]
+    assert {"bucket": BUCKET} in conditions
+    assert {"key": "people/report.pdf"} in conditions
+    assert {"Content-Type": "application/pdf"} in conditions
+    assert ["content-length-range", 1000, 1000] in conditions
+    assert not any(isinstance(condition, list) and condition[0] == "starts-with" for condition in conditions)
+    for expiry in (answer["upload"]["expires_at"], policy_of(answer)["expiration"]):
+        assert timedelta(minutes=14) < datetime.fromisoformat(expiry) - before < timedelta(minutes=16)
+
+
+def test_the_form_is_signed_as_new_buckets_ask_for_and_goes_to_the_bucket_in_its_region(call: Call) -> None:
+    _, answer = call("POST", PATH, REPORT)
+
+    assert answer["upload"]["fields"]["x-amz-algorithm"] == "AWS4-HMAC-SHA256"
+    assert answer["upload"]["fields"]["x-amz-credential"].endswith("/eu-west-1/s3/aws4_request")
+    assert answer["upload"]["url"] == "https://s3.eu-west-1.amazonaws.com/documents"
+
+
+def test_the_bounds_are_those_of_the_settings(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPLOAD_MAX_BYTES", "1000")
+    monkeypatch.setenv("UPLOAD_SECONDS", "60")
+
+    status, answer = call("POST", PATH, REPORT)
+    refused = call("POST", PATH, {**REPORT, "size": 1001})
+
+    assert status == 201
+    left = datetime.fromisoformat(policy_of(answer)["expiration"]) - datetime.now(UTC)
+    assert timedelta(seconds=50) < left <= timedelta(seconds=60)
+    assert error_of(refused) == (400, "InvalidDocument")
+    assert refused[1]["error"]["message"] == "size: 1,001 bytes are too many; a document may have 1,000"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ({"filename": "a.md"}, "a.md"),
+        ({"filename": "a.md", "prefix": ""}, "a.md"),
+        ({"filename": "a.md", "prefix": "/"}, "a.md"),
+        ({"filename": "a.md", "prefix": "people/leave"}, "people/leave/a.md"),
+        ({"filename": "a.md", "prefix": "/people/leave/"}, "people/leave/a.md"),
+        ({"key": "a/../Über uns & «mehr» +1.MD"}, "a/../Über uns & «mehr» +1.MD"),
+    ],
+)
+def test_a_name_is_a_key_or_a_file_in_a_folder(call: Call, name: dict[str, str], key: str) -> None:
+    status, answer = call("POST", PATH, {**name, "content_type": "text/markdown; charset=utf-8", "size": 1})
+
+    assert (status, answer["key"], answer["uri"]) == (201, key, f"s3://documents/{key}")
+    assert {"key": key} in policy_of(answer)["conditions"]
+
+
+@pytest.mark.parametrize("suffix", sorted(SUFFIXES))
+def test_every_type_that_the_knowledge_base_reads_is_taken(call: Call, suffix: str) -> None:
+    assert call("POST", PATH, {**REPORT, "key": f"a{suffix}"})[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("change", "member", "says"),
+    [
+        ({"key": ""}, "key", "at least 1"),
+        ({"key": None}, "body", "Give either key or filename"),
+        ({"filename": "a.md"}, "body", "Give either key or filename"),
+        ({"prefix": "people"}, "body", "A prefix goes with filename"),
+        ({"key": 7}, "key", "valid string"),
+        ({"key": "x" * 1022 + ".md"}, "key", "at most 1024"),
+        ({"key": "people/"}, "key", "not of a folder"),
+        ({"key": "people/a.md/"}, "key", "not of a folder"),
+        ({"key": "../a.md"}, "body", "leads out of the bucket"),
+        ({"key": None, "filename": "b.md", "prefix": "a/../.."}, "body", "leads out of the bucket"),
+        ({"key": "a.exe"}, "key", "does not read this type"),
+        ({"key": "report"}, "key", "does not read this type"),
+        ({"key": ".md"}, "key", "does not read this type"),
+        ({"key": "a.md.metadata.json"}, "key", "a sidecar's"),
+        ({"key": "a\nb.md"}, "key", "control characters"),
+        ({"key": "a\x7f.md"}, "key", "control characters"),
+        ({"key": "a\x00.md"}, "key", "control characters"),
+        ({"key": "a\x1eb.md"}, "key", "control characters"),
+        ({"key": "${filename}.md"}, "key", "Leave out ${filename}"),
+        ({"content_type": "pdf"}, "content_type", "Write a media type, such as text/markdown"),
+        ({"content_type": "text/plain\r\nx: y"}, "content_type", "Write a media type"),
+        ({"content_type": ""}, "content_type", "Write a media type"),
+        ({"content_type": None}, "content_type", "string"),
+        ({"size": 0}, "size", "greater than or equal to 1"),
+        ({"size": -5}, "size", "greater than or equal to 1"),
+        ({"size": "7"}, "size", "integer"),
+        ({"size": 7.5}, "size", "integer"),
+        ({"size": True}, "size", "integer"),
+        ({"size": None}, "size", "integer"),
+        ({"attributes": []}, "attributes", "dictionary"),
+        ({"attributes": "corpus"}, "attributes", "dictionary"),
+        ({"atributes": {}}, "atributes", "not permitted"),
+    ],
+)
+def test_a_member_that_does_not_fit_is_named_with_the_reason(
+    aws: Aws, call: Call, change: dict[str, Any], member: str, says: str
+) -> None:
+    answer = call("POST", PATH, {**REPORT, **change})
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    (detail,) = answer[1]["error"]["details"]
+    assert detail["member"] == member
+    assert says in detail["problem"]
+    assert aws.keys() == []
+
+
+@pytest.mark.parametrize("missing", ["content_type", "size"])
+def test_a_member_that_is_missing_is_named(call: Call, missing: str) -> None:
+    answer = call("POST", PATH, {name: value for name, value in REPORT.items() if name != missing})
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert [detail["member"] for detail in answer[1]["error"]["details"]] == [missing]
+
+
+@pytest.mark.parametrize("name", [{"filename": "a/b.md"}, {"filename": "/a.md"}])
+def test_a_file_name_holds_no_folder(call: Call, name: dict[str, str]) -> None:
+    answer = call("POST", PATH, {**name, "content_type": "text/plain", "size": 1})
+
+    assert error_of(answer) == (400, "InvalidRequest")
+    assert "prefix" in answer[1]["error"]["details"][0]["problem"]
+
+
+@pytest.mark.parametrize("body", [None, "", "[]", "7", "{", '"text"'])
+def test_a_body_that_is_no_json_object_is_a_bad_request(call: Call, body: str | None) -> None:
+    assert error_of(call("POST", PATH, body)) == (400, "InvalidRequest")
+
+
+def test_a_name_that_direct_ingestion_does_not_take_is_refused_with_its_bound(call: Call) -> None:
+    most = 133 - len("s3://documents/")
+
+    assert call("POST", PATH, {**REPORT, "key": "x" * (most - 3) + ".md"})[0] == 201
+    answer = call("POST", PATH, {**REPORT, "key": "x" * (most - 2) + ".md"})
+    assert error_of(answer) == (400, "InvalidDocument")
+    assert answer[1]["error"]["message"].startswith(f"key: {most + 1} characters")
+    assert answer[1]["error"]["message"].endswith(f"may have {most}")
+
+
+def test_attributes_lie_in_the_sidecar_before_the_document_is_uploaded(aws: Aws, call: Call) -> None:
+    attributes = {"corpus": "people", "version": "2", "year": 2026, "public": True, "tags": ["a", "ü"], "score": 0.5}
+
+    status, answer = call("POST", PATH, {**REPORT, "attributes": attributes})
+
+    assert (status, answer["sidecar_uri"]) == (201, "s3://documents/people/report.pdf.metadata.json")
+    assert aws.keys() == ["people/report.pdf.metadata.json"]
+    sidecar = aws.s3.get_object(Bucket=BUCKET, Key="people/report.pdf.metadata.json")
+    assert json.loads(sidecar["Body"].read()) == {"metadataAttributes": attributes}
+    assert sidecar["ContentType"] == "application/json"
+
+
+def test_no_attributes_leave_the_sidecar_and_empty_ones_take_it_away(aws: Aws, call: Call) -> None:
+    call("POST", PATH, {**REPORT, "attributes": {"corpus": "people"}})
+
+    call("POST", PATH, REPORT)
+    left = aws.keys()
+    status, answer = call("POST", PATH, {**REPORT, "attributes": {}})
+    call("POST", PATH, {**REPORT, "attributes": {}})
+
+    assert left == ["people/report.pdf.metadata.json"]
+    assert (status, answer["sidecar_uri"], aws.keys(), aws.delete_markers()) == (201, None, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({"topic": None}, "'topic' is neither string"),
+        ({"topic": {"$eq": 1}}, "'topic' is neither string"),
+        ({"topic": [1]}, "'topic' is neither string"),
+        ({"": "x"}, "empty"),
+        ({"x-amz-bedrock-kb-source": "x"}, "x-amz-bedrock-kb-"),
+        ({"long": "x" * 10_300}, "10,240"),
+        ({"corpus": "all"}, "no corpus can be called all"),
+        ({"corpus": " "}, "'corpus' is the name of a corpus"),
+        ({"corpus": 2}, "'corpus' is the name of a corpus"),
+    ],
+)
+def test_attributes_that_no_document_can_have_are_refused_before_anything_is_written(
+    aws: Aws, call: Call, attributes: dict[str, Any], says: str
+) -> None:
+    answer = call("POST", PATH, {**REPORT, "attributes": attributes})
+
+    assert error_of(answer) == (400, "InvalidDocument")
+    assert answer[1]["error"]["message"].startswith("attributes: ")
+    assert says in answer[1]["error"]["message"]
+    assert aws.keys() == []
+
+
+@pytest.mark.parametrize("value", ['"\\ud800"', "NaN", "Infinity", "1e999"])
+def test_a_value_that_json_can_spell_and_no_sidecar_can_hold_is_refused(aws: Aws, call: Call, value: str) -> None:
+    body = json.dumps(REPORT)[:-1] + f', "attributes": {{"topic": {value}}}}}'
+
+    assert error_of(call("POST", PATH, body))[0] == 400
+    assert aws.keys() == []
+
+
+def test_the_limits_of_s3_vectors_hold_where_that_is_the_store(
+    aws: Aws, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = {**REPORT, "attributes": {f"key{number}": number for number in range(36)}}
+
+    assert call("POST", PATH, wide)[0] == 201
+    aws.s3.delete_object(Bucket=BUCKET, Key="people/report.pdf.metadata.json")
+    monkeypatch.setenv("VECTOR_STORE", "S3_VECTORS")
+    _forget_the_service()
+    answer = call("POST", PATH, wide)
+    assert error_of(answer) == (400, "InvalidDocument")
+    assert "35 keys" in answer[1]["error"]["message"]
+    assert aws.keys() == []
+
+
+def _forget_the_service() -> None:
+    from lambdas.documents import handler  # noqa: PLC0415 - only here
+
+    handler.service.cache_clear()
+
+
+def test_a_bucket_that_does_not_take_the_sidecar_is_a_failure_that_names_no_account(
+    aws: Aws, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCUMENTS_BUCKET", "elsewhere")
+
+    answer = call("POST", PATH, {**REPORT, "attributes": {"corpus": "people"}})
+
+    assert error_of(answer) == (502, "ServiceUnavailable")
+    assert "NoSuchBucket" in answer[1]["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("UPLOAD_MAX_BYTES", "0"),
+        ("UPLOAD_MAX_BYTES", "52428801"),
+        ("UPLOAD_SECONDS", "3601"),
+        ("UPLOAD_SECONDS", "soon"),
+        ("VECTOR_STORE", "PAPER"),
+        ("REGISTRY_TABLE", ""),
+        ("DOCUMENTS_BUCKET", ""),
+        ("JOBS_QUEUE_URL", ""),
+    ],
+)
+def test_a_setting_that_is_missing_or_unusable_is_named(
+    call: Call, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    answer = call("POST", PATH, REPORT)
+
+    assert error_of(answer) == (500, "Configuration")
+    assert name in answer[1]["error"]["message"]

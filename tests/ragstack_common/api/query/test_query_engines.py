@@ -1,0 +1,369 @@
+"""The query function over an engine of the user's own: every member of a request, and what can be searched."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lambdas.query import handler as query
+from ragstack_common.api.query import searchable
+from ragstack_common.errors import RagStackError
+from ragstack_common.retrieval import RetrievalBackend, register_backend
+from tests.contract.cases.third_party import InMemoryBackend
+from tests.contract.documents import Document
+from tests.support.events import REQUEST_ID, Context, api_event
+
+DOCUMENTS = [
+    {"id": "us1", "text": "A tenant of a flat may leave with thirty days of notice.", "corpus": "legal_us"},
+    {"id": "us2", "text": "A landlord must return the deposit of a flat.", "corpus": "legal_us", "version": "2"},
+    {"id": "us3", "text": "A flat must be heated in winter by its landlord.", "corpus": "legal_us", "version": "10"},
+    {"id": "uk1", "text": "Notice to a tenant of a flat is two months.", "corpus": "legal_uk", "version": "1"},
+    {"id": "other", "text": "The notice board of the flat hangs in the hall.", "version": 3},
+]
+CORPORA = "legal_us,legal_uk,legislation_nz"
+
+
+class Counted(InMemoryBackend):
+    searches = 0
+
+    async def retrieve(self, *arguments: Any, **more: Any) -> Any:
+        Counted.searches += 1
+        return await super().retrieve(*arguments, **more)
+
+
+def made(documents: list[dict[str, Any]]) -> RetrievalBackend:
+    return Counted([document(**each) for each in documents])
+
+
+def document(id: str, text: str, **metadata: Any) -> Document:  # noqa: A002 - as the engine's configuration has it
+    return Document(id, f"{id}.md", text, metadata)
+
+
+@pytest.fixture(autouse=True)
+def function(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    register_backend("in_memory", made)
+    for name in ("KNOWLEDGE_BASE_ID", "DATA_SOURCE_ID", "MULTI_CORPUS_METADATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RETRIEVAL_ENGINE", "in_memory")
+    monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", json.dumps({"documents": DOCUMENTS}))
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
+    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
+    Counted.searches = 0
+    query.service.cache_clear()
+    query.tools.cache_clear()
+    yield
+    query.service.cache_clear()
+    query.tools.cache_clear()
+
+
+@pytest.fixture
+def corpora(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTI_CORPUS_METADATA", CORPORA)
+
+
+def call(method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    answer = query.handler(api_event(method, path, body), Context())
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+def search(**more: Any) -> Any:
+    status, answer = call("POST", "/api/retrieve", {"query": "notice to leave a flat", **more})
+    assert status == 200, answer
+    return answer
+
+
+def sources(answer: Any) -> set[str]:
+    return {result["source"] for result in answer["results"]}
+
+
+def test_another_engine_answers_without_a_knowledge_base() -> None:
+    answer = search()
+
+    assert sources(answer) == {f"{each['id']}.md" for each in DOCUMENTS}
+    assert (answer["complete"], answer["corpora"], answer["notes"]) == (True, [], [])
+
+
+def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing() -> None:
+    answer = search(query="notice to a tenant", metadata_filter={"corpus": "legal_uk"}, explain=True)
+
+    best = answer["results"][0]
+    assert best["source"] == "uk1.md"
+    assert best["ranking"]["boost"] == 1.25
+    assert best["ranking"]["slices"] == ["filtered", "unfiltered"]
+    assert best["score"] == best["ranking"]["score"] == pytest.approx(best["ranking"]["base_score"] * 1.25)
+    assert [part["name"] for part in answer["slices"]] == ["filtered", "unfiltered"]
+    assert len(answer["results"]) == len(DOCUMENTS)
+
+
+def test_a_corpus_that_nobody_configured_is_a_filter_like_any_other() -> None:
+    assert sources(search(corpus_filter="legal_uk")) == {"uk1.md"}
+    assert sources(search(corpus_filter="there is none")) == set()
+    assert len(sources(search(corpus_filter="all"))) == len(DOCUMENTS)
+
+
+def test_a_version_excludes_every_other_and_its_type_counts() -> None:
+    assert sources(search(version_filter="2")) == {"us2.md"}
+    assert sources(search(version_filter=3)) == {"other.md"}
+    assert sources(search(version_filter="3")) == set()
+    assert sources(search(version_filter="2", corpus_filter="legal_uk")) == set()
+
+
+def test_a_lowest_score_holds_for_the_score_that_is_answered() -> None:
+    scores = [result["score"] for result in search()["results"]]
+
+    answer = search(min_score=scores[1])
+
+    assert [result["score"] for result in answer["results"]] == scores[:2]
+
+
+def test_words_put_the_candidates_in_order_when_asked_to_and_say_so() -> None:
+    plain = search(query="deposit of a flat", explain=True)["results"]
+    reranked = search(query="deposit of a flat", rerank=True, explain=True)["results"]
+
+    assert all(result["ranking"]["signals"] == {} for result in plain)
+    assert reranked[0]["source"] == "us2.md"
+    assert reranked[0]["ranking"]["signals"]["phrase"] > reranked[1]["ranking"]["signals"]["phrase"]
+    assert reranked[0]["ranking"]["base_score"] == pytest.approx(
+        next(result["score"] for result in plain if result["source"] == "us2.md")
+    )
+
+
+def test_lexical_is_another_word_for_true_and_the_setting_is_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RERANK", "lexical")
+
+    by_setting = search(explain=True)["results"]
+    by_name = search(explain=True, rerank="lexical")["results"]
+    not_at_all = search(explain=True, rerank=False)["results"]
+
+    assert [result["ranking"] for result in by_setting] == [result["ranking"] for result in by_name]
+    assert not_at_all[0]["ranking"]["signals"] == {}
+
+
+def test_corpora_give_equally_many_candidates_and_are_counted(corpora: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "2")
+
+    answer = search(explain=True, top_k=2)
+
+    assert {count["name"]: count["candidates"] for count in answer["corpora"]} == {
+        "legal_us": 2,
+        "legal_uk": 1,
+        "legislation_nz": 0,
+    }
+    assert sum(count["results"] for count in answer["corpora"]) == len(answer["results"]) == 2
+    assert "other.md" not in sources(answer)
+    assert [part["name"] for part in answer["slices"]] == CORPORA.split(",")
+    assert all(result["ranking"]["signals"] for result in answer["results"])
+    assert {result["metadata"]["corpus"] for result in answer["results"]} == {
+        name for result in answer["results"] for name in result["ranking"]["slices"] if name in CORPORA.split(",")
+    }
+
+
+def test_all_is_the_same_as_no_corpus(corpora: None) -> None:
+    assert sources(search(corpus_filter="all")) == sources(search())
+
+
+def test_a_configured_corpus_alone_has_nothing_of_another(corpora: None) -> None:
+    assert sources(search(corpus_filter="legal_us")) == {"us1.md", "us2.md", "us3.md"}
+
+
+def test_a_corpus_that_is_not_configured_is_refused_with_those_that_are(corpora: None) -> None:
+    status, answer = call("POST", "/api/retrieve", {"query": "q", "corpus_filter": "legal_au"})
+
+    assert (status, answer["error"]["code"]) == (400, "UnknownCorpus")
+    assert "legal_us, legal_uk, legislation_nz, or all" in answer["error"]["message"]
+
+
+def test_a_search_over_corpora_has_as_many_results_as_the_setting_says(
+    corpora: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_K", "2")
+
+    assert len(search()["results"]) == 2
+    assert len(search(top_k=3)["results"]) == 3
+
+
+def test_the_corpora_are_those_configured_and_those_found(corpora: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTI_CORPUS_METADATA", "legislation_nz,legal_us")
+
+    assert call("GET", "/api/corpora") == (
+        200,
+        {
+            "corpora": [
+                {"name": "legislation_nz", "configured": True, "searchable": False, "documents": None},
+                {"name": "legal_us", "configured": True, "searchable": True, "documents": None},
+                {"name": "legal_uk", "configured": False, "searchable": True, "documents": None},
+            ],
+            "complete": True,
+        },
+    )
+
+
+def test_the_versions_are_in_their_natural_order_and_keep_their_types() -> None:
+    assert call("GET", "/api/versions") == (
+        200,
+        {"versions": [3, "1", "2", "10"], "documents": None, "complete": True},
+    )
+
+
+def test_what_can_be_searched_is_remembered_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(query.service()._searchable, "_clock", lambda: now[0])
+    call("GET", "/api/versions")
+    first = Counted.searches
+
+    now[0] += searchable.REMEMBERED_SECONDS - 1
+    call("GET", "/api/versions")
+    remembered = Counted.searches
+    now[0] += 1
+    call("GET", "/api/versions")
+
+    assert first == remembered > 0
+    assert Counted.searches == 2 * first
+
+
+def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise RagStackError("out of order")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Counted, "retrieve", broken)
+        failed = call("GET", "/api/corpora")
+
+    assert failed == (
+        500,
+        {"error": {"code": "RagStack", "message": "out of order", "details": [], "requestId": REQUEST_ID}},
+    )
+    assert call("GET", "/api/corpora")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"RETRIEVAL_ENGINE": "nonsense"}, "Unknown backend type: nonsense"),
+        ({"RETRIEVAL_ENGINE_CONFIG": '{"documents": [], "color": "red"}'}, "in_memory"),
+        ({"RETRIEVAL_ENGINE_CONFIG": "path"}, "RETRIEVAL_ENGINE_CONFIG is unusable"),
+    ],
+)
+def test_an_engine_that_cannot_be_made_is_named(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], says: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    status, answer = call("GET", "/health")
+
+    assert status == 500
+    assert says in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "names", "says"),
+    [
+        ({"corpus_filter": ""}, "corpus_filter", ""),
+        ({"corpus_filter": ["legal_us"]}, "corpus_filter", ""),
+        ({"version_filter": ""}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
+        ({"version_filter": True}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
+        ({"version_filter": ["1"]}, "version_filter", "Write a text of 1 to 200 characters, or a number"),
+        ({"rerank": "cohere"}, "rerank", 'Write true, false or "lexical"'),
+        ({"rerank": 1}, "rerank", 'Write true, false or "lexical"'),
+        ({"explain": "very"}, "explain", ""),
+    ],
+)
+def test_a_member_that_does_not_fit_is_named_once(body: dict[str, Any], names: str, says: str) -> None:
+    status, answer = call("POST", "/api/retrieve", {"query": "q", **body})
+
+    (detail,) = answer["error"]["details"]
+    assert (status, detail["member"]) == (400, names)
+    assert says in detail["problem"]
+
+
+def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"leases": {"type": "in_memory", "documents": DOCUMENTS}}
+    monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", json.dumps(config))
+
+    listed = call("GET", "/tools")
+    ran = call("POST", "/tools/retriever", {"input": {"collection_name": "leases", "texts": ["deposit"], "top_k": 1}})
+
+    assert [tool["name"] for tool in listed[1]["tools"]] == ["retriever"]
+    assert ran[0] == 200
+    assert ran[1].keys() == {"success", "output", "stats"}
+    assert [result["id"] for result in ran[1]["output"]["results"]] == ["us2"]
+    assert ran[1]["output"]["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "expected"),
+    [
+        (
+            "retriever",
+            {"input": {"texts": ["query"], "top_k": 5}},
+            (400, "collection_name field is required and must be a string"),
+        ),
+        (
+            "retriever",
+            {"input": {"collection_name": "leases", "texts": "not an array"}},
+            (400, "texts field must be an array of strings"),
+        ),
+        (
+            "retriever",
+            {"input": {"collection_name": "leases", "texts": ["valid query", 123]}},
+            (400, "texts[1] must be a string"),
+        ),
+        (
+            "retriever",
+            {"input": {"collection_name": "nonexistent", "texts": ["query"]}},
+            (404, "query failed: collection not found"),
+        ),
+        ("retriever", "[]", (400, "The request body must be a JSON object")),
+        ("retriever", None, (400, "the request body must be a JSON object")),
+        ("hammer", {"input": {}}, (404, "unknown tool: hammer; registered: retriever")),
+    ],
+)
+def test_what_a_tool_refuses_has_the_tools_own_form(
+    monkeypatch: pytest.MonkeyPatch, name: str, body: Any, expected: tuple[int, str]
+) -> None:
+    collection = {"type": "in_memory", "documents": DOCUMENTS}
+    monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", json.dumps({"leases": collection, "wills": collection}))
+
+    status, answer = call("POST", f"/tools/{name}", body)
+
+    assert (status, answer) == (expected[0], {"success": False, "error": expected[1]})
+
+
+def test_tools_that_are_misconfigured_say_so_in_their_own_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", '{"leases": 7}')
+
+    for answer in (call("GET", "/tools"), call("POST", "/tools/retriever", {"input": {}})):
+        assert answer[0] == 500
+        assert answer[1]["success"] is False
+        assert "RETRIEVER_TOOL_COLLECTIONS" in answer[1]["error"]
+
+
+def test_the_description_names_the_errors_that_are_answered_and_no_others() -> None:
+    _, described = call("GET", "/openapi.json")
+
+    statuses = {
+        (method, path): set(operation["responses"])
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert statuses == {
+        ("post", "/api/retrieve"): {"200", "400", "default"},
+        ("get", "/api/corpora"): {"200", "default"},
+        ("get", "/api/versions"): {"200", "default"},
+        ("get", "/tools"): {"200", "default"},
+        ("post", "/tools/{name}"): {"200", "400", "default"},
+        ("get", "/health"): {"200", "default"},
+        ("post", "/api/documents"): {"201", "400", "default"},
+        ("get", "/api/documents"): {"200", "400", "default"},
+        ("get", "/api/documents/{id}"): {"200", "400", "404", "default"},
+        ("delete", "/api/documents/{id}"): {"202", "400", "404", "default"},
+        ("get", "/api/facets"): {"200", "400", "default"},
+        ("post", "/api/ingestion-jobs"): {"202", "400", "409", "default"},
+        ("get", "/api/ingestion-jobs"): {"200", "400", "default"},
+        ("get", "/api/ingestion-jobs/{id}"): {"200", "400", "404", "default"},
+    }
+    schemas = described["components"]["schemas"]
+    assert not {"ValidationError", "HTTPValidationError"} & set(schemas)
+    assert {"Error", "ToolFailure", "RetrieveResponse"} <= set(schemas)

@@ -1,0 +1,157 @@
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+import pytest
+from botocore.validate import ParamValidator
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters import And, Filter, all_of, evaluate, in_data_source, parse, to_bedrock
+from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS, clauses
+
+SHAPE = (
+    boto3.session.Session()
+    .client("bedrock-agent-runtime", region_name="eu-west-1")
+    .meta.service_model.shape_for("RetrievalFilter")
+)
+
+
+@given(FILTERS, DOCUMENTS)
+def test_a_compiled_filter_selects_what_the_evaluation_selects(filter_: Filter, document: dict[str, Any]) -> None:
+    try:
+        form = to_bedrock(filter_)
+    except InvalidFilterError:
+        return
+
+    assert selected_by_bedrock(form, document) == evaluate(filter_, document)
+
+
+@given(FILTERS)
+def test_a_compiled_filter_has_the_form_that_the_service_model_and_the_documented_limits_ask_for(
+    filter_: Filter,
+) -> None:
+    try:
+        form = to_bedrock(filter_)
+    except InvalidFilterError:
+        return
+
+    assert not ParamValidator().validate(form, SHAPE).has_errors()
+    assert_within_limits(form, levels=2)
+
+
+@given(FILTERS, DOCUMENTS)
+def test_parsing_a_compiled_filter_gives_back_its_meaning(filter_: Filter, document: dict[str, Any]) -> None:
+    try:
+        form = to_bedrock(filter_)
+    except InvalidFilterError:
+        return
+
+    assert evaluate(parse(form), document) == evaluate(filter_, document)
+
+
+@given(st.lists(clauses(), min_size=1, max_size=25).map(lambda c: And(tuple(c))))
+def test_twenty_five_conditions_that_must_all_hold_always_fit(filter_: And) -> None:
+    form = to_bedrock(filter_)
+
+    assert_within_limits(form, levels=2)
+
+
+def test_a_group_inside_an_alternative_inside_a_scope_is_rewritten_to_fit_one_level_of_nesting() -> None:
+    user = parse({"$or": [{"topic": "a"}, {"topic": "b", "year": {"$gt": 2020}}]})
+
+    form = to_bedrock(all_of(in_data_source("DS12345678"), user))
+
+    source = {"equals": {"key": "x-amz-bedrock-kb-data-source-id", "value": "DS12345678"}}
+    assert form == {
+        "orAll": [
+            {"andAll": [source, {"equals": {"key": "topic", "value": "a"}}]},
+            {
+                "andAll": [
+                    source,
+                    {"equals": {"key": "topic", "value": "b"}},
+                    {"greaterThan": {"key": "year", "value": 2020}},
+                ]
+            },
+        ]
+    }
+
+
+def test_true_and_one_stay_two_conditions() -> None:
+    form = to_bedrock(parse({"$or": [{"a": True}, {"a": 1}, {"a": True}]}))
+
+    assert form == {
+        "orAll": [{"equals": {"key": "a", "value": True}}, {"equals": {"key": "a", "value": 1}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "clause"),
+    [
+        ({"$not": {"year": {"$gt": 2020}}}, "greaterThan(year, 2020)"),
+        ({"name": {"$not": {"$startsWith": "x"}}}, "startsWith(name, 'x')"),
+        ({"$not": {"$or": [{"a": 1}, {"tags": {"$listContains": "x"}}]}}, "listContains(tags, 'x')"),
+    ],
+)
+def test_a_negation_that_bedrock_lacks_is_refused_by_its_clause(source: dict[str, Any], clause: str) -> None:
+    with pytest.raises(InvalidFilterError) as error:
+        to_bedrock(parse(source))
+
+    assert clause in str(error.value)
+
+
+def test_more_alternatives_than_bedrock_takes_are_refused_and_the_message_says_what_to_do() -> None:
+    source = {"$or": [{"topic": str(number)} for number in range(26)]}
+
+    with pytest.raises(InvalidFilterError, match="use fewer conditions, or `in`"):
+        to_bedrock(parse(source))
+
+
+def selected_by_bedrock(form: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Read the service model's documentation of RetrievalFilter literally."""
+    ((name, body),) = form.items()
+    if name in ("andAll", "orAll"):
+        return (all if name == "andAll" else any)(selected_by_bedrock(member, document) for member in body)
+    value, wanted = document.get(body["key"]), body["value"]
+    listed = isinstance(value, list)
+    values = [tagged(member) for member in (value if listed else [] if value is None else [value])]
+    match name:
+        case "equals":
+            return tagged(wanted) in values
+        case "notEquals":
+            return tagged(wanted) not in values
+        case "in":
+            return any(tagged(option) in values for option in wanted)
+        case "notIn":
+            return bool(values) and not any(tagged(option) in values for option in wanted)
+        case "listContains":
+            return listed and tagged(wanted) in values
+        case "stringContains":
+            return any(kind is str and wanted in text for kind, text in values)
+        case "startsWith":
+            return isinstance(value, str) and value.startswith(wanted)
+    if listed or isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return {
+        "greaterThan": value > wanted,
+        "greaterThanOrEquals": value >= wanted,
+        "lessThan": value < wanted,
+        "lessThanOrEquals": value <= wanted,
+    }[name]
+
+
+def tagged(value: Any) -> tuple[type, Any]:
+    if isinstance(value, bool | str):
+        return type(value), value
+    return float, value
+
+
+def assert_within_limits(form: Mapping[str, Any], levels: int) -> None:
+    ((name, body),) = form.items()
+    if name not in ("andAll", "orAll"):
+        return
+    assert levels > 0, "groups nest once"
+    assert 2 <= len(body) <= 5
+    for member in body:
+        assert_within_limits(member, levels - 1)

@@ -1,0 +1,101 @@
+"""The compilation for S3 Vectors, held against the evaluation on the local service's own reading of filters."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_bedrock.retrieval.vector_filters import Rules, compiled
+from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters import And, Clause, Filter, Operator, evaluate, parse
+from ragstack_common.filters.s3_vectors import to_s3_vectors
+from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS
+from tests.support.soak import examples
+
+RULES = Rules(non_filterable=(), enhanced=True)
+
+
+@settings(max_examples=examples(400))
+@given(FILTERS, st.lists(DOCUMENTS, min_size=1, max_size=6))
+def test_what_is_compiled_selects_what_the_evaluation_selects(filter_: Filter, documents: list[dict[str, Any]]) -> None:
+    try:
+        passes = compiled(to_s3_vectors(filter_), RULES)
+    except InvalidFilterError:
+        return
+
+    for document in documents:
+        stored = {key: value for key, value in document.items() if value != []}  # as the engine stores it
+        assert passes(stored) is evaluate(filter_, document)
+
+
+@settings(max_examples=examples(200))
+@given(FILTERS, DOCUMENTS)
+def test_it_means_the_same_where_negations_want_the_key_to_be_there(filter_: Filter, document: dict[str, Any]) -> None:
+    try:
+        sent = to_s3_vectors(filter_)
+    except InvalidFilterError:
+        return
+    stored = {key: value for key, value in document.items() if value != []}
+
+    strict = compiled(_negations_want_the_key(sent), RULES)
+
+    assert strict(stored) is evaluate(filter_, document)
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ({"topic": "leave"}, {"topic": {"$eq": "leave"}}),
+        ({"topic": {"$ne": "leave"}}, {"$or": [{"topic": {"$exists": False}}, {"topic": {"$ne": "leave"}}]}),
+        ({"topic": {"$in": ["a", "b"]}}, {"topic": {"$in": ["a", "b"]}}),
+        (
+            {"notIn": {"key": "topic", "value": ["a"]}},
+            {"$and": [{"topic": {"$exists": True}}, {"topic": {"$nin": ["a"]}}]},
+        ),
+        ({"year": {"$gte": 2020, "$lt": 2024}}, {"$and": [{"year": {"$gte": 2020}}, {"year": {"$lt": 2024}}]}),
+        (
+            {"a": 1, "$and": [{"b": 2}, {"c": True}]},
+            {"$and": [{"a": {"$eq": 1}}, {"b": {"$eq": 2}}, {"c": {"$eq": True}}]},
+        ),
+        (
+            {"$not": {"$or": [{"a": 1}, {"b": {"$ne": 2}}]}},
+            {"$and": [{"$or": [{"a": {"$exists": False}}, {"a": {"$ne": 1}}]}, {"b": {"$eq": 2}}]},
+        ),
+    ],
+    ids=str,
+)
+def test_a_filter_is_compiled_to_the_form_that_the_service_takes(written: dict[str, Any], sent: dict[str, Any]) -> None:
+    assert to_s3_vectors(parse(written)) == sent
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ({"topic": {"$startsWith": "le"}}, r"startsWith\(topic, 'le'\)"),
+        ({"topic": {"$contains": "ea"}}, r"stringContains\(topic, 'ea'\)"),
+        ({"tags": {"$listContains": "x"}}, r"listContains\(tags, 'x'\).*write equals"),
+        ({"$not": {"topic": {"$contains": "ea"}}}, r"stringContains\(topic, 'ea'\)"),
+        ({"$not": {"year": {"$gt": 2020}}}, r"the opposite of greaterThan\(year, 2020\)"),
+        ({"$or": [{"a": 1}, {"text": "x"}]}, r"equals\(text, 'x'\).*non-filterable"),
+        ({"equals": {"key": "$and", "value": 1}}, r"equals\(\$and, 1\)"),
+    ],
+    ids=str,
+)
+def test_what_the_service_cannot_express_is_refused_by_its_clause(written: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidFilterError, match=named):
+        to_s3_vectors(parse(written), non_filterable=["text"])
+
+
+def test_groups_of_one_dissolve() -> None:
+    assert to_s3_vectors(And((Clause(Operator.EQUALS, "a", 1),))) == {"a": {"$eq": 1}}
+
+
+def _negations_want_the_key(sent: dict[str, Any]) -> dict[str, Any]:
+    """The filter as a service would read it whose ``$ne`` and ``$nin`` leave out what lacks the key."""
+    ((key, value),) = sent.items()
+    if key in ("$and", "$or"):
+        return {key: [_negations_want_the_key(member) for member in value]}
+    if value.keys() & {"$ne", "$nin"}:
+        return {"$and": [{key: {"$exists": True}}, sent]}
+    return sent

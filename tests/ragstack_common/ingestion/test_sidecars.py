@@ -1,0 +1,221 @@
+"""What a sidecar may say: the functions and the local Bedrock read it alike."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from local_bedrock.reading import metadata
+from ragstack_common.documents import MAX_SIDECAR_BYTES
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion.sidecars import (
+    RecordStructure,
+    check_attributes,
+    merged_sidecar,
+    parse_sidecar,
+    read_sidecar,
+    write_sidecar,
+)
+from ragstack_common.settings import VECTOR_STORES
+from tests.support.sidecars import (
+    ALL_TYPED,
+    EXACTLY_10_KB,
+    OTHER,
+    REFUSED,
+    S3_VECTORS,
+    TAKEN,
+    record_sidecar,
+    sidecar,
+    typed,
+)
+
+NAME = "s3://documents/a.md.metadata.json"
+
+texts = st.text(st.characters(codec="utf-8"), max_size=60)
+values = st.one_of(
+    texts,
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.lists(texts, max_size=12),
+)
+names = texts.filter(lambda name: name and not name.startswith("x-amz-bedrock-kb-"))
+attribute_sets = st.dictionaries(names, values, max_size=45)
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+typed_values = st.builds(
+    typed,
+    st.sampled_from(["STRING", "NUMBER", "BOOLEAN", "STRING_LIST", "DATE"]),
+    st.sampled_from(["stringValue", "numberValue", "booleanValue", "stringListValue"]),
+    values | json_values,
+)
+anything = st.one_of(
+    st.binary(max_size=40),
+    st.dictionaries(st.text(max_size=12), json_values | typed_values | values, max_size=40).map(
+        lambda found: json.dumps({"metadataAttributes": found}).encode()
+    ),
+)
+
+
+def outcome(body: bytes, vector_store: str) -> Any:
+    try:
+        return read_sidecar(body, vector_store)
+    except InvalidDocumentError:
+        return "refused"
+
+
+def outcome_of_the_local_bedrock(body: bytes, vector_store: str) -> Any:
+    try:
+        attributes = metadata.of_sidecar(body, NAME).attributes
+        if vector_store == S3_VECTORS:
+            metadata.check_for_s3_vectors(attributes)
+    except metadata.UnusableMetadata:
+        return "refused"
+    return attributes
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_sidecar_is_taken_for_the_vector_stores_that_can_keep_it(name: str) -> None:
+    body, taken_by = TAKEN[name]
+
+    assert tuple(store for store in VECTOR_STORES if outcome(body, store) != "refused") == taken_by
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("vector_store", VECTOR_STORES)
+def test_a_refusal_is_one_line_that_says_what_is_wrong(name: str, vector_store: str) -> None:
+    body, words = REFUSED[name]
+
+    with pytest.raises(InvalidDocumentError) as refusal:
+        read_sidecar(body, vector_store)
+
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 400
+
+
+def test_a_line_break_in_a_name_breaks_no_line_of_the_reason() -> None:
+    with pytest.raises(InvalidDocumentError) as refusal:
+        read_sidecar(sidecar({"a\nb" + "c" * 5000: None}), OTHER)
+
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 200
+
+
+def test_stated_types_are_read_as_plain_values() -> None:
+    read = parse_sidecar(sidecar(ALL_TYPED))
+
+    assert read.attributes == {"topic": "leave", "year": 2026, "internal": False, "audience": ["engineers", "people"]}
+    assert read.embedded == ("topic",)
+
+
+def test_values_keep_their_types() -> None:
+    read = read_sidecar(sidecar({"text": "1", "number": 1, "fraction": 1.0, "truth": True}), OTHER)
+
+    assert {name: type(value) for name, value in read.items()} == {
+        "text": str,
+        "number": int,
+        "fraction": float,
+        "truth": bool,
+    }
+
+
+def test_the_reason_names_the_attribute_to_shorten() -> None:
+    body = sidecar({"topic": "leave", "summary": "x" * 2000})
+
+    with pytest.raises(InvalidDocumentError, match=r"2,0.. bytes in 2 keys.*at most 1,024 bytes.*35 keys.*'summary'"):
+        read_sidecar(body, S3_VECTORS)
+
+
+@given(attribute_sets)
+@example({f"key{number}": "ü" * 20 for number in range(35)})
+def test_what_is_written_is_read_back(attributes: dict[str, Any]) -> None:
+    for vector_store in VECTOR_STORES:
+        try:
+            check_attributes(attributes, vector_store)
+        except InvalidDocumentError:
+            body = json.dumps({"metadataAttributes": attributes}, ensure_ascii=False).encode()
+            assert outcome(body, vector_store) == "refused"
+        else:
+            assert read_sidecar(write_sidecar(attributes), vector_store) == attributes
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"a": None},
+        {"a": {"b": 1}},
+        {"a": ("x",)},
+        {"a": [1]},
+        {"a": float("nan")},
+        {"a": float("inf")},
+        {"a": "\ud800"},
+        {"": 1},
+        {"x-amz-bedrock-kb-data-source-id": "x"},
+        {"a": "x" * MAX_SIDECAR_BYTES},
+        {"a": ["x"] * 11},
+    ],
+    ids=lambda attributes: f"{attributes!r:.40}",
+)
+def test_what_no_sidecar_can_hold_is_not_written(attributes: Any) -> None:
+    with pytest.raises(InvalidDocumentError):
+        write_sidecar(attributes)
+    with pytest.raises(InvalidDocumentError):
+        check_attributes(attributes, OTHER)
+
+
+def test_the_sidecar_of_a_csv_file_may_say_which_columns_are_content_and_attributes() -> None:
+    read = parse_sidecar(record_sidecar(["description"], ["city", "price"], ["id"], {"source": "listings"}))
+    alone = parse_sidecar(b"""{"documentStructureConfiguration": {"type": "RECORD_BASED_STRUCTURE_METADATA",
+        "recordBasedStructureMetadata": {"contentFields": [{"fieldName": "description"}]}}}""")
+
+    assert read.attributes == {"source": "listings"}
+    assert read.records == RecordStructure("description", ("city", "price"), ("id",))
+    assert (alone.attributes, alone.records) == ({}, RecordStructure("description"))
+
+
+def test_attributes_that_are_added_to_a_sidecar_leave_everything_else_in_it() -> None:
+    own = record_sidecar(attributes={"topic": typed("STRING", "stringValue", "own", includeForEmbedding=True)})
+
+    merged = parse_sidecar(merged_sidecar(own, {"topic": "given", "corpus": "people"}))
+    alone = parse_sidecar(merged_sidecar(record_sidecar(), {"corpus": "people"}))
+
+    assert (merged.attributes, merged.embedded) == ({"topic": "own", "corpus": "people"}, ("topic",))
+    assert merged.records == alone.records == RecordStructure("text")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (record_sidecar(type="OTHER"), "documentStructureConfiguration must be"),
+        (record_sidecar(recordBasedStructureMetadata=None), "needs recordBasedStructureMetadata"),
+        (record_sidecar(recordBasedStructureMetadata={}), "contentFields must name one column, not 0"),
+        (record_sidecar(["a", "b"]), "contentFields must name one column, not 2"),
+        (record_sidecar([""]), "contentFields must be a list of"),
+        (record_sidecar([1]), "contentFields must be a list of"),
+        (record_sidecar(recordBasedStructureMetadata={"contentFields": None}), "contentFields must be a list of"),
+        (record_sidecar(recordBasedStructureMetadata={"contentFields": ["a"]}), "contentFields must be a list of"),
+        (record_sidecar(include=["a", "b"], exclude=["b"]), "'b' is both in fieldsToInclude and in fieldsToExclude"),
+        (record_sidecar(include=["x-amz-bedrock-kb-x"]), "begins with x-amz-bedrock-kb-"),
+        (b'{"documentStructureConfiguration": []}', "documentStructureConfiguration must be"),
+        (record_sidecar(attributes=[]), "it must be"),
+    ],
+)
+def test_a_structure_that_names_no_records_is_refused(body: bytes, words: str) -> None:
+    with pytest.raises(InvalidDocumentError) as refusal:
+        read_sidecar(body, OTHER)
+
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("vector_store", VECTOR_STORES)
+@given(body=anything)
+@example(body=EXACTLY_10_KB)
+def test_the_functions_and_the_local_bedrock_read_alike(body: bytes, vector_store: str) -> None:
+    assert outcome(body, vector_store) == outcome_of_the_local_bedrock(body, vector_store)

@@ -1,0 +1,258 @@
+"""What the tests of the reconciliation do to bucket, registry and knowledge base, behind each other's backs."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from ragstack_common.ingestion.following import FollowingService
+from ragstack_common.ingestion.messages import QueueMessage, look
+from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.services import Services
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.reconciliation.service import ReconcileService
+from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.job_records import Job, JobKind
+from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.records import DocumentRecord
+from tests.local_bedrock.support import Source, s3_document, s3_identifier
+from tests.ragstack_common.reconciliation.clients import Patient, Undelayed
+
+HOUR = 3600.0
+LONG = 900.0
+MOST = 10
+"""Messages that SQS hands out at once, and documents that the knowledge base is asked about."""
+
+PATIENCE_SECONDS = 120.0
+"""Until functions that never come to rest are given up; real time, of which those that do need a second."""
+
+SETTLED = ("INDEXED", "FAILED", "NOT_FOUND")
+
+
+@dataclass
+class Clock:
+    """Real time, and what was added to it."""
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+class Measured:
+    """Keeps what was measured."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, tuple[str, float]] = {}
+
+    def add_metric(self, name: str, unit: str, value: float) -> None:
+        self.values[name] = (unit, value)
+
+
+@dataclass
+class Stack:
+    """Bucket, registry, knowledge base and queues, with the functions between them."""
+
+    QUEUES: ClassVar = ("ingestion", "status", "dead", "jobs")
+
+    aws: SimpleNamespace
+    bucket: str
+    queues: Mapping[str, str]
+    source: Source
+    clock: Clock = field(default_factory=Clock)
+    metrics: Measured = field(default_factory=Measured)
+    slept: list[float] = field(default_factory=list)
+
+    # what is there
+
+    @property
+    def settings(self) -> ReconcileSettings:
+        return ReconcileSettings(
+            knowledge_base_id=self.source.knowledge_base_id,
+            data_source_id=self.source.id,
+            registry_table=self.bucket,
+            documents_bucket=self.bucket,
+            ingestion_queue_url=self.queues["ingestion"],
+            jobs_queue_url=self.queues["jobs"],
+            calls_per_second=10_000.0,
+            poll_seconds=0.0,
+        )
+
+    def service(self, mortal: Callable[[Any], Any] = lambda client: client, **changes: Any) -> ReconcileService:
+        """Make the function, with settings that differ, and with clients that may fail."""
+        settings = replace(self.settings, **changes)
+        return ReconcileService.of(
+            settings,
+            agent=mortal(self.agent),
+            dynamodb=mortal(self.aws.dynamodb),
+            s3=mortal(self.aws.s3),
+            sqs=mortal(Undelayed(self.aws.sqs)),
+            metrics=self.metrics,
+            clock=self.clock,
+            sleep=self.slept.append,
+        )
+
+    @property
+    def agent(self) -> Any:
+        """The knowledge base's client, whose answer about an ingestion job is the last one."""
+        return Patient(self.source)
+
+    @property
+    def jobs(self) -> JobStore:
+        return JobStore(self.bucket, self.aws.dynamodb, clock=self.clock)
+
+    @property
+    def registry(self) -> DocumentRegistry:
+        return DocumentRegistry(self.bucket, self.aws.dynamodb)
+
+    def uri(self, key: str) -> str:
+        return f"s3://{self.bucket}/{key}"
+
+    def identifier(self, key: str) -> dict[str, Any]:
+        return s3_identifier(self.bucket, key)
+
+    def record(self, key: str) -> DocumentRecord:
+        return self.registry.read([self.uri(key)])[self.uri(key)]
+
+    def in_knowledge_base(self, key: str) -> str:
+        return str(self.source.details(s3_identifier(self.bucket, key))[0]["status"])
+
+    def etag(self, key: str) -> str:
+        return str(self.aws.s3.head_object(Bucket=self.bucket, Key=key)["ETag"])
+
+    # what is done
+
+    def put(self, key: str, text: str = "A text.", attributes: Mapping[str, Any] | None = None) -> str:
+        """Put a document, and nobody is told."""
+        self.aws.s3.put_object(Bucket=self.bucket, Key=key, Body=text.encode())
+        if attributes is not None:
+            body = json.dumps({"metadataAttributes": dict(attributes)})
+            self.aws.s3.put_object(Bucket=self.bucket, Key=f"{key}.metadata.json", Body=body.encode())
+        return key
+
+    def remove(self, key: str) -> None:
+        self.aws.s3.delete_object(Bucket=self.bucket, Key=key)
+
+    def indexed(self, *keys: str, **attributes: Any) -> None:
+        """Put documents, and have them indexed; then an hour passes."""
+        for key in keys:
+            self.put(key, f"The text of {key}.", attributes or None)
+        self.look(*keys)
+        self.rest()
+        assert {self.record(key).status for key in keys} == {"INDEXED"}, [self.record(key).reason for key in keys]
+        self.clock.ahead += HOUR
+
+    def look(self, *keys: str) -> None:
+        """Have documents looked at."""
+        self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=look(self.uri(key) for key in keys))
+
+    def ingest_behind_the_back(self, key: str) -> None:
+        self.source.ingested(s3_document(self.bucket, key))
+
+    def delete_behind_the_back(self, key: str) -> None:
+        self.source.delete(s3_identifier(self.bucket, key))
+        self.source.settled(s3_identifier(self.bucket, key))
+
+    def claim(self, key: str, **changes: Any) -> None:
+        """Write into the registry what is not so, an hour ago."""
+        before = self.record(key)
+        changes.setdefault("updated_at", self.clock() - HOUR)
+        after = replace(before, **changes)
+        assert not self.registry.write([Change(before, after)])
+
+    # what happens then
+
+    def services(self) -> Services:
+        """What both functions of the path work with."""
+        return Services.of(
+            IngestionSettings(
+                knowledge_base_id=self.source.knowledge_base_id,
+                data_source_id=self.source.id,
+                registry_table=self.bucket,
+                ingestion_queue_url=self.queues["ingestion"],
+                status_queue_url=self.queues["status"],
+                dead_letter_queue_url=self.queues["dead"],
+                calls_per_second=10_000.0,
+                first_delay_seconds=0.0,
+            ),
+            agent=self.source.bedrock.agent,
+            dynamodb=self.aws.dynamodb,
+            events=self.aws.events,
+            s3=self.aws.s3,
+            sqs=Undelayed(self.aws.sqs),  # type: ignore[arg-type]
+            clock=self.clock,
+            sleep=self.slept.append,
+        )
+
+    def rest(self) -> None:
+        """Have both functions work until no message is left; they ask when the knowledge base has done its part."""
+        services = self.services()
+        ingestion, following = IngestionService(services), FollowingService(services)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end:
+            looks, follows = self.take("ingestion"), self.take("status")
+            if not looks and not follows:
+                return
+            assert not looks or ingestion.process(looks, LONG) == []
+            self._settle(follows)
+            assert not follows or following.process(follows) == []
+        raise AssertionError("the queues do not come to rest")
+
+    def _settle(self, follows: list[QueueMessage]) -> None:
+        uris = [uri for message in follows for uri, _operation in json.loads(message.body)["follow"]]
+        identifiers = [self.identifier(uri.removeprefix(self.uri(""))) for uri in uris]
+        for start in range(0, len(identifiers), MOST):
+            self.source.settled(*identifiers[start : start + MOST])
+
+    def take(self, queue: str) -> list[QueueMessage]:
+        """Take the messages of a queue."""
+        taken: list[QueueMessage] = []
+        url = self.queues[queue]
+        while True:
+            answer = self.aws.sqs.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=MOST, WaitTimeSeconds=0, AttributeNames=["All"]
+            )
+            messages = answer.get("Messages", [])
+            if messages:
+                entries = [{"Id": m["MessageId"], "ReceiptHandle": m["ReceiptHandle"]} for m in messages]
+                self.aws.sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+            taken += [QueueMessage(message["MessageId"], message["Body"], 1) for message in messages]
+            if len(messages) < MOST:  # moto's queue hands out all that it has
+                return taken
+
+    def letters(self, queue: str) -> list[dict[str, Any]]:
+        """Look at some messages of a queue as they are, with their attributes."""
+        answer = self.aws.sqs.receive_message(
+            QueueUrl=self.queues[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        return list(answer.get("Messages", []))
+
+    def looks(self) -> list[str]:
+        """Take the documents that are to be looked at, by key."""
+        messages = self.take("ingestion")
+        return sorted(uri.removeprefix(self.uri("")) for m in messages for uri in json.loads(m.body)["look"])
+
+    def reconcile(self, kind: JobKind = "reconcile", seconds_left: float = LONG, **changes: Any) -> Job:
+        """Run a job to its end, and hand it back."""
+        job = self.jobs.create(kind, "test")
+        self.send_job({"job": job.id})
+        self.run_jobs(seconds_left=seconds_left, **changes)
+        return self.jobs.get(job.id)
+
+    def send_job(self, body: Mapping[str, Any]) -> None:
+        self.aws.sqs.send_message(QueueUrl=self.queues["jobs"], MessageBody=json.dumps(body))
+
+    def run_jobs(self, *, seconds_left: float = LONG, **changes: Any) -> int:
+        """Have the function work until no message is left; tell how many there were."""
+        service = self.service(**changes)
+        worked = 0
+        end = time.monotonic() + PATIENCE_SECONDS
+        while messages := self.take("jobs"):
+            assert time.monotonic() < end, "the jobs do not come to rest"
+            for message in messages:
+                assert service.process([message], lambda: seconds_left) == []
+            worked += len(messages)
+        return worked

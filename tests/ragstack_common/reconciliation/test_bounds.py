@@ -1,0 +1,202 @@
+"""Pages smaller than the data, time that runs out, documents that change meanwhile."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ragstack_common.reconciliation import sources
+from ragstack_common.reconciliation.comparison import Comparison
+from ragstack_common.reconciliation.differences import SAMPLE_BYTES, SAMPLES_PER_KIND, Difference, Tally
+from ragstack_common.reconciliation.memory import Memory, Standing, id_of, number_of
+from ragstack_common.reconciliation.reconciliation import RESERVE_SECONDS, Reconciliation
+from ragstack_common.reconciliation.sources import BucketObject
+from ragstack_common.registry.items import item_of
+from ragstack_common.registry.records import Observation, Status
+from ragstack_common.registry.table import document_id
+from tests.ragstack_common.reconciliation.stack import HOUR, Stack
+
+KEYS = tuple(f"{number}.txt" for number in range(7))
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, bucket, knowledge_base = sources.registry_pages, sources.bucket_pages, sources.knowledge_base_pages
+    module = "ragstack_common.reconciliation.reconciliation"
+    monkeypatch.setattr(f"{module}.registry_pages", lambda *args: registry(*args, page_size=2))
+    monkeypatch.setattr(f"{module}.bucket_pages", lambda *args: bucket(*args, page_size=3))
+    monkeypatch.setattr(
+        f"{module}.knowledge_base_pages", lambda *args, **more: knowledge_base(*args, **more, page_size=2)
+    )
+
+
+def test_pages_smaller_than_the_data_give_the_same_report(stack: Stack, small_pages: None) -> None:
+    stack.indexed(*KEYS, corpus="x")
+    agreeing = stack.reconcile()
+    stack.remove("0.txt")
+    stack.remove("3.txt.metadata.json")
+    stack.delete_behind_the_back("6.txt")
+    stack.put("new.txt")
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+
+    assert agreeing.report["compared"] == {"documents": 7, "registry": 7, "bucket": 14, "knowledge_base": 7}
+    assert agreeing.report["differences"] == {}
+    assert {kind: found["count"] for kind, found in job.report["differences"].items()} == {
+        "not_in_registry": 1,
+        "content": 1,
+        "not_in_bucket": 1,
+        "not_searchable": 1,
+    }
+    assert stack.looks() == ["0.txt", "3.txt", "6.txt", "new.txt"]
+
+
+def _running_out(after: int) -> Iterator[float]:
+    """Time for so many looks at the clock, and no more."""
+    return itertools.chain(itertools.repeat(900.0, after), itertools.repeat(RESERVE_SECONDS - 1))
+
+
+def test_when_time_runs_out_the_job_is_incomplete_says_where_and_repairs_what_it_found(
+    stack: Stack, small_pages: None
+) -> None:
+    stack.indexed(*KEYS)
+    stack.remove("0.txt")
+    stack.delete_behind_the_back("1.txt")
+    stack.put("new.txt")
+    stack.clock.ahead += HOUR
+    seen: list[tuple[str | None, int]] = []
+
+    for looks_at_the_clock in range(200):
+        times = _running_out(looks_at_the_clock)
+        outcome = _reconciliation(stack).run(lambda times=times: next(times))  # type: ignore[misc]
+        looked_at = stack.looks()
+        assert outcome.report["complete"] is outcome.is_complete
+        assert outcome.report["looked_at"] == outcome.report["differences_in_all"] == len(looked_at)
+        assert set(looked_at) <= {"0.txt", "1.txt", "new.txt"}
+        if seen[-1:] != [(outcome.reason, len(looked_at))]:
+            seen.append((outcome.reason, len(looked_at)))
+        if outcome.is_complete:
+            break
+
+    reasons = [reason or "complete" for reason, _ in seen]
+    assert reasons[0] == "The time ended while the registry was read, before its first page"
+    assert reasons[-1] == "complete"
+    assert any("the bucket was read, after 3 entries" in reason for reason in reasons)
+    assert any("the knowledge base was read, after 2 entries" in reason for reason in reasons)
+    numbers = [number for _, number in seen]
+    assert numbers == sorted(numbers)
+    assert (numbers[0], numbers[-1]) == (0, 3)
+
+
+def test_a_job_without_time_ends_incomplete_and_another_can_begin(stack: Stack) -> None:
+    stack.indexed("a.txt")
+
+    job = stack.reconcile(seconds_left=RESERVE_SECONDS / 2)
+
+    assert job.status == "INCOMPLETE"
+    assert job.reason == "The time ended while the registry was read, before its first page"
+    assert job.report["complete"] is False
+    assert job.report["catalogue"]["reason"] == "It was not compared"
+    assert stack.reconcile().status == "COMPLETE"
+
+
+def _reconciliation(stack: Stack) -> Reconciliation:
+    return stack.service().reconciliation
+
+
+def test_a_document_that_is_written_while_the_three_are_read_is_not_reported(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.indexed("removed.txt", "overwritten.txt", "lost.txt", "other.txt")
+    stack.clock.ahead += HOUR
+    real = sources.bucket_pages
+
+    def bucket_pages(*args: Any) -> Iterator[list[BucketObject]]:
+        # As if the events of these had come just after the registry was read.
+        stack.remove("removed.txt")
+        stack.put("overwritten.txt", "Another text.")
+        stack.delete_behind_the_back("lost.txt")
+        stack.claim("removed.txt", status=Status.DELETING, updated_at=stack.clock())
+        stack.claim("overwritten.txt", status=Status.SUBMITTING, updated_at=stack.clock())
+        stack.claim("lost.txt", status=Status.WAITING, updated_at=stack.clock())
+        stack.remove("other.txt")
+        yield from real(*args)
+
+    monkeypatch.setattr("ragstack_common.reconciliation.reconciliation.bucket_pages", bucket_pages)
+
+    job = stack.reconcile(settle_seconds=0.0)
+
+    assert job.report["differences"] == {"not_in_bucket": {"count": 1, "samples": [stack.uri("other.txt")]}}
+    assert stack.looks() == ["other.txt"]
+
+
+def test_a_message_asks_for_fifty_documents_at_most(stack: Stack) -> None:
+    keys = [f"{number:03}.txt" for number in range(101)]
+    for key in keys:
+        stack.put(key)
+    stack.clock.ahead += HOUR
+
+    stack.reconcile()
+
+    messages = [json.loads(message.body)["look"] for message in stack.take("ingestion")]
+    assert sorted(uri for look in messages for uri in look) == [stack.uri(key) for key in keys]
+    assert max(map(len, messages)) == 50
+
+
+def test_a_report_stays_small_whatever_is_found() -> None:
+    differences = Tally(Difference)
+
+    for kind in Difference:
+        differences.add(kind, (f"s3://bucket/{'é' * 500}{number}" for number in range(1000)))
+
+    report = differences.report()
+    assert differences.total == 1000 * len(Difference)
+    assert {found["count"] for found in report.values()} == {1000}
+    assert max(len(found["samples"]) for found in report.values()) == SAMPLES_PER_KIND
+    assert len(json.dumps(report, ensure_ascii=False).encode()) < SAMPLE_BYTES + 10_000
+
+
+def test_what_is_remembered_of_a_document_is_what_was_said_of_it() -> None:
+    memory = Memory()
+    memory.remember(1, Standing.SEARCHABLE, '"a"', '"b"')
+    memory.remember(2, Standing.FAILED)
+
+    assert memory.has_etag(1, '"a"')
+    assert memory.has_etag(1, "a"), "some list entity tags without quotes"
+    assert memory.has_sidecar_etag(1, '"b"')
+    assert not memory.has_etag(1, '"b"')
+    assert not memory.has_sidecar_etag(1, '"a"')
+    assert memory.has_sidecar(1)
+    assert not memory.has_sidecar(2)
+    assert not memory.has_etag(2, '"a"')
+    memory.mark(1, 1 << 3)
+    memory.drop(1)
+    assert memory.standing(1) is Standing.MOVING
+    assert memory.was_seen(1, 1 << 3)
+    assert memory.has_etag(1, '"a"')
+    assert memory.standing(3) is None
+
+
+@pytest.mark.parametrize("uri", ["s3://b/a", "s3://b/\ud800", "s3://b/é"])
+def test_a_document_is_found_again_by_the_number_of_its_id(uri: str) -> None:
+    assert id_of(number_of(uri)) == document_id(uri)
+
+
+def test_of_each_document_one_thing_is_told(stack: Stack) -> None:
+    stack.put("x.txt", attributes={"corpus": "x"})
+    comparison = Comparison(stack.settings, stack.clock() + HOUR)
+    old = Observation(etag='"old"', sidecar_etag='"old"')
+    record = stack.record("x.txt")
+    item = {**item_of(record, "write"), "revision": {"N": "1"}, "status": {"S": "INDEXED"}, "updated_at": {"N": "1"}}
+    item |= {"etag": {"S": str(old.etag)}, "sidecar_etag": {"S": str(old.sidecar_etag)}}
+
+    found = [*comparison.registry([item])]
+    for page in sources.bucket_pages(stack.aws.s3, stack.bucket):
+        found += comparison.bucket(page)
+    found += comparison.absent_from_bucket()
+    found += comparison.absent_from_knowledge_base()
+
+    assert [suspect.kind for suspect in found] == [Difference.CONTENT]

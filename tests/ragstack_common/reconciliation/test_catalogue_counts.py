@@ -1,0 +1,115 @@
+"""The catalogue's counts are made again, and put right only where nothing moves."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ragstack_common.reconciliation import catalogue_counts, sources
+from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.records import Status
+from tests.ragstack_common.reconciliation.stack import Stack
+
+
+def _spoil(stack: Stack, value: str, count: int | None) -> None:
+    key = {"pk": {"S": "CATALOGUE"}, "sk": {"S": value}}
+    if count is None:
+        stack.aws.dynamodb.delete_item(TableName=stack.bucket, Key=key)
+        return
+    item = {**key, "documents": {"N": str(count)}}
+    stack.aws.dynamodb.put_item(TableName=stack.bucket, Item=item)
+
+
+def _counts(stack: Stack) -> dict[tuple[str, Any], int]:
+    catalogue = Catalogue(stack.aws.dynamodb, stack.bucket)
+    return {("", None): catalogue.documents()} | {(f.key, f.value): f.documents for f in catalogue.facets()}
+
+
+def test_counts_that_are_wrong_are_put_right_and_told(stack: Stack) -> None:
+    stack.indexed("a.txt", "b.txt", corpus="x", tags=["one", "two"])
+    right = _counts(stack)
+    _spoil(stack, 'corpus\x1f"x"', 7)
+    _spoil(stack, 'tags\x1f"one"', None)
+    _spoil(stack, 'tags\x1f"two"', -1)
+    _spoil(stack, 'gone\x1f"for ever"', 3)
+
+    job = stack.reconcile()
+    afterwards = stack.reconcile()
+
+    assert right == {("", None): 2, ("corpus", "x"): 2, ("tags", "one"): 2, ("tags", "two"): 2}
+    assert _counts(stack) == right
+    assert job.status == "COMPLETE"
+    assert job.report["differences_in_all"] == 4
+    assert job.report["catalogue"] == {
+        "values": 4,
+        "differences": 4,
+        "repaired": 4,
+        "samples": [
+            {"value": 'corpus\x1f"x"', "was": 7, "is": 2},
+            {"value": 'gone\x1f"for ever"', "was": 3, "is": 0},
+            {"value": 'tags\x1f"one"', "was": 0, "is": 2},
+            {"value": 'tags\x1f"two"', "was": -1, "is": 2},
+        ],
+    }
+    assert afterwards.report["catalogue"] == {"values": 4, "differences": 0, "repaired": 0}
+
+
+def test_counts_stay_as_they_are_while_documents_come_and_go(stack: Stack) -> None:
+    stack.indexed("a.txt", corpus="x")
+    _spoil(stack, 'corpus\x1f"x"', 7)
+    stack.claim("b.txt", status=Status.SUBMITTING, updated_at=stack.clock())
+
+    report = stack.reconcile().report
+
+    assert report["catalogue"]["differences"] == 0
+    assert report["catalogue"]["reason"] == "Documents changed during the comparison: not compared"
+    assert _counts(stack)["corpus", "x"] == 7
+
+
+def test_a_count_that_changes_between_the_reading_and_the_repair_is_left_alone(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.indexed("a.txt", corpus="x")
+    _spoil(stack, 'corpus\x1f"x"', 7)
+    real = catalogue_counts.CatalogueCounts._has_moved
+
+    def has_moved(self: Any, since: float) -> bool:
+        moved = real(self, since)
+        _spoil(stack, 'corpus\x1f"x"', 8)
+        return moved
+
+    monkeypatch.setattr(catalogue_counts.CatalogueCounts, "_has_moved", has_moved)
+
+    report = stack.reconcile().report
+
+    assert (report["catalogue"]["differences"], report["catalogue"]["repaired"]) == (1, 0)
+    assert _counts(stack)["corpus", "x"] == 8
+
+
+def test_a_document_that_is_deleted_while_it_is_counted_spoils_no_count(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.indexed("a.txt", "b.txt", corpus="x")
+    real = sources.registry_pages
+
+    def registry_pages(*args: Any) -> Iterator[list[Any]]:
+        yield from real(*args)
+        # Counted already, and then removed by whoever works meanwhile.
+        stack.claim("a.txt", status=Status.DELETED, counted=(), updated_at=stack.clock())
+
+    monkeypatch.setattr("ragstack_common.reconciliation.reconciliation.registry_pages", registry_pages)
+
+    report = stack.reconcile().report
+
+    assert report["catalogue"]["differences"] == 0
+    assert _counts(stack)["corpus", "x"] == 1
+
+
+def test_too_many_values_are_not_counted_again(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack.indexed("a.txt", tags=["one", "two", "three"])
+    monkeypatch.setattr(catalogue_counts, "MOST_VALUES", 2)
+
+    report = stack.reconcile().report
+
+    assert report["catalogue"]["differences"] == 0
+    assert "more than 2 values" in report["catalogue"]["reason"]

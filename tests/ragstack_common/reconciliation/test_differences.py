@@ -1,0 +1,295 @@
+"""Every kind of difference, made on purpose, found, looked at, and healed by what the look leads to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.records import Operation, OperationKind, Status
+from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
+
+PLAIN: dict[str, Any] = {}
+OLD = {"corpus": "old"}
+NEW = {"corpus": "new"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a document that was indexed with attributes, or never, comes to differ, and what then becomes of it."""
+
+    make: Callable[[Stack, str], None]
+    kind: str
+    before: dict[str, Any] | None = None
+    status: str = "INDEXED"
+    in_knowledge_base: str = "INDEXED"
+
+
+def _new(stack: Stack, key: str) -> None:
+    stack.put(key, attributes=NEW)
+
+
+def _overwritten(stack: Stack, key: str) -> None:
+    stack.put(key, "Another text.")
+
+
+def _sidecar_written(stack: Stack, key: str) -> None:
+    stack.put(key, f"The text of {key}.", NEW)
+
+
+def _sidecar_removed(stack: Stack, key: str) -> None:
+    stack.remove(f"{key}.metadata.json")
+
+
+def _removed(stack: Stack, key: str) -> None:
+    stack.remove(key)
+
+
+def _said_to_be_deleted(stack: Stack, key: str) -> None:
+    stack.claim(key, status=Status.DELETED, counted=(), in_knowledge_base=False)
+
+
+def _said_to_be_deleted_and_removed(stack: Stack, key: str) -> None:
+    _said_to_be_deleted(stack, key)
+    stack.remove(key)
+
+
+def _said_to_have_failed(stack: Stack, key: str) -> None:
+    stack.claim(key, status=Status.FAILED, counted=(), reason="of old")
+
+
+def _said_to_have_failed_and_removed(stack: Stack, key: str) -> None:
+    _said_to_have_failed(stack, key)
+    stack.remove(key)
+
+
+def _ingested_and_removed(stack: Stack, key: str) -> None:
+    stack.put(key)
+    stack.ingest_behind_the_back(key)
+    stack.remove(key)
+
+
+def _lost_by_the_knowledge_base(stack: Stack, key: str) -> None:
+    stack.delete_behind_the_back(key)
+
+
+def _failed_in_the_knowledge_base(stack: Stack, key: str) -> None:
+    stack.remove(key)
+    stack.ingest_behind_the_back(key)  # nothing is there to be read
+    stack.put(key, f"The text of {key}.")
+    assert stack.in_knowledge_base(key) == "FAILED"
+
+
+def _waiting_for_nobody(stack: Stack, key: str) -> None:
+    stack.claim(key, status=Status.WAITING, counted=(), finished_at=None)
+
+
+def _submitted_by_nobody(stack: Stack, key: str) -> None:
+    _work_on(stack, key, Status.SUBMITTING, Operation("dead", OperationKind.INGEST, stack.clock() - HOUR))
+
+
+def _deleted_by_nobody(stack: Stack, key: str) -> None:
+    stack.remove(key)
+    _work_on(stack, key, Status.DELETING, Operation("dead", OperationKind.DELETE, stack.clock() - HOUR))
+
+
+def _followed_by_nobody(stack: Stack, key: str) -> None:
+    accepted_at = stack.clock() - 7 * HOUR
+    _work_on(stack, key, Status.INDEXING, Operation("dead", OperationKind.INGEST, 0.0, accepted_at))
+
+
+def _work_on(stack: Stack, key: str, status: Status, operation: Operation) -> None:
+    stack.claim(key, status=status, counted=(), finished_at=None, operation=operation)
+
+
+CASES = {
+    "new": Case(_new, "not_in_registry"),
+    "deleted, as the registry says": Case(_said_to_be_deleted, "not_in_registry", PLAIN),
+    "overwritten": Case(_overwritten, "content", PLAIN),
+    "sidecar changed": Case(_sidecar_written, "content", OLD),
+    "sidecar came": Case(_sidecar_written, "content", PLAIN),
+    "sidecar went": Case(_sidecar_removed, "content", OLD),
+    "not in the bucket": Case(_removed, "not_in_bucket", OLD, "DELETED", "NOT_FOUND"),
+    "failed, not in the bucket": Case(_said_to_have_failed_and_removed, "not_in_bucket", PLAIN, "DELETED", "NOT_FOUND"),
+    "in the knowledge base alone": Case(
+        _ingested_and_removed, "unknown_in_knowledge_base", None, "DELETED", "NOT_FOUND"
+    ),
+    "lost by the knowledge base": Case(_lost_by_the_knowledge_base, "not_searchable", PLAIN),
+    "failed in the knowledge base": Case(_failed_in_the_knowledge_base, "not_searchable", PLAIN),
+    "failed, and searchable": Case(_said_to_have_failed, "searchable", PLAIN),
+    "deleted, and searchable": Case(_said_to_be_deleted_and_removed, "searchable", PLAIN, "DELETED", "NOT_FOUND"),
+    "waiting for nobody": Case(_waiting_for_nobody, "stuck", PLAIN),
+    "submitted by nobody": Case(_submitted_by_nobody, "stuck", PLAIN),
+    "deleted by nobody": Case(_deleted_by_nobody, "stuck", PLAIN, "DELETED", "NOT_FOUND"),
+    "followed by nobody": Case(_followed_by_nobody, "stuck", PLAIN),
+}
+KEYS = {case: f"{case}.txt" for case in CASES}
+
+
+@dataclass(frozen=True)
+class Healed:
+    """All the differences at once: the report on them, and on what was left when they had been looked at."""
+
+    stack: Stack
+    found: Job
+    left: Job
+
+
+@pytest.fixture(scope="module")
+def healed(new_stack: Callable[[], Stack]) -> Healed:
+    stack = new_stack()
+    stack.indexed("agreeing.txt", *(KEYS[case] for case in CASES if CASES[case].before == PLAIN))
+    stack.indexed(*(KEYS[case] for case in CASES if CASES[case].before == OLD), **OLD)
+    for case, key in KEYS.items():
+        CASES[case].make(stack, key)
+    stack.clock.ahead += HOUR
+    found = stack.reconcile()
+    stack.rest()
+    stack.clock.ahead += HOUR
+    return Healed(stack, found, stack.reconcile())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_difference_is_found_told_and_healed(healed: Healed, case: str) -> None:
+    key, expected = KEYS[case], CASES[case]
+
+    told = [
+        kind for kind, found in healed.found.report["differences"].items() if healed.stack.uri(key) in found["samples"]
+    ]
+
+    assert told == [expected.kind]
+    assert healed.stack.record(key).status == expected.status, healed.stack.record(key).reason
+    assert healed.stack.in_knowledge_base(key) == expected.in_knowledge_base
+
+
+def test_each_difference_is_counted_once_and_none_is_left(healed: Healed) -> None:
+    report = healed.found.report
+
+    # The registry was made to say of some that they are not searchable, and the catalogue with it.
+    assert report["catalogue"]["differences"] == 0
+    assert report["differences_in_all"] == report["looked_at"] == len(CASES)
+    assert sum(found["count"] for found in report["differences"].values()) == len(CASES)
+    assert healed.found.status == healed.left.status == "COMPLETE"
+    assert healed.left.report["differences"] == {}
+    assert healed.left.report["catalogue"]["differences"] == 0
+    assert healed.stack.take("ingestion") == []
+
+
+def test_an_object_that_no_document_can_be_gets_its_reason(stack: Stack) -> None:
+    key = f"{'x' * 200}.txt"
+    stack.put(key)
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+    stack.rest()
+    stack.clock.ahead += HOUR
+    afterwards = stack.reconcile()
+
+    assert job.report["differences"] == {"unreadable": {"count": 1, "samples": [stack.uri(key)]}}
+    assert stack.record(key).status == "FAILED"
+    assert "shorter key" in str(stack.record(key).reason)
+    assert afterwards.report["differences"] == {}
+
+
+def test_what_an_event_was_merely_late_for_is_not_submitted_twice(stack: Stack) -> None:
+    stack.put("late.txt")
+    stack.clock.ahead += HOUR
+    stack.reconcile()
+    stack.look("late.txt")  # what its event does, before the look of the reconciliation is read
+
+    first, second = stack.take("ingestion")
+    services = stack.services()
+    IngestionService(services).process([second], LONG)
+    stack.rest()
+    operation = stack.record("late.txt").operation
+    IngestionService(services).process([first], LONG)
+    stack.rest()
+
+    assert stack.record("late.txt").status == "INDEXED"
+    assert stack.record("late.txt").operation == operation
+
+
+def test_what_only_a_synchronisation_can_remove_is_told_and_no_difference(stack: Stack) -> None:
+    key = f"{'x' * 200}.txt"
+    stack.put(key)
+    stack.look(key)
+    stack.rest()
+    stack.clock.ahead += HOUR
+    stack.reconcile("full")
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+
+    assert stack.record(key).status == "FAILED"
+    assert job.report["differences"] == {}
+    assert job.report["out_of_reach"] == {"count": 1, "samples": [stack.uri(key)]}
+    assert stack.looks() == []
+
+
+def test_several_differences_of_several_kinds_are_counted_each(stack: Stack) -> None:
+    stack.indexed("28.txt", "29.txt", "30.txt")
+    for number in range(25):
+        stack.put(f"{number}.txt")
+    stack.delete_behind_the_back("29.txt")
+    stack.put("28.txt", "Another text.")
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+
+    counts = {kind: found["count"] for kind, found in job.report["differences"].items()}
+    assert counts == {"not_in_registry": 25, "content": 1, "not_searchable": 1}
+    assert len(job.report["differences"]["not_in_registry"]["samples"]) == 20
+    assert (job.report["differences_in_all"], job.report["looked_at"]) == (27, 27)
+    assert len(stack.looks()) == 27
+    assert stack.metrics.values["ReconciliationDifferences"] == ("Count", 27)
+
+
+@pytest.mark.parametrize(
+    ("status", "operation"),
+    [
+        (Status.SUBMITTING, Operation("alive", OperationKind.INGEST, 2.0**33)),
+        (Status.DELETING, Operation("alive", OperationKind.DELETE, 2.0**33)),
+        (Status.INDEXING, Operation("alive", OperationKind.INGEST, 0.0, 2.0**33)),
+    ],
+    ids=["submitting", "deleting", "indexing"],
+)
+def test_a_document_on_its_way_is_no_difference_wherever_it_is(
+    stack: Stack, status: Status, operation: Operation
+) -> None:
+    stack.indexed("x.txt", "y.txt")
+    _work_on(stack, "x.txt", status, operation)
+    stack.remove("x.txt")
+    stack.delete_behind_the_back("x.txt")
+
+    assert stack.reconcile().report["differences"] == {}
+
+
+def test_an_object_whose_event_is_still_underway_is_no_difference(stack: Stack) -> None:
+    stack.clock.ahead = 0.0
+    stack.put("x.txt", attributes={"corpus": "new"})
+
+    assert stack.reconcile().report["differences"] == {}
+    assert stack.take("ingestion") == []
+
+
+def test_folders_and_sidecars_of_nothing_are_no_documents(stack: Stack) -> None:
+    stack.aws.s3.put_object(Bucket=stack.bucket, Key="folder/", Body=b"")
+    stack.aws.s3.put_object(Bucket=stack.bucket, Key="folder/.metadata.json", Body=b"{}")
+    stack.aws.s3.put_object(Bucket=stack.bucket, Key="nothing.txt.metadata.json", Body=b"{}")
+    stack.clock.ahead += HOUR
+
+    assert stack.reconcile().report["differences"] == {}
+
+
+def test_documents_of_another_bucket_are_left_alone(stack: Stack) -> None:
+    other = f"{stack.bucket}-other"
+    stack.indexed("x.txt")
+    stack.aws.s3.create_bucket(Bucket=other)
+
+    job = stack.reconcile(documents_bucket=other)
+
+    assert job.report["differences"] == {}
+    assert job.report["elsewhere"] == 2
+    assert stack.take("ingestion") == []

@@ -1,0 +1,337 @@
+"""A full synchronisation: behind a closed gate, after what was underway, to an end that is true."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from ragstack_common.registry.gate import Gate
+from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.records import Operation, OperationKind, Status
+from tests.ragstack_common.reconciliation.clients import Death, KilledError
+from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
+
+
+@pytest.fixture
+def gate(stack: Stack) -> Gate:
+    return Gate(stack.aws.dynamodb, stack.bucket, clock=stack.clock)
+
+
+def _work_on(stack: Stack, key: str, status: Status, operation: Operation) -> None:
+    stack.claim(key, status=status, counted=(), finished_at=None, operation=operation, updated_at=stack.clock())
+
+
+def _ingestion_jobs(stack: Stack) -> list[dict[str, Any]]:
+    return list(stack.source.bedrock.agent.list_ingestion_jobs(**stack.source.ids)["ingestionJobSummaries"])
+
+
+def test_a_synchronisation_indexes_what_lies_there_and_the_registry_learns_of_it(stack: Stack, gate: Gate) -> None:
+    stack.indexed("known.txt")
+    stack.put("new.txt", "Something new.")
+    stack.put("empty.txt", "")
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile("full")
+
+    synchronisation = job.report["synchronisation"]
+    assert job.status == "COMPLETE", job.reason
+    assert synchronisation["status"] == "COMPLETE"
+    assert synchronisation["statistics"]["numberOfDocumentsScanned"] == 3
+    assert synchronisation["statistics"]["numberOfDocumentsFailed"] == 1
+    assert "empty.txt" in synchronisation["failure_reasons"][0]
+    assert job.ingestion_job_id == _ingestion_jobs(stack)[0]["ingestionJobId"]
+    assert gate.closed_until() is None
+    assert job.report["differences"]["not_in_registry"]["count"] == 2
+    assert stack.looks() == ["empty.txt", "new.txt"]
+    json.dumps(dict(job.report))
+
+
+def test_what_was_uploaded_meanwhile_is_no_difference(stack: Stack) -> None:
+    job = stack.jobs.create("full", "test")
+    stack.send_job({"job": job.id})
+    stack.service().process(stack.take("jobs"), lambda: LONG)
+    assert stack.jobs.get(job.id).status == "RUNNING"
+    stack.put("meanwhile.txt")  # its event waits behind the gate
+    stack.clock.ahead += HOUR / 6
+
+    stack.run_jobs()
+
+    assert stack.jobs.get(job.id).status == "COMPLETE", stack.jobs.get(job.id).reason
+    assert stack.jobs.get(job.id).report["differences"] == {}
+
+
+def test_after_the_looks_all_three_agree(stack: Stack) -> None:
+    stack.put("new.txt", "Something new.")
+    stack.clock.ahead += HOUR
+    stack.reconcile("full")
+
+    stack.rest()
+    stack.clock.ahead += HOUR
+    afterwards = stack.reconcile()
+
+    assert stack.record("new.txt").status == "INDEXED"
+    assert afterwards.report["differences"] == {}
+
+
+def _first_steps(stack: Stack, number: int) -> Job:
+    """Begin a synchronisation, and take so many steps; the message of the next one is left in the queue."""
+    job = stack.jobs.create("full", "test")
+    stack.send_job({"job": job.id})
+    for _ in range(number):
+        (message,) = stack.take("jobs")
+        assert stack.service().process([message], lambda: LONG) == []
+    return stack.jobs.get(job.id)
+
+
+@pytest.mark.parametrize(
+    ("status", "operation"),
+    [
+        (Status.SUBMITTING, Operation("o", OperationKind.INGEST, 2.0**33)),
+        (Status.INDEXING, Operation("o", OperationKind.INGEST, 0.0, 2.0**33)),
+        (Status.DELETING, Operation("o", OperationKind.DELETE, 2.0**33)),
+        (Status.DELETING, Operation("o", OperationKind.DELETE, 0.0, 2.0**33)),
+    ],
+    ids=["submitting", "indexing", "about to be deleted", "being deleted"],
+)
+def test_it_waits_behind_a_closed_gate_for_what_the_knowledge_base_works_on(
+    stack: Stack, gate: Gate, status: Status, operation: Operation
+) -> None:
+    stack.indexed("a.txt")
+    _work_on(stack, "a.txt", status, operation)
+
+    waiting = _first_steps(stack, 5)
+
+    assert (waiting.status, waiting.ingestion_job_id) == ("RUNNING", None)
+    assert waiting.reason == f"The knowledge base works on documents, such as {stack.uri('a.txt')}"
+    assert gate.closed_until() is not None
+    assert _ingestion_jobs(stack) == []
+
+    stack.claim("a.txt", status=Status.INDEXED, finished_at=stack.clock())
+    stack.run_jobs()
+    assert stack.jobs.get(waiting.id).status == "COMPLETE"
+    assert gate.closed_until() is None
+
+
+@pytest.mark.parametrize(
+    ("status", "operation"),
+    [
+        (Status.WAITING, None),
+        (Status.SUBMITTING, Operation("o", OperationKind.INGEST, 1.0)),
+        (Status.DELETING, Operation("o", OperationKind.DELETE, 1.0)),
+    ],
+    ids=["waiting", "submitted by nobody", "deleted by nobody"],
+)
+def test_it_does_not_wait_for_what_waits_for_the_gate(
+    stack: Stack, status: Status, operation: Operation | None
+) -> None:
+    stack.indexed("a.txt")
+    stack.claim("a.txt", status=status, counted=(), finished_at=None, operation=operation)
+
+    assert stack.reconcile("full").status == "COMPLETE"
+
+
+def test_waiting_has_an_end_and_the_gate_is_opened(stack: Stack, gate: Gate) -> None:
+    stack.indexed("a.txt")
+    _work_on(stack, "a.txt", Status.INDEXING, Operation("o", OperationKind.INGEST, 0.0, 2.0**33))
+    job = _first_steps(stack, 2)
+    for _ in range(3):
+        stack.clock.ahead += 50 * 60
+        (message,) = stack.take("jobs")
+        assert stack.service().process([message], lambda: LONG) == []
+
+    ended = stack.jobs.get(job.id)
+
+    assert ended.status == "FAILED"
+    assert "did not get its turn in 120 min: The knowledge base works on documents" in str(ended.reason)
+    assert gate.closed_until() is None
+    assert stack.take("jobs") == []
+    assert _ingestion_jobs(stack) == []
+
+
+class _Agent:
+    """The client of bedrock-agent, that answers one call otherwise, so often."""
+
+    def __init__(self, agent: Any, name: str, answers: list[Any]) -> None:
+        self._agent = agent
+        self._name = name
+        self._answers = answers
+        self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._agent, name)
+        if name != self._name:
+            return method
+
+        def call(**parameters: Any) -> Any:
+            self.calls += 1
+            if not self._answers:
+                return method(**parameters)
+            answer = self._answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            real = method(**parameters)["ingestionJob"]
+            return {"ingestionJob": {**real, **answer}}
+
+        return call
+
+
+def _error(code: str, message: str = "no") -> ClientError:
+    details: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    return ClientError(details, "Operation")
+
+
+def _run_with(stack: Stack, agent: _Agent) -> Job:
+    """Run a synchronisation whose Bedrock answers so."""
+    service = stack.service()
+    service = replace(service, synchronisation=replace(service.synchronisation, agent=agent))
+    job = stack.jobs.create("full", "test")
+    stack.send_job({"job": job.id})
+    while messages := stack.take("jobs"):
+        for message in messages:
+            assert service.process([message], lambda: LONG) == []
+    return stack.jobs.get(job.id)
+
+
+def test_while_bedrock_refuses_because_others_are_at_work_it_waits(stack: Stack, gate: Gate) -> None:
+    contention = [
+        _error("ConflictException"),
+        _error("ValidationException", "There are ongoing direct ingestions"),
+        _error("ThrottlingException"),
+    ]
+    agent = _Agent(stack.agent, "start_ingestion_job", [*contention, *contention])
+
+    job = _run_with(stack, agent)
+
+    assert job.status == "COMPLETE"
+    assert agent.calls == 7
+    assert job.step > 4
+    assert gate.closed_until() is None
+
+
+def test_what_bedrock_refuses_for_good_fails_the_job_and_opens_the_gate(stack: Stack, gate: Gate) -> None:
+    agent = _Agent(stack.agent, "start_ingestion_job", [_error("AccessDeniedException", "not you")])
+
+    job = _run_with(stack, agent)
+
+    assert job.status == "FAILED"
+    assert "AccessDeniedException" in str(job.reason)
+    assert "not you" in str(job.reason)
+    assert gate.closed_until() is None
+    assert stack.reconcile("full").status == "COMPLETE"
+
+
+@pytest.mark.parametrize("status", ["FAILED", "STOPPED"])
+def test_a_job_that_bedrock_did_not_complete_fails_with_its_reasons_and_is_compared_with(
+    stack: Stack, gate: Gate, status: str
+) -> None:
+    stack.put("new.txt")
+    stack.clock.ahead += HOUR
+    reasons = ["it broke" * 1000, *(f"and {number}" for number in range(30))]
+    told = {"status": status, "failureReasons": reasons}
+    agent = _Agent(stack.agent, "get_ingestion_job", [told])
+
+    job = _run_with(stack, agent)
+
+    assert (job.status, job.reason) == ("FAILED", f"Bedrock's job is {status}")
+    synchronisation = job.report["synchronisation"]
+    assert synchronisation["status"] == status
+    assert len(synchronisation["failure_reasons"]) == 20
+    assert synchronisation["failure_reasons_in_all"] == 31
+    assert max(map(len, synchronisation["failure_reasons"])) == 1000
+    assert job.report["differences"]["not_in_registry"]["count"] == 1
+    assert gate.closed_until() is None
+
+
+def test_a_moment_without_answer_does_not_end_the_following(stack: Stack) -> None:
+    answers = [_error("ThrottlingException"), {"status": "IN_PROGRESS"}, _error("InternalServerException")]
+    agent = _Agent(stack.agent, "get_ingestion_job", answers)
+
+    assert _run_with(stack, agent).status == "COMPLETE"
+    assert agent.calls == 4
+
+
+def test_a_job_that_bedrock_no_longer_knows_has_failed(stack: Stack, gate: Gate) -> None:
+    agent = _Agent(stack.agent, "get_ingestion_job", [_error("ResourceNotFoundException", "gone")])
+
+    job = _run_with(stack, agent)
+
+    assert job.status == "FAILED"
+    assert "cannot be followed" in str(job.reason)
+    assert gate.closed_until() is None
+
+
+def test_a_job_that_bedrock_never_ends_fails_after_its_time(stack: Stack, gate: Gate) -> None:
+    agent = _Agent(stack.agent, "get_ingestion_job", [{"status": "IN_PROGRESS"}] * 100)
+    service = stack.service(follow_seconds=2 * HOUR)
+    service = replace(service, synchronisation=replace(service.synchronisation, agent=agent))  # type: ignore[arg-type]
+    job = stack.jobs.create("full", "test")
+    stack.send_job({"job": job.id})
+    while messages := stack.take("jobs"):
+        for message in messages:
+            assert service.process([message], lambda: LONG) == []
+            if stack.jobs.get(job.id).is_running and "synchronisation" not in stack.jobs.get(job.id).report:
+                assert gate.closed_until() is not None
+                stack.clock.ahead += 50 * 60
+
+    ended = stack.jobs.get(job.id)
+
+    assert ended.status == "FAILED"
+    assert ended.reason == "Bedrock's job is still IN_PROGRESS after 2 hours"
+    assert gate.closed_until() is None
+
+
+def test_it_waits_while_another_keeps_the_gate_closed_and_does_not_open_it(stack: Stack, gate: Gate) -> None:
+    gate.close("another", stack.clock() + HOUR)
+
+    job = _first_steps(stack, 3)
+
+    assert job.reason == "Another synchronisation keeps the gate closed"
+    assert _ingestion_jobs(stack) == []
+    assert not gate.open(job.id)
+    stack.clock.ahead += HOUR
+    stack.run_jobs()
+    assert stack.jobs.get(job.id).status == "COMPLETE"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before a call", "after a call"])
+def test_a_function_that_is_killed_anywhere_starts_one_synchronisation_and_ends_it(
+    stack: Stack, gate: Gate, after: bool
+) -> None:
+    stack.indexed("a.txt")
+    deaths = 0
+
+    # Every sixth call, and with the other parameter those three later: the steps repeat the same calls.
+    for jobs in range(1, 100):
+        stack.clock.ahead += HOUR
+        death = Death(6 * jobs - 5 + 3 * after, after)
+        job = stack.jobs.create("full", "test")
+        stack.send_job({"job": job.id})
+        _run_and_die(stack, death)
+
+        ended = stack.jobs.get(job.id)
+        assert ended.status == "COMPLETE", (death, ended.reason)
+        assert ended.report["synchronisation"]["status"] == "COMPLETE"
+        assert gate.closed_until() is None
+        assert stack.jobs.running("full") is None
+        assert len(_ingestion_jobs(stack)) == jobs
+        if death.calls < death.at:
+            break
+        deaths += 1
+
+    assert deaths > 3
+
+
+def _run_and_die(stack: Stack, death: Death) -> None:
+    """Let the function be killed once; its message is delivered again when the lease is over."""
+    service = stack.service(death)
+    while messages := stack.take("jobs"):
+        for message in messages:
+            try:
+                assert service.process([message], lambda: LONG) == []
+            except KilledError:
+                others = stack.take("jobs")
+                stack.clock.ahead += LONG + 1
+                for each in (*others, replace(message, receives=2)):
+                    assert stack.service().process([each], lambda: LONG) == []

@@ -1,0 +1,203 @@
+"""Counts per attribute value: always what a recount gives."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from moto import mock_aws
+from moto.moto_api._internal.models import moto_api_backend
+
+from ragstack_common.registry.catalogue import (
+    ALL_DOCUMENTS,
+    COUNT,
+    LONGEST_VALUE,
+    VALUES_COUNTED,
+    Catalogue,
+    Facet,
+    count_changes,
+    count_writes,
+    counted_under,
+)
+from ragstack_common.registry.documents import Change, DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_common.registry.table import CATALOGUE, LONGEST_KEY_BYTES
+from tests.ragstack_common.registry.strategies import ATTRIBUTES, COUNTED_UNDER
+from tests.support.registry_table import TABLE, create_table
+from tests.support.soak import SOAK, examples
+
+NAMES = [f"s3://bucket/{number}" for number in range(5)]
+VALUES = st.sampled_from(["stones", "woods", 1, 1.0, True, 0.5, "", "日本", ["a", "b"], ["a", "a"], []])
+COUNTED = st.builds(DocumentRecord, st.just(NAMES[0]), counted=COUNTED_UNDER)
+SMALL = st.dictionaries(st.sampled_from(["corpus", "version", "topic", "tag", "a\x1fb"]), VALUES, max_size=4)
+
+
+def written(registry: DocumentRegistry, uri: str, **attributes: Any) -> None:
+    before = registry.read([uri])[uri]
+    after = replace(
+        before,
+        status=Status.INDEXED,
+        observed=Observation('"e"', attributes=attributes),
+        counted=counted_under(attributes),
+    )
+    assert registry.write([Change(before, after)]) == set()
+
+
+def test_values_are_listed_by_attribute_and_in_order_whatever_their_types(dynamodb: Any) -> None:
+    registry = DocumentRegistry(TABLE, dynamodb)
+    written(registry, NAMES[0], year=2026, topic="b", tags=["x", "y"], internal=True)
+    written(registry, NAMES[1], year=2025, topic="a", tags=["y"], internal=False)
+    written(registry, NAMES[2], year="old", topic="a")
+
+    facets = Catalogue(dynamodb, TABLE).facets()
+
+    assert [(f.key, f.value, f.documents) for f in facets] == [
+        ("internal", False, 1),
+        ("internal", True, 1),
+        ("tags", "x", 1),
+        ("tags", "y", 2),
+        ("topic", "a", 2),
+        ("topic", "b", 1),
+        ("year", 2025, 1),
+        ("year", 2026, 1),
+        ("year", "old", 1),
+    ]
+    assert Catalogue(dynamodb, TABLE).documents() == 3
+
+
+def test_one_attribute_is_listed_without_those_whose_names_begin_alike(dynamodb: Any) -> None:
+    registry = DocumentRegistry(TABLE, dynamodb)
+    written(registry, NAMES[0], topic="a", topics="b", **{"topic\x1fx": "c"})
+
+    assert Catalogue(dynamodb, TABLE).facets("topic") == [Facet("topic", "a", 1)]
+    assert Catalogue(dynamodb, TABLE).facets("nothing") == []
+
+
+def test_more_values_than_a_page_holds_are_all_listed(dynamodb: Any) -> None:
+    values = [f"{number:04d}" + "日" * 190 for number in range(75)]
+    large: Any = {"room": {"S": "x" * 20_000}}
+    for start in range(0, len(values), 25):
+        writes = count_writes(
+            ((("topic", json.dumps(value, ensure_ascii=False)), 1)) for value in values[start : start + 25]
+        )
+        items = [{**write.action["Update"]["Key"], COUNT: {"N": "1"}, **large} for write in writes]
+        dynamodb.batch_write_item(RequestItems={TABLE: [{"PutRequest": {"Item": item}} for item in items]})
+    first = dynamodb.query(
+        TableName=TABLE, KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": {"S": CATALOGUE}}
+    )
+
+    assert "LastEvaluatedKey" in first, "one page holds them all"
+    assert [facet.value for facet in Catalogue(dynamodb, TABLE).facets("topic")] == values
+
+
+def test_a_count_that_somebody_edited_is_in_nobodys_way_and_is_told(
+    dynamodb: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = DocumentRegistry(TABLE, dynamodb)
+    written(registry, NAMES[0], topic="a")
+    for sort_key, count in (('topic\x1f"b"', {"S": "many"}), ("topic\x1fno JSON", {"N": "1"}), ("topic", {"N": "1"})):
+        dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": CATALOGUE}, "sk": {"S": sort_key}, COUNT: count})
+
+    assert Catalogue(dynamodb, TABLE).facets() == [Facet("topic", "a", 1)]
+    assert "`ragstack reconcile` counts anew" in caplog.text
+
+
+def test_what_nobody_has_any_more_is_not_listed(dynamodb: Any) -> None:
+    registry = DocumentRegistry(TABLE, dynamodb)
+    written(registry, NAMES[0], topic="a")
+    written(registry, NAMES[0], topic="b")
+
+    assert Catalogue(dynamodb, TABLE).facets() == [Facet("topic", "b", 1)]
+
+
+@given(ATTRIBUTES)
+@settings(max_examples=examples(200))
+def test_what_a_document_is_counted_under_is_bounded_and_can_be_read_back(attributes: dict[str, Any]) -> None:
+    counted = counted_under(attributes)
+
+    assert counted[0] == ALL_DOCUMENTS
+    assert len(counted) == len(set(counted)) <= VALUES_COUNTED
+    for key, text in counted[1:]:
+        value = attributes[key]
+        assert json.loads(text) in (value if isinstance(value, list) else [value])
+        assert len(text) <= LONGEST_VALUE
+        assert len(f"{key}\x1f{text}".encode()) <= LONGEST_KEY_BYTES
+
+
+def test_corpora_and_versions_are_counted_whatever_else_a_document_has() -> None:
+    attributes = {"corpus": "stones", "version": "2"} | {f"a{number:02d}": number for number in range(60)}
+
+    counted = counted_under(dict(reversed(attributes.items())))
+
+    assert counted[1:3] == (("corpus", '"stones"'), ("version", '"2"'))
+    assert len(counted) == VALUES_COUNTED
+
+
+@given(st.lists(st.tuples(COUNTED, COUNTED), max_size=5))
+def test_changes_of_counts_add_up(pairs: list[tuple[DocumentRecord, DocumentRecord]]) -> None:
+    before, after = Counter[Any](), Counter[Any]()
+    for one, other in pairs:
+        before.update(one.counted)
+        after.update(other.counted)
+    after.subtract(before)
+
+    assert count_changes(pairs) == {value: count for value, count in after.items() if count}
+
+
+class Counting(RuleBasedStateMachine):
+    """Documents come, change and go, in batches of which a part is lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.aws = mock_aws()
+        self.aws.start()
+        moto_api_backend.reset()
+        self.client = boto3.client("dynamodb", region_name="eu-west-1")
+        create_table(self.client)
+        self.registry = DocumentRegistry(TABLE, self.client)
+        self.stale: dict[str, DocumentRecord] = {}
+
+    def teardown(self) -> None:
+        self.aws.stop()
+
+    @rule(
+        attributes=st.dictionaries(st.sampled_from(NAMES), SMALL, min_size=1),
+        gone=st.sets(st.sampled_from(NAMES)),
+        stale=st.booleans(),
+    )
+    def they_are_written(self, attributes: dict[str, dict[str, Any]], gone: set[str], stale: bool) -> None:
+        now = self.registry.read(attributes)
+        read = {uri: self.stale.get(uri, now[uri]) if stale else now[uri] for uri in attributes}
+        changes = []
+        for uri, before in read.items():
+            found = Observation() if uri in gone else Observation('"e"', attributes=attributes[uri])
+            status = Status.DELETED if uri in gone else Status.INDEXED
+            counted = () if uri in gone else counted_under(attributes[uri])
+            changes.append(Change(before, replace(before, status=status, observed=found, counted=counted)))
+
+        lost = self.registry.write(changes)
+
+        assert lost == {uri for uri, before in read.items() if before.revision != now[uri].revision}
+
+    @rule()
+    def somebody_reads_and_takes_his_time(self) -> None:
+        self.stale = self.registry.read(NAMES)
+
+    @invariant()
+    def counts_are_what_a_recount_gives(self) -> None:
+        recount = Counter[Any]()
+        for record in self.registry.read(NAMES).values():
+            recount.update(record.counted)
+        documents = recount.pop(ALL_DOCUMENTS, 0)
+        catalogue = Catalogue(self.client, TABLE)
+        assert {(f.key, json.dumps(f.value, ensure_ascii=False)): f.documents for f in catalogue.facets()} == recount
+        assert catalogue.documents() == documents
+
+
+TestCounting = Counting.TestCase
+TestCounting.settings = settings(max_examples=60 if SOAK else 5, stateful_step_count=10, deadline=None)

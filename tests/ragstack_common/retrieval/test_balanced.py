@@ -1,0 +1,527 @@
+"""Equal numbers of candidates from each corpus, whatever its size and whatever becomes of the others."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event
+from typing import Any
+
+import pytest
+
+from ragstack_common import deadline
+from ragstack_common import filters as filter_language
+from ragstack_common.api.query import QueryService, RetrieveRequest
+from ragstack_common.errors import (
+    ConfigurationError,
+    InvalidFilterError,
+    InvalidQueryError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+    UnknownCorpusError,
+)
+from ragstack_common.filters import Filter
+from ragstack_common.models import SliceReport
+from ragstack_common.retrieval import (
+    CorpusCount,
+    RetrievalBackend,
+    RetrievedChunk,
+    SearchRequest,
+    create_retrieval_backend,
+)
+from ragstack_common.retrieval.balanced import BalancedBackend, BalancedSettings
+from ragstack_common.retrieval.base import ReportingBackend
+from ragstack_common.retrieval.cached import CachedRetrievalBackend
+from ragstack_common.retrieval.engine import Engine
+from ragstack_common.retrieval.engines.bedrock import BedrockBackend
+from ragstack_common.retrieval.federated import FederatedBackend
+from ragstack_common.retrieval.models import SearchOutcome
+from ragstack_common.retrieval.multislice import MultiSliceBackend
+from ragstack_common.retrieval.rerank.chunks import LexicalChunkReranker
+from ragstack_common.retrieval.reranked import RerankedBackend
+from ragstack_common.settings import QuerySettings
+from tests.support.aws_service import AwsService, Late
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, search_of
+from tests.support.virtual_time import run_in_virtual_time
+
+CORPORA = ("legal_us", "legal_uk", "legislation_nz")
+APPEAL = "appeal to the tribunal"
+
+
+def chunk(content: str, score: float, corpus: Any, **more: Any) -> RetrievedChunk:
+    source = more.pop("source", f"{corpus}/{content}")
+    return RetrievedChunk(content=content, score=score, source=source, metadata={"corpus": corpus}, **more)
+
+
+class Store(ReportingBackend):
+    """Holds chunks, filters them as the filter language has it, and behaves per corpus as it is told."""
+
+    name = "store"
+
+    def __init__(self, *chunks: RetrievedChunk, behaviour: Mapping[str, Callable[[], Any]] | None = None) -> None:
+        self.chunks = chunks
+        self.behaviour = behaviour or {}
+        self.requests: list[SearchRequest] = []
+        self.closed = 0
+
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        self.requests.append(request)
+        for name, behave in self.behaviour.items():
+            if name in str(request.filters):
+                await behave()
+        condition = request.condition
+        kept = [c for c in self.chunks if condition is None or filter_language.evaluate(condition, c.metadata)]
+        kept = sorted(kept, key=lambda c: -c.score)[: request.top_k]
+        if request.metadata_filter is None:
+            return SearchOutcome(kept, (SliceReport("store", "ok", 1.0, len(kept)),), 1.0)
+        slices = tuple(SliceReport(name, "ok", 1.0, len(kept)) for name in ("filtered", "unfiltered"))
+        return SearchOutcome(kept, slices, 1.0)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def fail() -> None:
+    raise ServiceUnavailableError("the corpus burns")
+
+
+async def hang() -> None:
+    await asyncio.Event().wait()
+
+
+def library(**options: Any) -> Store:
+    """A thousand chunks of one corpus that are nearer than the few of the two others."""
+    many = [chunk(f"appeal {n}", 0.9 - n / 10_000, "legal_us") for n in range(1_000)]
+    few = [chunk(f"{APPEAL} {n}", 0.3, corpus) for corpus in CORPORA[1:] for n in range(3)]
+    return Store(*many, *few, **options)
+
+
+def search(
+    backend: BalancedBackend, query: str = APPEAL, corpus_filter: str | None = None, **request: Any
+) -> SearchOutcome:
+    return asyncio.run(backend.search(SearchRequest(query, **request), corpus_filter=corpus_filter))
+
+
+def retrieve(backend: BalancedBackend, *arguments: Any, **named: Any) -> list[RetrievedChunk]:
+    return asyncio.run(backend.retrieve(*arguments, **named))
+
+
+def test_no_corpus_dominates_the_candidates_and_the_reranker_decides_among_them() -> None:
+    store = library()
+
+    outcome = search(BalancedBackend(store, CORPORA, per_corpus=20), top_k=7)
+
+    assert [request.top_k for request in store.requests] == [20, 20, 20]
+    assert outcome.corpora == (
+        CorpusCount("legal_us", 20, 1),
+        CorpusCount("legal_uk", 3, 3),
+        CorpusCount("legislation_nz", 3, 3),
+    )
+    assert {found.metadata["corpus"] for found in outcome.chunks[:6]} == set(CORPORA[1:])
+
+
+def test_the_sizes_are_those_of_the_specification() -> None:
+    store = library()
+    backend = BalancedBackend(store, CORPORA)
+
+    balanced = retrieve(backend, APPEAL)
+    one = retrieve(backend, APPEAL, corpus_filter="legal_us")
+
+    assert [request.top_k for request in store.requests] == [200, 200, 200, 500]
+    assert len(balanced) == len(one) == 10
+
+
+@pytest.mark.parametrize("corpus_filter", [None, "all"])
+def test_all_corpora_are_searched_where_none_is_named(corpus_filter: str | None) -> None:
+    store = library()
+
+    search(BalancedBackend(store, CORPORA), corpus_filter=corpus_filter)
+
+    assert [request.filters for request in store.requests] == [{"corpus": {"$eq": name}} for name in CORPORA]
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda: {"corpus_filter": "legal_uk"},
+        lambda: {"filters": {"corpus": "legal_uk"}},
+        lambda: {"filters": {"$and": [{"corpus": {"$eq": "legal_uk"}}, {"corpus": {"$ne": "x"}}]}},
+        lambda: {"filters": {"equals": {"key": "corpus", "value": "legal_uk"}}},
+    ],
+)
+def test_a_named_corpus_alone_is_searched_for_more_candidates(request_of: Callable[[], dict[str, Any]]) -> None:
+    store = library()
+
+    outcome = search(BalancedBackend(store, CORPORA), **request_of())
+
+    assert [request.top_k for request in store.requests] == [500]
+    assert outcome.corpora == (CorpusCount("legal_uk", 3, 3),)
+
+
+def test_an_unknown_corpus_is_refused_and_the_known_are_named() -> None:
+    with pytest.raises(UnknownCorpusError, match=r"'legal_de'.*legal_us, legal_uk, legislation_nz, or all"):
+        retrieve(BalancedBackend(library(), CORPORA), APPEAL, corpus_filter="legal_de")
+
+
+def test_a_filter_on_an_unknown_corpus_finds_nothing() -> None:
+    assert search(BalancedBackend(library(), CORPORA), filters={"corpus": "legal_de"}).chunks == []
+
+
+def test_the_corpus_key_and_the_filters_of_the_request_hold_together() -> None:
+    store = Store()
+
+    search(BalancedBackend(store, ["a", "b"], corpus_key="collection"), filters={"year": 1893})
+
+    assert [request.filters for request in store.requests] == [
+        {"$and": [{"year": 1893}, {"collection": {"$eq": name}}]} for name in "ab"
+    ]
+
+
+def test_a_corpus_that_fails_is_reported_and_the_others_answer() -> None:
+    outcome = search(BalancedBackend(library(behaviour={"legal_uk": fail}), CORPORA))
+
+    assert not outcome.complete
+    assert [(part.name, part.status) for part in outcome.parts] == [
+        ("legal_us", "ok"),
+        ("legal_uk", "failed"),
+        ("legislation_nz", "ok"),
+    ]
+    assert outcome.parts[1].error == "the corpus burns"
+    assert outcome.corpora[1] == CorpusCount("legal_uk", 0, 0)
+    assert {found.metadata["corpus"] for found in outcome.chunks} == {"legal_us", "legislation_nz"}
+
+
+def test_a_corpus_that_is_late_is_reported_and_not_waited_for() -> None:
+    backend = BalancedBackend(library(behaviour={"legal_uk": hang}), CORPORA, reranker=None)
+
+    outcome = run_in_virtual_time(backend.search(SearchRequest(APPEAL)))
+
+    assert [part.status for part in outcome.parts] == ["ok", "timeout", "ok"]
+    assert outcome.chunks
+
+
+def test_where_all_corpora_fail_the_error_names_every_cause() -> None:
+    with pytest.raises(
+        ServiceUnavailableError, match=r"legal_us: the corpus burns; .*legislation_nz: the corpus burns"
+    ):
+        search(BalancedBackend(library(behaviour={"corpus": fail}), CORPORA))
+
+
+def test_where_all_corpora_are_late_the_error_is_a_timeout() -> None:
+    with pytest.raises(RetrievalTimeoutError, match=r"0\.02 seconds"):
+        search(BalancedBackend(library(behaviour={"corpus": hang}), CORPORA, timeout_seconds=0.02))
+
+
+def test_a_filter_that_the_engine_refuses_is_refused() -> None:
+    async def refuse() -> None:
+        raise InvalidFilterError("equals(year, 1) cannot be expressed")
+
+    with pytest.raises(InvalidFilterError, match=r"equals\(year, 1\)"):
+        search(BalancedBackend(library(behaviour={"year": refuse}), CORPORA), filters={"year": 1})
+
+
+def test_searches_run_at_the_same_time() -> None:
+    barrier = asyncio.Barrier(len(CORPORA))
+
+    outcome = search(BalancedBackend(library(behaviour={"corpus": barrier.wait}), CORPORA, timeout_seconds=20))
+
+    assert outcome.complete
+
+
+def test_no_more_is_asked_for_than_the_engine_returns_and_never_less_than_is_wanted() -> None:
+    store = library()
+    store.max_top_k = 100
+
+    search(BalancedBackend(store, CORPORA), top_k=2)
+    search(BalancedBackend(store, CORPORA, per_corpus=5), top_k=60)
+
+    assert {request.top_k for request in store.requests[:3]} == {100}
+    assert {request.top_k for request in store.requests[3:]} == {60}
+
+
+def test_a_reranker_that_takes_few_is_given_as_many_of_each_corpus() -> None:
+    class Small(LexicalChunkReranker):
+        max_chunks = 8
+
+    outcome = search(BalancedBackend(library(), CORPORA, reranker=Small()), top_k=8)
+
+    assert [count.candidates for count in outcome.corpora] == [2, 2, 2]
+    assert outcome.notes == ()
+
+
+def test_more_results_than_the_engine_returns_are_refused() -> None:
+    store = library()
+    store.max_top_k = 100
+
+    with pytest.raises(InvalidQueryError, match="top_k must be 1 to 100"):
+        search(BalancedBackend(store, CORPORA), top_k=101)
+
+
+def test_the_soft_filter_and_deduplication_pass_through_and_slices_have_the_name_of_their_corpus() -> None:
+    store = library()
+
+    outcome = search(BalancedBackend(store, CORPORA[:2]), metadata_filter={"a": 1}, deduplicate_by="document")
+
+    assert {(r.metadata_filter["a"], r.deduplicate_by) for r in store.requests if r.metadata_filter} == {
+        (1, "document")
+    }
+    assert [part.name for part in outcome.parts] == [
+        "legal_us: filtered",
+        "legal_us: unfiltered",
+        "legal_uk: filtered",
+        "legal_uk: unfiltered",
+    ]
+
+
+def test_one_document_of_two_corpora_comes_once_where_documents_are_wanted() -> None:
+    store = Store(chunk(APPEAL, 0.5, "a", source="same"), chunk("appeal", 0.9, "b", source="same"))
+
+    outcome = search(BalancedBackend(store, ["a", "b"]), deduplicate_by="document")
+
+    assert [found.content for found in outcome.chunks] == [APPEAL]
+
+
+def test_a_chunk_of_several_corpora_comes_once_and_tells_of_both() -> None:
+    outcome = search(BalancedBackend(Store(chunk(APPEAL, 0.5, ["a", "b"], chunk_id="1")), ["a", "b"]))
+
+    assert len(outcome.chunks) == 1
+    assert outcome.chunks[0].ranking is not None
+    assert outcome.chunks[0].ranking.found_by == ("a", "b")
+    assert outcome.corpora == (CorpusCount("a", 1, 1), CorpusCount("b", 1, 1))
+
+
+def test_the_least_score_is_held_against_the_final_score() -> None:
+    outcome = search(BalancedBackend(library(), CORPORA), top_k=10, min_score=0.5)
+
+    assert len(outcome.chunks) == 6
+    assert all(found.score >= 0.5 for found in outcome.chunks)
+
+
+def test_without_a_reranker_the_scores_of_the_search_decide() -> None:
+    outcome = search(BalancedBackend(library(), CORPORA, reranker=None), top_k=3)
+
+    assert [found.content for found in outcome.chunks] == ["appeal 0", "appeal 1", "appeal 2"]
+
+
+def test_equal_scores_have_one_order_whoever_answers_first() -> None:
+    def outcome(slow: str) -> list[str]:
+        async def wait() -> None:
+            await asyncio.sleep(0.01)
+
+        store = Store(*(chunk(APPEAL, 0.5, name) for name in "abc"), behaviour={f"'{slow}'": wait})
+        return [found.source for found in search(BalancedBackend(store, ["c", "a", "b"])).chunks]
+
+    assert outcome("a") == outcome("b") == outcome("c")
+
+
+def test_each_corpus_may_have_a_backend_of_its_own_which_is_not_filtered() -> None:
+    stores = {name: Store(chunk(f"{APPEAL} {name}", 0.5, None)) for name in CORPORA[:2]}
+    shared = library()
+    backend = BalancedBackend(shared, CORPORA, backends=stores)
+
+    outcome = search(backend)
+    one = search(backend, corpus_filter="legal_uk")
+    asyncio.run(backend.close())
+
+    assert [count.candidates for count in outcome.corpora] == [1, 1, 3]
+    assert all(store.requests[0].filters is None for store in stores.values())
+    assert [found.content for found in one.chunks] == [f"{APPEAL} legal_uk"]
+    assert [store.closed for store in (shared, *stores.values())] == [1, 1, 1]
+
+
+def test_the_counts_of_each_corpus_are_logged_without_the_query(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "ragstack"):
+        search(BalancedBackend(library(), CORPORA), top_k=7)
+
+    (record,) = caplog.records
+    assert record.__dict__["corpora"]["legal_uk"] == {"candidates": 3, "results": 3}
+    assert "tribunal" not in str(record.__dict__)
+
+
+def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
+    async def streamed() -> list[str]:
+        backend = BalancedBackend(library(), CORPORA, per_corpus=5)
+        return [found.content + found.source async for found in backend.stream(APPEAL, limit=40, page_size=3)]
+
+    assert asyncio.run(streamed()) == [
+        c.content + c.source for c in search(BalancedBackend(library(), CORPORA), top_k=40).chunks
+    ]
+
+
+def test_a_search_keeps_nothing_for_the_next() -> None:
+    backend = BalancedBackend(library(), CORPORA)
+
+    first = search(backend)
+    search(backend, "gold and wool", corpus_filter="legal_us")
+
+    assert search(backend).chunks == first.chunks
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"corpora": []}, "corpora"),
+        ({"corpora": None}, "corpora"),
+        ({"corpora": "legal"}, "corpora"),
+        ({"corpora": ["a", "a"]}, "once"),
+        ({"corpora": ["a", "all"]}, "all"),
+        ({"corpora": ["a", ""]}, "corpora"),
+        ({"corpora": ["a"], "per_corpus": 0}, "per_corpus"),
+        ({"corpora": ["a"], "single_corpus": True}, "single_corpus"),
+        ({"corpora": ["a"], "search_k": 1.5}, "search_k"),
+        ({"corpora": ["a"], "timeout_seconds": float("nan")}, "timeout_seconds"),
+        ({"corpora": ["a"], "backend": None}, "no backend for a"),
+        ({"corpora": ["a"], "backends": {"b": Store()}}, "b"),
+    ],
+)
+def test_unusable_arguments_are_refused_by_name(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        BalancedBackend(**{"backend": Store(), **options})
+
+
+def test_the_defaults_of_the_settings_are_those_of_the_specification() -> None:
+    assert BalancedSettings.from_env({}) == BalancedSettings(CORPORA, 200, 500, 10, None)
+
+
+def test_the_settings_are_read_from_the_environment() -> None:
+    env = {
+        "MULTI_CORPUS_METADATA": "au, nz",
+        "LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "300",
+        "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "600",
+        "SEARCH_K": "15",
+        "POOLING": "mean+max",
+    }
+
+    settings = BalancedSettings.from_env(env)
+    shown = settings.over(Store()).span_attributes()
+
+    assert settings == BalancedSettings(("au", "nz"), 300, 600, 15, "mean+max")
+    assert (shown["corpora"], shown["large_retrieval_size"], shown["pooling"]) == ("au,nz", 300, "mean+max")
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"MULTI_CORPUS_METADATA": "a,,b"},
+        {"MULTI_CORPUS_METADATA": "a,all"},
+        {"LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "0"},
+        {"LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "many"},
+        {"SEARCH_K": "-1"},
+    ],
+)
+def test_an_unusable_setting_is_refused_by_its_name(env: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(env))):
+        BalancedSettings.from_env(env)
+
+
+def test_a_balanced_backend_is_made_from_json() -> None:
+    config = {
+        "type": "balanced",
+        "corpora": ["a", "b"],
+        "per_corpus": 30,
+        "reranker": None,
+        "backends": {"b": {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIJ"}},
+        "backend": {"type": "bedrock", "knowledge_base_id": "ABCDEFGHIK"},
+    }
+
+    backend = create_retrieval_backend(config)
+
+    assert isinstance(backend, BalancedBackend)
+    assert backend.corpora == ("a", "b")
+
+
+class Sleepy(Engine):
+    """Answers at once, but hangs for some pairs of a corpus and a slice."""
+
+    name = "sleepy"
+
+    def __init__(self, *hanging: tuple[str, bool]) -> None:
+        super().__init__(timeout_seconds=5.0)
+        self._hanging = hanging
+
+    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+        assert query
+        filtered = "topic" in str(condition)
+        [corpus] = [name for name in "abcd" if f"'{name}'" in str(condition)]
+        if (corpus, filtered) in self._hanging:
+            await hang()
+        return [chunk(f"{corpus} {filtered}", 0.5, corpus)][:count]
+
+
+class AsTheyAre:
+    """Leaves chunks in their order, in no time."""
+
+    name = "as they are"
+    max_chunks = 1_000
+
+    async def rerank(self, _query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
+        return list(chunks)
+
+    async def close(self) -> None:
+        pass
+
+
+def _sliced(*hanging: tuple[str, bool]) -> RetrievalBackend:
+    return MultiSliceBackend(Sleepy(*hanging))
+
+
+def _around(kind: str, engine: RetrievalBackend) -> RetrievalBackend:
+    balanced = BalancedBackend(engine, list("abcd"), reranker=None)
+    return {
+        "balanced": lambda: balanced,
+        "reranked": lambda: RerankedBackend(balanced, AsTheyAre()),
+        "cached": lambda: CachedRetrievalBackend(balanced),
+        "federated": lambda: FederatedBackend([balanced]),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["balanced", "reranked", "cached", "federated"])
+@pytest.mark.parametrize(
+    "hanging",
+    [
+        pytest.param([("a", True)], id="one slice"),
+        pytest.param([(corpus, True) for corpus in "abcd"], id="a slice of every corpus"),
+        pytest.param([*((c, f) for c in "abc" for f in (True, False)), ("d", True)], id="all but one slice"),
+    ],
+)
+def test_what_arrived_in_time_is_returned_whatever_else_hangs(kind: str, hanging: list[tuple[str, bool]]) -> None:
+    backend = _around(kind, _sliced(*hanging))
+
+    outcome = run_in_virtual_time(backend.search(SearchRequest("q", 20, metadata_filter={"topic": "x"})))
+
+    arrived = {f"{c} {f}" for c in "abcd" for f in (True, False) if (c, f) not in hanging}
+    assert {found.content for found in outcome.chunks} == arrived
+    assert not outcome.complete
+    assert "timeout" in {part.status for part in outcome.parts}
+
+
+def test_a_slice_that_hangs_in_the_knowledge_base_costs_its_corpus_nothing_else(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "RESERVED_SHARE", 0.3)  # for a machine with other work
+    monkeypatch.setattr(deadline, "LONGEST_RESERVED_SECONDS", 1.0)
+    released = Event()
+    searches.program("Retrieve", lambda p: hits(hit(f"s3://b/{_corpus(p)}-{is_filtered(p)}")))
+    late = Late(hits(), until=released)
+    searches.program("Retrieve", late, when=lambda p: _corpus(p) == "people" and is_filtered(p))
+    settings = QuerySettings(knowledge_base_id=KNOWLEDGE_BASE, corpora=("people", "travel"), timeout_seconds=1.5)
+    service = QueryService(settings, BedrockBackend(KNOWLEDGE_BASE, client=searches.client(), timeout_seconds=1.5))
+
+    answer = service.retrieve(RetrieveRequest(query="q", metadata_filter={"topic": "x"}))
+    released.set()
+
+    assert {result.source for result in answer.results} == {
+        "s3://b/people-False",
+        "s3://b/travel-False",
+        "s3://b/travel-True",
+    }
+    assert not answer.complete
+    assert [(part.name, part.status) for part in answer.slices] == [
+        ("people: filtered", "timeout"),
+        ("people: unfiltered", "ok"),
+        ("travel: filtered", "ok"),
+        ("travel: unfiltered", "ok"),
+    ]
+
+
+def _corpus(parameters: dict[str, Any]) -> str:
+    return "people" if "people" in str(search_of(parameters)["filter"]) else "travel"

@@ -1,0 +1,499 @@
+"""The bedrock engine against a service that checks each request: pages, failures, and what becomes of a hit."""
+
+import asyncio
+import time
+from threading import Event
+from typing import Any
+
+import pytest
+
+from ragstack_common import deadline, errors
+from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.retrieval.engines.bedrock import CONTENT_DETAILS_KEY, BedrockBackend
+from ragstack_common.retrieval.models import RAW_SCORE_KEY
+from tests.support.aws_service import AwsService, Fault, Late
+from tests.support.deadlines import deadline_after
+from tests.support.knowledge_base import (
+    DATA_SOURCE,
+    KNOWLEDGE_BASE,
+    hit,
+    hits,
+    is_filtered,
+    is_unfiltered,
+    search_of,
+)
+
+TOPIC = {"topic": "genealogy"}
+TOPIC_FILTER = {"equals": {"key": "topic", "value": "genealogy"}}
+HANG_SECONDS = 30.0
+
+
+def chunk_hit(uri: str, number: int, score: float, **metadata: Any) -> Any:
+    own = {"x-amz-bedrock-kb-chunk-id": f"1%3A0%3A{number}", "x-amz-bedrock-kb-source-uri": uri, **metadata}
+    return hit(uri, score, f"Passage {number}.", metadata=own)
+
+
+def pages(total: int, *, uri: str = "s3://b/{}", fails_at: int | None = None, fault: Any = None) -> Any:
+    """Answer as the service does: as many hits as asked for, and a token while there are more."""
+
+    def answer(parameters: dict[str, Any]) -> Any:
+        start, size = int(parameters.get("nextToken", 0)), search_of(parameters)["numberOfResults"]
+        if fails_at is not None and start >= fails_at:
+            return fault
+        end = min(total, start + size)
+        found = hits(*(chunk_hit(uri.format(n), n, 1 - n / 2000) for n in range(start, end)))
+        return {**found, "nextToken": str(end)} if end < total else found
+
+    return answer
+
+
+def backend(searches: AwsService, **options: Any) -> BedrockBackend:
+    return BedrockBackend(KNOWLEDGE_BASE, client=searches.client(), **options)
+
+
+def search(searches: AwsService, request: SearchRequest, **options: Any) -> Any:
+    return asyncio.run(backend(searches, **options).search(request))
+
+
+async def streamed(engine: BedrockBackend, **options: Any) -> list[RetrievedChunk]:
+    return [chunk async for chunk in engine.stream("Judy", **options)]
+
+
+def test_a_hit_becomes_a_chunk_that_explains_its_score(searches: AwsService) -> None:
+    found = chunk_hit("s3://b/judy.txt", 7, 0.9, topic="genealogy")
+    searches.program("Retrieve", hits(found))
+
+    outcome = search(searches, SearchRequest("Judy", metadata_filter=TOPIC))
+
+    assert outcome.chunks == [
+        RetrievedChunk(
+            content="Passage 7.",
+            score=1.0,
+            source="s3://b/judy.txt",
+            metadata={**found["metadata"], RAW_SCORE_KEY: 1.125},
+            chunk_id="s3://b/judy.txt#1%3A0%3A7",
+            location={"type": "S3", "s3Location": {"uri": "s3://b/judy.txt"}},
+            ranking=Ranking(base_score=0.9, boost=1.25, score=1.125, found_by=("filtered", "unfiltered")),
+        )
+    ]
+    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [
+        ("filtered", "ok", 1),
+        ("unfiltered", "ok", 1),
+    ]
+    assert outcome.complete
+
+
+def test_filters_bind_every_slice_and_the_metadata_filter_one(searches: AwsService) -> None:
+    searches.program("Retrieve", hits())
+    request = SearchRequest("Judy", filters={"tenant": "t1"}, metadata_filter=TOPIC)
+
+    asyncio.run(BedrockBackend(KNOWLEDGE_BASE, DATA_SOURCE, client=searches.client()).search(request))
+
+    source = {"equals": {"key": "x-amz-bedrock-kb-data-source-id", "value": DATA_SOURCE}}
+    tenant = {"equals": {"key": "tenant", "value": "t1"}}
+    asked = {is_filtered(p): search_of(p)["filter"] for p in searches.asked("Retrieve")}
+    assert asked[False] == {"andAll": [source, tenant]}
+    assert asked[True] == {"andAll": [source, tenant, TOPIC_FILTER]}
+
+
+def test_the_minimal_score_is_compared_with_the_boosted_one(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(hit("s3://b/f", 0.42)), when=is_filtered)
+    searches.program("Retrieve", hits(hit("s3://b/u", 0.49)), when=is_unfiltered)
+
+    outcome = search(searches, SearchRequest("Judy", min_score=0.5, metadata_filter=TOPIC))
+
+    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/f"]
+
+
+def test_an_image_keeps_what_the_service_sent_and_a_row_is_a_document_of_its_own(searches: AwsService) -> None:
+    image = {"type": "IMAGE", "byteContent": "data:image/png;base64,AAAA"}
+    rows = [{"type": "ROW", "row": [{"columnName": "n", "columnValue": v, "type": "LONG"}]} for v in "12"]
+    searches.program("Retrieve", hits({**hit(), "content": image}, *({**hit(None), "content": row} for row in rows)))
+
+    chunks = search(searches, SearchRequest("Judy", deduplicate_by="document")).chunks
+
+    assert sorted(chunk.content_type for chunk in chunks) == ["IMAGE", "ROW", "ROW"]
+    [picture] = [chunk for chunk in chunks if chunk.content_type == "IMAGE"]
+    assert picture.metadata[CONTENT_DETAILS_KEY] == {"byteContent": "data:image/png;base64,AAAA"}
+    assert len({chunk.source for chunk in chunks}) == 3
+    assert {chunk.location for chunk in chunks if chunk.content_type == "ROW"} == {None}
+
+
+@pytest.mark.parametrize(("top_k", "calls", "page"), [(5, 1, 5), (100, 1, 100), (101, 2, 100), (1000, 10, 100)])
+def test_more_than_a_page_is_read_page_by_page(searches: AwsService, top_k: int, calls: int, page: int) -> None:
+    searches.program("Retrieve", pages(1200))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=top_k))
+
+    asked = searches.asked("Retrieve")
+    assert [chunk.source for chunk in outcome.chunks] == [f"s3://b/{n}" for n in range(top_k)]
+    assert [search_of(p)["numberOfResults"] for p in asked] == [page] * calls
+    assert [p.get("nextToken") for p in asked] == [None, *(str(page * n) for n in range(1, calls))]
+    assert outcome.complete
+    assert searches.refusals == []
+
+
+def test_no_page_is_asked_for_after_there_are_documents_enough(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(1200))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=50, deduplicate_by="document"))
+
+    assert len(outcome.chunks) == 50
+    assert len(searches.asked("Retrieve")) == 1
+
+
+def ranked(*documents: tuple[str, int], excludes: bool = True) -> Any:
+    """Answer from documents, each with so many chunks, in their order; *excludes* leaves out whom a filter names."""
+    chunks = [uri for uri, count in documents for _ in range(count)]
+
+    def answer(parameters: dict[str, Any]) -> Any:
+        found = [uri for uri in left_out(parameters) if excludes]
+        kept = [(place, uri) for place, uri in enumerate(chunks) if uri not in found]
+        start, size = int(parameters.get("nextToken", 0)), search_of(parameters)["numberOfResults"]
+        page = [chunk_hit(uri, place, 1 - place / 4000) for place, uri in kept[start : start + size]]
+        return {**hits(*page), **({"nextToken": str(start + size)} if start + size < len(kept) else {})}
+
+    return answer
+
+
+def left_out(parameters: dict[str, Any]) -> list[str]:
+    """Read the documents that a request leaves out."""
+    condition = search_of(parameters).get("filter", {})
+    values = [part["notIn"]["value"] for part in condition.get("andAll", [condition]) if "notIn" in part]
+    return [uri for value in values for uri in value]
+
+
+LONG = ("s3://b/long", 300)
+SHORT = tuple((f"s3://b/{n:02}", 1) for n in range(24))
+TWENTY = SearchRequest("Judy", top_k=20, deduplicate_by="document")
+
+
+def test_a_document_that_fills_the_candidates_is_left_out_of_a_second_search(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, TWENTY)
+
+    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/long", *(uri for uri, _ in SHORT[:19])]
+    assert [(left_out(p), search_of(p)["numberOfResults"]) for p in searches.asked("Retrieve")] == [
+        ([], 80),
+        (["s3://b/long"], 100),
+    ]
+    assert (outcome.complete, outcome.notes, searches.refusals) == (True, (), [])
+
+
+def test_the_search_without_what_was_found_keeps_the_filters_of_its_slice(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, SearchRequest("Judy", 5, None, {"tenant": "t1"}, TOPIC, "document"))
+
+    narrowed = [search_of(p)["filter"]["andAll"] for p in searches.asked("Retrieve") if left_out(p)]
+    tenant = {"equals": {"key": "tenant", "value": "t1"}}
+    others = {"notIn": {"key": "x-amz-bedrock-kb-source-uri", "value": ["s3://b/long"]}}
+    assert sorted(narrowed, key=len) == [[tenant, others], [tenant, TOPIC_FILTER, others]]
+    assert len(outcome.chunks) == 5
+
+
+def test_scores_of_a_second_search_continue_those_of_the_first(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(*(chunk_hit("s3://b/long", n, 0.9 - n / 100) for n in range(8))))
+    inflated = hits(chunk_hit("s3://b/a", 1, 1.0), chunk_hit("s3://b/b", 1, 0.5))
+    searches.program("Retrieve", inflated, when=lambda p: bool(left_out(p)))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=2, deduplicate_by="document", documents=3))
+
+    [long, a] = outcome.chunks
+    assert (long.source, long.score) == ("s3://b/long", 0.9)
+    assert (a.source, a.score) == ("s3://b/a", pytest.approx(0.83))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(TWENTY, id="the service refuses the longer filter"),
+        pytest.param(
+            SearchRequest(
+                "Judy",
+                20,
+                filters={"$or": [{"$and": [{f"a{n}": {"$gt": m}} for m in range(5)]} for n in range(5)]},
+                deduplicate_by="document",
+            ),
+            id="Bedrock cannot express it",
+        ),
+    ],
+)
+def test_where_documents_cannot_be_left_out_further_pages_are_read(
+    searches: AwsService, request_: SearchRequest
+) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+    searches.program("Retrieve", Fault("ValidationException", "Too long."), when=lambda p: bool(left_out(p)))
+
+    outcome = search(searches, request_)
+
+    assert len(outcome.chunks) == 20
+    assert [p.get("nextToken") for p in searches.asked("Retrieve") if not left_out(p)] == [None, "80", "160", "240"]
+    assert (outcome.complete, outcome.notes) == (True, ())
+
+
+def test_a_service_that_ignores_the_filter_is_read_page_by_page(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT, excludes=False))
+
+    assert len(search(searches, TWENTY).chunks) == 20
+
+
+def test_no_note_comes_where_the_store_has_no_more_documents(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT[:3]))
+
+    outcome = search(searches, TWENTY)
+
+    assert len(outcome.chunks) == 4
+    assert (outcome.complete, outcome.notes) == (True, ())
+
+
+def test_a_note_says_that_further_searches_were_not_enough(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(*((f"s3://b/{n}", 100) for n in range(40))))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=30, deduplicate_by="document"))
+
+    assert len(outcome.chunks) == 22
+    assert outcome.complete
+    assert outcome.notes == ("Found 22 of the 30 documents wanted in 22 searches; the store may hold more",)
+
+
+def test_a_further_search_that_is_late_leaves_what_was_found_and_a_note(searches: AwsService) -> None:
+    released = Event()
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+    searches.program("Retrieve", Late(hits(), until=released), when=lambda p: bool(left_out(p)))
+
+    with deadline_after(0, lambda: len(searches.requests) == 2):
+        outcome = search(searches, TWENTY)
+    released.set()
+
+    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/long"]
+    assert not outcome.complete
+    assert outcome.parts[0].status == "timeout"
+    assert outcome.notes == ("Found 1 of the 20 documents wanted before the deadline; the store may hold more",)
+
+
+def test_no_further_search_is_made_for_documents_below_the_minimal_score(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=20, min_score=0.99, deduplicate_by="document"))
+
+    assert len(outcome.chunks) == len(searches.asked("Retrieve")) == 1
+    assert outcome.notes == ()
+
+
+def test_chunks_can_come_with_one_of_each_further_document(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=60, documents=20))
+
+    sources = [chunk.source for chunk in outcome.chunks]
+    assert sources == ["s3://b/long"] * 60 + [uri for uri, _ in SHORT[:19]]
+    assert outcome.notes == ()
+
+
+def test_the_synchronous_search_goes_on_for_documents_too(searches: AwsService) -> None:
+    searches.program("Retrieve", ranked(LONG, *SHORT))
+
+    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC, 20)
+
+    assert len(outcome.results) == 20
+    assert [report.status for report in outcome.slices] == ["ok", "ok"]
+    assert (len(searches.asked("Retrieve")), outcome.notes) == (4, ())
+
+
+def test_more_than_the_service_ranks_is_refused(searches: AwsService) -> None:
+    with pytest.raises(errors.InvalidQueryError, match="1 to 1000"):
+        search(searches, SearchRequest("Judy", top_k=1001))
+
+    assert searches.requests == []
+
+
+def test_a_page_that_fails_leaves_those_before_it_and_the_report_says_so(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(1200, fails_at=200, fault=Fault("ThrottlingException", "Slow down.")))
+
+    outcome = search(searches, SearchRequest("Judy", top_k=300))
+
+    [part] = outcome.parts
+    assert len(outcome.chunks) == 200
+    assert not outcome.complete
+    assert (part.status, part.hits, part.error) == ("failed", 200, "after page 2: ThrottlingException")
+
+
+def test_a_page_that_comes_too_late_leaves_those_before_it_and_the_report_says_so(searches: AwsService) -> None:
+    released = Event()
+    late = Late(hits(), until=released)
+    searches.program("Retrieve", pages(1200, fails_at=100, fault=late))
+
+    with deadline_after(0, lambda: len(searches.requests) == 2):
+        outcome = search(searches, SearchRequest("Judy", top_k=300))
+    released.set()
+
+    [part] = outcome.parts
+    assert len(outcome.chunks) == 100
+    assert not outcome.complete
+    assert (part.status, part.hits, part.error) == ("timeout", 100, "after page 1: no answer before the deadline")
+
+
+@pytest.mark.usefixtures("new_threads")
+def test_no_page_is_asked_for_after_the_deadline(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "THREADS", 1)
+    released = Event()
+    searches.program("Retrieve", lambda p: Late(pages(1200)(p), until=released))
+
+    with deadline_after(0, lambda: searches.requests), pytest.raises(errors.RetrievalTimeoutError):
+        search(searches, SearchRequest("Judy", top_k=1000), timeout_seconds=1e-6)
+    released.set()
+    # When its thread is free again, the call that was given up has had its page, and went no further.
+    asyncio.run(deadline.in_thread(lambda: None))
+
+    assert len(searches.asked("Retrieve")) == 1
+
+
+def test_a_first_page_that_fails_is_the_error_of_the_search(searches: AwsService) -> None:
+    searches.program("Retrieve", Fault("ResourceNotFoundException", "There is none."))
+    engine = backend(searches)
+
+    with pytest.raises(errors.KnowledgeBaseNotFoundError, match="ResourceNotFoundException"):
+        asyncio.run(engine.retrieve("Judy"))
+
+    assert not asyncio.run(engine.health_check())
+
+
+def test_health_is_one_cheap_search(searches: AwsService) -> None:
+    searches.program("Retrieve", hits())
+
+    assert asyncio.run(backend(searches).health_check())
+    assert [search_of(p)["numberOfResults"] for p in searches.asked("Retrieve")] == [1]
+
+
+@pytest.mark.usefixtures("new_threads")
+def test_more_searches_than_threads_do_not_wait_for_each_other_for_ever(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "THREADS", 2)
+    searches.program("Retrieve", hits(hit()))
+    engine = backend(searches)
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(engine.search(SearchRequest("Judy", metadata_filter=TOPIC)) for _ in range(12)))
+
+    assert all(outcome.complete for outcome in asyncio.run(together()))
+
+
+@pytest.mark.usefixtures("new_threads")
+def test_the_deadline_holds_where_no_thread_is_free(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "THREADS", 1)
+    released = Event()
+    engine = backend(searches, timeout_seconds=0.05)
+    start = time.monotonic()
+
+    async def ask() -> None:
+        hung = asyncio.ensure_future(deadline.in_thread(lambda: released.wait(HANG_SECONDS)))
+        await asyncio.sleep(0)
+        for call in (engine.retrieve("Judy"), engine.get_by_id("s3://b/a#1"), streamed(engine)):
+            with pytest.raises(errors.RetrievalTimeoutError):
+                await call
+        released.set()
+        await hung
+
+    asyncio.run(ask())
+
+    assert time.monotonic() - start < HANG_SECONDS / 3
+    assert searches.requests == []
+
+
+def test_a_stream_asks_for_each_page_once_and_only_when_it_is_wanted(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(250))
+
+    everything = asyncio.run(streamed(backend(searches), page_size=100))
+    asked = len(searches.asked("Retrieve"))
+    few = asyncio.run(streamed(backend(searches), page_size=100, limit=5))
+
+    assert [chunk.source for chunk in everything] == [f"s3://b/{n}" for n in range(250)]
+    assert asked == 3
+    assert [chunk.source for chunk in few] == [f"s3://b/{n}" for n in range(5)]
+    assert len(searches.asked("Retrieve")) - asked == 1
+
+
+def test_a_stream_goes_past_what_one_search_can_return(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(1200))
+
+    assert len(asyncio.run(streamed(backend(searches), page_size=100))) == 1200
+
+
+def test_a_stream_ends_at_the_minimal_score(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(250))
+
+    chunks = asyncio.run(streamed(backend(searches), page_size=10, min_score=0.99))
+
+    assert [chunk.score for chunk in chunks] == [1 - n / 2000 for n in range(21)]
+    assert len(searches.asked("Retrieve")) <= 4
+
+
+def test_equal_scores_stand_in_one_order_also_over_the_end_of_a_page(searches: AwsService) -> None:
+    names = ["d", "b", "c", "a"]
+    first, second = (hits(*(chunk_hit(f"s3://b/{n}", ord(n), 0.5) for n in part)) for part in (names[:2], names[2:]))
+    searches.program("Retrieve", second, when=lambda p: "nextToken" in p)
+    searches.program("Retrieve", {**first, "nextToken": "2"}, when=lambda p: "nextToken" not in p)
+
+    chunks = asyncio.run(streamed(backend(searches), page_size=2))
+
+    assert [chunk.source for chunk in chunks] == ["s3://b/a", "s3://b/b", "s3://b/c", "s3://b/d"]
+
+
+def test_a_stream_whose_second_page_fails_says_so_after_the_first(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(250, fails_at=100, fault=Fault("ThrottlingException", "Slow down.")))
+    seen = []
+
+    async def consume() -> None:
+        async for chunk in backend(searches).stream("Judy", page_size=100):
+            seen.append(chunk.source)  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(errors.ThrottledError):
+        asyncio.run(consume())
+
+    # the last one is held back until it is known what the next page begins with
+    assert len(seen) == 99
+
+
+@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": -1}, {"page_size": 0}, {"min_score": 2}])
+def test_a_stream_with_figures_out_of_range_is_refused(searches: AwsService, options: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidQueryError):
+        asyncio.run(streamed(backend(searches), **options))
+
+
+def test_a_chunk_is_looked_up_among_those_of_its_document_page_by_page(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(250, uri="s3://b/#1/long.pdf"))
+
+    found = asyncio.run(backend(searches).get_by_id("s3://b/#1/long.pdf#1%3A0%3A120"))
+
+    assert found is not None
+    assert (found.content, found.score) == ("Passage 120.", 1.0)
+    assert [search_of(p)["filter"] for p in searches.asked("Retrieve")] == [
+        {"equals": {"key": "x-amz-bedrock-kb-source-uri", "value": "s3://b/#1/long.pdf"}}
+    ] * 2
+
+
+def test_a_lookup_that_fails_is_an_error_and_not_the_absence_of_the_chunk(searches: AwsService) -> None:
+    searches.program("Retrieve", pages(250, uri="s3://b/a", fails_at=100, fault=Fault("ThrottlingException")))
+
+    with pytest.raises(errors.ThrottledError):
+        asyncio.run(backend(searches).get_by_id("s3://b/a#1%3A0%3A120"))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"knowledge_base_id": ""},
+        {"knowledge_base_id": 7},
+        {"knowledge_base_id": KNOWLEDGE_BASE, "timeout_seconds": 0},
+        {"knowledge_base_id": KNOWLEDGE_BASE, "search_type": "hybrid"},
+        {"knowledge_base_id": KNOWLEDGE_BASE, "surprise": 1},
+    ],
+)
+def test_a_configuration_that_is_unusable_is_refused_by_name(config: dict[str, Any]) -> None:
+    with pytest.raises(errors.ConfigurationError, match="bedrock"):
+        create_retrieval_backend({"type": "bedrock", **config})

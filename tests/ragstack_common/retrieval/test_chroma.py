@@ -1,0 +1,362 @@
+"""What is special to Chroma; what it has in common with the other engines stands in tests/contract."""
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.errors import (
+    CollectionNotFoundError,
+    ConfigurationError,
+    DimensionMismatchError,
+    EmbeddingError,
+    InvalidFilterError,
+    InvalidRequestError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+)
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk
+
+chromadb = pytest.importorskip("chromadb")
+
+from ragstack_common.retrieval.engines.chroma.backend import ChromaBackend  # noqa: E402 - after the extra is known to be there
+from tests.contract.cases.chroma import fill, quiet  # noqa: E402 - the same
+from tests.contract.documents import DOCUMENTS  # noqa: E402 - the same
+
+NAME = "handbook"
+PUMP = "grease the bearings of the water pump"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+        fill(client, DOCUMENTS, name=NAME)
+    return tmp_path
+
+
+@pytest.fixture
+def backend(folder: Path) -> Iterator[ChromaBackend]:
+    made = ChromaBackend(folder, NAME)
+    yield made
+    asyncio.run(made.close())
+
+
+def ask(backend: RetrievalBackend, query: str = PUMP, **options: Any) -> list[RetrievedChunk]:
+    return asyncio.run(backend.retrieve(query, **options))
+
+
+@contextmanager
+def elsewhere(folder: Path) -> Iterator[Callable[[str], None]]:
+    """Change the store, step by step, in another process."""
+    script = (
+        "import chromadb, sys\n"
+        "from chromadb.config import Settings\n"
+        "from ragstack_common.embedding import HashedEmbedding\n"
+        "embed = HashedEmbedding().embed\n"
+        f"client = chromadb.PersistentClient({str(folder)!r}, settings=Settings(anonymized_telemetry=False))\n"
+        f"collection = client.get_collection({NAME!r}, embedding_function=None)\n"
+        "for step in sys.stdin:\n"
+        "    exec(step)\n"
+        "    print('done', flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        told, heard = process.stdin, process.stdout
+
+        def change(step: str) -> None:
+            told.write(f"{step}\n")
+            told.flush()
+            assert heard.readline() == "done\n"
+
+        yield change
+
+
+def added(text: str) -> str:
+    return f"collection.add(ids=['new'], documents=[{text!r}], embeddings=embed([{text!r}]))"
+
+
+def test_what_other_processes_add_and_delete_is_seen_at_the_next_search(folder: Path) -> None:
+    quokka = "The quokka sleeps beside the espresso machine."
+
+    async def story() -> list[list[str]]:
+        async with ChromaBackend(folder, NAME) as plain, ChromaBackend(folder, NAME, hybrid=True) as hybrid:
+
+            async def first_of_both(top_k: int = 1) -> list[str]:
+                found = [await backend.retrieve("quokka espresso", top_k) for backend in (plain, hybrid)]
+                return [chunk.content for chunks in found for chunk in chunks]
+
+            answers = [await first_of_both()]
+            with elsewhere(folder) as change:
+                change(added(quokka))
+                answers.append(await first_of_both())
+                change("collection.delete(ids=['new'])")
+                answers.append(await first_of_both(12))
+        return answers
+
+    before, between, after = asyncio.run(story())
+
+    assert between == [quokka, quokka]
+    assert quokka not in before + after
+
+
+def test_a_collection_that_was_made_anew_is_searched_as_it_is_now(folder: Path) -> None:
+    async def story() -> list[RetrievedChunk]:
+        async with ChromaBackend(folder, NAME) as backend:
+            await backend.retrieve(PUMP)
+            with chromadb.PersistentClient(folder, settings=quiet()) as client:
+                client.delete_collection(NAME)
+                fill(client, DOCUMENTS[:2], name=NAME)
+            return await backend.retrieve(PUMP)
+
+    assert {chunk.chunk_id for chunk in asyncio.run(story())} == {"chunk-1", "chunk-2"}
+
+
+def test_a_store_that_was_put_in_the_place_of_another_is_searched(folder: Path, tmp_path_factory: Any) -> None:
+    other = tmp_path_factory.mktemp("other")
+    with chromadb.PersistentClient(other, settings=quiet()) as client:
+        fill(client, DOCUMENTS[:1], name=NAME)
+
+    async def story() -> list[RetrievedChunk]:
+        async with ChromaBackend(folder, NAME) as backend:
+            await backend.retrieve(PUMP)
+            shutil.rmtree(folder)
+            shutil.copytree(other, folder)
+            return await backend.retrieve(PUMP)
+
+    assert [chunk.chunk_id for chunk in asyncio.run(story())] == ["chunk-1"]
+
+
+def test_a_chunk_found_by_its_words_alone_is_among_the_results(folder: Path) -> None:
+    class Constant(HashedEmbedding):
+        """Says the same of every text."""
+
+        def embed(self, texts: Any) -> Any:
+            return np.eye(1, self.dimension, dtype=np.float32).repeat(len(texts), axis=0)
+
+    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+        collection = client.get_collection(NAME, embedding_function=None)
+        opposite = -np.eye(1, 1024, dtype=np.float32)
+        for start in range(0, 400, 200):
+            ids = [f"filler-{number}" for number in range(start, start + 200)]
+            collection.add(ids=ids, documents=["filler"] * 200, embeddings=-opposite.repeat(200, axis=0))
+        collection.add(ids=["far"], documents=["the zyzzyva"], embeddings=opposite)
+
+    by_vectors = ask(ChromaBackend(folder, NAME, embedding=Constant(), timeout_seconds=60), "zyzzyva", top_k=10)
+    chunks = ask(ChromaBackend(folder, NAME, embedding=Constant(), hybrid=True, timeout_seconds=60), "zyzzyva", top_k=1)
+
+    assert "far" not in {chunk.chunk_id for chunk in by_vectors}
+    assert chunks[0].chunk_id == "far"
+    assert chunks[0].ranking is not None
+    assert "words" in chunks[0].ranking.found_by
+
+
+@pytest.mark.parametrize("space", ["cosine", "l2", "ip"])
+def test_scores_are_within_0_and_1_whatever_the_distance(tmp_path: Path, space: str) -> None:
+    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+        fill(client, DOCUMENTS, space, NAME)
+
+    chunks = ask(ChromaBackend(tmp_path, NAME), DOCUMENTS[8].text, top_k=12)
+
+    assert chunks[0].score == pytest.approx(1.0, abs=1e-5)
+    assert all(0.0 <= chunk.score <= 1.0 for chunk in chunks)
+
+
+def test_a_filter_that_chroma_cannot_express_is_refused_where_the_collection_is_too_large(folder: Path) -> None:
+    backend = ChromaBackend(folder, NAME, scan_limit=11)
+
+    with pytest.raises(InvalidFilterError, match=r"startsWith\(corpus, 'hand'\).*12 chunks.*scan_limit is 11"):
+        ask(backend, filters={"corpus": {"$startsWith": "hand"}})
+
+
+def test_a_collection_that_is_not_there_is_an_error_and_is_not_made(folder: Path) -> None:
+    with pytest.raises(CollectionNotFoundError, match="absent"):
+        ask(ChromaBackend(folder, "absent"))
+
+    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+        assert [collection.name for collection in client.list_collections()] == [NAME]
+
+
+def test_a_folder_that_is_not_there_is_an_error_and_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(CollectionNotFoundError, match="no Chroma store"):
+        ask(ChromaBackend(tmp_path / "absent", NAME))
+
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_damaged_store_is_named(folder: Path) -> None:
+    (folder / "chroma.sqlite3").write_bytes(b"no database" * 1000)
+
+    with pytest.raises(ServiceUnavailableError, match="not a database"):
+        ask(ChromaBackend(folder, NAME))
+
+
+def test_a_server_that_is_down_is_an_error_and_not_healthy() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        backend = ChromaBackend(host="127.0.0.1", port=free.getsockname()[1], collection_name=NAME)
+
+    with pytest.raises(ServiceUnavailableError, match="is it running"):
+        ask(backend)
+    assert not asyncio.run(backend.health_check())
+
+
+def test_another_embedding_than_the_recorded_one_is_refused(folder: Path) -> None:
+    class Other(HashedEmbedding):
+        name = "other"
+
+    with pytest.raises(EmbeddingError, match="made with the embedding hashed, not with other"):
+        ask(ChromaBackend(folder, NAME, embedding=Other()))
+
+
+def test_an_embedding_of_another_length_is_refused(folder: Path) -> None:
+    with pytest.raises(DimensionMismatchError, match="has 16 dimensions and the collection handbook 1024"):
+        ask(ChromaBackend(folder, NAME, embedding=HashedEmbedding(16)))
+
+
+class Letters(chromadb.EmbeddingFunction):  # type: ignore[name-defined,misc]
+    """An embedding function of somebody else, registered with Chroma."""
+
+    def __init__(self) -> None:
+        """Nothing is needed."""
+
+    def __call__(self, input: Any) -> Any:  # noqa: A002 - named by Chroma
+        return [np.array([text.count(letter) for letter in "aeiou"], dtype=np.float32) for text in input]
+
+    @staticmethod
+    def name() -> str:
+        return "letters"
+
+    def get_config(self) -> dict[str, Any]:
+        return {}
+
+    @staticmethod
+    def build_from_config(_config: dict[str, Any]) -> "Letters":
+        return Letters()
+
+
+def foreign(folder: Path, function: Any) -> None:
+    with chromadb.PersistentClient(folder, settings=quiet()) as client:
+        made = client.create_collection("foreign", embedding_function=function)
+        vectors = {} if function else {"embeddings": [[1.0, 0.0], [0.0, 1.0]]}
+        made.add(ids=["a", "u"], documents=["aaa", "uuu"], **vectors)
+
+
+def test_a_collection_of_others_is_searched_with_the_function_that_chroma_stored(tmp_path: Path) -> None:
+    chromadb.utils.embedding_functions.register_embedding_function(Letters)
+    foreign(tmp_path, Letters())
+
+    chunks = ask(ChromaBackend(tmp_path, "foreign"), "uu")
+
+    assert [chunk.chunk_id for chunk in chunks] == ["u", "a"]
+    assert chunks[0].source == "u"
+
+
+def test_a_function_that_cannot_be_had_is_a_clear_error(tmp_path: Path) -> None:
+    functions = chromadb.utils.embedding_functions.known_embedding_functions
+    chromadb.utils.embedding_functions.register_embedding_function(Letters)
+    foreign(tmp_path, Letters())
+    kept = functions.pop("letters")
+
+    try:
+        with pytest.raises(ConfigurationError, match="embedding function letters, which cannot be had here"):
+            ask(ChromaBackend(tmp_path, "foreign"))
+    finally:
+        functions["letters"] = kept
+
+
+def test_a_collection_that_says_nothing_of_its_embedding_asks_for_it(tmp_path: Path) -> None:
+    foreign(tmp_path, None)
+
+    with pytest.raises(ConfigurationError, match="does not say with which embedding it was made"):
+        ask(ChromaBackend(tmp_path, "foreign"))
+    assert ask(ChromaBackend(tmp_path, "foreign", embedding=HashedEmbedding(2)), "something")
+
+
+def test_an_empty_collection_has_no_answers_and_is_healthy(tmp_path: Path) -> None:
+    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+        client.create_collection("empty", embedding_function=None)
+    backend = ChromaBackend(tmp_path, "empty")
+
+    assert ask(backend) == []
+    assert asyncio.run(backend.health_check())
+
+
+def test_chunks_without_text_and_metadata_come_back_empty(tmp_path: Path) -> None:
+    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+        made = client.create_collection("bare", embedding_function=None)
+        made.add(ids=["x"], embeddings=HashedEmbedding().embed(["pump"]))
+
+    (chunk,) = ask(ChromaBackend(tmp_path, "bare", embedding="hashed"))
+
+    assert (chunk.content, chunk.metadata, chunk.source) == ("", {}, "x")
+
+
+def test_a_query_that_says_nothing_finds_nothing_by_vectors(backend: ChromaBackend) -> None:
+    assert ask(backend, "?!") == []
+
+
+def test_a_search_that_takes_too_long_is_given_up(folder: Path) -> None:
+    backend = ChromaBackend(folder, NAME, timeout_seconds=0.001)
+
+    with pytest.raises(RetrievalTimeoutError, match=r"chroma did not answer within 0\.001 seconds"):
+        ask(backend)
+
+
+def test_the_document_of_a_chunk_is_named_by_the_attribute_of_choice(folder: Path) -> None:
+    (chunk,) = ask(ChromaBackend(folder, NAME, source_key="corpus"), top_k=1)
+
+    assert chunk.source == "manual"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give the path of a folder, or the host"),
+        ({"path": "x", "host": "y"}, "give the path of a folder, or the host"),
+        ({"path": "x", "collection_name": ""}, "collection_name is missing"),
+        ({"path": "x", "collection_name": "c", "scan_limit": -1}, "scan_limit"),
+        ({"path": "x", "collection_name": "c", "timeout_seconds": 0}, "timeout_seconds"),
+    ],
+)
+def test_unusable_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ChromaBackend(**options)
+
+
+def test_a_batch_with_a_bad_filter_is_refused(backend: ChromaBackend) -> None:
+    with pytest.raises(InvalidRequestError):
+        asyncio.run(backend.retrieve_batch(["a", "b"], filters={"x": {"$regex": "y"}}))
+
+
+def test_the_index_finds_nearly_all_of_the_nearest_neighbours(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(20, 64))
+    vectors = (centres[random.integers(20, size=2000)] + 0.8 * random.normal(size=(2000, 64))).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    class Given(HashedEmbedding):
+        def embed(self, texts: Any) -> Any:
+            return vectors[[int(text) for text in texts]]
+
+    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
+        made = client.create_collection("random", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None)
+        made.add(ids=[str(number) for number in range(2000)], embeddings=vectors)
+    backend = ChromaBackend(tmp_path, "random", embedding=Given(64))
+    nearest: Callable[[int], set[str]] = lambda row: set(map(str, np.argsort(-(vectors @ vectors[row]))[:10]))  # noqa: E731
+
+    answers = asyncio.run(backend.retrieve_batch([str(row) for row in range(50)], top_k=10))
+
+    found = [{chunk.chunk_id for chunk in chunks} & nearest(row) for row, chunks in enumerate(answers)]
+    assert sum(map(len, found)) >= 0.98 * 500

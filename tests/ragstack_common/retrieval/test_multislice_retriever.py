@@ -1,0 +1,424 @@
+"""MultiSliceRetriever against a service that checks each request: which calls are made, and what comes of them."""
+
+import inspect
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ragstack_common import multislice_retriever
+from ragstack_common.deadline import Finished
+from ragstack_common.errors import InvalidFilterError, InvalidQueryError, RetrievalTimeoutError
+from ragstack_common.models import Result
+from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
+from ragstack_common.retrieval.slices import Reading, Slice, slices_of
+from tests.support.aws_service import AwsService
+from tests.support.knowledge_base import (
+    DATA_SOURCE,
+    KNOWLEDGE_BASE,
+    TOPIC,
+    chunk,
+    hit,
+    hits,
+    is_filtered,
+    is_unfiltered,
+    search_of,
+    uris,
+)
+
+DATA_SOURCE_FILTER = {"equals": {"key": "x-amz-bedrock-kb-data-source-id", "value": DATA_SOURCE}}
+TOPIC_FILTER = {"equals": {"key": "topic", "value": "genealogy"}}
+
+
+def program(searches: AwsService, filtered: list[Any], unfiltered: list[Any]) -> None:
+    searches.program("Retrieve", hits(*filtered), when=is_filtered)
+    searches.program("Retrieve", hits(*unfiltered), when=is_unfiltered)
+
+
+def test_the_signatures_and_defaults_are_those_of_the_specification() -> None:
+    constructor = inspect.signature(MultiSliceRetriever).parameters
+    retrieve = inspect.signature(MultiSliceRetriever.retrieve).parameters
+
+    assert [(p.name, p.default) for p in list(constructor.values())[:5]] == [
+        ("bedrock_agent_client", None),
+        ("timeout_seconds", 5.0),
+        ("max_slices", 3),
+        ("enabled", True),
+        ("filtered_score_boost", 1.25),
+    ]
+    assert [(p.name, p.default) for p in list(retrieve.values())[1:6]] == [
+        ("query", inspect.Parameter.empty),
+        ("knowledge_base_id", inspect.Parameter.empty),
+        ("data_source_id", inspect.Parameter.empty),
+        ("metadata_filter", None),
+        ("num_results", 5),
+    ]
+    assert list(inspect.signature(deduplicate_results).parameters) == ["results"]
+
+
+def test_what_comes_after_the_specified_parameters_is_given_by_keyword_only() -> None:
+    more = [
+        *list(inspect.signature(MultiSliceRetriever).parameters.values())[5:],
+        *list(inspect.signature(MultiSliceRetriever.retrieve).parameters.values())[6:],
+    ]
+
+    assert {p.kind for p in more} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_the_examples_of_the_specification_work_without_giving_a_client(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    program(searches, [hit("s3://bucket/judy.txt", 0.68)], [hit("s3://bucket/path/content.txt", 0.8)])
+    retriever = MultiSliceRetriever()
+    MultiSliceRetriever(timeout_seconds=10.0, max_slices=2, enabled=True, filtered_score_boost=1.3)
+    MultiSliceRetriever(enabled=False)
+
+    simple = retriever.retrieve(
+        query="What is RAGStack?", knowledge_base_id=KNOWLEDGE_BASE, data_source_id=DATA_SOURCE, num_results=5
+    )
+    results = retriever.retrieve(
+        query="Pictures of Judy",
+        knowledge_base_id=KNOWLEDGE_BASE,
+        data_source_id=DATA_SOURCE,
+        metadata_filter={"topic": {"$eq": "genealogy"}},
+        num_results=10,
+    )
+
+    assert uris(simple) == ["s3://bucket/path/content.txt"]
+    for result in results:
+        assert f"Score: {result['score']:.3f}" in ("Score: 0.850", "Score: 0.800")
+        assert f"Content: {result['content'][:100]}..." == "Content: A passage...."
+        assert result["location"]["s3Location"]["uri"].startswith("s3://bucket/")
+    assert searches.refusals == []
+
+
+def test_a_result_has_the_keys_of_the_specification_and_explains_its_score(searches: AwsService) -> None:
+    metadata = {"topic": "genealogy", "x-amz-bedrock-kb-data-source-id": DATA_SOURCE}
+    found = hit("s3://bucket/path/content.txt", 0.68, "Extracted text content...", metadata=metadata)
+    program(searches, [found], [found])
+
+    [result] = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, DATA_SOURCE, TOPIC)
+
+    assert result == {
+        "score": pytest.approx(0.85),
+        "content": "Extracted text content...",
+        "location": {"type": "S3", "s3Location": {"uri": "s3://bucket/path/content.txt"}},
+        "metadata": metadata,
+        "content_type": "TEXT",
+        "ranking": {"base_score": 0.68, "boost": 1.25, "slices": ["filtered", "unfiltered"]},
+    }
+
+
+def test_a_boosted_hit_outranks_a_closer_unfiltered_one(searches: AwsService) -> None:
+    program(searches, [hit("s3://b/filtered", 0.75)], [hit("s3://b/unfiltered", 0.80)])
+
+    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert [(r["location"]["s3Location"]["uri"], r["score"]) for r in results] == [
+        ("s3://b/filtered", pytest.approx(0.9375)),
+        ("s3://b/unfiltered", 0.80),
+    ]
+
+
+def test_the_best_score_of_a_document_is_kept_over_all_its_chunks_and_slices(searches: AwsService) -> None:
+    program(
+        searches,
+        [chunk("s3://b/x", 0.4, "1", "weak"), chunk("s3://b/x", 0.6, "2", "strong")],
+        [chunk("s3://b/x", 0.7, "3", "unboosted"), chunk("s3://b/y", 0.1, "4")],
+    )
+
+    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert [(r["score"], r["content"]) for r in results] == [(pytest.approx(0.75), "strong"), (0.1, "A passage.")]
+
+
+def test_a_boost_of_one_compares_plain_similarity(searches: AwsService) -> None:
+    program(searches, [hit("s3://b/f", 0.75)], [hit("s3://b/u", 0.80)])
+
+    results = MultiSliceRetriever(searches.client(), filtered_score_boost=1.0).retrieve(
+        "Judy", KNOWLEDGE_BASE, None, TOPIC
+    )
+
+    assert uris(results) == ["s3://b/u", "s3://b/f"]
+
+
+def test_deduplication_by_chunk_keeps_the_chunks_of_a_document_apart(searches: AwsService) -> None:
+    program(
+        searches,
+        [chunk("s3://b/x", 0.4, "1"), chunk("s3://b/x", 0.3, "2")],
+        [chunk("s3://b/x", 0.4, "1"), chunk("s3://b/x", 0.2, "3")],
+    )
+
+    results = MultiSliceRetriever(searches.client()).retrieve(
+        "Judy", KNOWLEDGE_BASE, None, TOPIC, deduplicate_by="chunk"
+    )
+
+    assert [r["metadata"]["x-amz-bedrock-kb-chunk-id"] for r in results] == ["1", "2", "3"]
+
+
+def test_at_most_num_results_come_back(searches: AwsService) -> None:
+    program(searches, [], [hit(f"s3://b/{n}", 0.9 - n / 100) for n in range(20)])
+
+    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC, 3)
+
+    assert uris(results) == ["s3://b/0", "s3://b/1", "s3://b/2"]
+
+
+def test_many_chunks_of_one_document_do_not_starve_the_answer(searches: AwsService) -> None:
+    def pages(parameters: dict[str, Any]) -> dict[str, Any]:
+        ranked = [chunk("s3://b/long", 0.9, str(n)) for n in range(5)] + [hit(f"s3://b/{n}", 0.5) for n in range(9)]
+        return hits(*ranked[: search_of(parameters)["numberOfResults"]])
+
+    searches.program("Retrieve", pages)
+
+    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, num_results=5)
+
+    assert uris(results) == ["s3://b/long", "s3://b/0", "s3://b/1", "s3://b/2", "s3://b/3"]
+
+
+@pytest.mark.parametrize(("num_results", "asked"), [(1, 4), (5, 20), (25, 100), (26, 100), (100, 100)])
+def test_each_slice_asks_for_more_candidates_than_results_up_to_the_limit_of_the_api(
+    searches: AwsService, num_results: int, asked: int
+) -> None:
+    program(searches, [], [])
+
+    MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC, num_results)
+
+    assert [search_of(p)["numberOfResults"] for p in searches.asked("Retrieve")] == [asked, asked]
+    assert searches.refusals == []
+
+
+def test_a_missing_score_counts_as_zero(searches: AwsService) -> None:
+    program(searches, [hit("s3://b/none", None)], [hit("s3://b/low", 0.01)])
+
+    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert [(r["location"]["s3Location"]["uri"], r["score"]) for r in results] == [
+        ("s3://b/low", 0.01),
+        ("s3://b/none", 0.0),
+    ]
+
+
+def test_hits_without_a_uri_are_kept_unless_they_say_the_same(searches: AwsService) -> None:
+    program(searches, [hit(None, 0.4, "one"), hit(None, 0.3, "two")], [hit(None, 0.4, "one")])
+
+    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert [(r["content"], r["location"]) for r in results] == [("one", {}), ("two", {})]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"type": "IMAGE", "byteContent": "data:image/png;base64,AAAA"}, ""),
+        ({"type": "ROW", "row": [{"columnName": "n", "columnValue": "1", "type": "LONG"}]}, ""),
+        ({"type": "AUDIO", "audio": {"s3Uri": "s3://b/a.mp3", "transcription": "hello"}}, "hello"),
+        ({"type": "VIDEO", "video": {"s3Uri": "s3://b/v.mp4", "summary": "a walk"}}, "a walk"),
+    ],
+)
+def test_content_that_is_no_text_is_kept_beside_its_words(
+    searches: AwsService, content: dict[str, Any], text: str
+) -> None:
+    program(searches, [], [{**hit(), "content": content}])
+
+    [result] = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None)
+
+    assert result["content"] == text
+    assert result["content_type"] == content["type"]
+    assert result["content_details"] == {name: part for name, part in content.items() if name != "type"}
+
+
+def test_documents_of_other_places_are_told_apart_by_their_own_identifiers(searches: AwsService) -> None:
+    web = {"type": "WEB", "webLocation": {"url": "https://example.com"}}
+    custom = {"type": "CUSTOM", "customDocumentLocation": {"id": "doc-1"}}
+    program(
+        searches,
+        [],
+        [hit(None, 0.5, "w1", location=web), hit(None, 0.4, "w2", location=web), hit(None, 0.3, location=custom)],
+    )
+
+    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None)
+
+    assert [r["location"]["type"] for r in results] == ["WEB", "CUSTOM"]
+
+
+@pytest.mark.parametrize("options", [{"enabled": False}, {"max_slices": 1}])
+def test_without_parallel_slices_one_call_is_made_with_the_filter_and_no_boost(
+    searches: AwsService, options: dict[str, Any]
+) -> None:
+    program(searches, [hit(score=0.75)], [])
+
+    outcome = MultiSliceRetriever(searches.client(), **options).search("Judy", KNOWLEDGE_BASE, DATA_SOURCE, TOPIC)
+
+    [request] = searches.asked("Retrieve")
+    assert search_of(request)["filter"] == {"andAll": [DATA_SOURCE_FILTER, TOPIC_FILTER]}
+    assert [r["score"] for r in outcome.results] == [0.75]
+    assert [report.name for report in outcome.slices] == ["filtered"]
+
+
+@pytest.mark.parametrize("metadata_filter", [None, {}])
+def test_without_a_filter_one_call_is_made(searches: AwsService, metadata_filter: dict[str, Any] | None) -> None:
+    program(searches, [], [hit()])
+
+    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, metadata_filter)
+
+    [request] = searches.asked("Retrieve")
+    assert "filter" not in search_of(request)
+    assert [report.name for report in outcome.slices] == ["unfiltered"]
+
+
+def test_the_data_source_restricts_every_slice(searches: AwsService) -> None:
+    program(searches, [], [])
+
+    MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, DATA_SOURCE, TOPIC)
+
+    filters = {is_filtered(p): search_of(p)["filter"] for p in searches.asked("Retrieve")}
+    assert filters == {True: {"andAll": [DATA_SOURCE_FILTER, TOPIC_FILTER]}, False: DATA_SOURCE_FILTER}
+
+
+def test_the_scope_of_the_caller_restricts_every_slice(searches: AwsService) -> None:
+    program(searches, [], [])
+    tenant = {"equals": {"key": "tenant", "value": "t1"}}
+
+    MultiSliceRetriever(searches.client()).retrieve(
+        "Judy", KNOWLEDGE_BASE, None, {"$or": [TOPIC, {"year": 1900}]}, scope_filter={"tenant": "t1"}
+    )
+
+    filters = {is_filtered(p): search_of(p)["filter"] for p in searches.asked("Retrieve")}
+    assert filters[False] == tenant
+    assert filters[True] == {"andAll": [tenant, {"orAll": [TOPIC_FILTER, {"equals": {"key": "year", "value": 1900}}]}]}
+
+
+def test_the_scope_of_the_caller_restricts_a_single_call(searches: AwsService) -> None:
+    program(searches, [], [])
+
+    MultiSliceRetriever(searches.client(), enabled=False).retrieve(
+        "Judy", KNOWLEDGE_BASE, None, scope_filter={"tenant": "t1"}
+    )
+
+    [request] = searches.asked("Retrieve")
+    assert search_of(request)["filter"] == {"equals": {"key": "tenant", "value": "t1"}}
+
+
+def test_a_filter_may_be_given_in_the_form_of_the_service(searches: AwsService) -> None:
+    program(searches, [], [])
+
+    MultiSliceRetriever(searches.client(), enabled=False).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC_FILTER)
+
+    [request] = searches.asked("Retrieve")
+    assert search_of(request)["filter"] == TOPIC_FILTER
+
+
+def test_the_search_type_goes_to_every_slice(searches: AwsService) -> None:
+    program(searches, [], [])
+
+    MultiSliceRetriever(searches.client(), search_type="HYBRID").retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert [search_of(p)["overrideSearchType"] for p in searches.asked("Retrieve")] == ["HYBRID", "HYBRID"]
+
+
+def test_the_reports_stand_in_the_order_of_the_slices_with_their_hits(searches: AwsService) -> None:
+    program(searches, [hit("s3://b/x")], [hit("s3://b/x"), hit("s3://b/y")])
+
+    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert [(r.name, r.status, r.hits, r.error) for r in outcome.slices] == [
+        ("filtered", "ok", 1, None),
+        ("unfiltered", "ok", 2, None),
+    ]
+    assert outcome.complete
+    assert 0 < max(r.milliseconds for r in outcome.slices) <= outcome.milliseconds
+
+
+def test_a_reranker_sees_all_candidates_and_decides_which_are_kept(searches: AwsService) -> None:
+    class Reversed:
+        def rerank(self, query: str, results: list[Result]) -> list[Result]:
+            assert query == "Judy"
+            return results[::-1]
+
+    program(searches, [], [hit(f"s3://b/{n}", 0.9 - n / 10) for n in range(4)])
+
+    results = MultiSliceRetriever(searches.client()).retrieve(
+        "Judy", KNOWLEDGE_BASE, None, num_results=2, reranker=Reversed()
+    )
+
+    assert uris(results) == ["s3://b/3", "s3://b/2"]
+
+
+def test_no_hit_at_all_is_an_empty_list_and_no_error(searches: AwsService) -> None:
+    program(searches, [], [])
+
+    assert MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC) == []
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"timeout_seconds": 0},
+        {"timeout_seconds": -1},
+        {"timeout_seconds": float("inf")},
+        {"timeout_seconds": float("nan")},
+        {"max_slices": 0},
+        {"filtered_score_boost": 0},
+        {"filtered_score_boost": float("nan")},
+        {"search_type": "hybrid"},
+    ],
+)
+def test_a_retriever_with_a_parameter_out_of_range_is_not_made(parameters: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        MultiSliceRetriever(**parameters)
+
+
+@pytest.mark.parametrize("query", ["", "  \n", "x" * 20_001, None, 7])
+def test_an_empty_or_overlong_query_is_refused_before_any_call(searches: AwsService, query: Any) -> None:
+    with pytest.raises(InvalidQueryError):
+        MultiSliceRetriever(searches.client()).retrieve(query, KNOWLEDGE_BASE, None)
+
+    assert searches.requests == []
+
+
+@pytest.mark.parametrize("num_results", [0, -1, 101, 2.0, "5", True, None])
+def test_a_number_of_results_out_of_range_is_refused_before_any_call(searches: AwsService, num_results: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="number of results"):
+        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, num_results=num_results)
+
+    assert searches.requests == []
+
+
+def test_an_unknown_way_to_deduplicate_is_refused_before_any_call(searches: AwsService) -> None:
+    with pytest.raises(InvalidQueryError, match="document or chunk"):
+        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, deduplicate_by="page")  # type: ignore[arg-type]
+
+    assert searches.requests == []
+
+
+@pytest.mark.parametrize("where", ["metadata_filter", "scope_filter"])
+def test_a_malformed_filter_is_refused_before_any_call(searches: AwsService, where: str) -> None:
+    with pytest.raises(InvalidFilterError, match=r"\$equal"):
+        MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, **{where: {"topic": {"$equal": 1}}})
+
+    assert searches.requests == []
+
+
+def test_the_deadline_includes_the_reading_of_the_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    allowed = []
+
+    def slow(*arguments: Any) -> list[Slice]:
+        now[0] += 2
+        return slices_of(*arguments)
+
+    def together(calls: Sequence[Any], timeout_seconds: float) -> list[Finished[Reading]]:
+        allowed.append(timeout_seconds)
+        return [Finished(0.0, late=True) for _ in calls]
+
+    monkeypatch.setattr(multislice_retriever, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(multislice_retriever, "slices_of", slow)
+    monkeypatch.setattr(multislice_retriever, "call_together", together)
+
+    with pytest.raises(RetrievalTimeoutError):
+        MultiSliceRetriever(timeout_seconds=5.0).search("Judy", KNOWLEDGE_BASE, None, {"topic": "x"})
+
+    assert allowed == [3.0]

@@ -1,0 +1,362 @@
+"""What a search does when slices fail, hang or come too late."""
+
+import json
+import logging
+import random
+import subprocess
+import sys
+import time
+from threading import Event
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ParamValidationError
+
+from ragstack_common import errors
+from ragstack_common.filters import parse
+from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.retrieval.slices import Extent, OutOfTime, Reading, Slice, read
+from ragstack_common.retrieval_errors import describe
+from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw, aws_service
+from tests.support.deadlines import deadline_after
+from tests.support.knowledge_base import (
+    KNOWLEDGE_BASE,
+    TOPIC,
+    hit,
+    hits,
+    is_filtered,
+    is_unfiltered,
+    uris,
+)
+
+DEADLINE_SECONDS = 0.3
+HANG_SECONDS = 30.0
+"""Far more than any machine is late by."""
+
+CODES = {
+    "ResourceNotFoundException": errors.KnowledgeBaseNotFoundError,
+    "AccessDeniedException": errors.AccessDeniedError,
+    "UnrecognizedClientException": errors.AccessDeniedError,
+    "ExpiredTokenException": errors.AccessDeniedError,
+    "InvalidSignatureException": errors.AccessDeniedError,
+    "ThrottlingException": errors.ThrottledError,
+    "ServiceQuotaExceededException": errors.ThrottledError,
+    "ValidationException": errors.InvalidRequestError,
+    "InternalServerException": errors.ServiceUnavailableError,
+    "BadGatewayException": errors.ServiceUnavailableError,
+    "DependencyFailedException": errors.ServiceUnavailableError,
+    "ConflictException": errors.ServiceUnavailableError,
+    "NeverHeardOfException": errors.ServiceUnavailableError,
+}
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.recorded: list[tuple[str, str, float]] = []
+
+    def add_metric(self, name: str, unit: str, value: float) -> None:
+        self.recorded.append((name, unit, value))
+
+    def named(self, name: str) -> list[tuple[str, float]]:
+        return [(unit, value) for n, unit, value in self.recorded if n == name]
+
+
+@pytest.mark.parametrize("failing", ["filtered", "unfiltered"])
+@pytest.mark.parametrize("fault", [Fault("ThrottlingException", "Slow down."), Dropped, Raw(b"not json"), Raw(b"{}")])
+def test_one_failing_slice_leaves_the_results_of_the_other(searches: AwsService, failing: str, fault: Any) -> None:
+    searches.program("Retrieve", fault, when=is_filtered if failing == "filtered" else is_unfiltered)
+    searches.program(
+        "Retrieve", hits(hit("s3://b/found")), when=is_unfiltered if failing == "filtered" else is_filtered
+    )
+
+    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert uris(outcome.results) == ["s3://b/found"]
+    assert not outcome.complete
+    assert {report.name: report.status for report in outcome.slices} == {
+        "filtered": "failed" if failing == "filtered" else "ok",
+        "unfiltered": "failed" if failing == "unfiltered" else "ok",
+    }
+
+
+def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
+    searches: AwsService, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = "salary of Judy"
+    message = f"1 validation error detected: Value '{query}' at 'retrievalQuery.text' failed to satisfy constraint"
+    searches.program("Retrieve", Fault("ValidationException", message), when=is_filtered)
+    searches.program("Retrieve", hits(hit()), when=is_unfiltered)
+    metrics = Metrics()
+
+    with caplog.at_level(logging.INFO):
+        MultiSliceRetriever(searches.client(), metrics=metrics).retrieve(query, KNOWLEDGE_BASE, None, TOPIC)
+
+    assert "slice filtered: failed: ValidationException" in caplog.text
+    assert query not in caplog.text
+    assert [r.levelno for r in caplog.records if r.name == "ragstack"] == [logging.WARNING]
+    assert metrics.named("SliceFailures") == [("Count", 1)]
+    assert len(metrics.named("SliceLatency")) == 2
+
+
+def test_a_search_without_failures_warns_of_nothing(searches: AwsService, caplog: pytest.LogCaptureFixture) -> None:
+    searches.program("Retrieve", hits(hit()))
+    metrics = Metrics()
+
+    MultiSliceRetriever(searches.client(), metrics=metrics).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert [r for r in caplog.records if r.name == "ragstack"] == []
+    assert metrics.named("SliceFailures") == []
+
+
+@pytest.mark.parametrize(("code", "kind"), CODES.items())
+@pytest.mark.parametrize("metadata_filter", [None, TOPIC])
+def test_when_every_slice_fails_the_error_names_the_cause(
+    searches: AwsService, code: str, kind: type[Exception], metadata_filter: dict[str, Any] | None
+) -> None:
+    searches.program("Retrieve", Fault(code, "This is why."))
+
+    with pytest.raises(errors.RagStackError, match=f"The search failed: {code}; ") as caught:
+        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, metadata_filter)
+
+    assert type(caught.value) is kind
+    assert isinstance(caught.value.__cause__, ClientError)
+    assert caught.value.__cause__.response["Error"]["Code"] == code
+    assert "\n" not in str(caught.value)
+
+
+def test_a_service_that_hangs_up_is_unavailable(searches: AwsService) -> None:
+    searches.program("Retrieve", Dropped)
+
+    with pytest.raises(errors.ServiceUnavailableError) as caught:
+        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert isinstance(caught.value.__cause__, BotoCoreError)
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b'{"retrievalResults": ', b"\xff"])
+@pytest.mark.parametrize("own_client", [True, False])
+def test_an_answer_that_is_no_json_is_a_failure(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes, own_client: bool
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    searches.program("Retrieve", Raw(answer))
+
+    with pytest.raises(errors.RetrievalError) as caught:
+        MultiSliceRetriever(None if own_client else searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None)
+
+    assert caught.value.__cause__ is not None
+
+
+WHOLE = json.dumps(hits(hit("s3://b/été", 0.5), hit("s3://b/b", 0.4)), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(Raw(WHOLE[:40]), id="a body that is cut off"),
+        pytest.param(Raw(WHOLE[: WHOLE.index("é".encode()) + 1]), id="a body that is cut off inside a character"),
+        pytest.param(Raw(b""), id="no body"),
+        pytest.param(Raw(WHOLE[:40], missing=len(WHOLE) - 40), id="a connection that ends inside the body"),
+    ],
+)
+@pytest.mark.parametrize("metadata_filter", [None, TOPIC])
+def test_a_truncated_answer_is_asked_for_again_like_a_dropped_connection(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch, cut: Raw, metadata_filter: dict[str, Any] | None
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    monkeypatch.setattr(random, "random", lambda: 0.0)  # botocore's back-off
+    searches.program("Retrieve", cut, Raw(WHOLE))
+
+    outcome = MultiSliceRetriever(timeout_seconds=HANG_SECONDS).search("Judy", KNOWLEDGE_BASE, None, metadata_filter)
+
+    assert uris(outcome.results) == ["s3://b/été", "s3://b/b"]
+    assert outcome.complete
+
+
+def test_a_truncated_answer_is_not_asked_for_again_after_the_deadline() -> None:
+    clock = iter([1.0, 2.5])
+
+    class Truncated:
+        calls = 0
+
+        def retrieve(self, **_: Any) -> dict[str, Any]:
+            self.calls += 1
+            return {}
+
+    client, unfiltered = Truncated(), Slice("unfiltered", 1.0, None)
+    extent = Extent(4, 1, 1, "document", ends_at=2.0)
+
+    with pytest.raises(OutOfTime):
+        read(client, {}, extent, Reading(), unfiltered, lambda: next(clock))
+
+    assert client.calls == 2
+
+
+def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(
+    searches: AwsService, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = "Value 'Judy Doe' at 'filter.equals.value' is invalid; in: [\"Ann\", 1234567]; startsWith: Jo"
+    searches.program("Retrieve", Fault("ValidationException", message), when=is_filtered)
+    searches.program("Retrieve", hits(hit()), when=is_unfiltered)
+    personal = {"topic": "Judy Doe", "$or": [{"id": {"$in": ["Ann", 1234567]}}, {"$not": {"x": {"$ne": "Jo"}}}]}
+
+    with caplog.at_level(logging.INFO):
+        MultiSliceRetriever(searches.client()).retrieve("q", KNOWLEDGE_BASE, None, personal)
+
+    assert "ValidationException: Value '...' at 'filter.equals.value'" in caplog.text
+    assert not any(value in caplog.text for value in ("Judy", "Doe", "Ann", "1234567", "Jo"))
+
+
+def test_values_that_a_message_shortens_or_escapes_are_in_no_log() -> None:
+    long, quoted = "Judy " + "y" * 200, 'Jo "the fox" Doe'
+    condition = parse({"name": {"$in": [long, quoted, ""]}})
+    message = f"Invalid filter ['{long[:60]}...', {json.dumps(quoted)}]: the value is bad"
+    error = ClientError({"Error": {"Code": "ValidationException", "Message": message}}, "Retrieve")
+
+    described = describe(error, "q", condition)
+
+    assert not any(word in described for word in ("Judy", "yyy", "Jo ", "fox", "Doe"))
+    assert described.endswith("the value is bad")
+
+
+@pytest.mark.parametrize("answer", [b"{}", b"[]", b'{"retrievalResults": null}', b'{"retrievalResults": {}}'])
+def test_an_answer_without_results_is_a_failure_and_not_an_empty_result(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    searches.program("Retrieve", Raw(answer))
+
+    with pytest.raises(errors.RetrievalError, match="TypeError"):
+        MultiSliceRetriever().retrieve("Judy", KNOWLEDGE_BASE, None)
+
+
+def test_nobody_listening_is_an_unavailable_service() -> None:
+    with aws_service("bedrock-agent-runtime") as service:
+        client = service.client()
+
+    with pytest.raises(errors.ServiceUnavailableError, match="endpoint"):
+        MultiSliceRetriever(client).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+
+def test_missing_credentials_are_a_matter_of_configuration() -> None:
+    class Anonymous:
+        def retrieve(self, **_: Any) -> Any:
+            raise NoCredentialsError
+
+    with pytest.raises(errors.ConfigurationError, match="credentials") as caught:
+        MultiSliceRetriever(Anonymous()).retrieve("Judy", KNOWLEDGE_BASE, None)  # type: ignore[arg-type]
+
+    assert isinstance(caught.value.__cause__, NoCredentialsError)
+
+
+@pytest.mark.parametrize("knowledge_base_id", ["", None, 7])
+def test_a_search_without_a_knowledge_base_is_an_invalid_request(knowledge_base_id: Any) -> None:
+    with pytest.raises(errors.InvalidRequestError, match="knowledge base"):
+        MultiSliceRetriever().retrieve("Judy", knowledge_base_id, None)
+
+
+@pytest.mark.parametrize(("own_client", "cause"), [(True, ClientError), (False, ParamValidationError)])
+def test_a_knowledge_base_id_that_the_api_refuses_is_an_invalid_request(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch, own_client: bool, cause: type[Exception]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        MultiSliceRetriever(None if own_client else searches.client()).retrieve("Judy", "KB123", None)
+
+    assert isinstance(caught.value.__cause__, cause)
+
+
+def test_a_refusal_outweighs_a_timeout_when_both_slices_fail(searches: AwsService) -> None:
+    searches.program("Retrieve", Late(hits(), until=Event()), when=is_filtered)
+    searches.program("Retrieve", Fault("AccessDeniedException"), when=is_unfiltered)
+
+    with deadline_after(1, lambda: len(searches.requests) == 2), pytest.raises(errors.AccessDeniedError):
+        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+
+@pytest.mark.parametrize("hanging", [is_filtered, is_unfiltered])
+def test_the_deadline_holds_while_a_slice_hangs_and_the_other_ones_results_come_back(
+    searches: AwsService, hanging: Any
+) -> None:
+    searches.program("Retrieve", hits(hit("s3://b/found")))
+    searches.program("Retrieve", Late(hits(hit("s3://b/late")), until=Event()), when=hanging)
+
+    with deadline_after(1, lambda: len(searches.requests) == 2):
+        outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC)
+
+    assert uris(outcome.results) == ["s3://b/found"]
+    assert sorted(report.status for report in outcome.slices) == ["ok", "timeout"]
+    assert not outcome.complete
+
+
+def test_when_every_slice_hangs_the_deadline_is_an_error_and_no_empty_result(searches: AwsService) -> None:
+    searches.program("Retrieve", Late(hits(), seconds=HANG_SECONDS))
+    start = time.monotonic()
+
+    with pytest.raises(errors.RetrievalTimeoutError, match=r"0\.3 seconds"):
+        MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS).retrieve(
+            "Judy", KNOWLEDGE_BASE, None, TOPIC
+        )
+
+    assert time.monotonic() - start < HANG_SECONDS / 3
+
+
+def test_the_next_search_does_not_wait_for_the_abandoned_calls(searches: AwsService) -> None:
+    searches.program("Retrieve", Late(hits(), until=Event()))
+    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS)
+    with pytest.raises(errors.RetrievalTimeoutError):
+        retriever.retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
+    searches.program("Retrieve", hits(hit("s3://b/found")))
+
+    outcome = MultiSliceRetriever(searches.client(), timeout_seconds=HANG_SECONDS).search(
+        "Judy", KNOWLEDGE_BASE, None, TOPIC
+    )
+
+    assert uris(outcome.results) == ["s3://b/found"]
+    assert outcome.complete
+
+
+def test_a_process_ends_without_waiting_for_its_abandoned_calls(searches: AwsService) -> None:
+    searches.program("Retrieve", Late(hits(), until=Event()))
+    program = f"""
+import boto3
+from ragstack_common.errors import RetrievalTimeoutError
+from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.retrieval.slices import Extent, OutOfTime, Reading, Slice, read
+client = boto3.client("bedrock-agent-runtime", endpoint_url="{searches.endpoint}", region_name="eu-west-1")
+try:
+    MultiSliceRetriever(client, timeout_seconds=0.1).retrieve("Judy", "{KNOWLEDGE_BASE}", None)
+except RetrievalTimeoutError:
+    print("gave up")
+"""
+
+    # Given the default read timeout of 60 seconds, waiting for the call would be noticed.
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True)
+
+    assert ended.stdout.strip() == "gave up"
+
+
+def test_a_late_answer_does_not_turn_up_in_a_later_search(searches: AwsService) -> None:
+    release = Event()
+    searches.program("Retrieve", Late(hits(hit("s3://b/stale")), until=release))
+    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=HANG_SECONDS)
+    with deadline_after(0, lambda: searches.requests), pytest.raises(errors.RetrievalTimeoutError):
+        retriever.retrieve("first", KNOWLEDGE_BASE, None)
+    searches.program("Retrieve", hits(hit("s3://b/fresh")))
+    release.set()
+
+    assert uris(retriever.retrieve("second", KNOWLEDGE_BASE, None)) == ["s3://b/fresh"]
+
+
+def test_the_retrievers_own_client_tries_a_throttled_call_again_within_the_deadline(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    searches.program("Retrieve", Fault("ThrottlingException"), hits(hit("s3://b/found")))
+
+    outcome = MultiSliceRetriever(timeout_seconds=20).search("Judy", KNOWLEDGE_BASE, None)
+
+    assert uris(outcome.results) == ["s3://b/found"]
+    assert outcome.complete
+    assert len(searches.requests) == 2

@@ -1,0 +1,370 @@
+"""Spans of searches: what they show and hide, whose children they are, and that nobody pays for them unread."""
+
+import asyncio
+import gzip
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from openinference.semconv.trace import (
+    DocumentAttributes,
+    OpenInferenceSpanKindValues,
+    RerankerAttributes,
+    SpanAttributes,
+)
+from opentelemetry import trace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from ragstack_common.api.query import QueryService
+from ragstack_common.errors import ConfigurationError, ServiceUnavailableError
+from ragstack_common.filters import Filter
+from ragstack_common.retrieval import RetrievedChunk, SearchRequest
+from ragstack_common.retrieval.balanced import BalancedBackend
+from ragstack_common.retrieval.cached import CachedRetrievalBackend
+from ragstack_common.retrieval.engine import Engine
+from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
+
+SECRET = "appeal of John Smith"
+TEXT = "The tribunal heard the appeal."
+EVERYTHING = TracingSettings(inputs=True, outputs=True)
+
+_exporter = InMemorySpanExporter()
+
+
+class _Listener(SimpleSpanProcessor):
+    """Hears the spans of the tests of this module, and of no others."""
+
+    listens = False
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self.listens:
+            super().on_end(span)
+
+
+@cache
+def _listener() -> _Listener:
+    """The process has one provider for good; this one is added to whatever another test has made."""
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    listener = _Listener(_exporter)
+    provider.add_span_processor(listener)
+    return listener
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    listener = _listener()
+    listener.listens = True
+    _exporter.clear()
+    yield
+    listener.listens = False
+    configure_tracing(TracingSettings())
+
+
+class Library(Engine):
+    """Finds the same text a few times, in a thread, and can fail."""
+
+    name = "library"
+
+    def __init__(self, *, found: int = 2, error: Exception | None = None) -> None:
+        super().__init__()
+        self.found = found
+        self.error = error
+
+    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+        def work() -> list[RetrievedChunk]:
+            with trace.get_tracer("store").start_as_current_span("in the thread"):
+                if self.error is not None:
+                    raise self.error
+                return [
+                    RetrievedChunk(
+                        content=f"{TEXT} {n} {condition}",
+                        score=0.5,
+                        source=f"s3://b/{n}",
+                        chunk_id=f"{condition}{n}",
+                        metadata={"corpus": "nz", "year": 1893},
+                    )
+                    for n in range(min(self.found, count))
+                ]
+
+        assert query
+        return await self.in_thread(work)
+
+
+def spans_of(backend: Any, corpus_filter: str | None = None, **request: Any) -> dict[str, list[ReadableSpan]]:
+    wanted = SearchRequest(SECRET, **request)
+    named = {} if corpus_filter is None else {"corpus_filter": corpus_filter}
+    asyncio.run(backend.search(wanted, **named))
+    return finished()
+
+
+def finished() -> dict[str, list[ReadableSpan]]:
+    spans: dict[str, list[ReadableSpan]] = {}
+    for span in _exporter.get_finished_spans():
+        spans.setdefault(span.name, []).append(span)
+    return spans
+
+
+def attributes(span: ReadableSpan) -> Mapping[str, Any]:
+    return dict(span.attributes or {})
+
+
+def documents(span: ReadableSpan, prefix: str) -> Sequence[str]:
+    return sorted({name.split(".")[2] for name in attributes(span) if name.startswith(f"{prefix}.")}, key=int)
+
+
+def test_a_search_is_a_retriever_span_as_openinference_has_it() -> None:
+    configure_tracing(EVERYTHING)
+
+    shown = attributes(spans_of(Library(), top_k=3)["retrieve library"][0])
+
+    first = f"{SpanAttributes.RETRIEVAL_DOCUMENTS}.0."
+    assert shown[SpanAttributes.OPENINFERENCE_SPAN_KIND] == OpenInferenceSpanKindValues.RETRIEVER.value
+    assert shown[SpanAttributes.INPUT_VALUE] == SECRET
+    assert shown[first + DocumentAttributes.DOCUMENT_ID] == "None0"
+    assert shown[first + DocumentAttributes.DOCUMENT_CONTENT].startswith(TEXT)
+    assert shown[first + DocumentAttributes.DOCUMENT_SCORE] == 0.5
+    metadata = json.loads(shown[first + DocumentAttributes.DOCUMENT_METADATA])
+    assert metadata == {"corpus": "nz", "year": 1893, "source": "s3://b/0"}
+    assert (shown["search_k"], shown["results"], shown["complete"]) == (3, 2, True)
+
+
+def test_a_balanced_search_shows_the_attributes_that_the_specification_names() -> None:
+    backend = BalancedBackend(Library(found=4), ["au", "nz"], per_corpus=3, pooling="mean+max")
+
+    shown = attributes(spans_of(backend, top_k=2)["retrieve balanced"][0])
+
+    assert {
+        "search_type": "balanced",
+        "search_k": 2,
+        "large_retrieval_size": 3,
+        "pooling": "mean+max",
+        "corpus_filter": "all",
+        "corpus.au.candidates": 3,
+        "corpus.nz.candidates": 3,
+    }.items() <= shown.items()
+    assert shown["corpus.au.results"] + shown["corpus.nz.results"] == 2
+
+
+def test_a_search_of_one_corpus_shows_which_and_its_own_size() -> None:
+    backend = BalancedBackend(Library(), ["au", "nz"], single_corpus=7)
+
+    shown = attributes(spans_of(backend, "nz")["retrieve balanced"][0])
+
+    assert (shown["corpus_filter"], shown["large_retrieval_size"]) == ("nz", 7)
+
+
+def test_the_searches_of_the_corpora_and_what_they_do_in_threads_are_children_of_the_balanced_one() -> None:
+    spans = spans_of(BalancedBackend(Library(), ["au", "nz"]))
+
+    (balanced,), corpora, threads = spans["retrieve balanced"], spans["retrieve library"], spans["in the thread"]
+    assert balanced.parent is None
+    assert [span.parent.span_id for span in corpora if span.parent] == [balanced.context.span_id] * 2
+    assert {s.parent.span_id for s in threads if s.parent} == {s.context.span_id for s in corpora}
+    assert [span.parent.span_id for span in spans["rerank lexical"] if span.parent] == [balanced.context.span_id]
+
+
+def test_a_reranking_is_a_reranker_span() -> None:
+    configure_tracing(EVERYTHING)
+
+    shown = attributes(spans_of(BalancedBackend(Library(), ["au", "nz"]))["rerank lexical"][0])
+
+    assert shown[SpanAttributes.OPENINFERENCE_SPAN_KIND] == OpenInferenceSpanKindValues.RERANKER.value
+    assert shown[RerankerAttributes.RERANKER_QUERY] == SECRET
+    assert shown[RerankerAttributes.RERANKER_MODEL_NAME] == "lexical"
+    assert f"{RerankerAttributes.RERANKER_INPUT_DOCUMENTS}.3.document.content" in shown
+    assert f"{RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS}.3.document.score" in shown
+
+
+def test_an_answer_from_a_cache_tells_its_age_and_a_new_one_does_not() -> None:
+    times = iter([100.0, 107.5, 107.5, 107.5])
+    backend = CachedRetrievalBackend(Library(), clock=lambda: next(times, 107.5))
+
+    async def twice() -> None:
+        await backend.search(SearchRequest(SECRET))
+        await backend.search(SearchRequest(SECRET))
+
+    asyncio.run(twice())
+
+    new, kept = (attributes(span) for span in finished()["retrieve cached"])
+    assert "age_seconds" not in new
+    assert kept["age_seconds"] >= 0
+
+
+def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_so() -> None:
+    spans = spans_of(BalancedBackend(Library(), ["au", "nz"]))
+
+    everything = str([[s.name, attributes(s), s.events, s.status.description] for part in spans.values() for s in part])
+    assert SECRET not in everything
+    assert TEXT not in everything
+    assert "1893" not in everything
+    assert attributes(spans["retrieve library"][0])[SpanAttributes.INPUT_VALUE] == "__REDACTED__"
+    assert "retrieval.documents.0.document.score" in attributes(spans["retrieve balanced"][0])
+
+
+@pytest.mark.parametrize(("error", "told"), [(ServiceUnavailableError("it burns"), True), (ValueError(SECRET), False)])
+def test_an_error_is_recorded_with_its_message_only_where_that_is_ours(error: Exception, told: bool) -> None:
+    with pytest.raises(type(error)):
+        asyncio.run(Library(error=error).search(SearchRequest(SECRET)))
+
+    (span,) = finished()["retrieve library"]
+    assert span.status.status_code is trace.StatusCode.ERROR
+    assert type(error).__name__ in str(span.status.description)
+    assert (str(error) in str(span.status.description)) == told
+    assert [event.name for event in span.events] == ["exception"]
+    assert ("exception.message" in (span.events[0].attributes or {})) == told
+
+
+def test_a_corpus_that_is_missing_is_an_event_and_its_own_span_has_the_error() -> None:
+    burning = Library(error=ServiceUnavailableError("it burns"))
+    backend = BalancedBackend(backends={"au": Library(), "nz": burning})
+
+    spans = spans_of(backend)
+
+    (event,) = spans["retrieve balanced"][0].events
+    assert (event.name, dict(event.attributes or {})) == ("part missing", {"part": "nz", "status": "failed"})
+    assert not attributes(spans["retrieve balanced"][0])["complete"]
+    assert sorted(s.status.status_code.name for s in spans["retrieve library"]) == ["ERROR", "UNSET"]
+
+
+def test_many_documents_do_not_push_out_what_a_span_is_about() -> None:
+    configure_tracing(EVERYTHING)
+    corpora = [f"c{n}" for n in range(20)]
+
+    spans = spans_of(BalancedBackend(Library(found=50), corpora), top_k=200)
+
+    for name in ("retrieve balanced", "rerank lexical"):
+        (span,) = spans[name]
+        assert span.dropped_attributes == 0
+        assert SpanAttributes.OPENINFERENCE_SPAN_KIND in attributes(span)
+    assert len(documents(spans["retrieve balanced"][0], SpanAttributes.RETRIEVAL_DOCUMENTS)) == 15
+
+
+@pytest.mark.parametrize(
+    ("env", "settings"),
+    [
+        ({}, TracingSettings()),
+        ({"RAGSTACK_TRACE_CONTENT": "true"}, EVERYTHING),
+        ({"RAGSTACK_TRACE_CONTENT": "false"}, TracingSettings()),
+        ({"RAGSTACK_TRACE_CONTENT": "true", "OPENINFERENCE_HIDE_INPUTS": "true"}, TracingSettings(outputs=True)),
+        ({"RAGSTACK_TRACE_CONTENT": "1", "OPENINFERENCE_HIDE_OUTPUTS": "True"}, TracingSettings(inputs=True)),
+    ],
+)
+def test_content_is_told_where_one_variable_says_so_and_none_hides_it(
+    env: dict[str, str], settings: TracingSettings
+) -> None:
+    assert TracingSettings.from_env(env) == settings
+
+
+def test_the_query_function_takes_the_setting_from_its_environment() -> None:
+    engine = {"RETRIEVAL_ENGINE": "bedrock", "KNOWLEDGE_BASE_ID": "ABCDEFGHIJ", "AWS_REGION": "eu-west-1"}
+    service = QueryService.from_env({**engine, "RAGSTACK_TRACE_CONTENT": "true"})
+
+    shown = attributes(spans_of(Library())["retrieve library"][0])
+
+    service.close()
+    assert shown[SpanAttributes.INPUT_VALUE] == SECRET
+
+
+def test_a_setting_that_is_neither_true_nor_false_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="RAGSTACK_TRACE_CONTENT"):
+        TracingSettings.from_env({"RAGSTACK_TRACE_CONTENT": "some"})
+
+
+def run_python(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
+SEARCHING = """
+import asyncio, sys
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest
+from ragstack_common.retrieval.reranked import RerankedBackend
+
+class Store(RetrievalBackend):
+    async def retrieve(self, query, top_k=5, min_score=None, filters=None):
+        return [RetrievedChunk(content="heron", score=0.5, source="a", chunk_id="1")]
+
+def search():
+    return asyncio.run(RerankedBackend(Store()).search(SearchRequest("heron"))).chunks
+"""
+
+
+def test_nothing_of_opentelemetry_is_imported_for_a_search() -> None:
+    found = run_python(SEARCHING + "search(); print([m for m in sys.modules if m.startswith('opentelemetry')])")
+
+    assert found == "[]"
+
+
+def test_where_no_provider_is_set_no_span_is_made() -> None:
+    program = SEARCHING + "import opentelemetry.trace as t; search(); print(type(t.get_tracer_provider()).__name__)"
+
+    assert run_python(program) == "ProxyTracerProvider"
+
+
+class Receiver:
+    """Takes spans as a collector does, over HTTP."""
+
+    def __init__(self) -> None:
+        self.requests: list[ExportTraceServiceRequest] = []
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, Receiver]]:
+    taken = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            assert self.path == "/v1/traces"
+            taken.requests.append(ExportTraceServiceRequest.FromString(body))
+            self.send_response(200)
+            self.send_header("content-type", "application/x-protobuf")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1/traces", taken
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_spans_reach_a_collector_over_http(receiver: tuple[str, Receiver]) -> None:
+    endpoint, taken = receiver
+    program = SEARCHING + (
+        "from ragstack_common.retrieval.exporting import export_spans\n"
+        "from ragstack_common.retrieval.tracing import TracingSettings\n"
+        "end = export_spans(TracingSettings(inputs=True, outputs=True), sys.argv[1])\n"
+        "search(); end()\n"
+    )
+
+    run_python(program, endpoint)
+
+    resource = taken.requests[0].resource_spans[0]
+    named = {a.key: a.value.string_value for a in resource.resource.attributes}
+    spans = {span.name: span for scope in resource.scope_spans for span in scope.spans}
+    shown = {a.key: a.value for a in spans["retrieve reranked"].attributes}
+    assert (named["service.name"], named["openinference.project.name"]) == ("ragstack", "ragstack")
+    assert set(spans) == {"retrieve reranked", "rerank lexical"}
+    assert shown["input.value"].string_value == "heron"
+    assert shown["retrieval.documents.0.document.content"].string_value == "heron"
+    assert spans["rerank lexical"].parent_span_id == spans["retrieve reranked"].span_id

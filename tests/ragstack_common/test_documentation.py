@@ -1,0 +1,310 @@
+"""What the documentation says of settings and filters is true."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from infra.options import OptionError, Options
+from local_bedrock.limits.quotas import Quotas
+from local_bedrock.service import OPERATIONS, S3_VECTORS
+from ragstack_common import settings
+from ragstack_common.api.documents.settings import DocumentApiSettings
+from ragstack_common.api.query import RetrieveRequest
+from ragstack_common.documents import MAX_SIDECAR_BYTES
+from ragstack_common.errors import ConfigurationError, InvalidFilterError
+from ragstack_common.filters import parse, to_bedrock
+from ragstack_common.filters.s3_vectors import to_s3_vectors
+from ragstack_common.ingestion.messages import read_follow, read_looks
+from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, _detail
+from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.ingestion.sidecars import (
+    KEYS_ON_S3_VECTORS,
+    LARGEST_ON_S3_VECTORS,
+    MOST_LIST_MEMBERS,
+    parse_sidecar,
+    read_sidecar,
+)
+from ragstack_common.reconciliation.differences import SAMPLES_PER_KIND, Difference
+from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.registry.catalogue import LONGEST_VALUE, VALUES_COUNTED
+from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
+from ragstack_common.settings import QuerySettings
+from ragstack_local.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+CONFIGURATION = (DOCS / "CONFIGURATION.md").read_text(encoding="utf-8")
+LOCAL_BEDROCK = (DOCS / "LOCAL_BEDROCK.md").read_text(encoding="utf-8")
+INGESTION = (DOCS / "INGESTION.md").read_text(encoding="utf-8")
+FILTERING = (DOCS / "METADATA_FILTERING.md").read_text(encoding="utf-8")
+
+REQUIRED = "required"
+UNSET = "none"
+
+SETTINGS: dict[
+    str, type[QuerySettings] | type[IngestionSettings] | type[ReconcileSettings] | type[DocumentApiSettings]
+] = {
+    "query function": QuerySettings,
+    "ingestion functions": IngestionSettings,
+    "reconcile function": ReconcileSettings,
+    "documents function": DocumentApiSettings,
+}
+NAMED_OTHERWISE = {
+    settings.MULTI_CORPUS_METADATA: "corpora",
+    settings.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: "per_corpus",
+    settings.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: "single_corpus",
+}
+"""Fields of the settings that have a better name than the specification's variable."""
+
+CHOSEN_FROM_FEW = {
+    settings.SEARCH_TYPE,
+    settings.RERANK,
+    settings.RETRIEVAL_ENGINE,
+    settings.RETRIEVAL_ENGINE_CONFIG,
+    settings.VECTOR_STORE,
+    settings.API_AUTH,
+}
+functions = pytest.mark.parametrize("function", SETTINGS)
+
+
+def table(document: str, first_header: str) -> dict[str, str]:
+    """The second column of a table by its first, both without their backticks."""
+    return {row[0].strip("`"): row[1].strip("`") for row in rows_after(document, f"| {first_header} |")}
+
+
+def rows_after(document: str, start: str) -> list[list[str]]:
+    lines = document[document.index(start) :].splitlines()
+    if not lines[0].startswith("|"):
+        lines = lines[1:]
+    rows = []
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def names_of_variables() -> set[str]:
+    named_after_themselves = {value for name, value in vars(settings).items() if name.isupper() and value == name}
+    return named_after_themselves - set(settings.VECTOR_STORES)
+
+
+def json_blocks(document: str) -> list[str]:
+    return re.findall(r"```json\n(.*?)```", document, flags=re.DOTALL)
+
+
+def anchors(document: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", document, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_variable_is_documented_and_none_that_does_not_exist() -> None:
+    documented = {name for header in (*SETTINGS, "retriever tool") for name in table(CONFIGURATION, header)}
+
+    assert documented == names_of_variables()
+
+
+@functions
+def test_the_documented_defaults_are_those_of_the_settings(function: str) -> None:
+    documented = table(CONFIGURATION, function)
+    required = {name: "ABCDEFGHIJ" for name, default in documented.items() if default == REQUIRED}
+    defaults = {name: default for name, default in documented.items() if default not in (REQUIRED, UNSET)}
+
+    left_out = SETTINGS[function].from_env(required)
+    written_out = SETTINGS[function].from_env({**required, **defaults})
+
+    assert written_out == left_out
+    assert {field for field, value in vars(left_out).items() if value is None or value == ()} == {
+        NAMED_OTHERWISE.get(name, name.lower()) for name, default in documented.items() if default == UNSET
+    }
+
+
+@functions
+def test_a_variable_is_documented_as_required_exactly_if_it_is(function: str) -> None:
+    documented = table(CONFIGURATION, function)
+    everything = {name: "1" for name in documented if name not in CHOSEN_FROM_FEW}
+
+    missing = set()
+    for name in documented:
+        try:
+            SETTINGS[function].from_env({other: value for other, value in everything.items() if other != name})
+        except ConfigurationError:
+            missing.add(name)
+
+    assert missing == {name for name, default in documented.items() if default == REQUIRED}
+
+
+def test_every_context_value_is_documented_and_none_that_does_not_exist() -> None:
+    with pytest.raises(OptionError) as refusal:
+        Options.from_context({"nonsense": "x"})
+    known = str(refusal.value).partition("choose from ")[2].split(", ")
+
+    assert set(table(CONFIGURATION, "context value")) == set(known)
+
+
+def test_context_values_and_variables_of_one_name_have_one_default() -> None:
+    context = table(CONFIGURATION, "context value")
+
+    for function in SETTINGS:
+        for variable, default in table(CONFIGURATION, function).items():
+            if default not in (REQUIRED, UNSET) and variable.lower() in context:
+                assert context[variable.lower()].partition("`")[0] == default
+
+
+def test_every_option_of_the_command_line_is_documented_with_its_default() -> None:
+    documented = {
+        (command, row[0].strip("`")): row[2].strip("`")
+        for row in rows_after(CONFIGURATION, "| option |")
+        for command in row[1].replace("`", "").split()
+    }
+    actual = {
+        (name, parameter.opts[0]): parameter.default
+        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+        for parameter in command.params
+        if parameter.param_type_name == "option"
+    }
+
+    assert documented.keys() == actual.keys()
+    for option, default in actual.items():
+        if default not in (None, False, ""):
+            assert documented[option] == (f"{default:g}" if isinstance(default, float) else str(default))
+
+
+def test_every_member_of_a_request_is_documented_and_none_that_does_not_exist() -> None:
+    documented = table(CONFIGURATION, "member")
+
+    assert documented.keys() == RetrieveRequest.model_fields.keys()
+
+
+def test_the_section_that_the_specification_refers_to_exists() -> None:
+    assert "\n## Query-Time Filtering\n" in CONFIGURATION
+
+
+@pytest.mark.parametrize(("written", "sent"), rows_after(FILTERING, "<!-- compiles -->"))
+def test_a_documented_filter_compiles_as_documented(written: str, sent: str) -> None:
+    assert to_bedrock(parse(json.loads(written.strip("`")))) == json.loads(sent.strip("`"))
+
+
+@pytest.mark.parametrize("row", rows_after(FILTERING, "<!-- refused -->"))
+def test_a_filter_documented_as_refused_is_refused(row: list[str]) -> None:
+    with pytest.raises(InvalidFilterError):
+        to_bedrock(parse(json.loads(row[0].strip("`"))))
+
+
+@pytest.mark.parametrize(("written", "sent"), rows_after(FILTERING, "<!-- s3 vectors -->"))
+def test_a_documented_filter_compiles_for_s3_vectors_as_documented(written: str, sent: str) -> None:
+    assert to_s3_vectors(parse(json.loads(written.strip("`")))) == json.loads(sent.strip("`"))
+
+
+@pytest.mark.parametrize("row", rows_after(FILTERING, "<!-- refused by s3 vectors -->"))
+def test_a_filter_documented_as_refused_by_s3_vectors_is_refused(row: list[str]) -> None:
+    with pytest.raises(InvalidFilterError):
+        to_s3_vectors(parse(json.loads(row[0].strip("`"))))
+
+
+@pytest.mark.parametrize("block", json_blocks(FILTERING))
+def test_an_example_in_json_is_a_sidecar_or_a_filter(block: str) -> None:
+    example: dict[str, Any] = json.loads(block)
+
+    assert parse_sidecar(block.encode()) if "metadataAttributes" in example else to_bedrock(parse(example))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked.read_text(encoding="utf-8")), anchor
+
+
+def test_every_operation_of_the_local_bedrock_is_documented() -> None:
+    rows = {row[0]: re.findall(r"`(\w+)`", row[1]) for row in rows_after(LOCAL_BEDROCK, "| service | operations |")}
+    of_s3_vectors = rows.pop("s3vectors")
+
+    assert sorted(of_s3_vectors) == sorted(S3_VECTORS)
+    assert sorted(name for names in rows.values() for name in names) == sorted(OPERATIONS)
+
+
+def test_every_quota_of_the_local_bedrock_is_documented_with_its_value() -> None:
+    documented = table(LOCAL_BEDROCK, "quota | value | of | over it")
+
+    assert {name: float(value) for name, value in documented.items()} == vars(Quotas())
+
+
+def test_every_status_of_a_document_is_documented_and_whether_it_can_be_found() -> None:
+    documented = {row[0].strip("`"): row[1] for row in rows_after(INGESTION, "<!-- statuses -->\n")}
+
+    assert documented.keys() == set(Status)
+    assert {Status(name) for name, found in documented.items() if found == "yes"} == SEARCHABLE
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.UPLOADED])
+def test_the_picture_of_the_states_has_every_state(status: Status) -> None:
+    assert f">{status}</text>" in (DOCS / "ingestion" / "states.svg").read_text(encoding="utf-8")
+
+
+def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values() -> None:
+    documented = {row[0].strip("`"): int(row[1].replace(",", "")) for row in rows_after(INGESTION, "<!-- limits -->\n")}
+
+    assert documented == {
+        "MAX_SIDECAR_BYTES": MAX_SIDECAR_BYTES,
+        "LARGEST_ON_S3_VECTORS": LARGEST_ON_S3_VECTORS,
+        "KEYS_ON_S3_VECTORS": KEYS_ON_S3_VECTORS,
+        "MOST_LIST_MEMBERS": MOST_LIST_MEMBERS,
+        "LARGEST_DOCUMENT": LARGEST_DOCUMENT,
+        "MAX_URI_CHARACTERS": settings.MAX_URI_CHARACTERS,
+        "VALUES_COUNTED": VALUES_COUNTED,
+        "LONGEST_VALUE": LONGEST_VALUE,
+    }
+
+
+def test_every_kind_of_difference_is_documented() -> None:
+    documented = [row[0].strip("`") for row in rows_after(INGESTION, "<!-- differences -->\n")]
+
+    assert documented == [*Difference]
+    assert f"up to {SAMPLES_PER_KIND} examples" in INGESTION
+
+
+def test_every_metric_of_the_ingestion_path_is_documented() -> None:
+    documented = {
+        name for row in rows_after(INGESTION, "<!-- metrics -->\n") for name in re.findall(r"`(\w+)`", row[0])
+    }
+    folders = [ROOT / "ragstack_common" / name for name in ("ingestion", "reconciliation")]
+    sources = [file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.py")]
+    added = {name for source in sources for name in re.findall(r'add_metric\(\s*"(\w+)"', source)}
+
+    assert documented == added | set(METRICS.values()) | {settings.JOBS_NOT_COMPLETE}
+
+
+def test_the_example_of_an_event_has_the_members_of_an_event() -> None:
+    (event,) = [json.loads(block) for block in json_blocks(INGESTION) if "detail-type" in block]
+
+    assert event["source"] == settings.EVENT_SOURCE
+    assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
+    assert event["detail"].keys() == _detail(DocumentRecord(event["detail"]["uri"])).keys()
+    assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
+    assert all(f"`{name}`" in INGESTION for name in DETAIL_TYPES.values())
+
+
+@pytest.mark.parametrize("block", [block for block in json_blocks(INGESTION) if "metadataAttributes" in block])
+def test_an_example_of_a_sidecar_is_one(block: str) -> None:
+    assert read_sidecar(block.encode(), settings.S3_VECTORS)
+
+
+@pytest.mark.parametrize("row", rows_after(INGESTION, "| queue | body |"), ids=lambda row: f"{row[0]}: {row[2][:20]}")
+def test_an_example_of_a_message_is_one(row: list[str]) -> None:
+    bodies = re.findall(r"`(\{.*?\})`", row[1])
+
+    for body in bodies:
+        if row[0] == "status":
+            assert read_follow(body).checks == 2
+        elif row[0] == "jobs":
+            assert {"job", "start"} & json.loads(body).keys()
+        else:
+            assert [*read_looks(body)] == ["s3://documents/a.md"]

@@ -1,0 +1,171 @@
+"""Each optional package is optional: only its own module needs it, and without it the error says what to install."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstack_common import DISTRIBUTION, __version__
+
+ROOT = Path(__file__).parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+OPTIONAL = ("chromadb", "pymilvus", "langgraph", "langchain_core", "opentelemetry", "numpy", "apsw", "onnxruntime")
+MISSING = {
+    "create_retrieval_backend({'type': 'chroma'})": ("chromadb", "chroma"),
+    "create_retrieval_backend({'type': 'milvus'})": ("pymilvus", "milvus"),
+    "create_retrieval_backend({'type': 's3_vectors', 'vector_bucket_name': 'a', 'index_name': 'b', 'region': 'a'})": (
+        "numpy",
+        "s3-vectors",
+    ),
+    "from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend": ("pymilvus", "milvus"),
+    "from ragstack_common.retrieval.engines.chroma.backend import ChromaBackend": ("chromadb", "chroma"),
+    "from ragstack_common.embedding import HashedEmbedding": ("numpy", "local"),
+    "from ragstack_common.embedding import load; load('onnx:model')": ("onnxruntime", "local"),
+    "from ragstack_common.embedding import load; load('openai:http://127.0.0.1:1/v1#x')": ("openai", "local"),
+    "from ragstack_common.embedding import load; load('fastembed')": ("fastembed", "semantic"),
+    "from ragstack_common.embedding import load; from pathlib import Path; load('bedrock:m', Path())": (
+        "apsw",
+        "local",
+    ),
+    "from ragstack_common.knowledge_base import KnowledgeBase; KnowledgeBase('a', 'b')": ("chromadb", "chroma"),
+    "from ragstack_common.retrieval.rerank.chunks import load_reranker; load_reranker('cross_encoder:model')": (
+        "onnxruntime",
+        "local",
+    ),
+    "from ragstack_common.retrieval.exporting import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
+    "from evaluation import report": ("matplotlib", "evaluation"),
+    "from evaluation import metrics": ("ir_measures", "evaluation"),
+    "from evaluation import bm25_peer": ("bm25s", "evaluation"),
+}
+
+BLOCKED = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=60, cwd=ROOT
+    )
+
+
+def without(names: tuple[str, ...], code: str) -> str:
+    """Run Python in which packages are not installed; return what it prints."""
+    done = run("-c", BLOCKED.format(names=set(names)) + code)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("module", ["ragstack_common.retrieval", "lambdas.query.handler", "lambdas.ingestion.handler"])
+def test_what_functions_import_needs_none_of_the_extras(module: str) -> None:
+    assert without(OPTIONAL, f"import {module}; print('imported')") == "imported"
+
+
+@pytest.fixture(scope="module")
+def messages() -> dict[str, str]:
+    """Run each piece of code without its package, in a fork of one process, because imports take most of the time."""
+    tries = {code: BLOCKED.format(names={package}) + code for code, (package, _) in MISSING.items()}
+    script = f"""
+import json, os
+from ragstack_common.errors import MissingPackageError
+from ragstack_common.retrieval import create_retrieval_backend
+from ragstack_common.retrieval.engines import bedrock
+for name, code in {tries!r}.items():
+    if os.fork() == 0:
+        try:
+            exec(code)
+        except MissingPackageError as error:
+            print(json.dumps([name, str(error)]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+    done = run("-c", script)
+    return dict(map(json.loads, done.stdout.splitlines()))
+
+
+@pytest.mark.parametrize("code", MISSING)
+def test_a_missing_package_is_one_line_that_names_the_extra(code: str, messages: dict[str, str]) -> None:
+    package, extra = MISSING[code]
+
+    message = messages[code]
+
+    assert re.fullmatch(rf".+ needs the package {package}\b.*: pip install 'ragstack-kb\[{extra}\]'", message)
+
+
+@pytest.mark.parametrize("engine", ["chroma", "milvus", "s3_vectors"])
+def test_an_engine_with_the_hashed_embedding_needs_none_of_the_packages_of_other_extras(engine: str) -> None:
+    pytest.importorskip({"chroma": "chromadb", "milvus": "pymilvus", "s3_vectors": "numpy"}[engine])
+    module = f"ragstack_common.retrieval.engines.{engine}"
+    code = f"import {module}; from ragstack_common.embedding.queries import QueryEmbedding; print('imported')"
+
+    assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"
+
+
+@pytest.mark.parametrize(("module", "exit_code"), [("ragstack_local", 3), ("local_bedrock", 2)])
+def test_the_command_without_its_packages_says_what_to_install(module: str, exit_code: int) -> None:
+    blocked = BLOCKED.format(names={"typer"})
+    code = f"{blocked}\nsys.argv = ['ragstack']; from {module}.__main__ import main; main()"
+
+    done = run("-c", code)
+
+    assert done.returncode == exit_code
+    assert re.fullmatch(r"Error: .*typer.*pip install 'ragstack-kb\[local\]'\n", done.stderr)
+
+
+def test_a_command_that_meets_a_missing_package_later_says_so_in_one_line(tmp_path: Path) -> None:
+    blocked = BLOCKED.format(names={"apsw"})
+    arguments = ["ragstack", "bedrock", "--port", "0", "--data-dir", str(tmp_path)]
+    code = f"{blocked}\nsys.argv = {arguments!r}; from ragstack_local.__main__ import main; main()"
+
+    done = run("-c", code)
+
+    assert done.returncode == 3
+    assert re.fullmatch(r"Error: .*apsw.*pip install 'ragstack-kb\[local\]'\n", done.stderr)
+
+
+@pytest.mark.parametrize("names", [set[str](), {"typer", "rich"}])
+def test_the_version_is_printed_with_or_without_the_extras(names: set[str]) -> None:
+    code = BLOCKED.format(names=names) + "\nsys.argv = ['ragstack', '--version']\n"
+
+    done = run("-c", code + "from ragstack_local.__main__ import main; main()")
+
+    assert (done.returncode, done.stdout) == (0, f"{DISTRIBUTION} {__version__}\n")
+
+
+def test_the_distribution_is_called_as_the_messages_call_it() -> None:
+    assert PROJECT["name"] == DISTRIBUTION
+
+
+def test_no_text_tells_to_install_the_distribution_of_someone_else() -> None:
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    texts = [path for path in files.split("\0") if path.endswith((".py", ".md", ".toml", ".txt", ".in"))]
+    foreign = re.compile(r"ragstack\[|\binstall (-\S+ )*['\"]?ragstack(?!-kb|[\w.-])")
+
+    found = [
+        path
+        for path in texts
+        if (ROOT / path).is_file()
+        and path != "tests/ragstack_common/test_extras.py"
+        and foreign.search((ROOT / path).read_text())
+    ]
+
+    assert found == []
+
+
+def test_the_library_pins_none_of_its_packages_to_one_version() -> None:
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    listed = [requirement for group in groups for requirement in group if not requirement.startswith(DISTRIBUTION)]
+
+    assert [requirement for requirement in listed if not re.search(r">=[\d.]+,<[\d.]+$", requirement)] == []

@@ -1,0 +1,302 @@
+"""An API that is named by its URL alone, with each way to authenticate, by a server that checks it."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from typer.testing import CliRunner
+
+import ragstack_local
+from ragstack_common.errors import ConfigurationError
+from ragstack_local.cli import app
+from ragstack_local.search import ApiError, Caller
+from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
+
+HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
+SECRET = "key-or-token-that-nobody-may-see"
+NOTHING: dict[str, Any] = {"results": [], "complete": True, "slices": [], "milliseconds": 1.0}
+ANSWERS: Mapping[str, dict[str, Any]] = {
+    "query": NOTHING,
+    "corpora": {"corpora": [], "complete": True},
+    "versions": {"versions": [], "complete": True},
+    "facets": {"facets": [], "documents": 0},
+    "reconcile": {"id": "1", "kind": "reconcile", "status": "COMPLETE", "report": {}},
+}
+commands = pytest.mark.parametrize("command", ANSWERS)
+
+
+def arguments_of(command: str) -> list[str]:
+    return {"query": ["query", "x"]}.get(command, [command])
+
+
+def signature_of(request: Mapping[str, Any], host: str, secret: str = "testing") -> str:
+    """Sign a request that was received, as API Gateway does, with the time and the scope that it carries."""
+    headers = {name.lower(): value for name, value in request["headers"].items()}
+    scope, signed, _ = headers["authorization"].removeprefix("AWS4-HMAC-SHA256 ").split(", ")
+    key_id, day, region, service, _ = scope.removeprefix("Credential=").split("/")
+    names = signed.removeprefix("SignedHeaders=").split(";")
+    body = b"" if request["body"] is None else json.dumps(request["body"]).encode()
+    again = AWSRequest(
+        request["method"],
+        f"http://{host}{request['path']}",
+        data=body,
+        headers={name: headers[name] for name in names},
+    )
+    assert headers["x-amz-date"].startswith(day)
+    again.context["timestamp"] = headers["x-amz-date"]
+    signer = SigV4Auth(Credentials(key_id, secret), service, region)
+    return signer.signature(signer.string_to_sign(again, signer.canonical_request(again)), again)
+
+
+def sent_signature(request: Mapping[str, Any]) -> str:
+    return str(request["headers"]["Authorization"]).rpartition("Signature=")[2]
+
+
+@pytest.fixture
+def gateway(api: Api, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an API of API Gateway, whose host is this machine for as long as the test lasts."""
+    port = urlsplit(api.url).port
+    resolve = socket.getaddrinfo
+
+    def resolve_here(host: str, *more: Any, **options: Any) -> Any:
+        return resolve("127.0.0.1" if host == HOST else host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_here)
+    return f"http://{HOST}:{port}/prod"
+
+
+@commands
+def test_a_request_to_api_gateway_carries_a_signature_that_the_server_can_verify(
+    api: Api, gateway: str, command: str
+) -> None:
+    api.will_answer(200, ANSWERS[command])
+
+    CliRunner().invoke(app, [*arguments_of(command), "--api-url", gateway, "--json"])
+
+    (request,) = api.requests
+    host = urlsplit(gateway).netloc
+    assert sent_signature(request) == signature_of(request, host)
+    assert sent_signature(request) != signature_of(request, host, "another secret")
+    assert sent_signature(request) != signature_of({**request, "path": request["path"] + "x"}, host)
+    assert "/eu-west-3/execute-api/aws4_request" in request["headers"]["Authorization"]
+
+
+def test_names_with_every_kind_of_letter_are_signed_as_they_are_sent(api: Api, gateway: str) -> None:
+    api.will_answer(200, {"documents": [], "next_token": None})
+
+    CliRunner().invoke(app, ["status", "Zürich guide + a/b?c=d&e%20f.md", "--api-url", gateway])
+
+    (request,) = api.requests
+    assert sent_signature(request) == signature_of(request, urlsplit(gateway).netloc)
+
+
+@commands
+def test_a_key_of_the_environment_is_sent_and_nothing_is_signed(api: Api, command: str) -> None:
+    api.will_answer(200, ANSWERS[command])
+    env = {"RAGSTACK_API_URL": f"{api.url}/", "RAGSTACK_API_KEY": SECRET}
+
+    done = CliRunner().invoke(app, arguments_of(command), env=env)
+
+    (request,) = api.requests
+    assert request["headers"]["x-api-key"] == SECRET
+    assert "Authorization" not in request["headers"]
+    assert request["path"].startswith("/prod/api/")
+    assert SECRET not in done.output
+
+
+def test_a_bearer_token_is_sent_and_nothing_is_signed(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, NOTHING)
+
+    ragstack("query", "x", "--api-url", api.url, data=tmp_path, RAGSTACK_TOKEN=SECRET)
+    ragstack("query", "x", "--api-url", api.url, "--token", "other", data=tmp_path, RAGSTACK_TOKEN=SECRET)
+
+    assert [r["headers"]["Authorization"] for r in api.requests] == [f"Bearer {SECRET}", "Bearer other"]
+
+
+def test_a_key_or_a_token_makes_a_signature_needless_at_api_gateway() -> None:
+    callers = [Caller.at(f"https://{HOST}/prod", "key"), Caller.at(f"https://{HOST}/prod", None, "token")]
+
+    assert [caller.sign for caller in callers] == [False, False]
+    assert "key" not in repr(callers[0]).replace("api_key", "")
+    assert "token" not in repr(callers[1]).replace("token=", "")
+
+
+@pytest.mark.parametrize(
+    ("url", "sign", "region"),
+    [
+        (f"https://{HOST}/prod", True, "eu-west-3"),
+        ("https://abcde12345.execute-api.cn-north-1.amazonaws.com.cn/prod", True, "cn-north-1"),
+        ("https://abcde12345-vpce-0a1b.execute-api.us-east-1.amazonaws.com/prod", True, "us-east-1"),
+        ("https://search.example/", True, None),
+        ("http://search.example/", False, None),
+        ("http://127.0.0.1:4566/_aws/execute-api/abc/prod", False, None),
+        ("http://abc.execute-api.localhost:4566/prod", False, None),
+        ("http://[::1]:4566/prod", False, None),
+        (f"https://{HOST}.evil.example/prod", True, None),
+    ],
+)
+def test_what_is_signed_and_for_which_region_follows_from_the_host(url: str, sign: bool, region: str | None) -> None:
+    caller = Caller.at(url)
+
+    assert (caller.sign, caller.region) == (sign, region)
+    assert not caller.api_url.endswith("/")
+
+
+def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+
+    assert not Caller.at("https://search.example").sign
+    with pytest.raises(ApiError, match="configure the AWS credentials and the region; or set RAGSTACK_API_KEY"):
+        Caller.at(f"https://{HOST}/prod").retrieve({"query": "x"})
+
+
+@pytest.mark.parametrize(
+    "url", ["", "prod", "file:///etc/passwd", "https://", "https://a.example/prod?x=1", "http://["]
+)
+def test_what_is_no_url_of_an_api_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not the URL of an API"):
+        Caller.at(url)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (
+            403,
+            "MissingAuthenticationTokenException",
+            "carried no credentials. Set what the deployment asks for: AWS",
+        ),
+        (403, "AccessDeniedException:http://internal.amazon.com/x", "that may execute-api:Invoke"),
+        (403, "ForbiddenException", "asks for: RAGSTACK_API_KEY or --api-key (auth=api_key)"),
+        (401, "UnauthorizedException", "asks for: RAGSTACK_TOKEN or --token, for a bearer token"),
+        (401, "", "(auth=iam); or RAGSTACK_API_KEY or --api-key (auth=api_key); or RAGSTACK_TOKEN or --token"),
+    ],
+)
+def test_a_refusal_tells_what_was_sent_and_which_of_the_three_to_set(
+    api: Api, status: int, kind: str, words: str
+) -> None:
+    api.will_answer(status, {"message": "No"}, **{"x-amzn-ErrorType": kind})
+
+    with pytest.raises(ApiError) as caught:
+        Caller.at(api.url).retrieve({"query": "x"})
+
+    assert str(caught.value).startswith(f"The API answered {status}: No. The request ")
+    assert words in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_refusal_names_no_secret(api: Api) -> None:
+    api.will_answer(403, {"Message": "User is not authorized"})
+
+    with pytest.raises(ApiError, match=r"403: User is not authorized\. The request carried an API key and a") as caught:
+        Caller.at(api.url, SECRET, SECRET).retrieve({"query": "x"})
+
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("variable", ["RAGSTACK_API_KEY", "RAGSTACK_TOKEN"])
+@pytest.mark.parametrize("end", ["\nX-Injected: 1", "\u2028", "\u00e9"])
+def test_a_secret_that_no_header_can_hold_is_refused_and_not_shown(api: Api, variable: str, end: str) -> None:
+    env = {variable: SECRET + end, "COLUMNS": "200"}
+
+    done = CliRunner().invoke(app, ["query", "x", "--api-url", api.url], env=env)
+
+    assert done.exit_code == 2
+    assert "it has a line break or another character that a header cannot hold" in done.output
+    assert SECRET not in done.output
+    assert api.requests == []
+
+
+def test_an_api_that_is_named_comes_before_the_running_local_stack(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, NOTHING)
+
+    with running_stack(tmp_path, stack_at()):
+        done = ragstack("query", "x", data=tmp_path, RAGSTACK_API_URL=api.url)
+
+    assert done.returncode == 1, done.stderr
+    assert len(api.requests) == 1
+
+
+@pytest.mark.parametrize("command", ["failures", "replay"])
+def test_a_command_that_needs_a_stack_says_so_where_only_an_api_is_named(tmp_path: Path, command: str) -> None:
+    done = ragstack(command, data=tmp_path, RAGSTACK_API_URL="https://search.example")
+
+    assert done.returncode == 3
+    assert "RAGSTACK_API_URL names an API, and this needs the stack's bucket, queues and tables too" in done.stderr
+
+
+def test_the_help_of_each_command_says_whether_it_takes_an_api() -> None:
+    takes = {
+        command: "--api-url" in CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+        for command in ("query", "corpora", "versions", "facets", "status", "ingest", "delete", "reconcile", "failures")
+    }
+
+    assert takes == {**dict.fromkeys(takes, True), "failures": False}
+    assert "With --api-url" in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
+
+
+def test_an_engine_of_ones_own_is_searched_although_variables_name_an_api(tmp_path: Path) -> None:
+    (tmp_path / "engine.json").write_text('{"type": "nonsense"}')
+
+    done = ragstack(
+        *("query", "x", "--engine", "engine.json"),
+        data=tmp_path,
+        RAGSTACK_API_URL="https://search.example",
+        RAGSTACK_API_KEY="k",
+    )
+
+    assert "Unknown backend type: nonsense" in done.stderr
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The package as an installation has it: without the project's folder around it."""
+    site = tmp_path / "site"
+    for name in ("ragstack_local", "ragstack_common"):
+        source = Path(ragstack_local.__file__).parents[1] / name
+        shutil.copytree(source, site / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return site
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("query", "x", "--api-url"), 1, "0 results in 1 ms"),
+        (
+            ("query", "x"),
+            3,
+            "No local stack is running: start one with `ragstack up`, or use a deployed one with --aws or",
+        ),
+    ],
+)
+def test_an_installed_command_needs_no_checkout(
+    tmp_path: Path, installed: Path, api: Api, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    api.will_answer(200, NOTHING)
+    main = "from ragstack_local import cli; cli.main()"
+    more = [api.url] if arguments[-1] == "--api-url" else []
+
+    done = subprocess.run(
+        [sys.executable, "-c", main, *arguments, *more],
+        env={**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "250"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == code, done.stderr
+    assert words in done.stdout + done.stderr

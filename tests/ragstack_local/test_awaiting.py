@@ -1,0 +1,210 @@
+"""Documents that are followed in the registry until each is as it is awaited."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from ragstack_common.documents import DocumentStatus, s3_uri
+from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_local.awaiting import NO_SIDECAR, Gone, LookedAt, Uploaded, ask, follow, registry_of
+from ragstack_local.bucket import Bucket
+from ragstack_local.connection import Connection
+from tests.ragstack_local import functions
+from tests.ragstack_local.support import stack_at
+
+INDEXED = DocumentRecord(
+    "s3://documents/leave.md",
+    revision=3,
+    status=Status.INDEXED,
+    observed=Observation(etag='"a"', version_id="v2", last_modified=100.0, sidecar_etag='"s"'),
+)
+
+
+def nothing(_: Mapping[str, DocumentStatus]) -> None:
+    pass
+
+
+def put(connection: Connection, key: str, text: str = "Thirty days of leave.") -> tuple[str, Uploaded]:
+    answer = connection.client("s3").put_object(Bucket=connection.bucket, Key=key, Body=text.encode())
+    return s3_uri(connection.bucket, key), Uploaded(answer["ETag"], answer["VersionId"])
+
+
+class Time:
+    """A clock that only moves while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("awaited", "ended"),
+    [
+        (Uploaded('"a"', "v2"), True),
+        (Uploaded('"a"', "v1"), False),
+        (Uploaded('"a"', "v3"), False),
+        (Uploaded('"b"', "v2"), True),
+        (Uploaded('"a"', "v2", sidecar_etag='"s"'), True),
+        (Uploaded('"a"', "v2", sidecar_etag='"t"'), False),
+        (Uploaded('"a"', "v2", sidecar_etag=NO_SIDECAR), False),
+        (Uploaded('"a"', None, 100.0), True),
+        (Uploaded('"a"', None, 101.0), False),
+        (Uploaded('"b"', None, 100.0), False),
+        (Gone(), False),
+        (LookedAt(2), True),
+        (LookedAt(3), False),
+    ],
+    ids=str,
+)
+def test_a_final_record_counts_only_for_what_it_is_about(awaited: Uploaded | Gone | LookedAt, ended: bool) -> None:
+    assert awaited.is_ended_by(INDEXED) is ended
+    assert awaited.is_ended_by(replace(INDEXED, again=True)) is False
+    assert awaited.is_ended_by(replace(INDEXED, status=Status.INDEXING)) is False
+
+
+@pytest.mark.parametrize(
+    ("record", "ended"),
+    [
+        (DocumentRecord("s3://documents/a.md"), True),
+        (DocumentRecord("s3://documents/a.md", revision=5, status=Status.DELETED), True),
+        (DocumentRecord("s3://documents/a.md", revision=5, status=Status.DELETED, again=True), False),
+        (DocumentRecord("s3://documents/a.md", revision=5, status=Status.DELETING), False),
+        (DocumentRecord("s3://documents/a.md", revision=5, status=Status.FAILED), False),
+    ],
+    ids=str,
+)
+def test_a_deletion_has_ended_when_the_registry_has_nothing_of_the_document(
+    record: DocumentRecord, ended: bool
+) -> None:
+    assert Gone().is_ended_by(record) is ended
+
+
+def test_an_upload_is_followed_from_the_bucket_to_the_index(connection: Connection) -> None:
+    uri, uploaded = put(connection, "leave.md")
+    registry, seen = registry_of(connection), []
+
+    seen.append(ask(registry, {uri: uploaded})[uri])
+    functions.submit(connection, uri)
+    seen.append(ask(registry, {uri: uploaded})[uri])
+    functions.end(connection, uri)
+    seen.append(follow(registry, {uri: uploaded}, nothing, 5)[uri])
+
+    assert seen == ["UPLOADED", "INDEXING", "INDEXED"]
+    assert seen[0].reason == "The upload has not been taken up yet"
+
+
+def test_indexed_of_the_version_before_is_never_taken_for_the_new_one(connection: Connection) -> None:
+    uri, _ = put(connection, "leave.md")
+    functions.index(connection, uri)
+    registry, time = registry_of(connection), Time()
+
+    # Even with the same content, at the same second.
+    _, second = put(connection, "leave.md")
+    before = follow(registry, {uri: second}, nothing, 3, clock=time.clock, sleep=time.sleep)
+    functions.index(connection, uri)
+
+    assert before == {uri: "UPLOADED"}
+    assert 3 <= time.now < 7
+    assert follow(registry, {uri: second}, nothing, 3) == {uri: "INDEXED"}
+
+
+def test_what_must_be_looked_at_again_is_not_final(connection: Connection) -> None:
+    uri, uploaded = put(connection, "leave.md")
+    functions.index(connection, uri)
+    functions.mark_again(connection, uri)
+
+    assert ask(registry_of(connection), {uri: uploaded}) == {uri: "UPLOADED"}
+
+
+def test_a_bucket_without_versions_is_told_apart_by_time(connection: Connection, moto_url: str) -> None:
+    name = f"{connection.bucket}-plain"
+    connection.client("s3").create_bucket(Bucket=name)
+    plain = replace(connection, bucket=name)
+    uri = s3_uri(name, "leave.md")
+    plain.client("s3").put_object(Bucket=name, Key="leave.md", Body=b"Thirty days.")
+    functions.index(plain, uri)
+    current = Bucket.of(plain).current(uri)
+
+    assert isinstance(current, Uploaded)
+    assert current.version_id is None
+    assert ask(registry_of(plain), {uri: current}) == {uri: "INDEXED"}
+    later = replace(current, last_modified=(current.last_modified or 0) + 1)
+    assert ask(registry_of(plain), {uri: later}) == {uri: "UPLOADED"}
+
+
+def test_a_failed_document_is_final_and_keeps_its_reason(connection: Connection) -> None:
+    uri, uploaded = put(connection, "empty.md", "")
+    functions.fail(connection, uri, "The file is empty.")
+
+    statuses = follow(registry_of(connection), {uri: uploaded}, nothing, 5)
+
+    assert statuses == {uri: "FAILED"}
+    assert statuses[uri].reason == "The file is empty."
+
+
+def test_an_upload_that_somebody_replaced_is_followed_as_what_lies_there_now(connection: Connection) -> None:
+    uri, ours = put(connection, "leave.md")
+    put(connection, "leave.md", "Somebody else's.")
+    functions.index(connection, uri)
+    time = Time()
+
+    statuses = follow(
+        registry_of(connection),
+        {uri: ours},
+        nothing,
+        60,
+        current=Bucket.of(connection).current,
+        clock=time.clock,
+        sleep=time.sleep,
+    )
+
+    assert statuses == {uri: "INDEXED"}
+    assert 5 < time.now < 12
+
+
+def test_an_upload_that_somebody_deleted_ends_as_deleted(connection: Connection) -> None:
+    uri, ours = put(connection, "leave.md")
+    functions.index(connection, uri)
+    connection.client("s3").delete_object(Bucket=connection.bucket, Key="leave.md")
+    functions.forget(connection, uri)
+    time, current = Time(), Bucket.of(connection).current
+
+    registry = registry_of(connection)
+    statuses = follow(registry, {uri: ours}, nothing, 60, current=current, clock=time.clock, sleep=time.sleep)
+
+    assert statuses == {uri: "DELETED"}
+    assert statuses[uri].reason == "It is no longer in the bucket"
+
+
+def test_more_documents_than_one_read_takes_are_all_followed(connection: Connection) -> None:
+    awaited = {s3_uri(connection.bucket, f"{number:03}.md"): Gone() for number in range(230)}
+    rounds: list[int] = []
+
+    statuses = follow(registry_of(connection), awaited, lambda found: rounds.append(len(found)), 5)
+
+    assert set(statuses) == set(awaited)
+    assert set(statuses.values()) == {"DELETED"}
+    assert rounds == [230]
+
+
+def test_nothing_to_follow_is_followed_at_once() -> None:
+    assert follow(registry_of(stack_at()), {}, nothing, 60) == {}
+
+
+def test_a_registry_that_is_gone_is_an_error(connection: Connection) -> None:
+    without = replace(connection, registry_table="there-is-none")
+
+    with pytest.raises(ClientError, match="ResourceNotFound"):
+        follow(registry_of(without), {"s3://documents/leave.md": Gone()}, nothing, 5)
+
+
+def test_a_registry_that_does_not_answer_is_an_error() -> None:
+    with pytest.raises(EndpointConnectionError):
+        ask(registry_of(stack_at()), {"s3://documents/leave.md": Gone()})

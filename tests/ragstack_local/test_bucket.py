@@ -1,0 +1,426 @@
+"""Files that are put into the documents bucket, and those that are there already."""
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
+from ragstack_local.awaiting import NO_SIDECAR, Gone, Uploaded
+from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
+from ragstack_local.connection import Connection
+from ragstack_local.uploads import LocalFile, select
+from tests.ragstack_local import functions
+
+SIDECAR = ".metadata.json"
+
+
+class Meddled:
+    """A real client, beside which something happens to the file whenever an object is put."""
+
+    def __init__(self, s3: Any, happens: Callable[[str], None]) -> None:
+        self._s3 = s3
+        self._happens = happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._s3, name)
+
+    def put_object(self, **request: Any) -> Any:
+        answer = self._s3.put_object(**request)
+        self._happens(request["Key"])
+        return answer
+
+
+def keys(connection: Connection) -> list[str]:
+    return [
+        item["Key"] for item in connection.client("s3").list_objects_v2(Bucket=connection.bucket).get("Contents", [])
+    ]
+
+
+def text_of(connection: Connection, key: str) -> str:
+    return str(connection.client("s3").get_object(Bucket=connection.bucket, Key=key)["Body"].read().decode())
+
+
+def versions(connection: Connection, key: str) -> int:
+    found = connection.client("s3").list_object_versions(Bucket=connection.bucket, Prefix=key)
+    return sum(version["Key"] == key for version in found.get("Versions", []))
+
+
+def note(folder: Path, text: str = "Thirty days.", sidecar: dict[str, Any] | None = None) -> LocalFile:
+    path = folder / "leave.md"
+    path.write_text(text)
+    beside = path.with_name(path.name + SIDECAR)
+    if sidecar is not None:
+        beside.write_text(json.dumps({"metadataAttributes": sidecar}))
+    else:
+        beside.unlink(missing_ok=True)
+    return LocalFile(path, "handbook/leave.md")
+
+
+def put(connection: Connection, file: LocalFile, **given: Any) -> Result:
+    bucket = Bucket.of(connection, given)
+    return bucket.put(file, functions.record_of(connection, bucket.uri(file)))
+
+
+def indexed(connection: Connection, file: LocalFile, **given: Any) -> Uploaded:
+    result = put(connection, file, **given)
+    assert isinstance(result, Uploaded)
+    functions.index(connection, Bucket.of(connection).uri(file))
+    return result
+
+
+def test_documents_and_sidecars_get_into_the_bucket_whatever_their_names(connection: Connection, folder: Path) -> None:
+    (folder / "a b+c.md").write_text("Leave.")
+    (folder / f"a b+c.md{SIDECAR}").write_text('{"metadataAttributes": {"topic": "leave"}}')
+    (folder / "Zürich.md").write_text("Travel.")
+
+    results = dict(Bucket.of(connection).put_all(select([folder]).files, {}))
+
+    assert keys(connection) == ["handbook/Zürich.md", "handbook/a b+c.md", f"handbook/a b+c.md{SIDECAR}"]
+    assert {file.key for file in results} == {"handbook/Zürich.md", "handbook/a b+c.md"}
+    assert all(isinstance(result, Uploaded) and result.version_id for result in results.values())
+
+
+def test_what_the_bucket_says_of_an_upload_is_what_ingestion_will_see(connection: Connection, folder: Path) -> None:
+    file = note(folder, sidecar={"topic": "leave"})
+
+    uploaded = indexed(connection, file, corpus="people")
+    record = functions.record_of(connection, Bucket.of(connection).uri(file))
+
+    assert uploaded.is_ended_by(record)
+    assert record.observed.sidecar_etag == uploaded.sidecar_etag
+    assert record.observed.attributes == {"corpus": "people", "topic": "leave"}
+
+
+def test_a_file_that_is_indexed_as_it_is_is_not_uploaded_again(connection: Connection, folder: Path) -> None:
+    file = note(folder, sidecar={"topic": "leave"})
+    indexed(connection, file, year=2026)
+
+    assert isinstance(put(connection, file, year=2026), Unchanged)
+    assert versions(connection, file.key) == 1
+
+
+WRITTEN: dict[str, Callable[[Connection, str], object]] = {
+    "it must be looked at again": functions.mark_again,
+    "it is in motion": functions.submit,
+    "it was forgotten": functions.forget,
+}
+
+
+def happen(what: str, connection: Connection, file: LocalFile, uri: str) -> None:
+    s3, bucket = connection.client("s3"), connection.bucket
+    match what:
+        case "the file changed":
+            note(file.path.parent, "Twenty days.", {"topic": "leave"})
+        case "the sidecar changed":
+            note(file.path.parent, sidecar={"topic": "other"})
+        case "it was deleted from the bucket":
+            s3.delete_object(Bucket=bucket, Key=file.key)
+        case "it was replaced in the bucket":
+            s3.put_object(Bucket=bucket, Key=file.key, Body=b"Somebody else's.")
+        case "it was replaced by the same":
+            s3.put_object(Bucket=bucket, Key=file.key, Body=b"Thirty days.")
+        case "its sidecar was deleted from the bucket":
+            s3.delete_object(Bucket=bucket, Key=file.key + SIDECAR)
+        case _:
+            WRITTEN[what](connection, uri)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "the file changed",
+        "the sidecar changed",
+        "it must be looked at again",
+        "it is in motion",
+        "it was forgotten",
+        "it was deleted from the bucket",
+        "it was replaced in the bucket",
+        "it was replaced by the same",
+        "its sidecar was deleted from the bucket",
+    ],
+)
+def test_a_file_is_uploaded_again_unless_registry_and_bucket_both_have_it_as_it_is(
+    connection: Connection, folder: Path, what: str
+) -> None:
+    file = note(folder, sidecar={"topic": "leave"})
+    uri = Bucket.of(connection).uri(file)
+    first = indexed(connection, file)
+    happen(what, connection, file, uri)
+
+    again = put(connection, file)
+
+    assert isinstance(again, Uploaded)
+    assert again.version_id != first.version_id
+    assert not again.is_ended_by(functions.record_of(connection, uri))
+    assert keys(connection) == [file.key, file.key + SIDECAR]
+
+
+def test_other_attributes_of_the_command_line_are_uploaded(connection: Connection, folder: Path) -> None:
+    file = note(folder)
+    indexed(connection, file, version="1")
+
+    assert isinstance(put(connection, file, version="2"), Uploaded)
+    assert json.loads(text_of(connection, file.key + SIDECAR)) == {"metadataAttributes": {"version": "2"}}
+
+
+def test_a_sidecar_that_stayed_the_same_is_not_uploaded_with_its_document(connection: Connection, folder: Path) -> None:
+    indexed(connection, note(folder, "Thirty days.", {"topic": "leave"}))
+    file = note(folder, "Twenty days.", {"topic": "leave"})
+
+    indexed(connection, file)
+
+    assert versions(connection, file.key) == 2
+    assert versions(connection, file.key + SIDECAR) == 1
+    assert text_of(connection, file.key) == "Twenty days."
+
+
+@pytest.mark.parametrize("had", [{"sidecar": {"topic": "leave"}}, {"corpus": "people", "version": "2"}], ids=str)
+def test_attributes_that_are_no_longer_given_are_removed_without_a_second_upload(
+    connection: Connection, folder: Path, had: dict[str, Any]
+) -> None:
+    given = {name: value for name, value in had.items() if name != "sidecar"}
+    first = indexed(connection, note(folder, sidecar=had.get("sidecar")), **given)
+    file = note(folder)
+
+    again = put(connection, file)
+
+    assert isinstance(again, Uploaded)
+    assert again.version_id == first.version_id
+    assert not again.is_ended_by(functions.record_of(connection, Bucket.of(connection).uri(file)))
+    assert keys(connection) == [file.key]
+    functions.index(connection, Bucket.of(connection).uri(file))
+    record = functions.record_of(connection, Bucket.of(connection).uri(file))
+    assert again.is_ended_by(record)
+    assert record.observed.attributes == {}
+    assert isinstance(put(connection, file), Unchanged)
+
+
+def test_of_several_attributes_the_one_that_is_no_longer_given_is_removed(connection: Connection, folder: Path) -> None:
+    file = note(folder, sidecar={"topic": "leave"})
+    indexed(connection, file, corpus="people", year=2026)
+
+    indexed(connection, file, corpus="people")
+
+    record = functions.record_of(connection, Bucket.of(connection).uri(file))
+    assert record.observed.attributes == {"topic": "leave", "corpus": "people"}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_changed_document_loses_the_attributes_that_only_the_bucket_has(
+    connection: Connection, folder: Path, known: bool
+) -> None:
+    indexed(connection, note(folder, sidecar={"topic": "leave"}))
+    file = note(folder, "Twenty days.")
+    happened: list[str] = []
+    s3 = connection.client("s3")
+    for operation in ("PutObject", "DeleteObject"):
+        s3.meta.events.register(
+            f"provide-client-params.s3.{operation}",
+            lambda params, operation=operation, **_: happened.append(f"{operation} {params['Key']}"),
+        )
+
+    record = functions.record_of(connection, Bucket.of(connection).uri(file)) if known else None
+    result = replace(Bucket.of(connection), s3=s3).put(file, record)
+
+    assert isinstance(result, Uploaded)
+    assert result.sidecar_etag == NO_SIDECAR
+    assert happened == [f"PutObject {file.key}", f"DeleteObject {file.key}{SIDECAR}"]
+
+
+def test_a_sidecar_that_is_a_broken_link_does_not_remove_the_attributes(connection: Connection, folder: Path) -> None:
+    file = note(folder, sidecar={"audience": "board"})
+    indexed(connection, file)
+    file.sidecar_path.unlink()
+    file.sidecar_path.symlink_to("shared.json")
+
+    result = put(connection, file)
+
+    assert result == NotUploaded(f"{file.sidecar_path} is a link to a missing file")
+    assert keys(connection) == [file.key, file.key + SIDECAR]
+
+
+def test_without_a_record_to_compare_with_a_file_is_uploaded(connection: Connection, folder: Path) -> None:
+    file = note(folder)
+    indexed(connection, file)
+
+    assert isinstance(Bucket.of(connection).put(file, None), Uploaded)
+    assert versions(connection, file.key) == 2
+
+
+def test_a_bucket_without_versions_says_when_it_took_an_upload(connection: Connection, folder: Path) -> None:
+    name = f"{connection.bucket}-plain"
+    connection.client("s3").create_bucket(Bucket=name)
+    plain = replace(connection, bucket=name)
+
+    uploaded = indexed(plain, note(folder))
+
+    assert uploaded.version_id is None
+    assert uploaded.last_modified is not None
+    assert isinstance(put(plain, note(folder)), Unchanged)
+
+
+def test_a_file_that_vanishes_before_its_upload_does_not_keep_the_others_from_theirs(
+    connection: Connection, folder: Path
+) -> None:
+    for name in ("a.md", "b.md", "c.md"):
+        (folder / name).write_text(name)
+    files = select([folder]).files
+    (folder / "b.md").unlink()
+
+    results = dict(Bucket.of(connection).put_all(files, {}))
+
+    assert results[files[1]] == NotUploaded("The file vanished before it was uploaded")
+    assert keys(connection) == ["handbook/a.md", "handbook/c.md"]
+
+
+def test_a_file_that_vanishes_during_its_upload_was_uploaded(connection: Connection, folder: Path) -> None:
+    file = note(folder)
+    s3 = Meddled(connection.client("s3"), lambda _: file.path.unlink())
+
+    result = replace(Bucket.of(connection), s3=s3).put(file)
+
+    assert isinstance(result, Uploaded)
+    assert keys(connection) == [file.key]
+
+
+def test_a_file_that_changes_while_it_is_uploaded_is_in_the_bucket_as_it_is_in_the_end(
+    connection: Connection, folder: Path
+) -> None:
+    file, texts = note(folder), ["Twenty-nine days.", "Twenty-eight days."]
+    s3 = Meddled(connection.client("s3"), lambda _: texts and file.path.write_text(texts.pop()) and None)
+
+    result = replace(Bucket.of(connection), s3=s3).put(file)
+
+    assert isinstance(result, Uploaded)
+    now = Bucket.of(connection).current(f"s3://{connection.bucket}/{file.key}")
+    assert isinstance(now, Uploaded)
+    assert result.version_id == now.version_id
+    assert text_of(connection, file.key) == file.path.read_text() == "Twenty-nine days."
+
+
+def test_a_sidecar_that_changes_during_the_upload_is_uploaded_too(connection: Connection, folder: Path) -> None:
+    file = note(folder, sidecar={"topic": "before"})
+    changed: list[str] = []
+
+    def change(key: str) -> None:
+        if key == file.key and not changed:
+            changed.append(key)
+            note(folder, sidecar={"topic": "after"})
+
+    replace(Bucket.of(connection), s3=Meddled(connection.client("s3"), change)).put(file)
+
+    assert json.loads(text_of(connection, file.key + SIDECAR)) == {"metadataAttributes": {"topic": "after"}}
+
+
+def test_a_file_that_never_stops_changing_is_given_up_and_said_so(connection: Connection, folder: Path) -> None:
+    file = note(folder)
+
+    def grow(_: str) -> None:
+        file.path.write_text(file.path.read_text() + "x")
+
+    result = replace(Bucket.of(connection), s3=Meddled(connection.client("s3"), grow)).put(file)
+
+    assert isinstance(result, NotUploaded)
+    assert "changed again and again" in result.reason
+
+
+def test_a_file_that_is_too_large_for_bedrock_is_not_uploaded(connection: Connection, folder: Path) -> None:
+    file = note(folder)
+    with file.path.open("wb") as sparse:
+        sparse.truncate(LARGEST_DOCUMENT + 1)
+
+    assert Bucket.of(connection).put(file) == NotUploaded("It is larger than the 50 MB that Bedrock takes")
+    assert keys(connection) == []
+
+
+def test_what_became_a_folder_cannot_be_read(connection: Connection, folder: Path) -> None:
+    (folder / "leave.md").mkdir()
+
+    assert Bucket.of(connection).put(LocalFile(folder / "leave.md", "leave.md")) == NotUploaded(
+        "The file cannot be read: Is a directory"
+    )
+
+
+def test_a_sidecar_that_broke_after_the_check_leaves_the_document_out(connection: Connection, folder: Path) -> None:
+    file = note(folder)
+    file.sidecar_path.write_text("{")
+
+    result = Bucket.of(connection).put(file)
+
+    assert isinstance(result, NotUploaded)
+    assert f"{file.sidecar_path} cannot be used: it is not JSON" in result.reason
+    assert keys(connection) == []
+
+
+def test_files_that_bedrock_would_refuse_are_not_uploaded_and_the_others_are(
+    connection: Connection, folder: Path
+) -> None:
+    (folder / "a.md").write_text("Leave.")
+    (folder / f"{'x' * 150}.md").write_text("Travel.")
+    (folder / "two\nlines.md").write_text("Parking.")
+    (folder / "b.md").write_text("Lunch.")
+    (folder / f"b.md{SIDECAR}").write_text(json.dumps({"metadataAttributes": {"audience": ["x"] * 11}}))
+    (folder / "c.md").write_text("Tea.")
+    (folder / f"c.md{SIDECAR}").write_text(json.dumps({"metadataAttributes": {"topic": "x" * 1100}}))
+    narrow = replace(connection, vector_store="S3_VECTORS")
+
+    results = Bucket.of(narrow).put_all(select([folder]).files, {})
+    refused = {file.path.name: result.reason for file, result in results if isinstance(result, NotUploaded)}
+
+    assert keys(connection) == ["handbook/a.md"]
+    assert set(refused) == {f"{'x' * 150}.md", "two\nlines.md", "b.md", "c.md"}
+    assert "Bedrock takes at most 133: give the document a shorter key" in refused[f"{'x' * 150}.md"]
+    assert "The URI has a line break in it" in refused["two\nlines.md"]
+    assert "at most 1,024 bytes" in refused["c.md"]
+
+
+def test_a_document_is_deleted_before_its_sidecar(connection: Connection, folder: Path) -> None:
+    indexed(connection, note(folder, sidecar={"topic": "leave"}))
+    deleted: list[str] = []
+    s3 = connection.client("s3")
+    s3.meta.events.register("provide-client-params.s3.DeleteObject", lambda params, **_: deleted.append(params["Key"]))
+
+    replace(Bucket.of(connection), s3=s3).remove("handbook/leave.md")
+
+    assert deleted == ["handbook/leave.md", f"handbook/leave.md{SIDECAR}"]
+    assert keys(connection) == []
+
+
+def test_of_a_document_without_a_sidecar_only_the_document_is_deleted(connection: Connection, folder: Path) -> None:
+    indexed(connection, note(folder))
+
+    Bucket.of(connection).remove("handbook/leave.md")
+
+    markers = connection.client("s3").list_object_versions(Bucket=connection.bucket)["DeleteMarkers"]
+    assert [marker["Key"] for marker in markers] == ["handbook/leave.md"]
+
+
+@pytest.mark.parametrize("uri", ["s3://{}/nothing.md", "s3://{}/", "s3://another/leave.md", "leave.md"])
+def test_under_other_names_there_is_nothing(connection: Connection, uri: str) -> None:
+    assert Bucket.of(connection).current(uri.format(connection.bucket)) == Gone()
+
+
+def test_a_bucket_that_is_gone_is_an_error_and_nothing_counts_as_uploaded(connection: Connection, folder: Path) -> None:
+    files = [note(folder)]
+    connection.client("s3").delete_bucket(Bucket=connection.bucket)
+
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        list(Bucket.of(connection).put_all(files, {}))
+
+
+def test_once_nobody_waits_for_them_what_has_not_begun_does_not_begin(connection: Connection, folder: Path) -> None:
+    for number in range(200):
+        (folder / f"{number:03}.md").write_text("x")
+    begun: list[str] = []
+    s3 = Meddled(connection.client("s3"), begun.append)
+
+    with closing(replace(Bucket.of(connection), s3=s3).put_all(select([folder]).files, {})) as results:
+        next(results)
+
+    assert len(begun) < 100

@@ -1,0 +1,277 @@
+"""Where a stack is: the running local one, or one deployed to AWS."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, NoRegionError
+
+from ragstack_local.connection import Connection, local_environment
+from ragstack_local.stack import running
+from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.project import Project
+from tests.ragstack_local.support import aws, running_stack, stack_at
+
+OUTPUTS = {
+    "RagStackStorage": {
+        "DocumentsBucketName": "documents",
+        "IngestionQueueUrl": "https://sqs/events",
+        "DeadLetterQueueUrl": "https://sqs/dead",
+        "RegistryTableName": "registry",
+    },
+    "RagStackIngestion": {
+        "KnowledgeBaseId": "ABCDEFGHIJ",
+        "DataSourceId": "KLMNOPQRST",
+        "StatusQueueUrl": "https://sqs/status",
+        "JobsQueueUrl": "https://sqs/jobs",
+    },
+    "RagStackApi": {"ApiUrl": "https://api/prod/"},
+}
+
+
+@pytest.fixture
+def cloudformation(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
+    client = aws("cloudformation", moto_url)
+    yield client
+    for stack in client.list_stacks(StackStatusFilter=["CREATE_COMPLETE"])["StackSummaries"]:
+        client.delete_stack(StackName=stack["StackName"])
+
+
+def deploy(cloudformation: Any, outputs: dict[str, dict[str, str]]) -> None:
+    for name, values in outputs.items():
+        template = {
+            "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+            "Outputs": {key: {"Value": value} for key, value in values.items()},
+        }
+        cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
+
+
+def test_what_was_deployed_is_read_from_the_outputs() -> None:
+    connection = Connection.from_outputs(OUTPUTS, "RagStack")
+
+    assert connection == Connection(
+        api_url="https://api/prod",
+        bucket="documents",
+        knowledge_base_id="ABCDEFGHIJ",
+        data_source_id="KLMNOPQRST",
+        queue_url="https://sqs/events",
+        dead_letter_queue_url="https://sqs/dead",
+        status_queue_url="https://sqs/status",
+        jobs_queue_url="https://sqs/jobs",
+        registry_table="registry",
+    )
+    assert connection.vector_store == "OTHER"
+    assert not connection.is_local
+
+
+def test_the_vector_store_is_known_where_the_stacks_tell_it() -> None:
+    told = {**OUTPUTS, "RagStackIngestion": {**OUTPUTS["RagStackIngestion"], "VectorStore": "S3_VECTORS"}}
+
+    assert Connection.from_outputs(told, "RagStack").vector_store == "S3_VECTORS"
+
+
+@pytest.mark.parametrize(
+    ("stack", "output"), [(stack, output) for stack, outputs in OUTPUTS.items() for output in outputs]
+)
+def test_an_output_that_is_missing_is_named(stack: str, output: str) -> None:
+    outputs = {name: {k: v for k, v in values.items() if k != output} for name, values in OUTPUTS.items()}
+
+    with pytest.raises(StackError, match=f"The stacks RagStack.* have no output '{output}': deploy them again"):
+        Connection.from_outputs(outputs, "RagStack")
+
+
+def test_outputs_of_another_prefix_are_not_taken() -> None:
+    with pytest.raises(StackError, match=r"The stacks Other\* have no output"):
+        Connection.from_outputs(OUTPUTS, "Other")
+
+
+def test_a_deployed_stack_is_found_through_cloudformation(cloudformation: Any) -> None:
+    deploy(cloudformation, OUTPUTS)
+
+    assert Connection.of_deployed_stack() == Connection.from_outputs(OUTPUTS, "RagStack")
+
+
+def test_a_stack_that_is_not_deployed_is_named(cloudformation: Any) -> None:
+    deploy(cloudformation, {"RagStackStorage": OUTPUTS["RagStackStorage"]})
+
+    with pytest.raises(StackError, match="There is no stack RagStackIngestion in this account and region"):
+        Connection.of_deployed_stack()
+
+
+def test_a_deployed_stack_without_an_output_is_an_error(cloudformation: Any) -> None:
+    deploy(cloudformation, {**OUTPUTS, "RagStackApi": {"Other": "x"}})
+
+    with pytest.raises(StackError, match="have no output 'ApiUrl'"):
+        Connection.of_deployed_stack()
+
+
+def test_a_prefix_that_cloudformation_refuses_is_its_error(cloudformation: Any) -> None:
+    with pytest.raises((ClientError, StackError)):
+        Connection.of_deployed_stack("no such stack!")
+
+
+def test_without_a_region_boto3_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+
+    with pytest.raises(NoRegionError, match="You must specify a region"):
+        Connection.of_deployed_stack()
+
+
+def test_a_running_stack_is_read_from_its_file(tmp_path: Path) -> None:
+    connection = stack_at(process_id=os.getpid())
+
+    with running_stack(tmp_path, connection):
+        found = Connection.of_running_stack(tmp_path / "running.json")
+
+    assert found == connection
+    assert found.is_local
+
+
+def test_a_stack_that_is_still_starting_is_said_to_be(tmp_path: Path) -> None:
+    file = tmp_path / "running.json"
+
+    with running.announcing(file, tmp_path, tmp_path / "tmp"), pytest.raises(StackError, match="is still starting"):
+        Connection.of_running_stack(file)
+
+
+def test_a_stack_that_ended_runs_no_more(tmp_path: Path) -> None:
+    with running_stack(tmp_path, stack_at()):
+        pass
+
+    with pytest.raises(StackError, match="No local stack is running"):
+        Connection.of_running_stack(tmp_path / "running.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, "", "{", "[]", json.dumps({"process_id": os.getpid()})],
+    ids=["no file", "empty", "broken", "no object", "a living process"],
+)
+def test_a_file_that_nobody_holds_says_nothing(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "running.json"
+    if content is not None:
+        file.write_text(content)
+
+    with pytest.raises(StackError, match="No local stack is running: start one with `ragstack up`"):
+        Connection.of_running_stack(file)
+
+
+def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_path: Path) -> None:
+    file = tmp_path / "running.json"
+    code = (
+        "import sys, time, pathlib\n"
+        "from ragstack_local.stack import running\n"
+        "file = pathlib.Path(sys.argv[1])\n"
+        "with running.announcing(file, file.parent, file.parent / 'tmp') as announce:\n"
+        f"    announce({{'process_id': {os.getpid()}}})\n"
+        "    print('up', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, file], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        held = running.read(file)
+        holder.send_signal(signal.SIGKILL)
+
+    assert held == {"process_id": os.getpid()}
+    assert json.loads(file.read_text())["process_id"] == os.getpid()
+    assert running.read(file) is None
+
+
+def test_somebody_who_reads_keeps_no_stack_from_starting(tmp_path: Path) -> None:
+    file = tmp_path / "running.json"
+    file.touch()
+
+    with file.open() as read:
+        fcntl.flock(read, fcntl.LOCK_SH)
+        ending = threading.Timer(0.1, fcntl.flock, (read, fcntl.LOCK_UN))
+        ending.start()
+        with running.announcing(file, tmp_path, tmp_path / "tmp"):
+            held = running.read(file)
+        ending.join()
+
+    assert held == {"process_id": os.getpid()}
+
+
+def test_a_second_stack_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:
+    file = tmp_path / "running.json"
+
+    with (
+        running_stack(tmp_path, stack_at()),
+        pytest.raises(StackError, match="running already"),
+        running.announcing(file, tmp_path, tmp_path / "tmp"),
+    ):
+        pass
+
+    with running_stack(tmp_path, stack_at()):
+        with pytest.raises(StackError), running.announcing(file, tmp_path, tmp_path / "tmp"):
+            pass
+        assert Connection.of_running_stack(file).bucket == "documents"
+
+
+@pytest.mark.parametrize("next_command", ["down", "up"])
+def test_the_temporary_files_of_a_killed_stack_are_removed(tmp_path: Path, next_command: str) -> None:
+    file, temporary = tmp_path / "running.json", tmp_path / "tmp"
+    (temporary / "function").mkdir(parents=True)
+    (temporary / "function" / "handler.py").write_text("")
+    file.write_text(json.dumps({"logs": str(tmp_path / "logs"), "temporary": str(temporary)}))
+
+    if next_command == "down":
+        assert running.clean_up(file)
+    else:
+        with running.announcing(file, tmp_path / "logs", temporary):
+            pass
+
+    assert not temporary.exists()
+
+
+def test_local_clients_know_nothing_of_the_users_settings(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    monkeypatch.setenv("AWS_DEFAULT_PROFILE", "nobody")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-south-2")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+    for service in ("s3", "sqs", "bedrock-agent"):
+        assert connection.client(service).meta.region_name == "us-east-1"
+    connection.client("s3").head_bucket(Bucket=connection.bucket)
+    connection.client("bedrock-agent").get_knowledge_base(knowledgeBaseId=connection.knowledge_base_id)
+
+
+def test_a_local_process_gets_none_of_the_users_aws_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("NO_PROXY", "intranet.example")
+
+    env = local_environment("http://127.0.0.1:1", EXTRA="1")
+
+    assert "AWS_SESSION_TOKEN" not in env
+    assert "AWS_PROFILE" not in env
+    assert env["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
+    assert env["NO_PROXY"] == env["no_proxy"] == "intranet.example,127.0.0.1"
+    assert env["EXTRA"] == "1"
+
+
+def test_what_is_not_installed_is_named_with_what_to_do(tmp_path: Path) -> None:
+    project = Project(tmp_path, tmp_path / "data")
+
+    with pytest.raises(StackError, match=r"\.ministack/bin/ministack is missing: run `make setup`"):
+        _ = project.ministack
+    with pytest.raises(StackError, match=r"node_modules/\.bin/cdk is missing: run `make setup`"):
+        _ = project.cdk
+
+
+def test_the_data_of_a_project_is_in_its_folder_or_where_one_says(tmp_path: Path) -> None:
+    assert Project.find().data == Project.find().root / ".ragstack"
+    assert Project.find(str(tmp_path)).running == tmp_path / "running.json"

@@ -1,0 +1,213 @@
+"""The demonstration: what it asks, and how it judges the answers."""
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_local import cli, demo, display
+from ragstack_local.cli import app
+from ragstack_local.demo import QUESTIONS, Question
+from ragstack_local.ingest import Round
+from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.local_stack import RunningStack
+from tests.ragstack_local.support import Api, running_stack, stack_at
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ROOT / "samples" / "documents"
+HANDBOOK = [path for path in DOCUMENTS.rglob("*") if path.is_file() and not path.name.endswith(".metadata.json")]
+PART = {"name": "unfiltered", "status": "ok", "milliseconds": 1.0, "hits": 1, "error": None}
+
+questions = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(question.arguments[1:]))
+
+
+def answer(*names: str) -> dict[str, Any]:
+    results = [
+        {
+            "score": 0.5,
+            "content": "text",
+            "source": f"s3://documents/{name}",
+            "metadata": {},
+            "ranking": {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "signals": {}, "score": 0.5},
+        }
+        for name in names
+    ]
+    return {"results": results, "complete": True, "slices": [PART], "milliseconds": 1.0}
+
+
+@pytest.fixture
+def uploaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Keys that the demonstration uploads; each is indexed at once."""
+    keys: list[str] = []
+
+    def ingest(_: object, files: Any, __: float) -> Round:
+        keys.extend(file.key for file in files)
+        return Round({file.key: DocumentStatus("INDEXED") for file in files})
+
+    monkeypatch.setattr(demo, "ingest", ingest)
+    return keys
+
+
+@questions
+def test_the_command_that_is_shown_sends_what_the_demonstration_sends(
+    tmp_path: Path, api: Api, question: Question
+) -> None:
+    api.will_answer(200, answer())
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        CliRunner().invoke(app, ["query", *question.arguments], env={"RAGSTACK_DATA": str(tmp_path)})
+
+    assert [request["body"] for request in api.requests] == [question.body]
+
+
+@questions
+def test_an_expected_document_is_one_of_the_handbook_and_fits_the_filter(question: Question) -> None:
+    for name in question.expected:
+        (path,) = DOCUMENTS.rglob(name)
+        attributes = json.loads(path.with_name(f"{name}.metadata.json").read_text("utf-8"))["metadataAttributes"]
+        assert attributes.items() >= dict(question.body.get("metadata_filter", {})).items()
+        assert attributes["corpus"] == question.body.get("corpus_filter", attributes["corpus"])
+    assert len(question.expected) <= question.within
+
+
+def test_the_handbook_alone_is_uploaded_and_every_question_is_asked(
+    api: Api, uploaded: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.first = [{"facets": [], "documents": len(HANDBOOK)}]
+    api.first += [answer(*(f"samples/{name}" for name in question.expected)) for question in QUESTIONS]
+
+    demo.run_demo(stack_at(api_url=api.url), ROOT)
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert len(uploaded) == len(HANDBOOK)
+    assert all(key.startswith("samples/documents/") for key in uploaded)
+    assert [request["body"] for request in api.requests[1:]] == [question.body for question in QUESTIONS]
+    assert all(question.note in shown for question in QUESTIONS)
+    assert "How the results were ranked" in shown
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        (QUESTIONS[1], ("api-rate-limits-v1.md", "other.md")),
+        (QUESTIONS[2], ("api-rate-limits-v1.md", "api-rate-limits-v2.md")),
+        (QUESTIONS[-1], ("api-rate-limits-v1.md",)),
+    ],
+    ids=["one of two is missing", "the obsolete one is first", "something where nothing may be"],
+)
+def test_an_answer_that_is_not_as_the_note_says_is_noticed(question: Question, names: tuple[str, ...]) -> None:
+    assert not question.is_answered_by(answer(*names)["results"])
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_a_wrong_answer_fails_unless_there_are_other_documents(
+    api: Api, uploaded: list[str], capsys: pytest.CaptureFixture[str], others: int
+) -> None:
+    api.first = [{"facets": [], "documents": len(HANDBOOK) + others}]
+    api.will_answer(200, answer("of-the-user.md"))
+    connection = stack_at(api_url=api.url)
+
+    if others:
+        demo.run_demo(connection, ROOT)
+    else:
+        with pytest.raises(StackError, match="These questions were not answered as expected"):
+            demo.run_demo(connection, ROOT)
+
+    shown = capsys.readouterr().out
+    assert ("3 other documents in the data folder can be found too" in shown) is bool(others)
+    assert QUESTIONS[0].note.split(":", maxsplit=1)[0] not in shown
+
+
+def test_a_document_that_is_not_searchable_ends_the_demonstration(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Round({"s3://b/a.md": DocumentStatus("FAILED", "no text")})
+    monkeypatch.setattr(demo, "ingest", lambda *_: failed)
+
+    with pytest.raises(StackError, match="Not every document became searchable: 1 FAILED"):
+        demo.run_demo(stack_at(api_url=api.url), ROOT)
+
+    assert api.requests == []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a command in .venv/bin, which is the working directory; nothing is on the PATH."""
+    program = tmp_path / ".venv" / "bin" / "ragstack"
+    program.parent.mkdir(parents=True)
+    shutil.copy(sys.executable, program)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    return tmp_path
+
+
+def test_a_command_is_shown_by_its_path_where_the_path_variable_has_none(checkout: Path) -> None:
+    assert display.program() == ".venv/bin/ragstack"
+
+
+def test_a_command_on_the_path_is_shown_by_its_name(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(checkout / ".venv" / "bin"))
+
+    assert display.program() == "ragstack"
+
+
+def test_the_path_that_make_sets_is_not_the_users(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(checkout / ".venv" / "bin"))
+    monkeypatch.setenv("MAKELEVEL", "1")
+
+    assert display.program() == ".venv/bin/ragstack"
+
+
+def test_another_command_of_the_same_name_on_the_path_is_not_meant(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = checkout / "other" / "ragstack"
+    other.parent.mkdir()
+    shutil.copy(sys.executable, other)
+    monkeypatch.setenv("PATH", str(other.parent))
+
+    assert display.program() == ".venv/bin/ragstack"
+
+
+def test_outside_of_the_working_folder_the_whole_path_is_shown(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "a folder").mkdir()
+    monkeypatch.chdir(checkout / "a folder")
+
+    assert display.program() == str(checkout / ".venv" / "bin" / "ragstack")
+
+
+@pytest.fixture
+def not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack that is up at once, and a demonstration of nothing."""
+
+    @contextmanager
+    def started(*_: object) -> Iterator[RunningStack]:
+        yield RunningStack(stack_at(), ())
+
+    monkeypatch.setattr(cli, "local_stack", started)
+    monkeypatch.setattr(cli, "run_demo", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--port", "5566", "--bedrock-port", "5567"),
+        ("--data-dir", "my data", "--embedding", "fastembed", "--context", "search_k=7", "--", "--quotas"),
+    ],
+)
+def test_the_demonstration_ends_with_the_command_that_starts_its_stack_again(
+    not_started: None, options: tuple[str, ...]
+) -> None:
+    done = CliRunner().invoke(app, ["demo", "--once", *options], env={"COLUMNS": "60"})
+
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].endswith(f"ragstack {shlex.join(['up', *options])}")

@@ -1,0 +1,337 @@
+"""What people see."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from evaluation.sweeps import GRID
+from ragstack_common.documents import DocumentStatus
+from ragstack_local import display, explanation
+from ragstack_local.search import ApiError
+from tests.ragstack_local.support import stack_at
+
+
+def result(**more: Any) -> dict[str, Any]:
+    return {
+        "score": 0.5,
+        "content": "Thirty days\nof leave.",
+        "source": "s3://documents/leave.md",
+        "metadata": {"topic": "leave", "year": 2026, "corpus": "people"},
+        **more,
+    }
+
+
+def answer(*results: dict[str, Any], **more: Any) -> dict[str, Any]:
+    part = {"name": "unfiltered", "status": "ok", "milliseconds": 12.3, "hits": 1, "error": None}
+    return {"results": list(results), "complete": True, "slices": [part], "milliseconds": 20.0, **more}
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out
+
+
+def test_results_show_rank_score_source_attributes_and_text(capsys: pytest.CaptureFixture[str]) -> None:
+    other = result(source="s3://documents/other.md", metadata={})
+
+    display.print_results(answer(result(score=0.98765), other), "leave")
+
+    lines = [" ".join(line.split()) for line in shown(capsys).splitlines()]
+    assert lines == [
+        "1 0.988 s3://documents/leave.md corpus=people topic=leave",
+        "Thirty days of leave.",
+        "2 0.500 s3://documents/other.md",
+        "Thirty days of leave.",
+        "2 results in 20 ms (unfiltered ok 12 ms)",
+    ]
+
+
+def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    late = {"name": "filtered", "status": "timeout", "milliseconds": 5000.0, "hits": 0, "error": "nothing [in] 5 s"}
+
+    display.print_results(answer(result(), complete=False, slices=[late]), "leave")
+
+    text = shown(capsys)
+    assert "filtered timeout 5000 ms" in text
+    assert "Incomplete: a slice failed or timed out, and its results are missing." in text
+    assert "filtered: nothing [in] 5 s" in text
+
+
+def test_no_result_is_shown_as_none(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_results(answer(), "leave")
+
+    assert "0 results in 20 ms" in shown(capsys)
+
+
+@pytest.mark.parametrize("text", ["[bold red]x[/]", "[/]", "a [link=http://x]b", "[0-9]+ \\[", ":smile:"])
+def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    display.print_results(answer(result(content=text, source=f"s3://documents/{text}", metadata={"topic": text})), "x")
+    display.print_unsearchable({f"s3://documents/{text}": DocumentStatus("FAILED", text)})
+
+    lines = " ".join(shown(capsys).split())
+    assert f"s3://documents/{text} topic={text} {text}" in lines
+    assert f"FAILED s3://documents/{text}: {text}" in lines
+
+
+def test_what_a_result_belongs_to_stands_over_it(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_results(answer(result(context="leave policy\nAnnual leave > [2026]")), "leave")
+
+    assert "leave policy · Annual leave > [2026]" in capsys.readouterr().out
+
+
+def test_long_text_is_cut_and_a_result_without_a_source_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_results(answer(result(content="word " * 200, source=None)), "leave")
+
+    text = shown(capsys)
+    assert "(no source)" in text
+    assert "…" in text
+    assert text.count("word") == 36
+
+
+@pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
+def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
+    words = ["filler"] * 200
+    words[position] = "(Parking,"
+
+    cut = display.excerpt(" ".join(words), "Where is PARKING?")
+
+    assert "(Parking," in cut
+    assert len(cut.split()) <= 38
+
+
+def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
+    text = "parking " + "filler " * 100 + "parking at the Zürich office " + "filler " * 100
+
+    cut = display.excerpt(text, "parking Zürich office")
+
+    assert cut.startswith("… filler")
+    assert "parking at the Zürich office" in cut
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"), [("", ""), ("  two \n words ", "two words"), ("filler " * 36, "filler " * 36)]
+)
+def test_a_short_text_is_its_own_excerpt(text: str, cut: str) -> None:
+    assert display.excerpt(text, "nothing of it") == cut.strip()
+
+
+def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_unsearchable(
+        {
+            "s3://documents/good.md": DocumentStatus("INDEXED"),
+            "s3://documents/bad.pdf": DocumentStatus("FAILED", "The file is empty."),
+            "s3://documents/odd.md": DocumentStatus("FAILED"),
+            "s3://documents/new.md": DocumentStatus("INDEXING"),
+        }
+    )
+
+    assert shown(capsys).splitlines() == [
+        "FAILED s3://documents/bad.pdf: The file is empty.",
+        "FAILED s3://documents/odd.md: no reason given",
+        "INDEXING s3://documents/new.md: on its way",
+    ]
+
+
+def test_a_summary_counts_by_status() -> None:
+    statuses = {str(n): DocumentStatus(status) for n, status in enumerate(["INDEXED", "FAILED", "INDEXED"])}
+
+    assert display.summary(statuses) == "1 FAILED, 2 INDEXED"
+    assert display.summary({}) == ""
+
+
+def test_urls_are_shown_whole_whatever_the_width(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "http://127.0.0.1:4566/_aws/execute-api/" + "x" * 200
+
+    display.print_urls(stack_at(api_url=long))
+    display.print_urls(stack_at(aws_endpoint=None, bedrock_endpoint=None))
+
+    lines = shown(capsys).splitlines()
+    assert f"API              {long}" in lines
+    assert sum(line.startswith("AWS endpoint") for line in lines) == 1
+
+
+def test_a_step_that_fails_is_not_shown_as_done(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ApiError), display.step("Doing it"):
+        raise ApiError("no")
+
+    assert "✓" not in shown(capsys)
+
+
+def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = [{"name": "people", "candidates": 200, "results": 7}, {"name": "[product]", "candidates": 3, "results": 1}]
+
+    display.print_results(answer(result(), corpora=counts, notes=["The reranker [x] failed"]), "leave")
+
+    text = shown(capsys)
+    assert "Corpora, results of candidates: people 7 of 200, [product] 1 of 3" in text
+    assert "The reranker [x] failed" in text
+
+
+def explained(**ranking: Any) -> dict[str, Any]:
+    plain = {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "signals": {}, "score": 0.5}
+    return result(ranking={**plain, **ranking})
+
+
+def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    boosted = explained(boost=1.25, score=0.625, slices=["filtered", "unfiltered"], signals={"phrase": 1.0, "near": 0})
+
+    display.print_explanation(answer(boosted, explained()))
+
+    lines = [" ".join(line.split()) for line in shown(capsys).splitlines()]
+    assert lines[-5:] == [
+        "document, found by base phrase near score",
+        "1 leave.md 0.50 1.00 0.00 0.625",
+        "filtered, unfiltered ███ ██████ x 1.25",
+        "2 leave.md 0.50 - - 0.500",
+        "unfiltered ███ x 1",
+    ]
+
+
+def test_an_explanation_stands_in_eighty_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display.console, "width", 80)
+    signals = dict.fromkeys(("phrase", "frequency", "proximity", "metadata", "vector"), 0.5)
+    long = explained(signals=signals, slices=["legal_us", "filtered", "unfiltered"], base_score=0.987)
+
+    display.print_explanation(answer({**long, "source": "s3://documents/" + "x" * 100}))
+
+    text = shown(capsys)
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(name in text for name in ("frequency", "proximity", "metadata", "score", "0.99", "legal_us"))
+
+
+def test_an_explanation_of_nothing_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_explanation(answer())
+
+    assert shown(capsys) == ""
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"),
+    [
+        (0, "      "),
+        (0.001, "▏     "),
+        (0.5, "███   "),
+        (0.25, "█▌    "),
+        (1, "██████"),
+        (1.7, "██████"),
+        (-1, "      "),
+    ],
+)
+def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
+    assert explanation.bar(share) == drawn
+
+
+def test_where_no_document_names_a_corpus_or_a_version_it_says_how_one_does(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_corpora({"corpora": [], "complete": True})
+    display.print_versions({"versions": [], "complete": True})
+
+    assert shown(capsys).splitlines() == [
+        "No searchable document names a corpus: `ragstack ingest FOLDER --corpus NAME`",
+        "No searchable document names a version: `ragstack ingest FOLDER --version NAME`",
+    ]
+
+
+EVALUATED = (
+    ["setup", "nDCG@10", "recall@10", "MRR@10", "Δ", "95 %", "p50 ms", "p95 ms"],
+    [
+        ["HYBRID, hashed", "0.735", "0.812", "0.701", "", "", "5", "9"],
+        [
+            *("HYBRID, hashed, no headers, lexical reranker, right filter, boost 1.25", "0.612", "0.700", "0.600"),
+            *("-0.123*", "-0.150 to -0.100", "14", "123"),
+        ],
+    ],
+)
+TUNED = (
+    ["parameter", "default", "nDCG@10", "best", "gain", "held out", "95 %", "verdict"],
+    [
+        [name, "1.25", "0.735", "1.5", "+0.012", "+0.003", "-0.001 to +0.004", verdict]
+        for name, verdict in zip(GRID, ("1.5 is better", "keep", *["no difference"] * len(GRID)), strict=False)
+    ],
+)
+DEEP = (
+    [*EVALUATED[0][:4], "recall@100", "different corpus@10", *EVALUATED[0][4:]],
+    [[*row[:4], "0.901", "3.21", *row[4:]] for row in EVALUATED[1]],
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+@pytest.mark.parametrize("table", [EVALUATED, TUNED, DEEP], ids=["eval", "tune", "eval with more measures"])
+def test_a_table_of_any_width_shows_every_word_of_every_column(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, table: tuple[list[str], Any], width: int
+) -> None:
+    monkeypatch.setattr(display.console, "width", width)
+    headings, rows = table
+
+    display.print_table("scifact", headings, rows)
+
+    text = shown(capsys)
+    words = Counter(text.split())
+    assert max(map(len, text.splitlines())) <= width
+    for row in rows:
+        assert Counter(word for cell in row for word in cell.split()) <= words
+    assert Counter(word for heading in headings[1:] for word in heading.split()) <= words
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("table", [EVALUATED, TUNED], ids=["eval", "tune"])
+def test_a_table_stands_in_eighty_columns_with_a_heading_over_each_column(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, table: tuple[list[str], Any]
+) -> None:
+    monkeypatch.setattr(display.console, "width", 80)
+    headings, rows = table
+
+    display.print_table("scifact", headings, rows)
+
+    title, heading, first, *_ = shown(capsys).splitlines()
+    assert title == "scifact"
+    assert heading.split() == " ".join(headings).split()
+    assert first.split()[:2] == " ".join(rows[0]).split()[:2]
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("# Rate limits\n\n## Requests\n\n600 a minute.", "Rate limits · Requests · 600 a minute."),
+        ("| Code | Status |\n| --- | :---: |\n| RCH-1 | 401 |", "Code · Status · RCH-1 · 401"),
+        ("24 hours ahead | send again |\n| RCH-9 | 500 |  |", "24 hours ahead · send again · RCH-9 · 500"),
+        ("Title\n=====\n\nText\n\n---\n\nMore", "Title Text More"),
+        ("cat a.txt | grep -- --flag", "cat a.txt | grep -- --flag"),
+        ("#hashtag and C# and - a dash", "#hashtag and C# and - a dash"),
+        ("| --- | --- |", ""),
+    ],
+)
+def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
+    assert display.excerpt(text, "nothing of it") == cut
+
+
+def test_attributes_that_do_not_fit_beside_the_source_stand_below_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display.console, "width", 80)
+
+    display.print_results(answer(result(source=f"s3://documents/{'x' * 60}.md")), "leave")
+
+    lines = [line.strip() for line in shown(capsys).splitlines()]
+    assert lines[:2] == [f"1  0.500  s3://documents/{'x' * 60}.md", "corpus=people topic=leave"]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_bar_keeps_its_counts_whatever_stands_beside_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(display.console, "width", width)
+
+    with display.progress() as bars:
+        bars.add_task("HYBRID, hashed, no headers, lexical reranker, right filter", total=300, detail="")
+        bars.add_task("Indexing", total=5183, detail="12 FAILED, 300 INDEXED, 20 INDEXING, 4 WAITING, 2 SUBMITTING")
+
+    setup, indexing = shown(capsys).splitlines()
+    assert "HYBRID, ha" in setup
+    assert "0/300 0:00:00" in " ".join(setup.split())
+    assert "Inde" in indexing
+    assert "0/5183 0:00:00" in indexing
+    assert max(len(setup), len(indexing)) <= width

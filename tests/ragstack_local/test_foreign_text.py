@@ -1,0 +1,229 @@
+"""Text that the command line did not write can't drive the terminal."""
+
+import ast
+import io
+import json
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
+from typer.testing import CliRunner
+
+import ragstack_local
+from ragstack_common.documents import DocumentStatus
+from ragstack_local import dead_letters, display, failure_display, ingestion_display
+from ragstack_local.cli import app
+from ragstack_local.connection import Connection
+from ragstack_local.dead_letters import DeadLetter
+from ragstack_local.discard import Discardable
+from ragstack_local.failures import Failure
+from tests.ragstack_local import functions
+from tests.ragstack_local.letters import bury
+from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
+
+ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1mbold\x7f\u202egpj.exe\udc9b"
+HARMLESS = {"\n", "\t"}
+BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+foreign = st.text(st.sampled_from("ab[/]\\ \x00\x07\x1b\x7f\x85\x9b\u2028\u202e\u2066\ud800\r\n\t") | st.characters())
+
+
+def controls_in(text: str) -> list[str]:
+    dangerous = {"Cc", "Cs", "Zl", "Zp"}
+    return [
+        character
+        for character in text
+        if character not in HARMLESS
+        and (unicodedata.category(character) in dangerous or unicodedata.bidirectional(character) in BIDIRECTIONAL)
+    ]
+
+
+@given(foreign)
+def test_no_control_character_of_any_text_is_printed(text: str) -> None:
+    shown = display.printable(text)
+
+    assert controls_in(shown) == []
+    assert display.printable(shown) == shown
+
+
+@given(foreign)
+def test_a_console_prints_no_control_character_whatever_holds_the_text(text: str) -> None:
+    console = display.Console()
+    console.file = io.StringIO()
+    table = Table(title=text)
+    table.add_column(text)
+    table.add_row(text)
+
+    console.print(text)
+    console.print(Text(text), soft_wrap=True)
+    console.print(Text.assemble(text, (text, "red")))
+    console.print(table)
+
+    assert controls_in(console.file.getvalue()) == []
+
+
+@given(foreign)
+def test_json_says_the_same_with_escapes(text: str) -> None:
+    output = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", output)
+        display.print_json({"text": text, text: [1.5, None]})
+
+    assert controls_in(output.getvalue()) == []
+    assert json.loads(output.getvalue()) == {"text": text, text: [1.5, None]}
+
+
+@pytest.mark.parametrize("markup", ["[bold red]x[/]", "[/]", "[link=http://x]y[/link]", ":smile:"])
+def test_markup_in_a_text_is_not_read(capsys: pytest.CaptureFixture[str], markup: str) -> None:
+    display.console.print(markup)
+    with display.step(markup):
+        pass
+
+    assert capsys.readouterr().out.startswith(f"{markup}\n✓ {markup}")
+
+
+def test_a_line_break_in_a_key_feigns_no_other_line(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_unsearchable({"s3://b/a\nINDEXED s3://b/passwords.md": DocumentStatus("FAILED", "no\nOK")})
+
+    assert [line for line in capsys.readouterr().out.splitlines() if not line.startswith("    ")] == ["FAILED s3://b/a"]
+
+
+def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    result = {
+        "score": 0.5,
+        "content": ATTACK,
+        "context": ATTACK,
+        "source": f"s3://b/{ATTACK}",
+        "metadata": {"topic": ATTACK},
+        "ranking": {"base_score": 0.5, "boost": 1.0, "slices": [ATTACK], "signals": {ATTACK: 1.0}, "score": 0.5},
+    }
+    part = {"name": ATTACK, "status": "failed", "milliseconds": 1.0, "hits": 0, "error": ATTACK}
+    corpus = {"name": ATTACK, "candidates": 1, "results": 1, "configured": True, "searchable": True}
+    answer: dict[str, Any] = {
+        "results": [result],
+        "complete": False,
+        "slices": [part],
+        "milliseconds": 1.0,
+        "corpora": [corpus],
+        "notes": [ATTACK],
+        "versions": [ATTACK],
+        "documents": 1,
+        "facets": [{"key": ATTACK, "values": [{"value": ATTACK, "documents": 1}]}],
+    }
+    letter = DeadLetter(ATTACK, ATTACK, "", cause=ATTACK)
+    times = {"since": 0.0, "letters": 1, "message_ids": (ATTACK,), "advice": ATTACK}
+
+    display.print_results(answer, ATTACK)
+    display.print_explanation(answer)
+    display.print_corpora(answer)
+    display.print_versions({**answer, "documents": None})
+    display.print_facets(answer)
+    display.print_unsearchable({ATTACK: DocumentStatus("FAILED", ATTACK)})
+    display.print_table(ATTACK, [ATTACK, "n"], [[ATTACK, "1"]])
+    failure_display.print_failure(Failure(ATTACK, "FAILED", (ATTACK,), 1, **times))  # type: ignore[arg-type]
+    failure_display.print_unreadable(letter)
+    failure_display.print_discardable(Discardable(letter, (ATTACK,)))
+    ingestion_display.print_unreadable_records([ATTACK])
+    ingestion_display.print_job({"report": {ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}}})
+    with display.progress() as bars:
+        bars.add_task(ATTACK, total=1, detail=ATTACK)
+
+    shown = capsys.readouterr().out
+    assert r"\x1b[31mred" in shown
+    assert controls_in(shown) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (
+            ("query", "x"),
+            {
+                "results": [{"score": 1.0, "content": ATTACK, "source": ATTACK, "metadata": {"topic": ATTACK}}],
+                "complete": True,
+                "slices": [],
+                "milliseconds": 1.0,
+            },
+        ),
+        (("facets",), {"documents": 1, "facets": [{"key": ATTACK, "values": [{"value": ATTACK, "documents": 1}]}]}),
+        (("corpora",), {"corpora": [{"name": ATTACK, "configured": True, "searchable": True}], "complete": True}),
+        (("versions",), {"versions": [ATTACK], "complete": True}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_an_answer_of_the_api_is_shown_with_escapes(
+    tmp_path: Path, api: Api, arguments: tuple[str, ...], answer: dict[str, Any], options: tuple[str, ...]
+) -> None:
+    api.will_answer(200, answer)
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = CliRunner().invoke(app, [*arguments, *options], env={"RAGSTACK_DATA": str(tmp_path)})
+
+    assert done.exit_code == 0, done.stderr
+    assert "[31mred" in done.stdout
+    assert controls_in(done.stdout) == []
+    assert not options or json.loads(done.stdout) == answer
+
+
+def test_an_error_of_the_api_is_shown_with_escapes(tmp_path: Path, api: Api) -> None:
+    api.will_answer(400, {"error": {"code": "Bad", "message": ATTACK}})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("query", "x", data=tmp_path)
+
+    assert done.returncode == 3
+    assert r"Bad: \x1b]0;owned" in done.stderr
+    assert controls_in(done.stderr) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_a_stack_whose_keys_and_messages_attack_is_shown_with_escapes(
+    tmp_path: Path, connection: Connection, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(dead_letters, "WAIT_SECONDS", 0)
+    monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
+    name = f"{ATTACK[:-1]}.md"
+    connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=b"text")
+    uri = f"s3://{connection.bucket}/{name}"
+    functions.fail(connection, uri, reason=ATTACK[:-1])
+    bury(connection, "\x9b[31mno message\u202e", cause="\x9b2J\x7f")  # SQS takes no others
+
+    with running_stack(tmp_path, connection):
+        shown = [
+            CliRunner().invoke(app, [*command, *options])
+            for command in (("status",), ("status", name), ("status", "--failed"), ("failures",))
+        ]
+        discarded = CliRunner().invoke(app, ["discard", "--unreadable", "--yes", *options])
+
+    for done in (*shown, discarded):
+        assert done.exit_code in (0, 1), done.stderr
+        assert "[31m" in done.stdout or done is shown[0]
+        assert controls_in(done.stdout + done.stderr) == []
+
+
+def test_no_message_is_written_in_markup_and_no_json_goes_around_the_escapes() -> None:
+    """Consoles read no markup, so a tag would be seen; and what is not printed by `display` has no escapes."""
+    tag = re.compile(r"\[/?(bold|dim|italic|red|green|yellow|cyan|magenta|blue)\b[^\]]*\]|\[/\]")
+    root = Path(ragstack_local.__file__).parent
+    found = []
+    for file in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and tag.search(node.value):
+                found.append(f"{file.relative_to(root)}:{node.lineno}: {node.value}")
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) in ("typer.echo", "print")
+                and file.name != "display.py"
+                and "bedrock" not in file.parts
+                and "export " not in ast.unparse(node)  # of `ragstack env`, quoted for a shell
+            ):
+                found.append(f"{file.relative_to(root)}:{node.lineno}: {ast.unparse(node)}")
+
+    assert found == []

@@ -1,0 +1,501 @@
+"""The commands of ingestion, each as a process against real services; a thread does what the functions do."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstack_common.documents import s3_uri
+from ragstack_common.ingestion.messages import look, read_looks
+from ragstack_common.reconciliation.messages import JobMessage
+from ragstack_local import registry_view
+from ragstack_local.connection import Connection
+from tests.ragstack_local import functions, letters
+from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
+
+JOB: dict[str, Any] = {"id": "20261121T172059442-c3151598", "kind": "reconcile", "reason": None, "report": {}}
+REPORT = {
+    "compared": {"documents": 1234, "knowledge_base": 1233},
+    "differences": {"not_in_registry": {"count": 2, "samples": ["s3://b/[red]a.md", "s3://b/b.md"]}},
+    "looked_at": 2,
+    "synchronisation": {"statistics": {"numberOfDocumentsFailed": 1}, "failure_reasons": ["The file is empty."]},
+}
+
+
+@contextmanager
+def functions_running(connection: Connection) -> Iterator[None]:
+    """Index what lies in the bucket and was not indexed yet as it is, and what the ingestion queue says."""
+    stop = threading.Event()
+    s3, sqs = connection.client("s3"), connection.client("sqs")
+
+    def work() -> None:
+        done: dict[str, str] = {}
+        while not stop.wait(0.1):
+            listed = s3.list_object_versions(Bucket=connection.bucket).get("Versions", [])
+            latest = {item["Key"]: item["VersionId"] for item in listed if item["IsLatest"]}
+            for item in listed:
+                key = item["Key"]
+                versions = f"{latest.get(key)} {latest.get(f'{key}.metadata.json')}"
+                if item["IsLatest"] and not key.endswith(".metadata.json") and done.get(key) != versions:
+                    done[key] = versions
+                    finish(s3_uri(connection.bucket, key), item["Size"])
+            for message in sqs.receive_message(QueueUrl=connection.queue_url, MaxNumberOfMessages=10).get(
+                "Messages", []
+            ):
+                for uri in read_looks(message["Body"]):
+                    finish(uri, 1)
+                sqs.delete_message(QueueUrl=connection.queue_url, ReceiptHandle=message["ReceiptHandle"])
+
+    def finish(uri: str, size: int) -> None:
+        if size:
+            functions.index(connection, uri)
+        else:
+            functions.fail(connection, uri, "The file is empty.")
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+
+
+@contextmanager
+def stack(data: Path, connection: Connection) -> Iterator[None]:
+    with running_stack(data, connection), functions_running(connection):
+        yield
+
+
+def put(connection: Connection, name: str, text: str = "text") -> str:
+    connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=text.encode())
+    return s3_uri(connection.bucket, name)
+
+
+def bury(connection: Connection, body: str) -> None:
+    connection.client("sqs").send_message(QueueUrl=connection.dead_letter_queue_url, MessageBody=body)
+
+
+def uploads(connection: Connection) -> int:
+    return len(connection.client("s3").list_object_versions(Bucket=connection.bucket).get("Versions", []))
+
+
+def assert_error(done: "subprocess.CompletedProcess[str]", words: str) -> None:
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert words in done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_ingest_uploads_with_attributes_follows_and_the_second_time_has_nothing_to_do(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    (folder / "travel.md").write_text("By train.")
+    (folder / "travel.md.metadata.json").write_text('{"metadataAttributes": {"corpus": "own"}}')
+    arguments = ("ingest", folder, "--corpus", "people", "--version", "2", "--metadata", 'audience=["staff", "hr"]')
+
+    with stack(tmp_path, connection):
+        first = ragstack(*arguments, data=tmp_path)
+        versions = uploads(connection)
+        second = ragstack(*arguments, data=tmp_path)
+        unchanged = uploads(connection)
+        forced = ragstack(*arguments, "--force", data=tmp_path)
+
+    records = {
+        name: functions.record_of(connection, s3_uri(connection.bucket, f"handbook/{name}.md"))
+        for name in ("leave", "travel")
+    }
+    assert (first.returncode, second.returncode, forced.returncode) == (0, 0, 0), first.stdout + first.stderr
+    assert "2 INDEXED" in first.stdout
+    assert "unchanged" not in first.stdout
+    assert "2 INDEXED" in second.stdout
+    assert "2 unchanged, so not uploaded again" in second.stdout
+    assert (versions, unchanged) == (4, 4)
+    assert uploads(connection) == 8
+    assert records["leave"].observed.attributes == {"corpus": "people", "version": "2", "audience": ["staff", "hr"]}
+    assert records["travel"].observed.attributes["corpus"] == "own"
+
+
+def test_ingest_ends_with_1_and_names_what_is_not_searchable(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    (folder / "empty.md").write_text("")
+
+    with stack(tmp_path, connection):
+        done = ragstack("ingest", folder, data=tmp_path)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"FAILED s3://{connection.bucket}/handbook/empty.md: The file is empty." in done.stdout
+    assert "1 FAILED, 1 INDEXED" in done.stdout
+
+
+def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_searchable(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    (folder / "travel.md").write_text("By train.")
+    (folder / "travel.md.metadata.json").write_text("{")
+    (folder / "tea.md").write_text("Green.")
+    (folder / "tea.md.metadata.json").write_text(json.dumps({"metadataAttributes": {"a": "x" * 900}}))
+    (folder / f"{'long' * 40}.md").write_text("Parking.")
+    (folder / f"{'x' * 247}.md").write_text("No sidecar can have a name that is so long.")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("Coffee.")
+    (folder / "logo.png").write_text("x")
+    (folder / "secret.md").symlink_to("/etc/passwd")
+    with (folder / "large.txt").open("wb") as sparse:
+        sparse.truncate(51 * 1024**2)
+    arguments = ("ingest", folder, "--metadata", f"b={'y' * 200}")
+
+    with stack(tmp_path, replace(connection, vector_store="S3_VECTORS")):
+        done = ragstack(*arguments, "--show-skipped", data=tmp_path)
+        again = ragstack(*arguments, "--json", data=tmp_path)
+
+    uri = s3_uri(connection.bucket, "handbook/")
+    assert (done.returncode, again.returncode) == (1, 1), done.stdout + done.stderr + again.stderr
+    assert "Skipped: 1 .png, 1 link that leaves the folder" in done.stdout
+    assert f"{folder}/secret.md: link that leaves the folder" in done.stdout
+    for words in (
+        f"NOT_UPLOADED {uri}travel.md: {folder}/travel.md.metadata.json cannot be used: it is not JSON",
+        f"NOT_UPLOADED {uri}tea.md: {folder}/tea.md.metadata.json, with the attributes of the command line,",
+        f"NOT_UPLOADED {uri}{'long' * 40}.md: The URI has",
+        f"NOT_UPLOADED {uri}{'x' * 247}.md: The URI has",
+        f"NOT_UPLOADED {uri}large.txt: It is larger than the 50 MB",
+        f"NOT_UPLOADED {folder}/caf\N{REPLACEMENT CHARACTER}.md: Its name is not UTF-8",
+        "1 INDEXED, 6 NOT_UPLOADED",
+    ):
+        assert words in done.stdout
+    assert uploads(connection) == 2, "one document and its sidecar"
+    answer = json.loads(again.stdout)
+    assert {(Path(each["path"]).name, each["uri"] is None, each["status"]) for each in answer["documents"]} == {
+        ("leave.md", False, "INDEXED"),
+        ("travel.md", False, "NOT_UPLOADED"),
+        ("tea.md", False, "NOT_UPLOADED"),
+        (f"{'long' * 40}.md", False, "NOT_UPLOADED"),
+        (f"{'x' * 247}.md", False, "NOT_UPLOADED"),
+        ("large.txt", False, "NOT_UPLOADED"),
+        ("caf\N{REPLACEMENT CHARACTER}.md", True, "NOT_UPLOADED"),
+    }
+    assert answer["skipped"] == [
+        {"path": f"{folder}/logo.png", "reason": "unsupported type"},
+        {"path": f"{folder}/secret.md", "reason": "link that leaves the folder"},
+    ]
+
+
+def test_an_attribute_that_is_no_longer_given_is_removed_and_awaited(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    (folder / "travel.md").write_text("By train.")
+    (folder / "travel.md.metadata.json").write_text('{"metadataAttributes": {"topic": "travel"}}')
+    uris = [s3_uri(connection.bucket, f"handbook/{name}.md") for name in ("leave", "travel")]
+
+    with stack(tmp_path, connection):
+        first = ragstack("ingest", folder, "--corpus", "people", data=tmp_path)
+        before = [functions.record_of(connection, uri).observed.attributes for uri in uris]
+        (folder / "travel.md.metadata.json").unlink()
+        second = ragstack("ingest", folder, data=tmp_path)
+        after = [functions.record_of(connection, uri).observed.attributes for uri in uris]
+        third = ragstack("ingest", folder, data=tmp_path)
+
+    assert (first.returncode, second.returncode, third.returncode) == (0, 0, 0), second.stdout + second.stderr
+    assert before == [{"corpus": "people"}, {"corpus": "people", "topic": "travel"}]
+    assert after == [{}, {}]
+    assert "unchanged" not in second.stdout
+    assert "2 unchanged" in third.stdout
+
+
+def test_documents_that_are_never_taken_up_end_with_3_after_the_timeout(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+
+    with running_stack(tmp_path, connection):
+        done = ragstack("ingest", folder, "--timeout", "1", data=tmp_path)
+
+    assert done.returncode == 3
+    assert "The upload has not been taken up yet" in done.stdout
+    assert "Not every document got to a final state within 1 s" in done.stderr
+    assert "`ragstack status` shows how it goes on" in done.stderr
+
+
+def test_a_registry_that_is_gone_is_one_line(tmp_path: Path, connection: Connection, folder: Path) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+
+    with running_stack(tmp_path, replace(connection, registry_table="there-is-none")):
+        assert_error(ragstack("ingest", folder, data=tmp_path), "ResourceNotFoundException")
+        assert_error(ragstack("status", data=tmp_path), "ResourceNotFoundException")
+    assert uploads(connection) == 0
+
+
+def test_ctrl_c_during_ingest_says_what_goes_on_and_ends_with_130(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    log = tmp_path / "ingest.log"
+
+    with running_stack(tmp_path, connection):
+        # As on a terminal, where it shows that the upload is behind it.
+        process = start("ingest", folder, data=tmp_path, log=log, TTY_COMPATIBLE="1", TERM="xterm", NO_COLOR="1")
+        wait_until(lambda: "Indexing" in log.read_text())
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+
+    assert process.returncode == 130
+    assert "Interrupted. 1 document on the way without us" in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+def test_watching_follows_what_happens_and_ctrl_c_ends_it_cleanly(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    log = tmp_path / "watch.log"
+
+    with stack(tmp_path, connection):
+        process = start("ingest", folder, "--watch", data=tmp_path, log=log)
+        wait_until(lambda: "Watching. Ctrl-C ends it." in log.read_text())
+        (folder / "travel.md").write_text("By train.")
+        wait_until(lambda: "handbook/travel.md" in log.read_text())
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+
+    lines = log.read_text().splitlines()
+    assert process.returncode == 0
+    assert any(line.startswith(f"INDEXED  s3://{connection.bucket}/handbook/travel.md") for line in lines)
+    assert lines[-1] == "No longer watching."
+    assert "Traceback" not in log.read_text()
+
+
+def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: Path, connection: Connection) -> None:
+    functions.index(connection, put(connection, "good.md"))
+    functions.submit(connection, moving := put(connection, "moving.md"))
+    functions.fail(connection, bad := put(connection, "[bold]bad.md"), "The sidecar cannot be used: x")
+    bury(connection, look([bad]))
+    connection.client("sqs").send_message(QueueUrl=connection.status_queue_url, MessageBody="{}", DelaySeconds=60)
+
+    with running_stack(tmp_path, connection):
+        shown = ragstack("status", data=tmp_path)
+        failed = ragstack("status", "--failed", data=tmp_path)
+        as_json = json.loads(ragstack("status", "--json", "--failed", data=tmp_path).stdout)
+
+    assert shown.returncode == 0, shown.stderr
+    assert "Documents        1 INDEXED, 1 FAILED, 1 INDEXING\n" in shown.stdout
+    assert "Waiting events   0\n" in shown.stdout
+    assert "Being followed   1\n" in shown.stdout
+    assert "Dead letters     1\n" in shown.stdout
+    assert f"INDEXING {moving} for " in shown.stdout
+    assert f"FAILED {bad}: The sidecar cannot be used: x" in shown.stdout
+    assert failed.stdout.splitlines()[0] == f"FAILED {bad}"
+    assert "1 attempt, failed" in failed.stdout
+    assert "Mend the sidecar and upload it again" in failed.stdout
+    assert as_json["documents"] == {"INDEXED": 1, "FAILED": 1, "INDEXING": 1}
+    assert as_json["queues"] == {"events": 0, "followed": 1, "jobs": 0, "dead_letters": 1}
+    assert [entry["uri"] for entry in as_json["in_motion"]] == [moving]
+    assert [(entry["uri"], entry["attempts"]) for entry in as_json["failed"]] == [(bad, 1)]
+
+
+def test_what_has_been_on_its_way_the_longest_is_found_wherever_it_stands(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry_view, "MAX_LIMIT", 2)
+    monkeypatch.setattr(registry_view, "_TELL_AFTER", 3)
+    names = [put(connection, f"{number}.md") for number in range(5)]
+    for number, name in enumerate(names):
+        record = functions.submit(connection, name)
+        functions.write(connection, record, replace(record, received_at=time.time() - 100 * number))
+    read: list[int] = []
+
+    found = registry_view.RegistryView(connection).in_motion(2, read.append)
+
+    assert [record.uri for record in found] == [names[4], names[3]]
+    assert read == [3]
+
+
+def test_status_names_the_latest_failures_and_counts_the_others(tmp_path: Path, connection: Connection) -> None:
+    functions.fail_all(connection, [s3_uri(connection.bucket, f"a/{number:02}.md") for number in range(14)])
+    latest = functions.fail(connection, put(connection, "z.md"), "The file is empty.").uri
+
+    with running_stack(tmp_path, connection):
+        lines = ragstack("status", data=tmp_path).stdout.splitlines()
+
+    listed = [line for line in lines if line.startswith("FAILED ")]
+    assert listed[0] == f"FAILED {latest}: The file is empty."
+    assert len(listed) == 10
+    assert "... and 5 more that failed before these" in lines
+
+
+def test_failures_are_listed_once_and_the_letters_stay(tmp_path: Path, connection: Connection) -> None:
+    functions.fail(connection, bad := put(connection, "bad.md"), "The file is empty.")
+    bury(connection, look([bad]))
+    bury(connection, '{"hello": "[bold]x"}')
+    job = letters.jobs_of(connection).create("full", "api")
+    bury(connection, JobMessage(job_id=job.id).body)
+
+    with running_stack(tmp_path, connection):
+        shown = ragstack("failures", data=tmp_path)
+        as_json = json.loads(ragstack("failures", "--json", data=tmp_path).stdout)
+
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count(bad) == 1
+    assert "1 dead letter, 1 attempt" in shown.stdout
+    assert "UNREADABLE message" in shown.stdout
+    assert '{"hello": "[bold]x"}' in shown.stdout
+    assert [entry["uri"] for entry in as_json["documents"]] == [bad]
+    assert f"QUEUED job {job.id} (full), asked for by api\n" in shown.stdout
+    assert f"ragstack replay {job.id}\n" in shown.stdout
+    assert [entry["body"] for entry in as_json["unreadable"]] == ['{"hello": "[bold]x"}']
+    assert [(entry["job_id"], entry["kind"], entry["status"]) for entry in as_json["jobs"]] == [
+        (job.id, "full", "QUEUED")
+    ]
+    assert [len(entry["message_ids"]) for entry in (*as_json["jobs"], *as_json["documents"])] == [1, 1]
+
+
+def test_without_a_failure_it_says_so(tmp_path: Path, connection: Connection) -> None:
+    with running_stack(tmp_path, connection):
+        assert "there is no dead letter" in ragstack("failures", data=tmp_path).stdout
+        assert "No document failed" in ragstack("status", "--failed", data=tmp_path).stdout
+        nothing = ragstack("replay", data=tmp_path)
+
+    assert nothing.returncode == 0
+    assert "Sent again: 0 documents; deleted: 0 dead letters" in nothing.stdout
+
+
+def test_replay_sends_again_and_follows_until_it_is_searchable(tmp_path: Path, connection: Connection) -> None:
+    functions.fail(connection, mended := put(connection, "mended.md"), "Throttled (after 5 attempts)")
+    bury(connection, look([mended]))
+    bury(connection, "not JSON")
+
+    with stack(tmp_path, connection):
+        done = ragstack("replay", data=tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Sent again: 1 document; deleted: 1 dead letter\n" in done.stdout
+    assert "Kept, because they cannot be read: 1 dead letter" in done.stdout
+    assert "1 INDEXED" in done.stdout
+
+
+def test_replay_follows_jobs_says_what_is_over_and_ends_with_3_if_one_is_not_complete(
+    tmp_path: Path, connection: Connection
+) -> None:
+    jobs = letters.jobs_of(connection)
+    ended, sent = jobs.create("full", "api"), jobs.create("reconcile", "api")
+    assert jobs.write(ended, replace(ended, status="FAILED", reason="[bold]out of time"))
+    bury(connection, JobMessage(job_id=ended.id).body)
+    bury(connection, JobMessage(job_id=sent.id).body)
+
+    with running_stack(tmp_path, connection):
+        done = ragstack("replay", "--timeout", "1", data=tmp_path)
+
+    assert_error(done, f"The job {sent.id} is still QUEUED after 1 s, and goes on without us")
+    assert "Sent again: 0 documents, 1 job; deleted: 2 dead letters\n" in done.stdout
+    assert (
+        f"Job {ended.id} (full) has ended and was not sent. It is FAILED: [bold]out of time."
+        " `ragstack reconcile --full` starts another\n"
+    ) in done.stdout
+    assert [message["job"] for message in letters.sent_jobs(connection)] == [sent.id]
+
+
+def test_replay_without_waiting_only_sends(tmp_path: Path, connection: Connection) -> None:
+    functions.fail(connection, uri := put(connection, "mended.md"), "x")
+
+    with running_stack(tmp_path, connection):
+        done = ragstack("replay", uri, "--no-wait", data=tmp_path)
+
+    (message,) = connection.client("sqs").receive_message(QueueUrl=connection.queue_url)["Messages"]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(read_looks(message["Body"])) == [uri]
+
+
+def test_a_replay_of_an_unknown_document_is_one_line_and_sends_nothing(tmp_path: Path, connection: Connection) -> None:
+    with running_stack(tmp_path, connection):
+        done = ragstack("replay", s3_uri(connection.bucket, "nothing.md"), data=tmp_path)
+
+    assert_error(done, "nothing.md; nothing was sent")
+    assert "Messages" not in connection.client("sqs").receive_message(QueueUrl=connection.queue_url)
+
+
+def test_reconcile_follows_the_job_and_shows_what_it_found(tmp_path: Path, api: Api) -> None:
+    api.first = [{**JOB, "status": "QUEUED"}, {**JOB, "status": "RUNNING"}]
+    api.will_answer(200, {**JOB, "status": "COMPLETE", "report": REPORT})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("reconcile", data=tmp_path)
+
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert [(r["method"], r["path"], r["body"]) for r in api.requests[:2]] == [
+        ("POST", "/prod/api/ingestion-jobs", {"kind": "reconcile"}),
+        ("GET", f"/prod/api/ingestion-jobs/{JOB['id']}", None),
+    ]
+    assert "compared: documents 1,234" in rows
+    assert "differences: not in registry 2 s3://b/[red]a.md ..." in rows
+    assert "synchronisation: number of documents failed 1" in rows
+    assert "synchronisation: failure reasons: The file is empty." in rows
+
+
+@pytest.mark.parametrize("status", ["INCOMPLETE", "FAILED"])
+def test_a_job_that_did_not_do_everything_ends_with_3_and_its_reason(tmp_path: Path, api: Api, status: str) -> None:
+    api.will_answer(202, {**JOB, "status": status, "reason": "out of time", "report": REPORT})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("reconcile", data=tmp_path)
+
+    assert_error(done, f"The job {JOB['id']} is {status}: out of time")
+    assert "1,234" in done.stdout
+
+
+def test_a_job_that_takes_too_long_ends_with_3(tmp_path: Path, api: Api) -> None:
+    api.will_answer(202, {**JOB, "status": "RUNNING"})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("reconcile", "--timeout", "1", data=tmp_path)
+
+    assert_error(done, f"The job {JOB['id']} is still RUNNING after 1 s")
+
+
+def test_reconcile_in_full_without_waiting_as_json(tmp_path: Path, api: Api) -> None:
+    api.will_answer(202, {**JOB, "kind": "full", "status": "QUEUED"})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("reconcile", "--full", "--no-wait", "--json", data=tmp_path)
+        shown = ragstack("reconcile", "--full", "--no-wait", data=tmp_path)
+        api.first = [{**JOB, "status": "RUNNING"}]
+        api.will_answer(200, {**JOB, "kind": "full", "status": "COMPLETE"})
+        waited = json.loads(ragstack("reconcile", "--full", "--json", data=tmp_path).stdout)
+
+    assert json.loads(done.stdout)["status"] == "QUEUED"
+    assert waited == {**JOB, "kind": "full", "status": "COMPLETE"}
+    assert shown.stdout == f"Job {JOB['id']} (full) is QUEUED\n"
+    assert [request["body"] for request in api.requests[:3]] == [{"kind": "full"}] * 3
+
+
+def test_a_reconciliation_while_another_runs_is_one_line(tmp_path: Path, api: Api) -> None:
+    api.will_answer(409, {"error": {"code": "JobConflict", "message": "A job is still running"}})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        assert_error(ragstack("reconcile", data=tmp_path), "JobConflict: A job is still running")
+
+
+def start(*arguments: str | Path, data: Path, log: Path, **env: str) -> "subprocess.Popen[str]":
+    command = [RAGSTACK, *map(str, arguments)]
+    env = {**os.environ, "RAGSTACK_DATA": str(data), "COLUMNS": "250", **env}
+    with log.open("w") as output:
+        return subprocess.Popen(command, env=env, cwd=data, stdout=output, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_until(is_so: Any, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

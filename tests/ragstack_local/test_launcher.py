@@ -1,0 +1,37 @@
+"""The real MiniStack behind the guard, with a page that is allowed to use it."""
+
+from pathlib import Path
+
+from ragstack_local.stack import launcher
+from ragstack_local.stack.project import Project
+from ragstack_local.stack.recovery import DataFolder
+from tests.ragstack_local.test_recovery import BUCKET, ministack, project
+from tests.support.web_pages import EVIL, send
+
+__all__ = ["project"]
+
+CONSOLE = "http://localhost:5173"
+
+
+def test_the_page_that_is_allowed_reads_objects_and_no_other_page_does(tmp_path: Path, project: Project) -> None:
+    with ministack(project, DataFolder(tmp_path), CONSOLE) as (connection, _):
+        url = str(connection.aws_endpoint)
+        put = send(url, "PUT", f"/{BUCKET}/heron.md", b"A heron.", Origin=CONSOLE, Sec_Fetch_Site="cross-site")
+        asked = send(url, "OPTIONS", f"/{BUCKET}", Origin=CONSOLE, Access_Control_Request_Method="PUT")
+        read = send(url, "GET", f"/{BUCKET}/heron.md", Origin=CONSOLE, Sec_Fetch_Site="cross-site")
+        other = send(url, "GET", f"/{BUCKET}/heron.md", Origin=EVIL, Sec_Fetch_Site="cross-site")
+        reset = send(url, "POST", "/_ministack/reset", b"", Origin=CONSOLE)
+
+    assert put.status == 200
+    assert (asked.status, asked.cors["access-control-allow-origin"]) == (204, CONSOLE)
+    assert (read.body, read.cors["access-control-allow-origin"]) == (b"A heron.", CONSOLE)
+    assert (other.status, other.cors) == (403, {})
+    assert reset.status == 403
+
+
+def test_only_reading_and_the_answers_of_cloudformation_stay_open_of_ministacks_own_routes() -> None:
+    assert not launcher.is_closed("GET", "/_ministack/health")
+    assert not launcher.is_closed("PUT", "/_ministack/cfn-response/token")
+    assert not launcher.is_closed("PUT", "/bucket/_ministack/reset")
+    assert launcher.is_closed("POST", "/_ministack/cfn-response/token")
+    assert launcher.is_closed("POST", "/_ministack/anything")

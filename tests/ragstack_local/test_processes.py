@@ -1,0 +1,299 @@
+"""Child processes that end when we do, and the ports they listen on."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ragstack_local.stack import processes, running
+from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.processes import Child, require_free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+FAMILY = "sleep 60 & sleep 60 & echo started; wait"
+DEAF = "trap '' TERM; sleep 60 & echo started; while :; do sleep 1; done"
+
+LONGEST_SECONDS = 60.0
+"""What a busy machine may take for what is done at once."""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator["Starter"]:
+    with ExitStack() as ending:
+        yield Starter(tmp_path, ending)
+
+
+class Starter:
+    """Starts children that hold a pipe open, as does all that they start."""
+
+    def __init__(self, folder: Path, ending: ExitStack) -> None:
+        self._folder = folder
+        self._ending = ending
+        os.mkfifo(folder / "pipe")
+        self._pipe = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        ending.callback(os.close, self._pipe)
+
+    def __call__(self, script: str, folder: Path | None = None) -> Child:
+        log = self._folder / "logs" / "child.log"
+        script = f"exec 3>{self._folder}/pipe\n{script}"
+        child = Child.start("The child", ["sh", "-c", script], dict(os.environ), log, folder)
+        self._ending.callback(child.stop)
+        return child
+
+    def everybody_is_gone(self) -> bool:
+        """Whether nobody holds the pipe any more."""
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                return os.read(self._pipe, 1) == b""
+            except BlockingIOError:
+                time.sleep(0.02)
+        return False
+
+
+def says(child: Child, words: str) -> bool:
+    return words in child.log.read_text()
+
+
+def test_a_child_ends_with_all_that_it_started(start: Starter) -> None:
+    child = start(FAMILY)
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+
+    ended = child.stop()
+
+    assert ended
+    assert start.everybody_is_gone()
+
+
+def test_a_child_that_does_not_listen_is_killed_with_its_group(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "STOP_SECONDS", 0.3)
+    child = start(DEAF)
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+
+    ended = child.stop()
+
+    assert not ended
+    assert start.everybody_is_gone()
+
+
+@pytest.mark.parametrize("script", ["exit 0", "exit 1", "kill -9 $$"])
+def test_a_child_that_ended_before_it_was_asked_did_not_end_in_order(start: Starter, script: str) -> None:
+    child = start(script)
+    child.process.wait(LONGEST_SECONDS)
+
+    assert not child.stop()
+
+
+def test_what_a_dead_child_left_running_is_ended_too(start: Starter) -> None:
+    child = start("sleep 60 & sleep 60 & exit 3")
+    child.process.wait(LONGEST_SECONDS)
+
+    child.stop()
+
+    assert start.everybody_is_gone()
+
+
+def test_a_child_is_ended_once_because_its_number_may_be_given_to_another(
+    start: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = start(FAMILY)
+    child.stop()
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda group, _: signalled.append(group))
+
+    assert not child.stop()
+    assert signalled == []
+
+
+def test_a_child_that_fails_while_it_ends_did_not_end_in_order(start: Starter) -> None:
+    child = start("trap 'exit 7' TERM; echo started; while :; do sleep 0.05; done")
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+
+    assert not child.stop()
+
+
+def test_an_interrupt_while_a_child_ends_leaves_nothing_of_it(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = start(DEAF)
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    wait = child.process.wait
+
+    def interrupted(timeout: float | None = None) -> int:
+        monkeypatch.setattr(child.process, "wait", wait)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(child.process, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        child.stop()
+
+    assert start.everybody_is_gone()
+
+
+def test_a_child_that_ends_early_is_an_error_with_the_end_of_its_log(start: Starter) -> None:
+    child = start("for n in $(seq 40); do echo line $n; done; echo the reason >&2; exit 4")
+
+    with pytest.raises(StackError) as caught:
+        child.wait_until(lambda: False, LONGEST_SECONDS)
+
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "The child ended with code 4:"
+    assert lines[-2:] == ["the reason", f"(all of it: {child.log})"]
+    assert "line 40" in lines
+    assert "line 10" not in lines
+
+
+def test_a_child_that_does_not_answer_in_time_is_an_error(start: Starter) -> None:
+    child = start("echo still thinking; sleep 60")
+    child.wait_until(lambda: says(child, "still thinking"), LONGEST_SECONDS)
+
+    with pytest.raises(StackError, match=r"The child did not answer within 0\.3 s:\nstill thinking"):
+        child.wait_until(lambda: False, 0.3)
+
+
+def test_a_log_of_any_bytes_can_be_shown(start: Starter) -> None:
+    child = start(r"printf '\377\376'; exit 1")
+    child.process.wait(LONGEST_SECONDS)
+
+    assert "\N{REPLACEMENT CHARACTER}" in child.last_lines()
+
+
+def test_a_child_works_where_it_is_told_and_replaces_its_log(start: Starter, tmp_path: Path) -> None:
+    start("echo first").process.wait(LONGEST_SECONDS)
+
+    child = start("pwd", tmp_path)
+    child.process.wait(LONGEST_SECONDS)
+
+    assert child.log.read_text() == f"{tmp_path.resolve()}\n"
+
+
+def test_a_command_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no-such-command"):
+        Child.start("Nothing", ["no-such-command"], {}, tmp_path / "log")
+
+
+def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
+    child = start(DEAF)
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    reaper = threading.Thread(target=child.process.wait)
+    reaper.start()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "STOP_SECONDS", 0.3)
+        running.end_leftovers(tmp_path / "logs")
+    reaper.join(LONGEST_SECONDS)
+
+    assert start.everybody_is_gone()
+    assert list((tmp_path / "logs").glob("*.pid")) == []
+
+
+def test_what_a_dead_process_has_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
+    child = start("sleep 60 & exit 0")
+    child.process.wait(LONGEST_SECONDS)
+
+    running.end_leftovers(tmp_path / "logs")
+
+    assert start.everybody_is_gone()
+
+
+@pytest.mark.parametrize("changed", ["start", "boot"])
+def test_a_process_that_was_given_the_number_later_is_left_alone(start: Starter, tmp_path: Path, changed: str) -> None:
+    child = start(FAMILY)
+    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
+    note = tmp_path / "logs" / "child.pid"
+    number, boot, started = note.read_text().split(" ", 2)
+    note.write_text(f"{number} {boot} {started}0" if changed == "start" else f"{number} other {started}")
+
+    running.end_leftovers(tmp_path / "logs")
+
+    assert child.process.poll() is None
+    assert not note.exists()
+
+
+@pytest.mark.parametrize("text", ["", "x", "12", "4194305 a b", "-1 a b"])
+def test_half_a_note_or_one_of_nobody_is_removed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "child.pid").write_text(text)
+
+    running.end_leftovers(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_child_that_has_ended_leaves_no_note(start: Starter, tmp_path: Path) -> None:
+    child = start(FAMILY)
+    noted = list((tmp_path / "logs").glob("*.pid"))
+
+    child.stop()
+
+    assert len(noted) == 1
+    assert list((tmp_path / "logs").glob("*.pid")) == []
+
+
+def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
+    child = "from local_bedrock import guard; import time; guard.end_with_parent(); print('up'); time.sleep(60)"
+    parent = (
+        "import os, sys, time; from pathlib import Path; from ragstack_local.stack.processes import Child\n"
+        f"command = [sys.executable, '-u', '-c', {child!r}]\n"
+        "child = Child.start('x', command, os.environ, Path('log'), ends_with_us=True)\n"
+        "child.wait_until(lambda: 'up' in Path('log').read_text(), 60)\n"
+        "print(child.process.pid, flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent],
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdout is not None
+        group = int(process.stdout.readline())
+        process.kill()
+
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while running._look_at(group)[0] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not running._look_at(group)[0]
+
+
+def test_a_free_port_is_accepted_and_stays_free() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    require_free_port(port, "MiniStack", "--port")
+    require_free_port(port, "MiniStack", "--port")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_a_port_in_use_is_named_with_its_option(address: str) -> None:
+    if address == "0.0.0.0" and sys.platform == "darwin":
+        pytest.skip("macOS lets two programs listen there")
+    with socket.socket() as listener:
+        listener.bind((address, 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+
+        with pytest.raises(StackError) as caught:
+            require_free_port(port, "MiniStack", "--port")
+
+    assert str(caught.value) == (
+        f"Port {port} (MiniStack) is in use: stop what listens there, or choose another with --port"
+    )
+
+
+def test_a_port_that_was_just_left_is_free() -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every server does
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            accepted, _ = listener.accept()
+            accepted.close()  # the side that closes first keeps the port in TIME_WAIT
+            client.recv(1)
+
+    require_free_port(port, "MiniStack", "--port")

@@ -1,0 +1,273 @@
+"""Documents that outlive a local stack which was killed, with the real MiniStack as S3."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+
+from local_bedrock.server import running as running_bedrock
+from ragstack_local.connection import Connection
+from ragstack_local.stack.errors import StackError
+from ragstack_local.stack.knowledge_base import BUCKET, LocalKnowledgeBase
+from ragstack_local.stack.local_stack import StackOptions, _start_ministack
+from ragstack_local.stack.processes import Child
+from ragstack_local.stack.project import Project
+from ragstack_local.stack.recovery import DataFolder, list_documents
+from ragstack_local.stack.recovery import _synchronise as synchronise
+from tests.e2e.support import free_ports
+from tests.ragstack_local.support import stack_at
+
+ODD_KEYS = (
+    "plain.md",
+    "a b+c%20d/Zürich & Büro.md",
+    "日本語.md",
+    "file",
+    "file/below it.md",
+    "notes.meta.json",
+    "notes",
+    "doubled//slash.md",
+    "../up.md",
+    "long/" + "x" * 250 + ".md",
+    "x.md.metadata.json",
+)
+
+
+@pytest.fixture
+def project() -> Project:
+    found = Project.find()
+    if not (found.root / ".ministack").exists():
+        pytest.skip(".ministack is missing: run `make setup`")
+    return found
+
+
+@contextmanager
+def ministack(project: Project, folder: DataFolder, *origins: str) -> Iterator[tuple[Connection, Child]]:
+    """Run MiniStack on the folder as the local stack does, and create the bucket as its deployment does."""
+    (port,) = free_ports(1)
+    child = _start_ministack(project, StackOptions(folder.path, port, origins=origins), folder)
+    url = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
+        try:
+            return urllib3.request("GET", f"{url}/_ministack/health", timeout=10, retries=False).status == 200
+        except urllib3.exceptions.HTTPError:
+            return False
+
+    try:
+        child.wait_until(answers, 60)
+        connection = stack_at(bucket=BUCKET, aws_endpoint=url)
+        s3 = connection.client("s3")
+        if BUCKET not in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]:
+            s3.create_bucket(Bucket=BUCKET)
+            s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+        yield connection, child
+    finally:
+        child.stop()
+
+
+def kill(child: Child) -> None:
+    os.killpg(child.process.pid, signal.SIGKILL)
+    child.process.wait(60)
+
+
+def put(connection: Connection, *keys: str, text: str = "") -> None:
+    for key in keys:
+        connection.client("s3").put_object(Bucket=BUCKET, Key=key, Body=f"{text or key}".encode())
+
+
+def objects(connection: Connection) -> dict[str, str]:
+    s3 = connection.client("s3")
+    listed = s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+    return {o["Key"]: s3.get_object(Bucket=BUCKET, Key=o["Key"])["Body"].read().decode() for o in listed}
+
+
+@contextmanager
+def knowledge_base(connection: Connection, folder: DataFolder) -> Iterator[Connection]:
+    with running_bedrock(folder.path / "bedrock", s3_endpoint=connection.aws_endpoint) as url:
+        ids = LocalKnowledgeBase.ensure(url)
+        yield replace(
+            connection,
+            bedrock_endpoint=url,
+            knowledge_base_id=ids.knowledge_base_id,
+            data_source_id=ids.data_source_id,
+        )
+
+
+def uris(connection: Connection) -> set[str]:
+    return {detail["identifier"]["s3"]["uri"] for detail in list_documents(connection)}
+
+
+def submit(connection: Connection, *keys: str) -> None:
+    documents: list[Any] = [
+        {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": f"s3://{BUCKET}/{key}"}}}} for key in keys
+    ]
+    connection.client("bedrock-agent").ingest_knowledge_base_documents(
+        knowledgeBaseId=connection.knowledge_base_id, dataSourceId=connection.data_source_id, documents=documents
+    )
+
+
+def test_after_a_kill_all_documents_are_uploaded_again_whatever_their_keys(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        put(connection, *ODD_KEYS)
+        put(connection, "plain.md", text="changed")
+        put(connection, "deleted.md")
+        connection.client("s3").delete_object(Bucket=BUCKET, Key="deleted.md")
+        kill(child)
+
+    with folder.opened() as session, ministack(project, folder) as (connection, child):
+        with knowledge_base(connection, folder) as whole:
+            submit(whole, "deleted.md", "plain.md")
+            empty = objects(whole)
+            folder.restore(whole)
+            known = uris(whole)
+        restored = objects(connection)
+
+    assert session.recovers
+    assert empty == {}
+    assert restored == {key: key for key in ODD_KEYS} | {"plain.md": "changed"}
+    assert known == {f"s3://{BUCKET}/plain.md"}
+    assert not (tmp_path / "recovered-documents").exists()
+
+
+def test_a_kill_during_the_recovery_loses_nothing_and_the_newest_wins(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        put(connection, *ODD_KEYS, "old.md")
+        kill(child)
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        # Some of it, in another order, so that "file" and "file/below it.md" lie elsewhere than before.
+        put(connection, "file/below it.md", "file")
+        put(connection, "plain.md", text="newer")
+        put(connection, "old.md")
+        connection.client("s3").delete_object(Bucket=BUCKET, Key="old.md")
+        kill(child)
+
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        with knowledge_base(connection, folder) as whole:
+            folder.restore(whole)
+        restored = objects(connection)
+
+    assert restored == {key: key for key in ODD_KEYS} | {"plain.md": "newer"}
+
+
+def test_after_a_kill_without_documents_the_knowledge_base_is_emptied_too(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.opened():
+        pass
+
+    with (
+        folder.opened(),
+        ministack(project, folder) as (connection, _),
+        knowledge_base(connection, folder) as whole,
+    ):
+        submit(whole, "gone.md")
+        # Only a synchronisation takes such a key, and only another one removes it.
+        put(whole, "two\nlines.md")
+        synchronise(whole)
+        whole.client("s3").delete_object(Bucket=BUCKET, Key="two\nlines.md")
+        before = uris(whole)
+        folder.restore(whole)
+        known = uris(whole)
+
+    assert f"s3://{BUCKET}/two\nlines.md" in before
+    assert known == set()
+
+
+def test_after_an_orderly_end_the_next_run_goes_on_from_there(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.opened() as session, ministack(project, folder) as (connection, child):
+        put(connection, "kept.md")
+        session.is_deployed = True
+        session.is_written = child.stop()
+
+    with folder.opened() as again, ministack(project, folder) as (connection, child):
+        found = objects(connection)
+
+    assert session.is_whole
+    assert not again.recovers
+    assert found == {"kept.md": "kept.md"}
+
+
+def test_a_ministack_that_died_alone_is_recovered_from(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.opened() as session, ministack(project, folder) as (connection, child):
+        put(connection, "kept.md")
+        session.is_deployed = True
+        kill(child)
+        session.is_written = child.stop()
+
+    with folder.opened() as again:
+        set_aside = list((tmp_path / "recovered-documents").rglob("kept.md"))
+
+    assert not session.is_whole
+    assert again.recovers
+    assert len(set_aside) == 1
+
+
+@pytest.mark.parametrize("state", [{"is_deployed": True}, {"is_written": True}, {}])
+def test_a_run_that_did_not_get_to_its_end_is_recovered_from(tmp_path: Path, state: dict[str, bool]) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.opened() as session:
+        for name, value in state.items():
+            setattr(session, name, value)
+
+    with folder.opened() as again:
+        pass
+
+    assert not session.recovers
+    assert again.recovers
+
+
+def test_an_error_during_a_run_does_not_keep_the_folder_locked(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+
+    with pytest.raises(RuntimeError), folder.opened():
+        raise RuntimeError
+
+    with folder.opened() as session:
+        assert session.recovers
+
+
+def test_a_second_user_of_the_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    code = (
+        "import sys, pathlib\n"
+        "from ragstack_local.stack.recovery import DataFolder\n"
+        "with DataFolder(pathlib.Path(sys.argv[1])).opened(): pass\n"
+    )
+    with folder.opened() as session:
+        folder.objects.mkdir()
+        (folder.objects / "object").write_text("x")
+
+        done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+
+        with pytest.raises(StackError, match=f"Another local stack uses {tmp_path}: end it, or choose another"):
+            folder.opened().__enter__()
+        assert (folder.objects / "object").exists()
+        session.is_deployed = session.is_written = True
+
+    assert "StackError: Another local stack uses" in done.stderr
+    with folder.opened() as again:
+        assert not again.recovers
+
+
+def test_a_folder_of_documents_is_described_as_the_recovery_reads_it(tmp_path: Path, project: Project) -> None:
+    """MiniStack's layout is its own affair: this fails where a new version changes it."""
+    folder = DataFolder(tmp_path)
+    with folder.opened(), ministack(project, folder) as (connection, _):
+        put(connection, "a/b.md")
+        connection.client("s3").delete_object(Bucket=BUCKET, Key="a/b.md")
+
+    (description,) = folder.objects.rglob("*.meta.json")
+    content = json.loads(description.read_text())
+    assert (content["key"], content["is_delete_marker"]) == ("a/b.md", True)

@@ -1,0 +1,178 @@
+"""Searches through the HTTP interface, against a server that answers as it is told."""
+
+import os
+from typing import Any
+
+import pytest
+import urllib3
+
+from ragstack_local.search import ApiError, Caller
+from tests.ragstack_local.support import NOWHERE, Api, stack_at
+
+ANSWER: dict[str, Any] = {"results": [], "complete": True, "slices": [], "milliseconds": 1.5}
+
+
+def on_aws(api: Api) -> Caller:
+    return Caller.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
+
+
+def test_a_question_is_posted_as_json_and_the_answer_is_returned_whole(api: Api) -> None:
+    api.will_answer(200, ANSWER)
+
+    answer = Caller(api.url).retrieve({"query": "Zürich?", "top_k": 3})
+
+    (request,) = api.requests
+    assert answer == ANSWER
+    assert request["path"] == "/prod/api/retrieve"
+    assert request["body"] == {"query": "Zürich?", "top_k": 3}
+    assert request["headers"]["Content-Type"] == "application/json"
+
+
+def test_a_local_stack_is_asked_openly(api: Api) -> None:
+    api.will_answer(200, ANSWER)
+
+    Caller.of(stack_at(api_url=api.url)).retrieve({"query": "x"})
+
+    assert {"authorization", "x-api-key"}.isdisjoint(name.lower() for name in api.requests[0]["headers"])
+
+
+def test_a_key_is_sent_and_makes_a_signature_needless(api: Api) -> None:
+    api.will_answer(200, ANSWER)
+
+    Caller.of(stack_at(api_url=api.url, aws_endpoint=None), "secret").retrieve({"query": "x"})
+
+    assert api.requests[0]["headers"]["x-api-key"] == "secret"
+    assert "Authorization" not in api.requests[0]["headers"]
+
+
+def test_a_stack_on_aws_is_asked_with_a_signature_for_its_api(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token of a role")
+    api.will_answer(200, ANSWER)
+
+    on_aws(api).retrieve({"query": "x"})
+
+    headers = api.requests[0]["headers"]
+    assert headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=testing/")
+    assert "/us-east-1/execute-api/aws4_request" in headers["Authorization"]
+    assert "SignedHeaders=content-type;host;x-amz-date;x-amz-security-token" in headers["Authorization"]
+    assert headers["X-Amz-Security-Token"] == "token of a role"
+
+
+@pytest.mark.parametrize("missing", [("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ("AWS_DEFAULT_REGION",)])
+def test_without_credentials_or_region_nothing_is_sent(
+    api: Api, monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...]
+) -> None:
+    for name in missing:
+        monkeypatch.delenv(name)
+
+    with pytest.raises(ApiError, match="configure the AWS credentials and the region"):
+        on_aws(api).retrieve({"query": "x"})
+
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (400, {"error": {"code": "InvalidFilter", "message": "$like is unknown"}}, "InvalidFilter: $like is unknown"),
+        (502, {"message": "Internal server error"}, "The API answered 502: Internal server error"),
+        (500, {"error": "out of order"}, "The API answered 500: {'error': 'out of order'}"),
+        (500, {"error": {"message": "no code"}}, "The API answered 500: {'error': {'message': 'no code'}}"),
+        (503, ["a", "list"], "The API answered 503: ['a', 'list']"),
+        (502, b"<html>\n<h1>Bad Gateway</h1>\n</html>\n", "The API answered 502: <html> <h1>Bad Gateway</h1> </html>"),
+        (504, b"", "The API answered 504: "),
+        (500, b"\xff\xfe", "The API answered 500: \ufffd\ufffd"),
+        (302, b"moved", "The API answered 302: moved"),
+        (200, b"not JSON", "The API answered 200: not JSON"),
+        (200, [1], "The API answered 200: [1]"),
+        (200, {"status": "ok"}, "The API answered 200: {'status': 'ok'}"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_in_one_line(api: Api, status: int, body: Any, message: str) -> None:
+    api.will_answer(status, body)
+
+    with pytest.raises(ApiError) as caught:
+        Caller(api.url).retrieve({"query": "x"})
+
+    assert str(caught.value) == message
+
+
+def test_a_long_page_is_cut(api: Api) -> None:
+    api.will_answer(500, b"x" * 10_000)
+
+    with pytest.raises(ApiError) as caught:
+        Caller(api.url).retrieve({"query": "x"})
+
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("url", [NOWHERE, "http://no-such-host.invalid", "http://[", "ftp://x"])
+def test_an_api_that_cannot_be_reached_is_an_error(url: str) -> None:
+    with pytest.raises(ApiError, match="cannot be reached") as caught:
+        Caller(url).retrieve({"query": "x"})
+
+    assert isinstance(caught.value.__cause__, urllib3.exceptions.HTTPError)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_api_that_hangs_up_is_an_error(api: Api) -> None:
+    api.will_answer(200, ANSWER)
+    api.headers = {"Content-Length": "99999"}
+
+    with pytest.raises(ApiError, match="cannot be reached"):
+        Caller(api.url).retrieve({"query": "x"})
+
+
+def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "NO_PROXY" not in os.environ
+    monkeypatch.setenv("HTTP_PROXY", NOWHERE)
+    api.will_answer(200, ANSWER)
+
+    assert Caller(api.url).retrieve({"query": "x"}) == ANSWER
+
+
+def test_what_can_be_searched_is_looked_up_with_a_signature_of_its_own(api: Api) -> None:
+    api.will_answer(200, {"versions": ["1"], "complete": True})
+
+    answer = on_aws(api).look_up("versions")
+
+    (request,) = api.requests
+    assert answer == {"versions": ["1"], "complete": True}
+    assert request["path"] == "/prod/api/versions"
+    assert request["headers"]["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=testing/")
+
+
+def test_an_answer_to_something_else_is_an_error(api: Api) -> None:
+    api.will_answer(200, {"corpora": []})
+
+    with pytest.raises(ApiError, match="The API answered 200"):
+        Caller(api.url).look_up("versions")
+
+
+@pytest.mark.parametrize("status", [200, 201, 202])
+def test_what_was_accepted_is_an_answer(api: Api, status: int) -> None:
+    api.will_answer(status, {"id": "1", "status": "QUEUED"})
+
+    assert on_aws(api).ask("POST", "/api/ingestion-jobs", "status", {"kind": "full"})["id"] == "1"
+
+    (request,) = api.requests
+    assert (request["method"], request["path"]) == ("POST", "/prod/api/ingestion-jobs")
+    assert request["body"] == {"kind": "full"}
+    assert "Authorization" in request["headers"]
+
+
+def test_a_deletion_is_signed_and_has_no_body(api: Api) -> None:
+    api.will_answer(202, {"status": "DELETING"})
+
+    on_aws(api).ask("DELETE", "/api/documents/1", "status")
+
+    (request,) = api.requests
+    assert (request["method"], request["body"]) == ("DELETE", None)
+    assert "Authorization" in request["headers"]
+
+
+def test_a_conflict_is_told_in_the_words_of_the_api(api: Api) -> None:
+    api.will_answer(409, {"error": {"code": "JobConflict", "message": "A job is still running"}})
+
+    with pytest.raises(ApiError, match=r"^JobConflict: A job is still running$"):
+        Caller(api.url).ask("POST", "/api/ingestion-jobs", "status", {})

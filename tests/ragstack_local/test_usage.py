@@ -1,0 +1,622 @@
+"""What the command line says, and with which code it ends."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import chromadb
+import pytest
+import urllib3
+from typer.core import TyperCommand
+from typer.main import get_command_from_info
+from typer.testing import CliRunner
+
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_local.cli import app
+from ragstack_local.connection import Connection
+from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
+
+ROOT = Path(__file__).parents[2]
+COMMAND_OBJECTS = [
+    get_command_from_info(each, pretty_exceptions_short=True, rich_markup_mode=None) for each in app.registered_commands
+]
+COMMANDS = (
+    *("up", "demo", "down", "bedrock", "ingest", "query", "corpora", "versions", "status"),
+    *("failures", "replay", "discard", "reconcile"),
+)
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def assert_one_line(done: "subprocess.CompletedProcess[str]", words: str) -> None:
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert words in done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
+    done = ragstack("--help", data=tmp_path)
+
+    assert done.returncode == 0
+    assert all(f"{command} " in done.stdout for command in COMMANDS)
+    assert "0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure" in " ".join(
+        done.stdout.split()
+    )
+    assert "RAGSTACK_DATA" in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_an_example(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+
+    assert done.exit_code == 0
+    assert "Example: " in done.output
+    assert f"ragstack {command}" in done.output
+
+
+@pytest.mark.parametrize("command", [each.name for each in COMMAND_OBJECTS])
+def test_the_help_of_a_command_cuts_nothing_and_joins_the_lines_of_a_paragraph(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).output
+
+    described = re.split(r"\n(?:Arguments|Options):\n", shown)[0].splitlines()
+    assert "…" not in shown
+    for line, following in pairwise(described):
+        if line.strip() and following.strip():
+            assert len(f"{line} {following.split()[0]}") > 78, f"{line} was ended before its time"
+
+
+def test_the_help_tells_each_command_in_a_whole_sentence() -> None:
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+
+    assert "..." not in done.output.partition("\nCommands:\n")[2]
+    assert "Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C." in " ".join(
+        done.output.split()
+    )
+
+
+def test_the_help_names_the_commands_that_take_an_api_url() -> None:
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+
+    words = " ".join(done.output.split())
+    named = re.search(r"these commands use an API anywhere, and nothing else of its stack: (.+?)\.", words)
+    takers = {each.name for each in COMMAND_OBJECTS if any(part.name == "api_url" for part in each.params)}
+    assert named is not None
+    assert set(re.split(", | and ", named[1])) == takers
+
+
+PLACEHOLDERS = {"handbook", "notes"}
+"""First parts of paths in examples that stand for files of the user's own."""
+
+
+@pytest.mark.parametrize("command", COMMAND_OBJECTS, ids=lambda each: each.name)
+def test_the_paths_in_an_example_of_the_help_exist_or_stand_for_the_users_own(command: TyperCommand) -> None:
+    paragraphs = (command.help or "").split("\n\n")
+
+    examples = [text.partition(":  ")[2].split() for text in paragraphs if re.search(":  .*ragstack", text)]
+    paths = [Path(word) for words in examples for word in words if re.fullmatch(r"[\w.-]*\w/[\w./-]*", word)]
+    assert examples
+    assert [path for path in paths if path.parts[0] not in PLACEHOLDERS and not (ROOT / path).exists()] == []
+
+
+def test_no_command_shows_the_help(tmp_path: Path) -> None:
+    done = ragstack(data=tmp_path)
+
+    assert done.returncode == 2
+    assert "Usage: ragstack" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("searhc", "x"), "No such command 'searhc'"),
+        (("query",), "say what you want to know"),
+        (("ingest",), "Missing argument 'PATHS"),
+        (("query", "x", "--filter", "{topic: travel}"), "not JSON"),
+        (("query", "x", "--filter", ""), "not JSON"),
+        (("query", "x", "--top-k", "0"), "Invalid value for '--top-k'"),
+        (("query", "x", "--top-k", "101"), "Invalid value for '--top-k'"),
+        (("query", "x", "--top-k", "many"), "Invalid value for '--top-k'"),
+        (("ingest", "x", "--timeout", "0"), "Invalid value for '--timeout'"),
+        (("up", "--port", "65536"), "Invalid value for '--port'"),
+        (("status", "--verbose"), "--verbose"),
+        (("replay", "leave.md"), "'leave.md' names no document and no job: write s3://BUCKET/KEY, or a job's id"),
+        (("replay", "s3://b/a", "--all"), "give URIs and jobs, or --all, not both"),
+        (("discard",), "name messages, or give --unreadable"),
+        (("ingest", "x", "--metadata", "topic="), "'topic=' is no NAME=VALUE"),
+        (("ingest", "x", "--metadata", "topic"), "'topic' is no NAME=VALUE"),
+        (("ingest", "x", "--corpus", ""), "write what it is called"),
+        (("ingest", "x", "--corpus", "all"), "no corpus can be called all"),
+        (("delete", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("delete", "a.md", "--corpus", " "), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--doc-version", ""), "Invalid value for '--doc-version': it is blank"),
+        (("build", "x", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
+        (("query", "x", "--api-key", "k", "--token", "t"), "--api-key: give this or --token, not both"),
+        (("status", "--api-url", "https://a.example", "--api-key", "k", "--token", "t"), "not both"),
+        (("ingest", "x", "--version", "1", "--metadata", "version=2"), "version is given twice"),
+    ],
+)
+def test_a_wrong_use_is_explained_and_ends_with_2(arguments: tuple[str, ...], words: str) -> None:
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+
+    assert done.exit_code == 2
+    assert words.lower() in done.output.lower()
+    assert "Traceback" not in done.output
+
+
+def test_a_wrong_use_leaves_no_trace_in_a_real_process(tmp_path: Path) -> None:
+    done = ragstack("nonsense", data=tmp_path)
+
+    assert done.returncode == 2
+    assert "No such command 'nonsense'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("query", "x"),
+        ("status",),
+        ("down",),
+        ("ingest", __file__.replace("py", "md")),
+        ("failures",),
+        ("replay",),
+        ("reconcile",),
+    ],
+)
+def test_without_a_running_stack_it_says_so_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    document = tmp_path / "note.md"
+    document.write_text("A note.")
+
+    done = ragstack(*(document if part.endswith(".md") else part for part in arguments), data=tmp_path)
+
+    assert_one_line(done, "No local stack is running")
+
+
+@pytest.mark.parametrize("option", ["--port", "--bedrock-port"])
+def test_a_taken_port_is_named_with_its_option_before_anything_starts(
+    tmp_path: Path, taken_port: int, free_port: int, option: str
+) -> None:
+    other = "--bedrock-port" if option == "--port" else "--port"
+
+    done = ragstack("up", option, str(taken_port), other, str(free_port), "--data-dir", "data", data=tmp_path)
+
+    assert_one_line(done, f"Port {taken_port} (")
+    assert f"is in use: stop what listens there, or choose another with {option}" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_one_port_for_both_servers_is_refused(tmp_path: Path, free_port: int) -> None:
+    port = str(free_port)
+
+    done = ragstack("demo", "--port", port, "--bedrock-port", port, "--data-dir", "data", data=tmp_path)
+
+    assert_one_line(done, f"cannot share port {port}")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_data_folder_that_is_a_file_is_one_line(tmp_path: Path, free_port: int) -> None:
+    (tmp_path / "data").write_text("")
+
+    done = ragstack("up", "--port", str(free_port), "--bedrock-port", "1025", "--data-dir", "data", data=tmp_path)
+
+    assert_one_line(done, "data")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--embedding", "magic"), "There is no embedding 'magic'"), (("--data-dir", __file__), "cannot be used")],
+)
+def test_a_bedrock_that_cannot_start_says_why(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    done = ragstack("bedrock", "--port", "0", *options, data=tmp_path)
+
+    assert_one_line(done, words)
+
+
+def test_a_bedrock_on_a_taken_port_says_so(tmp_path: Path, taken_port: int) -> None:
+    done = ragstack("bedrock", "--port", str(taken_port), data=tmp_path)
+
+    assert_one_line(done, f"Port {taken_port}")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--fault", "operation=Retreive,kind=drop"), "did you mean Retrieve"),
+        (("--fault", "kind=teapot"), "is one of throttling, internal"),
+        (("--quota", "retreive_per_second=1"), "did you mean retrieve_per_second"),
+        (("--indexing-seconds", "-1"), "--indexing-seconds"),
+    ],
+)
+def test_an_option_of_the_bedrock_that_cannot_be_is_wrong_usage(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    done = ragstack("bedrock", "--port", "0", "--data-dir", tmp_path / "index", *options, data=tmp_path)
+
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--", "--quotaz"), "--quotaz"),
+        (("--", "--fault", "kind=teapot"), "is one of throttling"),
+        (("upp",), "unexpected extra argument"),
+    ],
+)
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_what_is_passed_on_to_the_bedrock_is_checked_before_anything_starts(
+    tmp_path: Path, command: str, arguments: tuple[str, ...], words: str
+) -> None:
+    done = ragstack(command, "--data-dir", tmp_path / "data", *arguments, data=tmp_path)
+
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.replace("│", " ").split())
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_bedrock_says_at_the_start_what_is_on(tmp_path: Path) -> None:
+    options = ["--quotas", "--admin", "--fault", "operation=Retrieve,kind=drop,rate=0.5"]
+    command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index", *options]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        lines = [server.stdout.readline().strip() for _ in range(4)]
+    finally:
+        server.kill()
+        server.communicate()
+
+    assert lines[0].startswith("Local Bedrock on http://127.0.0.1:")
+    assert "embedding hashed (1024 dimensions)" in lines[0]
+    assert lines[1].startswith("Quotas are on")
+    assert lines[2] == "Fault: operation=Retrieve,kind=drop,rate=0.5"
+    assert lines[3].endswith("/_ragstack/")
+
+
+def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index"]
+    env = {**os.environ, "COLUMNS": "400", "PYTHONUNBUFFERED": "1"}
+    server = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        url = line.split("Local Bedrock on ")[1].split(",")[0]
+
+        health = urllib3.request("GET", f"{url}/health", timeout=30).json()
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=60)
+
+        assert health["status"] == "ok"
+        assert server.returncode in (0, 130)
+        assert "Traceback" not in errors
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("missing.md", None, "missing.md does not exist"),
+        ("empty-folder", "", "There is no document below these paths"),
+    ],
+)
+def test_what_cannot_be_uploaded_is_said_before_the_stack_is_asked(
+    tmp_path: Path, name: str, content: str | None, words: str
+) -> None:
+    path = tmp_path / name
+    if content:
+        path.write_text(content)
+    elif content is not None:
+        path.mkdir()
+
+    done = ragstack("ingest", path, data=tmp_path)
+
+    assert_one_line(done, words)
+
+
+def test_a_named_file_of_an_unsupported_type_is_refused_before_the_stack_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "picture.png").write_text("x")
+
+    done = ragstack("ingest", tmp_path / "picture.png", data=tmp_path)
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "picture.png: Its type is not supported; supported are .csv, .doc" in done.stdout
+
+
+def test_a_bucket_that_is_gone_is_one_line(tmp_path: Path, connection: Connection) -> None:
+    (tmp_path / "note.md").write_text("A note.")
+
+    with running_stack(tmp_path, replace(connection, bucket="there-is-none")):
+        done = ragstack("ingest", tmp_path / "note.md", data=tmp_path)
+
+    assert_one_line(done, "NoSuchBucket")
+
+
+def test_services_that_do_not_answer_are_one_line(tmp_path: Path) -> None:
+    with running_stack(tmp_path, stack_at()):
+        done = ragstack("query", "x", data=tmp_path)
+
+    assert_one_line(done, "http://127.0.0.1:9/api/retrieve cannot be reached")
+
+
+def test_nothing_found_ends_with_1(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("query", "x", "--json", data=tmp_path)
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["results"] == []
+
+
+def test_a_query_carries_its_options_and_the_key_of_the_environment(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        ragstack(
+            *("query", "what?", "--top-k", "7", "--filter", '{"year": {"$gte": 2025}}'),
+            data=tmp_path,
+            RAGSTACK_API_KEY="secret",
+        )
+
+    (request,) = api.requests
+    assert request["path"] == "/prod/api/retrieve"
+    assert request["body"] == {"query": "what?", "top_k": 7, "metadata_filter": {"year": {"$gte": 2025}}}
+    assert request["headers"]["x-api-key"] == "secret"
+
+
+@pytest.mark.parametrize("command", ["up", "demo"])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("search_k", "search_k is no NAME=VALUE"),
+        ("=5", "=5 is no NAME=VALUE"),
+        ("search_k=", "search_k= is no NAME=VALUE"),
+        ("target=aws", "target is what the local stack itself sets"),
+        ("knowledge_base_id=ABCDEFGHIJ", "knowledge_base_id is what the local stack itself sets"),
+    ],
+)
+def test_a_context_value_that_cannot_be_given_is_wrong_usage(command: str, value: str, words: str) -> None:
+    done = CliRunner().invoke(app, [command, "--context", value], env={"COLUMNS": "200"})
+
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        ragstack(
+            *("query", "-q", "what?", "--corpus", "people", "--doc-version", "2026", "--min-score", "0.5"),
+            *("--rerank", "lexical", "--deduplicate-by", "chunk", "--explain"),
+            data=tmp_path,
+        )
+        ragstack("query", "what?", "--rerank", "none", data=tmp_path)
+
+    assert [request["body"] for request in api.requests] == [
+        {
+            "query": "what?",
+            "corpus_filter": "people",
+            "version_filter": "2026",
+            "min_score": 0.5,
+            "rerank": "lexical",
+            "deduplicate_by": "chunk",
+            "explain": True,
+        },
+        {"query": "what?", "rerank": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "say what you want to know"),
+        (("one", "-q", "two"), "the question is given twice"),
+        (("x", "--filter", "{"), "not JSON"),
+        (("x", "--deduplicate-by", "page"), "'page' is not one of 'document', 'chunk'"),
+        (("x", "-c", "handbook"), "needs --engine chroma"),
+        (("x", "--db-path", "chroma"), "needs --engine chroma"),
+        (("x", "--engine", "chroma", "--aws"), "is for the API, not for --engine chroma"),
+        (("x", "--engine", "engine.json", "--api-key", "k"), "is for the API, not for --engine engine.json"),
+        (("x", "--engine", "engine.json", "--token", "t"), "is for the API, not for --engine engine.json"),
+        (("x", "--engine", "chroma", "--api-url", "https://a.example"), "is for the API, not for --engine chroma"),
+        (("x", "--rerank", "semantic"), "'semantic' is not one of none, lexical, bedrock[:MODEL_ARN]"),
+        (("x", "--rerank", "bedrock"), "the API accepts only none or lexical"),
+        (("x", "--api-url", "ftp://a.example"), "is not the URL of an API: write it up to the stage"),
+        (("x", "--api-url", "prod"), "is not the URL of an API"),
+        (("x", "--api-url", "https://[/prod"), "is not the URL of an API"),
+        (("x", "--api-url", "https://me:secret@a.example"), "Leave the user name and the password out of the URL"),
+        (("x", "--api-url", "https://a.example", "--aws"), "give this or --aws, not both"),
+    ],
+)
+def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ...], words: str) -> None:
+    done = CliRunner().invoke(app, ["query", *arguments], env={"COLUMNS": "200"})
+
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file or directory"),
+        ("{", "engine.json is unusable: write a JSON object"),
+        ("[]", "engine.json is unusable: write a JSON object"),
+        ('{"uri": "x"}', "engine.json is unusable: it names no type"),
+        ('{"type": "nonsense"}', "Unknown backend type: nonsense; choose one of"),
+        ('{"type": "chroma", "colour": "red"}', "The backend chroma cannot be made from this configuration"),
+    ],
+)
+def test_an_engine_that_cannot_be_had_is_one_line(tmp_path: Path, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "engine.json").write_text(content)
+
+    done = ragstack("query", "x", "--engine", "engine.json", data=tmp_path)
+
+    assert_one_line(done, words)
+
+
+def test_an_engine_that_is_no_file_is_named_with_what_there_is(tmp_path: Path) -> None:
+    assert_one_line(ragstack("query", "x", "--engine", "elastic", data=tmp_path), "--engine elastic is unknown: write")
+
+
+@pytest.fixture
+def leases(tmp_path: Path) -> tuple[str, ...]:
+    """A question to the engine that engine.json describes."""
+    client = chromadb.PersistentClient(tmp_path / "chroma")
+    embedding = HashedEmbedding()
+    texts = ["A tenant may leave with thirty days of notice.", "A landlord returns the deposit."]
+    collection = client.create_collection("leases", metadata={"hnsw:space": "cosine"}, embedding_function=None)
+    collection.add(
+        ids=["notice", "deposit"],
+        documents=texts,
+        embeddings=embedding.embed(texts),
+        metadatas=[{"source": "notice.md", "version": "1"}, {"source": "deposit.md", "version": "2"}],
+    )
+    engine = {"type": "chroma", "path": "chroma", "collection_name": "leases", "embedding": "hashed"}
+    (tmp_path / "engine.json").write_text(json.dumps(engine))
+    return ("query", "the deposit", "--engine", "engine.json")
+
+
+def test_a_file_describes_an_engine_that_is_asked_without_a_stack(tmp_path: Path, leases: tuple[str, ...]) -> None:
+    shown = ragstack(*leases, "--rerank", "lexical", "--explain", data=tmp_path)
+    second = ragstack(*leases, "--doc-version", "1", "--json", data=tmp_path)
+
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.index("deposit.md") < shown.stdout.index("notice.md")
+    assert "How the results were ranked" in shown.stdout
+    assert "█" in shown.stdout
+    assert [result["source"] for result in json.loads(second.stdout)["results"]] == ["notice.md"]
+
+
+@pytest.mark.parametrize(
+    ("rerank", "signals"),
+    [
+        ("none", set()),
+        ("lexical", {"phrase", "frequency", "proximity", "metadata", "vector"}),
+        ("bedrock", {"bedrock"}),
+        ("bedrock:arn:aws:bedrock:us-east-1::foundation-model/amazon.rerank-v1:0", {"bedrock"}),
+    ],
+)
+def test_a_reranker_is_chosen_by_its_name_for_an_engine(
+    tmp_path: Path, bedrock_url: str, leases: tuple[str, ...], rerank: str, signals: set[str]
+) -> None:
+    done = ragstack(
+        *(*leases, "--rerank", rerank, "--explain", "--json"),
+        data=tmp_path,
+        AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME=bedrock_url,
+    )
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert [set(result["ranking"]["signals"]) for result in answer["results"]] == [signals, signals]
+    assert answer["notes"] == []
+
+
+def test_a_reranking_model_that_cannot_be_reached_is_told_beside_the_results(
+    tmp_path: Path, leases: tuple[str, ...]
+) -> None:
+    done = ragstack(*leases, "--rerank", "bedrock", data=tmp_path, AWS_DEFAULT_REGION="")
+
+    assert done.returncode == 0, done.stderr
+    assert "deposit.md" in done.stdout
+    assert "The reranker bedrock failed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "body", "lines"),
+    [
+        (
+            "corpora",
+            {
+                "corpora": [
+                    {"name": "people", "configured": True, "searchable": True},
+                    {"name": "lost", "configured": True, "searchable": False},
+                    {"name": "product", "configured": False, "searchable": True},
+                ],
+                "complete": True,
+            },
+            ["people  configured", "lost  configured  no document of it was found", "product"],
+        ),
+        (
+            "versions",
+            {"versions": [False, 3, "1", "[2]"], "complete": False},
+            ["False  (boolean)", "3  (number)", "1", "[2]", "There are more than these."],
+        ),
+    ],
+)
+def test_what_can_be_searched_is_listed(
+    tmp_path: Path, api: Api, command: str, body: dict[str, object], lines: list[str]
+) -> None:
+    api.will_answer(200, body)
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        shown = ragstack(command, data=tmp_path)
+        as_json = ragstack(command, "--json", data=tmp_path)
+
+    assert shown.stdout.splitlines() == lines
+    assert json.loads(as_json.stdout) == body
+    assert {request["path"] for request in api.requests} == {f"/prod/api/{command}"}
+
+
+@pytest.mark.parametrize("command", ["corpora", "versions"])
+def test_a_list_that_the_api_refuses_is_one_line(tmp_path: Path, api: Api, command: str) -> None:
+    api.will_answer(429, {"error": {"code": "Throttled", "message": "Slow down.", "details": []}})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack(command, data=tmp_path)
+
+    assert_one_line(done, "Throttled: Slow down.")
+
+
+def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
+    heavy = (
+        "apsw",
+        "numpy",
+        "markitdown",
+        "starlette",
+        "aws_cdk",
+        "chromadb",
+        "watchfiles",
+        "ragstack_common.retrieval",
+    )
+    code = f"import ragstack_local.cli, sys; print([name for name in {heavy} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_attribute_that_no_document_has_is_said_to_be_absent(tmp_path: Path, api: Api) -> None:
+    api.will_answer(200, {"facets": [], "documents": 3})
+
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        done = ragstack("facets", "nothere", data=tmp_path)
+
+    assert done.returncode == 0
+    assert "None of them has the attribute nothere" in done.stdout
