@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test soak faults clients packages lowest check lint types synth bench lock clean
+.PHONY: help setup demo up test test-fast soak faults clients packages lowest check lint types synth bench lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,7 +77,10 @@ up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROC
 
 # A third of the time a test waits for a stack: three workers keep two cores busy.
 test: setup ## Run every test, on two cores (ARGS= for pytest)
-	$(BIN)/python -m pytest -n 3 --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+
+test-fast: setup ## The tests for the edit loop: the library, the command line and the templates, without servers of their own
+	$(BIN)/python -m pytest -n 3 --dist loadgroup $(or $(ARGS),tests/ragstack_common tests/specs tests/ragstack_local tests/infra)
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)
@@ -108,7 +111,7 @@ lowest: $(STAMPS)/python ## Run the tests of the library with the lowest version
 	@$(BIN)/uv venv --quiet --clear --python $(LOWEST_PYTHON) $(LOWEST)
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --all-extras --requirement pyproject.toml
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --no-deps --editable .
-	$(LOWEST)/bin/python -m pytest -n 2 --dist loadscope $(or $(ARGS),tests/ragstack_common tests/local_bedrock tests/contract tests/milvus tests/ragstack_local/test_usage.py)
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup $(or $(ARGS),tests/ragstack_common tests/local_bedrock tests/contract tests/milvus tests/ragstack_local/test_usage.py)
 
 check: lint types test ## What to run before a commit
 

@@ -1,0 +1,136 @@
+"""Count lines, functions, long modules, import cycles and words of documentation, of one or two revisions.
+
+Run: ``python benchmarks/code_size.py [--against REVISION]``. Only files that git tracks count. Lines include comments
+and blank lines. A cycle breaker is an import to remove so that sibling modules and packages no longer import each
+other in a circle (grimp's nominate_cycle_breakers); imports inside functions count too.
+"""
+
+import argparse
+import ast
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+REPOSITORY = Path(__file__).parent.parent
+LONG_MODULE_LINES = 500
+CYCLE_BREAKERS = """
+import sys
+import grimp
+roots = sys.argv[1:]
+graph = grimp.build_graph(*roots, cache_dir=None)
+print(sum(len(graph.nominate_cycle_breakers(module)) for module in graph.modules if graph.find_children(module)))
+"""
+
+
+@dataclass
+class Counts:
+    """What one revision holds: lines and functions by top-level folder, and the totals of the rest."""
+
+    lines: Counter[str] = field(default_factory=Counter)
+    functions: Counter[str] = field(default_factory=Counter)
+    files: Counter[str] = field(default_factory=Counter)
+    long_modules: int = 0
+    readme_words: int = 0
+    words: int = 0
+    cycle_breakers: int = 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--against", metavar="REVISION", help="a revision of git to show first, such as a tag")
+    options = parser.parse_args()
+    revisions = [options.against] if options.against else []
+    columns = {revision: of_revision(revision) for revision in revisions}
+    columns["working tree"] = count(REPOSITORY)
+    console = Console()
+    console.width = max(console.width, 120)
+    console.print(table(columns))
+
+
+def of_revision(revision: str) -> Counts:
+    """Count in a temporary checkout."""
+    with tempfile.TemporaryDirectory() as folder:
+        git("worktree", "add", "--detach", "--quiet", folder, revision)
+        try:
+            return count(Path(folder))
+        finally:
+            git("worktree", "remove", "--force", folder)
+
+
+def git(*arguments: str, root: Path = REPOSITORY) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def count(root: Path) -> Counts:
+    counts = Counts()
+    tracked = [path for path in git("ls-files", "-z", root=root).split("\0") if (root / path).is_file()]
+    for path in tracked:
+        if path.endswith(".py"):
+            text = (root / path).read_text(encoding="utf-8")
+            room = room_of(path)
+            lines = len(text.splitlines())
+            counts.lines[room] += lines
+            counts.files[room] += 1
+            counts.functions[room] += sum(
+                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(ast.parse(text))
+            )
+            counts.long_modules += lines > LONG_MODULE_LINES and not path.startswith("tests/")
+        elif path == "README.md":
+            counts.readme_words = len((root / path).read_text(encoding="utf-8").split())
+        elif path.endswith(".md") and (path.startswith("docs/") or path == "CONTRIBUTING.md"):
+            counts.words += len((root / path).read_text(encoding="utf-8").split())
+    packages = sorted(
+        {path.split("/")[0] for path in tracked if path.count("/") == 1 and path.endswith("/__init__.py")}
+    )
+    packages = [package for package in packages if package != "tests"]
+    found = subprocess.run(
+        [sys.executable, "-c", CYCLE_BREAKERS, *packages], cwd=root, check=True, capture_output=True, text=True
+    )
+    counts.cycle_breakers = int(found.stdout)
+    return counts
+
+
+def room_of(path: str) -> str:
+    """Return the row of a file: its top-level folder, and for tests and the large packages one level more."""
+    parts = path.split("/")
+    deep = parts[0] in {"tests", "ragstack_common", "ragstack_local"} and len(parts) > 2
+    return "/".join(parts[: 2 if deep else 1]) if len(parts) > 1 else "(root)"
+
+
+def table(columns: dict[str, Counts]) -> Table:
+    shown = Table(title="Code and documentation: " + " -> ".join(columns))
+    shown.add_column("", no_wrap=True)
+    for unit in ("lines", "functions", "files"):
+        for _ in columns:
+            shown.add_column(unit, justify="right", no_wrap=True)
+    rooms = sorted({room for counts in columns.values() for room in counts.lines})
+    for name, part in {
+        "all source": [room for room in rooms if not room.startswith("tests")],
+        "all tests": [room for room in rooms if room.startswith("tests")],
+    }.items():
+        for room in part:
+            shown.add_row(room, *(f"{numbers[room]:,}" for numbers in by_unit(columns)))
+        totals = (f"{sum(numbers[room] for room in part):,}" for numbers in by_unit(columns))
+        shown.add_row(name, *totals, style="bold", end_section=True)
+    for name, value in {
+        f"modules over {LONG_MODULE_LINES} lines": "long_modules",
+        "imports that close a cycle": "cycle_breakers",
+        "words in docs/, CONTRIBUTING": "words",
+        "words in README": "readme_words",
+    }.items():
+        shown.add_row(name, *(f"{getattr(counts, value):,}" for counts in columns.values()))
+    return shown
+
+
+def by_unit(columns: dict[str, Counts]) -> list[Counter[str]]:
+    return [getattr(counts, unit) for unit in ("lines", "functions", "files") for counts in columns.values()]
+
+
+if __name__ == "__main__":
+    main()
