@@ -29,7 +29,7 @@ PROGRAMS = {
     "query handler, service, client": (
         "from lambdas.query.handler import service\n"
         "from ragstack_common.clients import retrieval_client\n"
-        "from ragstack_common.settings import QuerySettings\n"
+        "from ragstack_common.config import QuerySettings\n"
         "service(); retrieval_client(QuerySettings.timeout_seconds)"
     ),
 }

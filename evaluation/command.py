@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from local_bedrock.options import EMBEDDING_HELP
-from ragstack_common.settings import DEFAULT_EMBEDDING
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_local import display
 from ragstack_local.connection import Connection
 from ragstack_local.stack import interrupts

@@ -14,6 +14,7 @@ from evaluation.index import Index, Indexing
 from evaluation.local_rankings import LocalRankings
 from evaluation.runs import Answer, Run, documents_of
 from evaluation.setups import Setup
+from ragstack_common.config import OPENSEARCH_SERVERLESS
 from ragstack_common.errors import RagStackError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.base import RetrievalBackend
@@ -22,7 +23,6 @@ from ragstack_common.retrieval.factory import create_retrieval_backend, register
 from ragstack_common.retrieval.models import SearchRequest
 from ragstack_common.retrieval.ranking import uri_of
 from ragstack_common.retrieval.rerank import LexicalReranker
-from ragstack_common.settings import OPENSEARCH_SERVERLESS
 
 COLLECTION_TYPE: Final = "collection"
 """Type, in a backend's configuration, of the knowledge base that holds the data set."""

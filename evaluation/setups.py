@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.errors import EvaluationError
-from ragstack_common.settings import DEFAULT_EMBEDDING
+from ragstack_common.config import DEFAULT_EMBEDDING
 
 KEYWORD: Final = "KEYWORD"
 SEARCHES: Final = ("HYBRID", "SEMANTIC", KEYWORD)

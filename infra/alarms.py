@@ -12,7 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct, IConstruct
 
 from infra.options import Options
-from ragstack_common.settings import STACK_DIMENSION
+from ragstack_common.config import STACK_DIMENSION
 
 METRICS_NAMESPACE: Final = "RAGStack"
 

@@ -10,14 +10,14 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
-from ragstack_common import settings
+from ragstack_common import config
 
 IN_THE_LAYER: Final = frozenset(
-    {settings.BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}
+    {config.BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}
 )
 """Engines and wrappers that need nothing but boto3. The others embed queries themselves, which takes numpy at least."""
 
-COLLECTION_OPTION: Final[Mapping[str, str]] = {settings.BEDROCK_ENGINE: "knowledge_base_id", "s3_vectors": "index_name"}
+COLLECTION_OPTION: Final[Mapping[str, str]] = {config.BEDROCK_ENGINE: "knowledge_base_id", "s3_vectors": "index_name"}
 """What the engines that take rights call a collection of the retriever tool."""
 
 EVERY_COLLECTION: Final = "*"
@@ -26,7 +26,7 @@ S3_VECTORS_ACTIONS: Final = ("s3vectors:GetIndex", "s3vectors:GetVectors", "s3ve
 """Source: S3 Vectors API reference, QueryVectors: one that returns metadata or has a filter needs GetVectors too."""
 
 REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    settings.BEDROCK_ENGINE: ("knowledge_base_id",),
+    config.BEDROCK_ENGINE: ("knowledge_base_id",),
     "s3_vectors": ("vector_bucket_name", "index_name"),
     "federated": ("backends",),
     **dict.fromkeys(("cached", "metered", "multislice", "reranked"), ("backend",)),
@@ -93,7 +93,7 @@ class Engine:
         for part in _parts(self.config):
             kind = str(part.get("type"))
             missing = [name for name in REQUIRED_OPTIONS.get(kind, ()) if not part.get(name)]
-            if missing and not (part is self.config and kind == settings.BEDROCK_ENGINE):
+            if missing and not (part is self.config and kind == config.BEDROCK_ENGINE):
                 return f"{kind} needs {' and '.join(missing)} in its configuration"
             for name, model in _reranker(part):
                 unknown = _options(part["reranker"]).keys() - BEDROCK_RERANKER_OPTIONS
@@ -132,26 +132,26 @@ def engines_of(variables: Mapping[str, str]) -> list[Engine]:
 
     The knowledge base of the stacks is none of them: the function may search it anyway.
     """
-    kind = variables.get(settings.RETRIEVAL_ENGINE, settings.BEDROCK_ENGINE)
-    config = settings.json_object(variables.get(settings.RETRIEVAL_ENGINE_CONFIG, "{}"))
-    own = [] if kind == settings.BEDROCK_ENGINE and not config else [Engine({**config, "type": kind})]
+    kind = variables.get(config.RETRIEVAL_ENGINE, config.BEDROCK_ENGINE)
+    options = config.json_object(variables.get(config.RETRIEVAL_ENGINE_CONFIG, "{}"))
+    own = [] if kind == config.BEDROCK_ENGINE and not options else [Engine({**options, "type": kind})]
     return own + _engines_of_the_tool(variables)
 
 
 def _engines_of_the_tool(variables: Mapping[str, str]) -> list[Engine]:
     shared = {
-        "type": variables.get(settings.RETRIEVER_TOOL_ENGINE, settings.BEDROCK_ENGINE),
-        "embedding": variables.get(settings.RETRIEVER_TOOL_EMBEDDING),
-        **settings.json_object(variables.get(settings.RETRIEVER_TOOL_ENGINE_CONFIG, "{}")),
+        "type": variables.get(config.RETRIEVER_TOOL_ENGINE, config.BEDROCK_ENGINE),
+        "embedding": variables.get(config.RETRIEVER_TOOL_EMBEDDING),
+        **config.json_object(variables.get(config.RETRIEVER_TOOL_ENGINE_CONFIG, "{}")),
     }
-    collections = collections_of(variables.get(settings.RETRIEVER_TOOL_COLLECTIONS, ""))
+    collections = collections_of(variables.get(config.RETRIEVER_TOOL_COLLECTIONS, ""))
     engines = []
     for name, options in collections.items():
-        config = {**options} if "type" in options else {**shared, **options}
-        if config["type"] in COLLECTION_OPTION:
-            config.setdefault(COLLECTION_OPTION[config["type"]], name)
-        engines.append(Engine(config))
-    if not collections and shared["type"] != settings.BEDROCK_ENGINE:
+        backend = {**options} if "type" in options else {**shared, **options}
+        if backend["type"] in COLLECTION_OPTION:
+            backend.setdefault(COLLECTION_OPTION[backend["type"]], name)
+        engines.append(Engine(backend))
+    if not collections and shared["type"] != config.BEDROCK_ENGINE:
         engines.append(Engine(shared))
     return engines
 
@@ -164,17 +164,17 @@ def collections_of(text: str) -> dict[str, dict[str, Any]]:
     """
     if not text.startswith("{"):
         return {name.strip(): {} for name in text.split(",") if name.strip()}
-    collections = settings.json_object(text)
+    collections = config.json_object(text)
     if not all(isinstance(options, dict) for options in collections.values()):
         raise ValueError("each collection has an object: the options of its engine, or {}")
     return collections
 
 
-def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield config
-    several = config.get("backends") or ()
+def _parts(backend: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield backend
+    several = backend.get("backends") or ()
     inner = several.values() if isinstance(several, Mapping) else several
-    for part in (config.get("backend"), *inner):
+    for part in (backend.get("backend"), *inner):
         if isinstance(part, Mapping):
             yield from _parts(part)
 
@@ -194,7 +194,7 @@ def _options(choice: Any) -> Mapping[str, Any]:
 
 
 def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, ...], str]]:
-    if part.get("type") == settings.BEDROCK_ENGINE and part.get("knowledge_base_id"):
+    if part.get("type") == config.BEDROCK_ENGINE and part.get("knowledge_base_id"):
         name = str(part["knowledge_base_id"]).rpartition("/")[2]
         yield (
             ("bedrock:Retrieve",),

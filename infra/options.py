@@ -14,7 +14,7 @@ from infra.engine import Engine, engines_of
 from infra.option_checks import OFF, OptionError, checked, choice, number
 from infra.target import KNOWLEDGE_BASE_REGIONS, LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
 from infra.variables import INGESTION_CHECKS, QUERY_CHECKS, RECONCILE_CHECKS, UPLOAD_CHECKS, variables
-from ragstack_common import settings
+from ragstack_common import config
 
 DEFAULT_RETRIEVAL_TIMEOUT_SECONDS: Final = 5.0
 DEFAULT_MAX_RECEIVES: Final = 20
@@ -78,7 +78,7 @@ class ExistingKnowledgeBase:
 
     knowledge_base_id: str
     data_source_id: str
-    vector_store: str = settings.OTHER_STORE
+    vector_store: str = config.OTHER_STORE
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Options:
     @property
     def retrieval_timeout_seconds(self) -> float:
         """The deadline of one search."""
-        return float(self.query_variables.get(settings.RETRIEVAL_TIMEOUT_SECONDS, DEFAULT_RETRIEVAL_TIMEOUT_SECONDS))
+        return float(self.query_variables.get(config.RETRIEVAL_TIMEOUT_SECONDS, DEFAULT_RETRIEVAL_TIMEOUT_SECONDS))
 
     @property
     def engines(self) -> list[Engine]:
@@ -140,7 +140,7 @@ class Options:
     @property
     def max_receives(self) -> int:
         """Deliveries of a message before the function that reads it gives it up."""
-        return int(self.ingestion_variables.get(settings.INGESTION_MAX_RECEIVES, DEFAULT_MAX_RECEIVES))
+        return int(self.ingestion_variables.get(config.INGESTION_MAX_RECEIVES, DEFAULT_MAX_RECEIVES))
 
     @property
     def invocations_at_once(self) -> int:
@@ -148,13 +148,13 @@ class Options:
 
         An invocation makes one call at a time. Amazon takes 10 requests to ingest or delete at the same time.
         """
-        text = self.ingestion_variables.get(settings.INGESTION_CALLS_PER_SECOND, DEFAULT_CALLS_PER_SECOND)
+        text = self.ingestion_variables.get(config.INGESTION_CALLS_PER_SECOND, DEFAULT_CALLS_PER_SECOND)
         return min(MOST_CALLS_AT_ONCE, max(2, math.ceil(float(text) * SECONDS_PER_CALL)))
 
     @property
     def give_up_seconds(self) -> float:
         """How long a document is followed."""
-        return float(self.ingestion_variables.get(settings.STATUS_GIVE_UP_SECONDS, DEFAULT_GIVE_UP_SECONDS))
+        return float(self.ingestion_variables.get(config.STATUS_GIVE_UP_SECONDS, DEFAULT_GIVE_UP_SECONDS))
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any], region: str | None = None) -> "Options":
@@ -185,7 +185,7 @@ class Options:
         if target is Target.AWS:
             _refuse_region_without_knowledge_bases(values, region)
         query_variables = variables(values, QUERY_CHECKS)
-        if existing is None and query_variables.get(settings.SEARCH_TYPE) == "HYBRID":
+        if existing is None and query_variables.get(config.SEARCH_TYPE) == "HYBRID":
             raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
         _refuse_unusable_engines(values, query_variables)
         layer = checked(values, "dependencies_layer", option_checks.existing_file)
@@ -262,7 +262,7 @@ def _existing_knowledge_base(values: Mapping[str, str]) -> ExistingKnowledgeBase
             if values.get(name):
                 raise OptionError(f"{name} is given without knowledge_base=existing: add it, or leave {name} out")
         return None
-    vector_store = checked(values, "vector_store", option_checks.one_of(*settings.VECTOR_STORES))
+    vector_store = checked(values, "vector_store", option_checks.one_of(*config.VECTOR_STORES))
     return ExistingKnowledgeBase(
         _id_of_existing(values, "knowledge_base_id"),
         _id_of_existing(values, "data_source_id"),

@@ -5,7 +5,7 @@ from typing import Final
 
 from infra.engine import EVERY_COLLECTION, collections_of
 from infra.option_checks import Check, as_written, checked, matching, number, one_of
-from ragstack_common import settings
+from ragstack_common import config
 
 LONGEST_RETRIEVAL_SECONDS: Final = 24.0
 """What leaves the function time to answer within API Gateway's 29 seconds."""
@@ -50,41 +50,41 @@ def _collections(text: str) -> str:
 _engine_name: Final = matching(r"[a-z][a-z0-9_]*", "write the name of an engine, such as bedrock")
 
 QUERY_CHECKS: Final[Mapping[str, Check]] = {
-    settings.RETRIEVAL_TIMEOUT_SECONDS: number(0.1, LONGEST_RETRIEVAL_SECONDS),
-    settings.MULTISLICE_ENABLED: one_of("true", "false"),
-    settings.MULTISLICE_MAX_SLICES: number(1, 10, whole=True),
-    settings.FILTERED_SCORE_BOOST: number(0.01, 100),
-    settings.SEARCH_TYPE: one_of(*settings.SEARCH_TYPES),
-    settings.RETRIEVAL_ENGINE: _engine_name,
-    settings.RETRIEVAL_ENGINE_CONFIG: as_written(settings.json_object),
-    settings.RERANK: one_of(*settings.RERANKERS),
-    settings.MULTI_CORPUS_METADATA: as_written(settings.corpus_names),
-    settings.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: number(1, MOST_CANDIDATES, whole=True),
-    settings.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: number(1, MOST_CANDIDATES, whole=True),
-    settings.SEARCH_K: number(1, settings.MAX_RESULTS, whole=True),
-    settings.RETRIEVER_TOOL_ENGINE: _engine_name,
-    settings.RETRIEVER_TOOL_ENGINE_CONFIG: as_written(settings.json_object),
-    settings.RETRIEVER_TOOL_COLLECTIONS: _collections,
-    settings.RETRIEVER_TOOL_EMBEDDING: as_written(str),
+    config.RETRIEVAL_TIMEOUT_SECONDS: number(0.1, LONGEST_RETRIEVAL_SECONDS),
+    config.MULTISLICE_ENABLED: one_of("true", "false"),
+    config.MULTISLICE_MAX_SLICES: number(1, 10, whole=True),
+    config.FILTERED_SCORE_BOOST: number(0.01, 100),
+    config.SEARCH_TYPE: one_of(*config.SEARCH_TYPES),
+    config.RETRIEVAL_ENGINE: _engine_name,
+    config.RETRIEVAL_ENGINE_CONFIG: as_written(config.json_object),
+    config.RERANK: one_of(*config.RERANKERS),
+    config.MULTI_CORPUS_METADATA: as_written(config.corpus_names),
+    config.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: number(1, MOST_CANDIDATES, whole=True),
+    config.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: number(1, MOST_CANDIDATES, whole=True),
+    config.SEARCH_K: number(1, config.MAX_RESULTS, whole=True),
+    config.RETRIEVER_TOOL_ENGINE: _engine_name,
+    config.RETRIEVER_TOOL_ENGINE_CONFIG: as_written(config.json_object),
+    config.RETRIEVER_TOOL_COLLECTIONS: _collections,
+    config.RETRIEVER_TOOL_EMBEDDING: as_written(str),
 }
 
 INGESTION_CHECKS: Final[Mapping[str, Check]] = {
-    settings.INGESTION_MAX_RECEIVES: number(1, 100, whole=True),
-    settings.INGESTION_MAX_RETRIES: number(0, 10, whole=True),
-    settings.INGESTION_MAX_ATTEMPTS: number(1, 100, whole=True),
-    settings.INGESTION_BASE_DELAY_SECONDS: number(0, 30),
-    settings.INGESTION_DOCUMENTS_PER_CALL: number(1, 25, whole=True),
-    settings.INGESTION_CALLS_PER_SECOND: number(0.1, 1_000),
-    settings.STATUS_FIRST_DELAY_SECONDS: number(0, LONGEST_DELAY_SECONDS),
-    settings.STATUS_GIVE_UP_SECONDS: number(1, LONGEST_FOLLOWING_SECONDS),
+    config.INGESTION_MAX_RECEIVES: number(1, 100, whole=True),
+    config.INGESTION_MAX_RETRIES: number(0, 10, whole=True),
+    config.INGESTION_MAX_ATTEMPTS: number(1, 100, whole=True),
+    config.INGESTION_BASE_DELAY_SECONDS: number(0, 30),
+    config.INGESTION_DOCUMENTS_PER_CALL: number(1, 25, whole=True),
+    config.INGESTION_CALLS_PER_SECOND: number(0.1, 1_000),
+    config.STATUS_FIRST_DELAY_SECONDS: number(0, LONGEST_DELAY_SECONDS),
+    config.STATUS_GIVE_UP_SECONDS: number(1, LONGEST_FOLLOWING_SECONDS),
 }
 
 RECONCILE_CHECKS: Final[Mapping[str, Check]] = {
-    settings.RECONCILE_SETTLE_SECONDS: number(0, LONGEST_SETTLING_SECONDS),
-    settings.RECONCILE_POLL_SECONDS: number(0, LONGEST_DELAY_SECONDS),
+    config.RECONCILE_SETTLE_SECONDS: number(0, LONGEST_SETTLING_SECONDS),
+    config.RECONCILE_POLL_SECONDS: number(0, LONGEST_DELAY_SECONDS),
 }
 
 UPLOAD_CHECKS: Final[Mapping[str, Check]] = {
-    settings.UPLOAD_MAX_BYTES: number(1, LARGEST_DOCUMENT_BYTES, whole=True),
-    settings.UPLOAD_SECONDS: number(1, LONGEST_UPLOAD_SECONDS, whole=True),
+    config.UPLOAD_MAX_BYTES: number(1, LARGEST_DOCUMENT_BYTES, whole=True),
+    config.UPLOAD_SECONDS: number(1, LONGEST_UPLOAD_SECONDS, whole=True),
 }

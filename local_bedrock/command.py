@@ -10,7 +10,7 @@ from local_bedrock.guard import checked_origin
 from local_bedrock.limits.fault_injection import FaultError, FaultRule
 from local_bedrock.limits.quotas import QuotaError, Quotas
 from local_bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
-from ragstack_common.settings import DEFAULT_EMBEDDING
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_local.stack.errors import StackError
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")

@@ -16,9 +16,9 @@ from botocore.exceptions import ClientError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstack_common import clients, contextual_headers
+from ragstack_common.config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 from ragstack_common.errors import InvalidDocumentError, InvalidRequestError
 from ragstack_common.sections import Sections
-from ragstack_common.settings import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

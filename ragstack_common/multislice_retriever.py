@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from botocore.exceptions import BotoCoreError
 
 from ragstack_common.clients import retrieval_client
+from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
 from ragstack_common.deadline import Finished, await_together, call_together, in_thread, seconds_left
 from ragstack_common.errors import ConfigurationError
 from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, Shortage, SliceReport
@@ -29,7 +30,6 @@ from ragstack_common.retrieval.slices import (
     slices_of,
 )
 from ragstack_common.retrieval_errors import raise_total_failure
-from ragstack_common.settings import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

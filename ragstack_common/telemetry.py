@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from ragstack_common.settings import STACK, STACK_DIMENSION
+from ragstack_common.config import STACK, STACK_DIMENSION
 
 LOGGER: Final = logging.getLogger("ragstack")
 """Parent of the layer's loggers; a function lends it the handler of its structured logger."""

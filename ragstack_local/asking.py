@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from ragstack_common.settings import BEDROCK_ENGINE, LEXICAL, MAX_RESULTS
+from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_RESULTS
 from ragstack_local import display
 from ragstack_local.connection import DEFAULT_PREFIX
 from ragstack_local.targets import (

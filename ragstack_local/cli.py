@@ -19,8 +19,8 @@ from local_bedrock import command
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common import DISTRIBUTION, __version__
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.errors import MissingPackageError, RagStackError
-from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local import asking, display, ingesting, repairing, replaying, single_documents
 from ragstack_local.collections import command as collections_command
 from ragstack_local.connection import DEFAULT_PREFIX

@@ -12,7 +12,7 @@ from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm
 from infra.constructs.python_function import PythonFunction
 from infra.options import Options
-from ragstack_common import settings
+from ragstack_common import config
 
 FOLDER: Final = "contextual_headers"
 
@@ -54,7 +54,7 @@ class ContextualHeaders(Construct):
             "PassedThroughAlarm",
             at_least=1,
             metric=own_metric(
-                settings.BATCHES_PASSED_THROUGH, service=FOLDER, options=options, period=Duration.minutes(15)
+                config.BATCHES_PASSED_THROUGH, service=FOLDER, options=options, period=Duration.minutes(15)
             ),
             what_to_do=(
                 "Chunks were indexed without contextual headers, because Bedrock passed them in an unknown format:"
@@ -108,7 +108,7 @@ class ContextualHeaders(Construct):
 
     def _let_transform(self) -> None:
         """Without the right to list, S3 answers 403 for a batch that is not there."""
-        written = f"{settings.TRANSFORMED_CHUNKS_PREFIX}*"
+        written = f"{config.TRANSFORMED_CHUNKS_PREFIX}*"
         for action, pattern, reason in (
             ("s3:GetObject", "*", "Bedrock chooses the keys of the chunks that it hands over"),
             ("s3:PutObject", written, "What the function writes lies under one prefix"),

@@ -12,7 +12,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge_all_objects
 from infra.constructs.document_queue import DocumentQueue
 from infra.target import Target
-from ragstack_common import settings
+from ragstack_common import config
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""
@@ -92,12 +92,12 @@ class DocumentsBucket(Construct):
         assert isinstance(resource, s3.CfnBucket), "a bucket's default child is its CloudFormation resource"
         logical_id = str(stack.resolve(resource.logical_id))
         name = len(f"{stack.stack_name}-{logical_id}-") + GENERATED_CHARACTERS
-        room = settings.MAX_URI_CHARACTERS - len("s3:///") - min(name, MAX_BUCKET_NAME)
+        room = config.MAX_URI_CHARACTERS - len("s3:///") - min(name, MAX_BUCKET_NAME)
         if room < ENOUGH_FOR_KEYS:
             Annotations.of(self).add_warning_v2(
                 "ragstack:short-keys",
                 f"The keys of documents can have {room} characters, because Bedrock accepts"
-                f" {settings.MAX_URI_CHARACTERS} of a URI and the bucket's name begins with {stack.stack_name}: choose"
+                f" {config.MAX_URI_CHARACTERS} of a URI and the bucket's name begins with {stack.stack_name}: choose"
                 " a shorter prefix for longer keys",
             )
 

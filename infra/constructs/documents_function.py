@@ -8,7 +8,7 @@ from infra.constructs.document_registry import DELETE, JOBS, PUT
 from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.python_function import PythonFunction
 from infra.options import Options
-from ragstack_common import settings
+from ragstack_common import config
 
 DOCUMENTS_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
@@ -35,10 +35,10 @@ class DocumentsFunction(Construct):
             consequence="Uploads, deletions and lists of documents fail meanwhile.",
             description="Answers requests about documents and ingestion jobs",
             environment={
-                settings.REGISTRY_TABLE: path.registry.table.table_name,
-                settings.DOCUMENTS_BUCKET: path.documents.bucket.bucket_name,
-                settings.JOBS_QUEUE_URL: path.jobs.queue.queue_url,
-                settings.VECTOR_STORE: path.knowledge_base.vector_store,
+                config.REGISTRY_TABLE: path.registry.table.table_name,
+                config.DOCUMENTS_BUCKET: path.documents.bucket.bucket_name,
+                config.JOBS_QUEUE_URL: path.jobs.queue.queue_url,
+                config.VECTOR_STORE: path.knowledge_base.vector_store,
                 **options.upload_variables,
             },
             folder="documents",

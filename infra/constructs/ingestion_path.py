@@ -10,7 +10,7 @@ from infra.constructs.documents_bucket import DocumentsBucket
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.work_queue import WorkQueue
 from infra.options import Options
-from ragstack_common import settings
+from ragstack_common import config
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class IngestionPath:
     def environment(self, options: Options) -> dict[str, str]:
         """Write what the functions are told that submit and follow documents."""
         return {
-            settings.KNOWLEDGE_BASE_ID: self.knowledge_base.knowledge_base_id,
-            settings.DATA_SOURCE_ID: self.knowledge_base.data_source_id,
-            settings.VECTOR_STORE: self.knowledge_base.vector_store,
-            settings.REGISTRY_TABLE: self.registry.table.table_name,
-            settings.INGESTION_QUEUE_URL: self.changes.queue.queue_url,
-            settings.STATUS_QUEUE_URL: self.status.queue.queue_url,
-            settings.DEAD_LETTER_QUEUE_URL: self.dead_letters.queue.queue_url,
-            settings.EVENT_BUS_NAME: self.bus.event_bus_name,
-            settings.INGESTION_MAX_RECEIVES: str(options.max_receives),
+            config.KNOWLEDGE_BASE_ID: self.knowledge_base.knowledge_base_id,
+            config.DATA_SOURCE_ID: self.knowledge_base.data_source_id,
+            config.VECTOR_STORE: self.knowledge_base.vector_store,
+            config.REGISTRY_TABLE: self.registry.table.table_name,
+            config.INGESTION_QUEUE_URL: self.changes.queue.queue_url,
+            config.STATUS_QUEUE_URL: self.status.queue.queue_url,
+            config.DEAD_LETTER_QUEUE_URL: self.dead_letters.queue.queue_url,
+            config.EVENT_BUS_NAME: self.bus.event_bus_name,
+            config.INGESTION_MAX_RECEIVES: str(options.max_receives),
             **options.ingestion_variables,
         }

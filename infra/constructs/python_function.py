@@ -13,7 +13,7 @@ from infra.acknowledgements import acknowledge
 from infra.alarms import METRICS_NAMESPACE, watch_function
 from infra.layers import ROOT, common_layer, dependencies_layer
 from infra.options import Options
-from ragstack_common import settings
+from ragstack_common import config
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
@@ -57,7 +57,7 @@ class PythonFunction(Construct):
                 "LOG_LEVEL": "INFO",
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_SERVICE_NAME": folder,
-                settings.STACK: options.prefix,
+                config.STACK: options.prefix,
                 **_local_endpoints(options),
                 **environment,
             },

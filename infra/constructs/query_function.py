@@ -10,7 +10,7 @@ from infra.constructs.document_registry import DocumentRegistry
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.python_function import PythonFunction
 from infra.options import Auth, Options
-from ragstack_common import settings
+from ragstack_common import config
 from ragstack_common.registry.table import CATALOGUE
 
 QUERY_MEMORY_MB: Final = 1024
@@ -43,11 +43,11 @@ class QueryFunction(Construct):
             consequence="Searches fail meanwhile, with 5xx.",
             description="Searches the knowledge base",
             environment={
-                settings.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,
-                settings.REGISTRY_TABLE: registry.table.table_name,
-                settings.VECTOR_STORE: knowledge_base.vector_store,
+                config.KNOWLEDGE_BASE_ID: knowledge_base.knowledge_base_id,
+                config.REGISTRY_TABLE: registry.table.table_name,
+                config.VECTOR_STORE: knowledge_base.vector_store,
                 **_auth(options),
-                settings.RETRIEVAL_TIMEOUT_SECONDS: f"{options.retrieval_timeout_seconds:g}",
+                config.RETRIEVAL_TIMEOUT_SECONDS: f"{options.retrieval_timeout_seconds:g}",
                 **options.query_variables,
             },
             folder="query",
@@ -63,4 +63,4 @@ class QueryFunction(Construct):
 
 def _auth(options: Options) -> dict[str, str]:
     """Return the variable that sets the security scheme in the API's description."""
-    return {} if options.auth is Auth.NONE else {settings.API_AUTH: options.auth.value}
+    return {} if options.auth is Auth.NONE else {config.API_AUTH: options.auth.value}

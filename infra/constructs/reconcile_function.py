@@ -13,7 +13,7 @@ from infra.constructs.document_registry import DELETE, JOBS, PUT, UPDATE
 from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.python_function import PythonFunction
 from infra.options import Options
-from ragstack_common import settings
+from ragstack_common import config
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, GATE, RATE
 
 FOLDER: Final = "reconcile"
@@ -30,7 +30,7 @@ WRITTEN_PARTITIONS: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE, f"{DOCUMENT}#*
 """Reports, the gate of a full synchronisation, turns to call, counts that it corrects, and records that nobody can
 read, which it makes anew."""
 
-READ_VARIABLES: Final = (settings.INGESTION_CALLS_PER_SECOND, settings.STATUS_GIVE_UP_SECONDS)
+READ_VARIABLES: Final = (config.INGESTION_CALLS_PER_SECOND, config.STATUS_GIVE_UP_SECONDS)
 """Settings of the other functions that this one has to know."""
 
 NIGHTLY: Final = {"start": "reconcile", "by": "schedule"}
@@ -47,12 +47,12 @@ class ReconcileFunction(Construct):
             consequence="`ragstack reconcile` starts it again.",
             description="Compares bucket, registry and knowledge base, and repairs what differs",
             environment={
-                settings.KNOWLEDGE_BASE_ID: path.knowledge_base.knowledge_base_id,
-                settings.DATA_SOURCE_ID: path.knowledge_base.data_source_id,
-                settings.REGISTRY_TABLE: path.registry.table.table_name,
-                settings.DOCUMENTS_BUCKET: path.documents.bucket.bucket_name,
-                settings.INGESTION_QUEUE_URL: path.changes.queue.queue_url,
-                settings.JOBS_QUEUE_URL: path.jobs.queue.queue_url,
+                config.KNOWLEDGE_BASE_ID: path.knowledge_base.knowledge_base_id,
+                config.DATA_SOURCE_ID: path.knowledge_base.data_source_id,
+                config.REGISTRY_TABLE: path.registry.table.table_name,
+                config.DOCUMENTS_BUCKET: path.documents.bucket.bucket_name,
+                config.INGESTION_QUEUE_URL: path.changes.queue.queue_url,
+                config.JOBS_QUEUE_URL: path.jobs.queue.queue_url,
                 **{name: value for name, value in options.ingestion_variables.items() if name in READ_VARIABLES},
                 **options.reconcile_variables,
             },
@@ -76,7 +76,7 @@ class ReconcileFunction(Construct):
             self,
             "JobAlarm",
             at_least=1,
-            metric=own_metric(settings.JOBS_NOT_COMPLETE, service=FOLDER, options=options, period=Duration.minutes(15)),
+            metric=own_metric(config.JOBS_NOT_COMPLETE, service=FOLDER, options=options, period=Duration.minutes(15)),
             what_to_do=(
                 "A reconciliation or synchronisation ended FAILED or INCOMPLETE: `ragstack failures` and the job's"
                 " reason (GET /api/ingestion-jobs) say why. Remove the cause, then `ragstack reconcile` starts another"

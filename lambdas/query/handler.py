@@ -17,7 +17,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.api.edge import Api, json_answer
 from ragstack_common.api.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
-from ragstack_common.settings import api_auth
+from ragstack_common.config import api_auth
 from ragstack_common.telemetry import stack_dimension
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from local_bedrock.reading.formats import UnreadableDocument
+from ragstack_common.config import S3_VECTORS
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX, Sidecar
 from ragstack_common.registry.records import AttributeValue
-from ragstack_common.settings import S3_VECTORS
 
 SOURCE_URI: Final = RESERVED_PREFIX + "source-uri"
 DATA_SOURCE_ID: Final = RESERVED_PREFIX + "data-source-id"

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.embedding.protocol import Embedding
 from ragstack_common.errors import EmbeddingError, needs_extra
-from ragstack_common.settings import DEFAULT_EMBEDDING
 
 API_KEY_VARIABLE: Final = "RAGSTACK_EMBEDDING_API_KEY"
 CACHE_FILE_NAME: Final = "embeddings.sqlite3"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, Final, TypeAlias
 
+from ragstack_common.config import OPENSEARCH_SERVERLESS, S3_VECTORS
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters.tree import And, Clause, Filter, Not, Operator, Or
-from ragstack_common.settings import OPENSEARCH_SERVERLESS, S3_VECTORS
 
 MAX_MEMBERS: Final = 5
 """Clauses in a group, and groups in a filter. Source: user guide of Knowledge Bases, "Metadata and filtering"."""

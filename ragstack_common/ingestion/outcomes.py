@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from ragstack_common.config import EVENT_SOURCE
 from ragstack_common.errors import DeliveryError
 from ragstack_common.ingestion.messages import failure
 from ragstack_common.ingestion.queues import Letter, Queue
 from ragstack_common.registry.records import DocumentRecord, Status
-from ragstack_common.settings import EVENT_SOURCE
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

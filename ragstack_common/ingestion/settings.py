@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ragstack_common import settings
+from ragstack_common import config
 from ragstack_common.environment import not_negative, optional, positive, required
 
 
@@ -31,14 +31,12 @@ class PathSettings:
     @classmethod
     def _shared(cls, env: Mapping[str, str]) -> dict[str, Any]:
         return {
-            "knowledge_base_id": required(env, settings.KNOWLEDGE_BASE_ID),
-            "data_source_id": required(env, settings.DATA_SOURCE_ID),
-            "registry_table": required(env, settings.REGISTRY_TABLE),
-            "ingestion_queue_url": required(env, settings.INGESTION_QUEUE_URL),
-            "calls_per_second": optional(
-                env, settings.INGESTION_CALLS_PER_SECOND, positive(float), cls.calls_per_second
-            ),
-            "give_up_seconds": optional(env, settings.STATUS_GIVE_UP_SECONDS, positive(float), cls.give_up_seconds),
+            "knowledge_base_id": required(env, config.KNOWLEDGE_BASE_ID),
+            "data_source_id": required(env, config.DATA_SOURCE_ID),
+            "registry_table": required(env, config.REGISTRY_TABLE),
+            "ingestion_queue_url": required(env, config.INGESTION_QUEUE_URL),
+            "calls_per_second": optional(env, config.INGESTION_CALLS_PER_SECOND, positive(float), cls.calls_per_second),
+            "give_up_seconds": optional(env, config.STATUS_GIVE_UP_SECONDS, positive(float), cls.give_up_seconds),
         }
 
 
@@ -50,7 +48,7 @@ class IngestionSettings(PathSettings):
         status_queue_url: Where documents wait to be asked about.
         dead_letter_queue_url: Where what cannot succeed is put, with its cause.
         event_bus_name: Where the outcome is published.
-        vector_store: One of ``settings.VECTOR_STORES``; decides which attributes a document can have.
+        vector_store: One of ``config.VECTOR_STORES``; decides which attributes a document can have.
         max_receives: Deliveries of a message before it is given up, 1 or more.
         max_retries: Calls after the first, within one delivery, 0 or more.
         max_attempts: Submissions of one content of a document at most, 1 or more.
@@ -62,7 +60,7 @@ class IngestionSettings(PathSettings):
     status_queue_url: str
     dead_letter_queue_url: str
     event_bus_name: str = "default"
-    vector_store: str = settings.OTHER_STORE
+    vector_store: str = config.OTHER_STORE
     max_receives: int = 20
     max_retries: int = 3
     max_attempts: int = 5
@@ -79,20 +77,20 @@ class IngestionSettings(PathSettings):
         """
         return cls(
             **cls._shared(env),
-            status_queue_url=required(env, settings.STATUS_QUEUE_URL),
-            dead_letter_queue_url=required(env, settings.DEAD_LETTER_QUEUE_URL),
-            event_bus_name=optional(env, settings.EVENT_BUS_NAME, str, cls.event_bus_name),
-            vector_store=optional(env, settings.VECTOR_STORE, settings.vector_store, cls.vector_store),
-            max_receives=optional(env, settings.INGESTION_MAX_RECEIVES, positive(int), cls.max_receives),
-            max_retries=optional(env, settings.INGESTION_MAX_RETRIES, not_negative(int), cls.max_retries),
-            max_attempts=optional(env, settings.INGESTION_MAX_ATTEMPTS, positive(int), cls.max_attempts),
+            status_queue_url=required(env, config.STATUS_QUEUE_URL),
+            dead_letter_queue_url=required(env, config.DEAD_LETTER_QUEUE_URL),
+            event_bus_name=optional(env, config.EVENT_BUS_NAME, str, cls.event_bus_name),
+            vector_store=optional(env, config.VECTOR_STORE, config.vector_store, cls.vector_store),
+            max_receives=optional(env, config.INGESTION_MAX_RECEIVES, positive(int), cls.max_receives),
+            max_retries=optional(env, config.INGESTION_MAX_RETRIES, not_negative(int), cls.max_retries),
+            max_attempts=optional(env, config.INGESTION_MAX_ATTEMPTS, positive(int), cls.max_attempts),
             base_delay_seconds=optional(
-                env, settings.INGESTION_BASE_DELAY_SECONDS, not_negative(float), cls.base_delay_seconds
+                env, config.INGESTION_BASE_DELAY_SECONDS, not_negative(float), cls.base_delay_seconds
             ),
             documents_per_call=optional(
-                env, settings.INGESTION_DOCUMENTS_PER_CALL, positive(int), cls.documents_per_call
+                env, config.INGESTION_DOCUMENTS_PER_CALL, positive(int), cls.documents_per_call
             ),
             first_delay_seconds=optional(
-                env, settings.STATUS_FIRST_DELAY_SECONDS, not_negative(float), cls.first_delay_seconds
+                env, config.STATUS_FIRST_DELAY_SECONDS, not_negative(float), cls.first_delay_seconds
             ),
         )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.clients import agent_client, dynamodb_client, s3_client, sqs_client
+from ragstack_common.config import JOBS_NOT_COMPLETE
 from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.ingestion.paced_agent import PacedAgent
@@ -28,7 +29,6 @@ from ragstack_common.registry.call_rate import CallRate
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.job_records import FULL, Job, JobKind, JobStatus, UnreadableJobError
 from ragstack_common.registry.jobs import JobStore
-from ragstack_common.settings import JOBS_NOT_COMPLETE
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ragstack_common import settings
+from ragstack_common import config
 from ragstack_common.environment import not_negative, optional, required
 from ragstack_common.ingestion.settings import PathSettings
 
@@ -39,8 +39,8 @@ class ReconcileSettings(PathSettings):
         """
         return cls(
             **cls._shared(env),
-            documents_bucket=required(env, settings.DOCUMENTS_BUCKET),
-            jobs_queue_url=required(env, settings.JOBS_QUEUE_URL),
-            settle_seconds=optional(env, settings.RECONCILE_SETTLE_SECONDS, not_negative(float), cls.settle_seconds),
-            poll_seconds=optional(env, settings.RECONCILE_POLL_SECONDS, not_negative(float), cls.poll_seconds),
+            documents_bucket=required(env, config.DOCUMENTS_BUCKET),
+            jobs_queue_url=required(env, config.JOBS_QUEUE_URL),
+            settle_seconds=optional(env, config.RECONCILE_SETTLE_SECONDS, not_negative(float), cls.settle_seconds),
+            poll_seconds=optional(env, config.RECONCILE_POLL_SECONDS, not_negative(float), cls.poll_seconds),
         )

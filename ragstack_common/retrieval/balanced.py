@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from ragstack_common.config import (
+    ALL_CORPORA,
+    LARGE_RETRIEVAL_SIZE_ALL_CORPUS,
+    LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS,
+    MULTI_CORPUS_METADATA,
+    SEARCH_K,
+    corpus_names,
+)
 from ragstack_common.deadline import seconds_left
 from ragstack_common.environment import optional, positive
 from ragstack_common.errors import UnknownCorpusError
@@ -35,14 +43,6 @@ from ragstack_common.retrieval.parts import ask_together, failure_of
 from ragstack_common.retrieval.rerank.chunks import RerankerChoice, load_reranker
 from ragstack_common.retrieval.reranked import LEXICAL, Reranking
 from ragstack_common.retrieval.tracing import traced
-from ragstack_common.settings import (
-    ALL_CORPORA,
-    LARGE_RETRIEVAL_SIZE_ALL_CORPUS,
-    LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS,
-    MULTI_CORPUS_METADATA,
-    SEARCH_K,
-    corpus_names,
-)
 
 DEFAULT_CORPORA: Final = ("legal_us", "legal_uk", "legislation_nz")
 DEFAULT_CORPUS_KEY: Final = "corpus"

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ragstack_common.config import ALL_CORPORA
 from ragstack_common.filters import And, Clause, Filter, Operator
 from ragstack_common.models import SliceReport
 from ragstack_common.retrieval.base import RetrievalBackend
 from ragstack_common.retrieval.models import MAX_TOP_K, CorpusCount, Ranking, RetrievedChunk, SearchOutcome
 from ragstack_common.retrieval.ordering import best_first, identity_of
 from ragstack_common.retrieval.parts import Ended, one_line
-from ragstack_common.settings import ALL_CORPORA
 from ragstack_common.telemetry import LOGGER
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common import filters as filter_language
+from ragstack_common.config import MAX_QUERY_CHARACTERS
 from ragstack_common.errors import InvalidQueryError
 from ragstack_common.models import DeduplicateBy, SliceReport
-from ragstack_common.settings import MAX_QUERY_CHARACTERS
 
 DEFAULT_TOP_K: Final = 5
 

@@ -10,11 +10,11 @@ from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
 from ragstack_common import filters
+from ragstack_common.config import MAX_QUERY_CHARACTERS, MAX_RESULTS, OTHER_STORE
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
 from ragstack_common.models import DeduplicateBy, SliceReport
 from ragstack_common.retrieval.ranking import SOURCE_URI_KEY, distinct
 from ragstack_common.retrieval_errors import describe, reason_of
-from ragstack_common.settings import MAX_QUERY_CHARACTERS, MAX_RESULTS, OTHER_STORE
 from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import errors
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.deadline import in_thread
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_retrieval_backend
 from ragstack_common.retrieval.ordering import best_first, identity_of
-from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_common.tools.registry import Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of
 from ragstack_common.tools.settings import MilvusConfig, RetrieverSettings, SearchedCollection

@@ -5,9 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ragstack_common.environment import optional, positive
-from ragstack_common.errors import ConfigurationError
-from ragstack_common.settings import (
+from ragstack_common.config import (
     DATA_SOURCE_ID,
     KNOWLEDGE_BASE_ID,
     RETRIEVAL_TIMEOUT_SECONDS,
@@ -17,6 +15,8 @@ from ragstack_common.settings import (
     RETRIEVER_TOOL_ENGINE_CONFIG,
     SEARCH_TYPE,
 )
+from ragstack_common.environment import optional, positive
+from ragstack_common.errors import ConfigurationError
 from ragstack_common.tools.schemas import is_name
 
 MILVUS_ADDRESS: Final = "MILVUS_ADDRESS"

@@ -9,8 +9,8 @@ import typer
 from rich.text import Text
 
 from local_bedrock.options import EMBEDDING_HELP
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.errors import needs_extra
-from ragstack_common.settings import DEFAULT_EMBEDDING
 from ragstack_local import display
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
 from ragstack_local.ingest import note_passed_over

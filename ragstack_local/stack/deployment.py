@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_bedrock.creation import ACCOUNT
-from ragstack_common.settings import OPENSEARCH_SERVERLESS
+from ragstack_common.config import OPENSEARCH_SERVERLESS
 from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_client, local_environment
 from ragstack_local.stack import interrupts
 from ragstack_local.stack.errors import StackError

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ragstack_common.config import VECTOR_STORES
 from ragstack_common.documents import SIDECAR_SUFFIX
 from ragstack_common.ingestion.messages import read_looks
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX, read_sidecar
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_common.settings import VECTOR_STORES
 from tests.faults.faulty_stack import Places
 from tests.faults.snapshot import Snapshot
 

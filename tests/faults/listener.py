@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ragstack_common.settings import EVENT_SOURCE
+from ragstack_common.config import EVENT_SOURCE
 from tests.faults.faulty_stack import Places
 from tests.faults.snapshot import drained
 

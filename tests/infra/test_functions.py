@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.layers import LAMBDA_PYTHON
-from ragstack_common import settings
+from ragstack_common import config
 from ragstack_common.api.documents.settings import DocumentApiSettings
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.reconciliation.settings import ReconcileSettings
@@ -17,7 +17,7 @@ from ragstack_common.registry import jobs, table
 
 SERVICES = {"contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
 POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"}
-KNOWN = {value for name, value in vars(settings).items() if name.isupper() and isinstance(value, str)}
+KNOWN = {value for name, value in vars(config).items() if name.isupper() and isinstance(value, str)}
 
 SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
 READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
@@ -262,13 +262,13 @@ def test_the_retriever_tool_brings_the_rights_to_its_collections(synthesize: Any
 def test_corpora_are_configured_by_the_deployer(synthesize: Any) -> None:
     assembly = synthesize(multi_corpus_metadata="legal_us,legal_uk", search_k="15", rerank="none")
 
-    query = settings.QuerySettings.from_env(assembly.environment("query"))
+    query = config.QuerySettings.from_env(assembly.environment("query"))
 
     assert (query.corpora, query.search_k, query.rerank) == (("legal_us", "legal_uk"), 15, "none")
 
 
 def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
-    query = settings.QuerySettings.from_env(aws.environment("query"))
+    query = config.QuerySettings.from_env(aws.environment("query"))
     ingestion = IngestionSettings.from_env(aws.environment("ingestion"))
     following = IngestionSettings.from_env(aws.environment("ingestion_status"))
     documents = DocumentApiSettings.from_env(aws.environment("documents"))
@@ -291,7 +291,7 @@ def differing(read: Any) -> set[str]:
 def test_a_knowledge_base_that_exists_limits_attributes_only_if_it_is_said_to(existing: Any) -> None:
     assert IngestionSettings.from_env(existing.environment("ingestion")).vector_store == "OTHER"
     assert DocumentApiSettings.from_env(existing.environment("documents")).vector_store == "OTHER"
-    assert settings.QuerySettings.from_env(existing.environment("query")).vector_store == "OTHER"
+    assert config.QuerySettings.from_env(existing.environment("query")).vector_store == "OTHER"
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
@@ -303,7 +303,7 @@ def test_the_stacks_set_no_variable_that_nobody_reads(aws: Any, service: str) ->
 
 
 def test_a_deployer_can_tune_what_the_settings_read(tuned: Any) -> None:
-    query = settings.QuerySettings.from_env(tuned.environment("query"))
+    query = config.QuerySettings.from_env(tuned.environment("query"))
     ingestion = IngestionSettings.from_env(tuned.environment("ingestion"))
     reconcile = ReconcileSettings.from_env(tuned.environment("reconcile"))
     documents = DocumentApiSettings.from_env(tuned.environment("documents"))

@@ -12,12 +12,12 @@ from infra.options import DEFAULT_CALLS_PER_SECOND, Auth, ExistingKnowledgeBase,
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from infra.variables import LARGEST_DOCUMENT_BYTES, LONGEST_UPLOAD_SECONDS
 from ragstack_common.api.documents.settings import LONGEST_UPLOAD_SECONDS as LONGEST_SIGNED_SECONDS
+from ragstack_common.config import QuerySettings
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.retrieval import known_backends
 from ragstack_common.retrieval.rerank.bedrock import DEFAULT_MODEL
-from ragstack_common.settings import QuerySettings
 
 from .conftest import EXISTING, LOCAL
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.config import OPENSEARCH_SERVERLESS
+from ragstack_common.config import S3_VECTORS as S3_VECTORS_STORE
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import read_sidecar
-from ragstack_common.settings import OPENSEARCH_SERVERLESS
-from ragstack_common.settings import S3_VECTORS as S3_VECTORS_STORE
 from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, s3_document
 from tests.support.sidecars import REFUSED, TAKEN
 

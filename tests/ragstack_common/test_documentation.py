@@ -11,9 +11,10 @@ from typer.main import get_command
 from infra.options import OptionError, Options
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.service import OPERATIONS, S3_VECTORS
-from ragstack_common import settings
+from ragstack_common import config
 from ragstack_common.api.documents.settings import DocumentApiSettings
 from ragstack_common.api.query import RetrieveRequest
+from ragstack_common.config import QuerySettings
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import ConfigurationError, InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
@@ -33,7 +34,6 @@ from ragstack_common.reconciliation.differences import SAMPLES_PER_KIND, Differe
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.catalogue import LONGEST_VALUE, VALUES_COUNTED
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_common.settings import QuerySettings
 from ragstack_local.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -56,19 +56,19 @@ SETTINGS: dict[
     "documents function": DocumentApiSettings,
 }
 NAMED_OTHERWISE = {
-    settings.MULTI_CORPUS_METADATA: "corpora",
-    settings.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: "per_corpus",
-    settings.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: "single_corpus",
+    config.MULTI_CORPUS_METADATA: "corpora",
+    config.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: "per_corpus",
+    config.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: "single_corpus",
 }
 """Fields of the settings that have a better name than the specification's variable."""
 
 CHOSEN_FROM_FEW = {
-    settings.SEARCH_TYPE,
-    settings.RERANK,
-    settings.RETRIEVAL_ENGINE,
-    settings.RETRIEVAL_ENGINE_CONFIG,
-    settings.VECTOR_STORE,
-    settings.API_AUTH,
+    config.SEARCH_TYPE,
+    config.RERANK,
+    config.RETRIEVAL_ENGINE,
+    config.RETRIEVAL_ENGINE_CONFIG,
+    config.VECTOR_STORE,
+    config.API_AUTH,
 }
 functions = pytest.mark.parametrize("function", SETTINGS)
 
@@ -91,8 +91,8 @@ def rows_after(document: str, start: str) -> list[list[str]]:
 
 
 def names_of_variables() -> set[str]:
-    named_after_themselves = {value for name, value in vars(settings).items() if name.isupper() and value == name}
-    return named_after_themselves - set(settings.VECTOR_STORES)
+    named_after_themselves = {value for name, value in vars(config).items() if name.isupper() and value == name}
+    return named_after_themselves - set(config.VECTOR_STORES)
 
 
 def json_blocks(document: str) -> list[str]:
@@ -258,7 +258,7 @@ def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values()
         "KEYS_ON_S3_VECTORS": KEYS_ON_S3_VECTORS,
         "MOST_LIST_MEMBERS": MOST_LIST_MEMBERS,
         "LARGEST_DOCUMENT": LARGEST_DOCUMENT,
-        "MAX_URI_CHARACTERS": settings.MAX_URI_CHARACTERS,
+        "MAX_URI_CHARACTERS": config.MAX_URI_CHARACTERS,
         "VALUES_COUNTED": VALUES_COUNTED,
         "LONGEST_VALUE": LONGEST_VALUE,
     }
@@ -279,13 +279,13 @@ def test_every_metric_of_the_ingestion_path_is_documented() -> None:
     sources = [file.read_text(encoding="utf-8") for folder in folders for file in folder.glob("*.py")]
     added = {name for source in sources for name in re.findall(r'add_metric\(\s*"(\w+)"', source)}
 
-    assert documented == added | set(METRICS.values()) | {settings.JOBS_NOT_COMPLETE}
+    assert documented == added | set(METRICS.values()) | {config.JOBS_NOT_COMPLETE}
 
 
 def test_the_example_of_an_event_has_the_members_of_an_event() -> None:
     (event,) = [json.loads(block) for block in json_blocks(INGESTION) if "detail-type" in block]
 
-    assert event["source"] == settings.EVENT_SOURCE
+    assert event["source"] == config.EVENT_SOURCE
     assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
     assert event["detail"].keys() == _detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
@@ -294,7 +294,7 @@ def test_the_example_of_an_event_has_the_members_of_an_event() -> None:
 
 @pytest.mark.parametrize("block", [block for block in json_blocks(INGESTION) if "metadataAttributes" in block])
 def test_an_example_of_a_sidecar_is_one(block: str) -> None:
-    assert read_sidecar(block.encode(), settings.S3_VECTORS)
+    assert read_sidecar(block.encode(), config.S3_VECTORS)
 
 
 @pytest.mark.parametrize("row", rows_after(INGESTION, "| queue | body |"), ids=lambda row: f"{row[0]}: {row[2][:20]}")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ragstack_common import settings
+from ragstack_common import config
 from ragstack_common.environment import optional, required
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 
@@ -20,7 +20,7 @@ class DocumentApiSettings:
         registry_table: The document registry.
         documents_bucket: Where documents lie.
         jobs_queue_url: Where jobs are announced.
-        vector_store: One of ``settings.VECTOR_STORES``; decides which attributes a document can have.
+        vector_store: One of ``config.VECTOR_STORES``; decides which attributes a document can have.
         upload_max_bytes: Of one document, 1 to 50 MB, which is what the knowledge base reads.
         upload_seconds: How long a permission to upload holds, 1 to 3,600.
     """
@@ -28,7 +28,7 @@ class DocumentApiSettings:
     registry_table: str
     documents_bucket: str
     jobs_queue_url: str
-    vector_store: str = settings.OTHER_STORE
+    vector_store: str = config.OTHER_STORE
     upload_max_bytes: int = LARGEST_DOCUMENT
     upload_seconds: int = 900
 
@@ -40,15 +40,15 @@ class DocumentApiSettings:
             ConfigurationError: A variable is missing or unusable; the message names it.
         """
         return cls(
-            registry_table=required(env, settings.REGISTRY_TABLE),
-            documents_bucket=required(env, settings.DOCUMENTS_BUCKET),
-            jobs_queue_url=required(env, settings.JOBS_QUEUE_URL),
-            vector_store=optional(env, settings.VECTOR_STORE, settings.vector_store, cls.vector_store),
+            registry_table=required(env, config.REGISTRY_TABLE),
+            documents_bucket=required(env, config.DOCUMENTS_BUCKET),
+            jobs_queue_url=required(env, config.JOBS_QUEUE_URL),
+            vector_store=optional(env, config.VECTOR_STORE, config.vector_store, cls.vector_store),
             upload_max_bytes=optional(
-                env, settings.UPLOAD_MAX_BYTES, _whole_number_to(LARGEST_DOCUMENT), cls.upload_max_bytes
+                env, config.UPLOAD_MAX_BYTES, _whole_number_to(LARGEST_DOCUMENT), cls.upload_max_bytes
             ),
             upload_seconds=optional(
-                env, settings.UPLOAD_SECONDS, _whole_number_to(LONGEST_UPLOAD_SECONDS), cls.upload_seconds
+                env, config.UPLOAD_SECONDS, _whole_number_to(LONGEST_UPLOAD_SECONDS), cls.upload_seconds
             ),
         )
 

@@ -8,11 +8,11 @@ from ragstack_common.api.documents.answers import iso
 from ragstack_common.api.documents.bucket import DocumentsBucket
 from ragstack_common.api.documents.models import PresignedPost, UploadAnswer, UploadRequest
 from ragstack_common.api.documents.settings import DocumentApiSettings
+from ragstack_common.config import MAX_URI_CHARACTERS
 from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
 from ragstack_common.registry.table import document_id
-from ragstack_common.settings import MAX_URI_CHARACTERS
 
 
 class Uploads:

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, OTHER_STORE, QuerySettings
 from ragstack_common.retrieval import RetrievalBackend, create_retrieval_backend
-from ragstack_common.settings import BEDROCK_ENGINE, LEXICAL, OTHER_STORE, QuerySettings
 from ragstack_common.telemetry import MetricSink
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 
 from ragstack_common.api.documents.routes import add_routes
-from ragstack_common.settings import API_KEY_AUTH, IAM_AUTH
+from ragstack_common.config import API_KEY_AUTH, IAM_AUTH
 
 _ERROR: Final[Mapping[str, Any]] = {
     "title": "Error",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from ragstack_common.settings import ALL_CORPORA, LEXICAL, MAX_QUERY_CHARACTERS, MAX_RESULTS
+from ragstack_common.config import ALL_CORPORA, LEXICAL, MAX_QUERY_CHARACTERS, MAX_RESULTS
 
 MAX_NAME_CHARACTERS: Final = 200
 

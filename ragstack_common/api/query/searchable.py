@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ragstack_common.api.query.models import Corpora, SearchableCorpus, Versions
+from ragstack_common.config import ALL_CORPORA
 from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.retrieval import RetrievalBackend
-from ragstack_common.settings import ALL_CORPORA
 
 if TYPE_CHECKING:
     from ragstack_common.retrieval.values import DistinctValues

@@ -10,11 +10,11 @@ from ragstack_common.api.query.backends import Backends, engine_of
 from ragstack_common.api.query.event_loop import wait_for
 from ragstack_common.api.query.models import Corpora, RetrieveRequest, RetrieveResponse, Versions
 from ragstack_common.api.query.searchable import CORPUS_KEY, VERSION_KEY, Searchable
+from ragstack_common.config import ALL_CORPORA, BEDROCK_ENGINE, LEXICAL, QuerySettings
 from ragstack_common.deadline import inner_deadline
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.models import DEFAULT_TOP_K
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
-from ragstack_common.settings import ALL_CORPORA, BEDROCK_ENGINE, LEXICAL, QuerySettings
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

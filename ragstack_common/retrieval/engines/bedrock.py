@@ -6,6 +6,7 @@ from contextlib import aclosing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from ragstack_common.config import MAX_RESULTS, OTHER_STORE
 from ragstack_common.models import Result
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.base import PAGE_SIZE, ReportingBackend
@@ -21,7 +22,6 @@ from ragstack_common.retrieval.models import (
 from ragstack_common.retrieval.ordering import best_first, identity_of, rank_key
 from ragstack_common.retrieval.ranking import CHUNK_ID_KEY, SOURCE_URI_KEY, uri_of
 from ragstack_common.retrieval.slices import MAX_PAGED_RESULTS
-from ragstack_common.settings import MAX_RESULTS, OTHER_STORE
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ import pytest
 
 from ragstack_common.api.query import QueryService, RetrieveRequest
 from ragstack_common.api.query.backends import engine_of
+from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, VECTOR_STORES, QuerySettings
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
-from ragstack_common.settings import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, VECTOR_STORES, QuerySettings
 from ragstack_common.telemetry import NO_METRICS
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from local_bedrock.reading import metadata
+from ragstack_common.config import VECTOR_STORES
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.sidecars import (
@@ -18,7 +19,6 @@ from ragstack_common.ingestion.sidecars import (
     read_sidecar,
     write_sidecar,
 )
-from ragstack_common.settings import VECTOR_STORES
 from tests.support.sidecars import (
     ALL_TYPED,
     EXACTLY_10_KB,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lambdas.reconcile import handler as module
-from ragstack_common.settings import JOBS_QUEUE_URL
+from ragstack_common.config import JOBS_QUEUE_URL
 from tests.ragstack_common.reconciliation.stack import Stack
 
 

@@ -8,13 +8,13 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from ragstack_common.config import JOBS_NOT_COMPLETE
 from ragstack_common.errors import ConfigurationError, JobConflictError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.service import MAX_FAILURES, ReconcileService
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.job_records import Job
-from ragstack_common.settings import JOBS_NOT_COMPLETE
 from tests.local_bedrock.support import REGION
 from tests.ragstack_common.reconciliation.clients import Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack

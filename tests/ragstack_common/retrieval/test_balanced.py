@@ -11,6 +11,7 @@ import pytest
 from ragstack_common import deadline
 from ragstack_common import filters as filter_language
 from ragstack_common.api.query import QueryService, RetrieveRequest
+from ragstack_common.config import QuerySettings
 from ragstack_common.errors import (
     ConfigurationError,
     InvalidFilterError,
@@ -38,7 +39,6 @@ from ragstack_common.retrieval.models import SearchOutcome
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.rerank.chunks import LexicalChunkReranker
 from ragstack_common.retrieval.reranked import RerankedBackend
-from ragstack_common.settings import QuerySettings
 from tests.support.aws_service import AwsService, Late
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, search_of
 from tests.support.virtual_time import run_in_virtual_time

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from chromadb.api.types import EmbeddingFunction
 
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.embedding import Embedding, load
 from ragstack_common.retrieval.engines.chroma import identity
-from ragstack_common.settings import DEFAULT_EMBEDDING
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 from chromadb.api.models.Collection import Collection
 
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.embedding import Embedding, EmbeddingError, flag
 from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.embedding.queries import QueryEmbedding
 from ragstack_common.errors import ConfigurationError
 from ragstack_common.retrieval.scores import from_cosine_distance, from_inner_product, from_squared_distance
-from ragstack_common.settings import DEFAULT_EMBEDDING
 
 EMBEDDING_KEY: Final = "ragstack:embedding"
 """Of a collection's metadata: the name of the embedding that all of its vectors are from."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final, TypeVar
 
+from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.errors import (
     CollectionNotFoundError,
     DimensionMismatchError,
@@ -17,7 +18,6 @@ from ragstack_common.filters.milvus import to_milvus
 from ragstack_common.filters.milvus_places import Expression, quoted
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchRequest, check_top_k
-from ragstack_common.settings import DEFAULT_EMBEDDING
 
 with needs_extra("milvus", "The engine milvus"):
     from pymilvus import MilvusClient

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.config import QuerySettings
 from ragstack_common.errors import ConfigurationError
 from ragstack_common.ingestion.settings import IngestionSettings
-from ragstack_common.settings import QuerySettings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
 MANY = ",".join(f"corpus{n}" for n in range(21))
