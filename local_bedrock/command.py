@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from local_bedrock.generation.types import GenerationError
+from local_bedrock.generation.answers import GenerationError
 from local_bedrock.guard import checked_origin
 from local_bedrock.limits.fault_injection import FaultError, FaultRule
 from local_bedrock.limits.quotas import QuotaError, Quotas

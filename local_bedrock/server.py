@@ -13,12 +13,11 @@ from typing import Any, Final
 import uvicorn
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from local_bedrock.application import ADMIN_PREFIX, Application
+from local_bedrock.connections import Protocol
 from local_bedrock.guard import PRIVATE_UMASK, Guard
 from local_bedrock.options import LOCAL, Options
 from local_bedrock.service import Service
-from local_bedrock.serving.administration import PREFIX
-from local_bedrock.serving.application import Application
-from local_bedrock.serving.connections import Protocol
 
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5
@@ -135,7 +134,7 @@ def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:
     for rule in options.faults:
         yield f"Fault: {rule}"
     if options.admin:
-        yield f"Administration below {url}{PREFIX}"
+        yield f"Administration below {url}{ADMIN_PREFIX}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

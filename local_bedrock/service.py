@@ -9,61 +9,57 @@ from typing import Final
 from botocore.model import OperationModel
 
 from local_bedrock import embedding_processes, validation, wire
-from local_bedrock.faults import DependencyFailed, InvalidRequest, NotSupported, ServiceError
+from local_bedrock.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
 from local_bedrock.generation.answering import Answering
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.limits.admission import Admission
 from local_bedrock.operations import (
     converse,
-    data_sources,
-    documents,
     generate,
-    ingestion_jobs,
+    ingestion,
     invoke_model,
-    knowledge_bases,
-    rerank,
-    s3_vectors,
-    s3_vectors_buckets,
-    s3_vectors_indexes,
-    tags,
+    resources,
+    retrieval,
+    vector_buckets,
+    vectors,
 )
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Snapshots
-from local_bedrock.operations.retrieve import retrieve
+from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
 from local_bedrock.reading.sources import ObjectStore
-from local_bedrock.store import resources
 from local_bedrock.store.database import Database
+from local_bedrock.store.resources import knowledge_bases
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
 
 OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
-    "CreateKnowledgeBase": knowledge_bases.create,
-    "GetKnowledgeBase": knowledge_bases.get,
-    "ListKnowledgeBases": knowledge_bases.list_,
-    "UpdateKnowledgeBase": knowledge_bases.update,
-    "DeleteKnowledgeBase": knowledge_bases.delete,
-    "CreateDataSource": data_sources.create,
-    "GetDataSource": data_sources.get,
-    "ListDataSources": data_sources.list_,
-    "UpdateDataSource": data_sources.update,
-    "DeleteDataSource": data_sources.delete,
-    "IngestKnowledgeBaseDocuments": documents.ingest,
-    "GetKnowledgeBaseDocuments": documents.get,
-    "ListKnowledgeBaseDocuments": documents.list_,
-    "DeleteKnowledgeBaseDocuments": documents.delete,
-    "StartIngestionJob": ingestion_jobs.start,
-    "GetIngestionJob": ingestion_jobs.get,
-    "ListIngestionJobs": ingestion_jobs.list_,
-    "StopIngestionJob": ingestion_jobs.stop,
-    "TagResource": tags.tag,
-    "UntagResource": tags.untag,
-    "ListTagsForResource": tags.list_,
+    "CreateKnowledgeBase": resources.create_knowledge_base,
+    "GetKnowledgeBase": resources.get_knowledge_base,
+    "ListKnowledgeBases": resources.list_knowledge_bases,
+    "UpdateKnowledgeBase": resources.update_knowledge_base,
+    "DeleteKnowledgeBase": resources.delete_knowledge_base,
+    "CreateDataSource": resources.create_data_source,
+    "GetDataSource": resources.get_data_source,
+    "ListDataSources": resources.list_data_sources,
+    "UpdateDataSource": resources.update_data_source,
+    "DeleteDataSource": resources.delete_data_source,
+    "IngestKnowledgeBaseDocuments": ingestion.ingest_documents,
+    "GetKnowledgeBaseDocuments": ingestion.get_documents,
+    "ListKnowledgeBaseDocuments": ingestion.list_documents,
+    "DeleteKnowledgeBaseDocuments": ingestion.delete_documents,
+    "StartIngestionJob": ingestion.start_job,
+    "GetIngestionJob": ingestion.get_job,
+    "ListIngestionJobs": ingestion.list_jobs,
+    "StopIngestionJob": ingestion.stop_job,
+    "TagResource": resources.tag,
+    "UntagResource": resources.untag,
+    "ListTagsForResource": resources.list_tags,
     "Retrieve": retrieve,
     "RetrieveAndGenerate": generate.retrieve_and_generate,
     "RetrieveAndGenerateStream": generate.retrieve_and_generate_stream,
-    "Rerank": rerank.rerank,
+    "Rerank": retrieval.rerank,
     "Converse": converse.converse,
     "ConverseStream": converse.converse_stream,
     "InvokeModel": invoke_model.invoke_model,
@@ -71,28 +67,28 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
 """Of the services of Bedrock."""
 
 S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
-    "CreateVectorBucket": s3_vectors_buckets.create,
-    "GetVectorBucket": s3_vectors_buckets.get,
-    "ListVectorBuckets": s3_vectors_buckets.list_,
-    "DeleteVectorBucket": s3_vectors_buckets.delete,
-    "PutVectorBucketDefaultIndexMode": s3_vectors_buckets.put_default_mode,
-    "PutVectorBucketPolicy": s3_vectors_buckets.put_policy,
-    "GetVectorBucketPolicy": s3_vectors_buckets.get_policy,
-    "DeleteVectorBucketPolicy": s3_vectors_buckets.delete_policy,
-    "CreateIndex": s3_vectors_indexes.create,
-    "GetIndex": s3_vectors_indexes.get,
-    "ListIndexes": s3_vectors_indexes.list_,
-    "DeleteIndex": s3_vectors_indexes.delete,
-    "UpdateIndexMode": s3_vectors_indexes.update_mode,
-    "UpdateMetadataConfiguration": s3_vectors_indexes.update_metadata,
-    "PutVectors": s3_vectors.put,
-    "GetVectors": s3_vectors.get,
-    "ListVectors": s3_vectors.list_,
-    "DeleteVectors": s3_vectors.delete,
-    "QueryVectors": s3_vectors.query,
-    "TagResource": s3_vectors_buckets.tag,
-    "UntagResource": s3_vectors_buckets.untag,
-    "ListTagsForResource": s3_vectors_buckets.list_tags,
+    "CreateVectorBucket": vector_buckets.create_bucket,
+    "GetVectorBucket": vector_buckets.get_bucket,
+    "ListVectorBuckets": vector_buckets.list_buckets,
+    "DeleteVectorBucket": vector_buckets.delete_bucket,
+    "PutVectorBucketDefaultIndexMode": vector_buckets.put_default_mode,
+    "PutVectorBucketPolicy": vector_buckets.put_policy,
+    "GetVectorBucketPolicy": vector_buckets.get_policy,
+    "DeleteVectorBucketPolicy": vector_buckets.delete_policy,
+    "CreateIndex": vector_buckets.create_index,
+    "GetIndex": vector_buckets.get_index,
+    "ListIndexes": vector_buckets.list_indexes,
+    "DeleteIndex": vector_buckets.delete_index,
+    "UpdateIndexMode": vector_buckets.update_mode,
+    "UpdateMetadataConfiguration": vector_buckets.update_metadata,
+    "PutVectors": vectors.put_vectors,
+    "GetVectors": vectors.get_vectors,
+    "ListVectors": vectors.list_vectors,
+    "DeleteVectors": vectors.delete_vectors,
+    "QueryVectors": vectors.query_vectors,
+    "TagResource": vector_buckets.tag_vectors,
+    "UntagResource": vector_buckets.untag_vectors,
+    "ListTagsForResource": vector_buckets.list_vector_tags,
 }
 """Of S3 Vectors, which has operations on tags of the same names."""
 
@@ -211,7 +207,7 @@ class Service:
 
     def _check_embedding(self) -> None:
         with self._database.read() as view:
-            for base in resources.knowledge_bases(view.connection):
+            for base in knowledge_bases(view.connection):
                 if (base.embedding, base.dimension) != (self.embedding.name, self.embedding.dimension):
                     raise EmbeddingError(
                         f"The knowledge base {base.name} ({base.id}) was made with the embedding {base.embedding}"
@@ -233,6 +229,6 @@ def _operation(operation: OperationModel) -> Callable[[Context, Request], Answer
 
 
 def _check_size(operation: OperationModel, request: wire.Request) -> None:
-    largest = s3_vectors.LARGEST_REQUEST_BYTES
+    largest = vectors.LARGEST_REQUEST_BYTES
     if operation.service_model.service_name == "s3vectors" and len(request.body) > largest:
         raise InvalidRequest(f"The request has {len(request.body)} bytes; at most {largest} (20 MiB) are possible")

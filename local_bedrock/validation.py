@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 
-from local_bedrock.faults import InvalidRequest
+from local_bedrock.errors import InvalidRequest
 
 # Times are read before they are checked, and are datetimes here.
 _PYTHON_TYPES: Final[dict[str, tuple[type, ...]]] = {

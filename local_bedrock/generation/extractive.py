@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from local_bedrock.generation.limits import limited
+from local_bedrock.generation.answers import GenerationError, Given, Settings, Sources, Task, Text, limited
 from local_bedrock.generation.quotable import Quote, quotes
-from local_bedrock.generation.types import GenerationError, Given, Settings, Sources, Task, Text
 from local_bedrock.words import query_stems, stems
 from ragstack_common.embedding import Embedding, EmbeddingError
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from local_bedrock.generation.types import (
+from local_bedrock.generation.answers import (
     End,
     GenerationError,
     Generator,

@@ -1,14 +1,16 @@
-"""What a model is asked: prompt templates with the placeholders of Amazon Bedrock, filled in.
+"""What a generator is asked: prompt templates with the placeholders of Amazon Bedrock, and excerpts of documents.
 
 Source: Amazon Bedrock User Guide, knowledge base prompt templates.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from local_bedrock.generation.types import Task, Turn
+from local_bedrock.generation.answers import Task, Turn
+from local_bedrock.retrieval.reranking import score
+from ragstack_common.embedding import Embedding
 
 RESULTS: Final = "$search_results$"
 FORMAT: Final = "$output_format_instructions$"
@@ -29,7 +31,7 @@ _INSTRUCTIONS: Final = (
 _PLACEHOLDER: Final = re.compile(r"\$(?:search_results|output_format_instructions|query|current_time)\$")
 
 
-def task(
+def prompted_task(
     template: str | None, question: str, passages: Sequence[str], history: Sequence[Turn], now_seconds: float
 ) -> Task:
     """Fill in a template; question and earlier turns follow it as messages.
@@ -52,3 +54,49 @@ def task(
     filled = _PLACEHOLDER.sub(lambda match: values[match[0]], chosen)
     turns = (Turn("system", filled), *history, Turn("user", question))
     return Task(question, tuple(passages), turns, numbered=FORMAT in chosen)
+
+
+LONGEST_EXCERPT: Final = 1_500
+"""Characters, about the 300 tokens of Bedrock's default chunks."""
+
+MOST_EXCERPTS: Final = 20
+
+
+def best_excerpts(text: str, question: str, embedding: Embedding, most: int = MOST_EXCERPTS) -> list[str]:
+    """Return the excerpts that answer a question best, best first."""
+    excerpts = list(cut_excerpts(text))
+    scores = score(question, excerpts, embedding)
+    order = sorted(range(len(excerpts)), key=lambda index: (-scores[index], index))
+    return [excerpts[index] for index in order[:most]]
+
+
+def cut_excerpts(text: str) -> Iterator[str]:
+    """Divide a text at empty lines, and at line breaks where a block is too long."""
+    gathered = ""
+    for block in _blocks(text):
+        if gathered and len(gathered) + len(block) > LONGEST_EXCERPT:
+            yield gathered.strip("\n")
+            gathered = ""
+        gathered += block + "\n\n"
+    if gathered.strip():
+        yield gathered.strip("\n")
+
+
+def _blocks(text: str) -> Iterator[str]:
+    for block in text.split("\n\n"):
+        if len(block) <= LONGEST_EXCERPT:
+            if block.strip():
+                yield block
+            continue
+        yield from _lines(block.split("\n"))
+
+
+def _lines(lines: Sequence[str]) -> Iterator[str]:
+    gathered = ""
+    for line in lines:
+        if gathered and len(gathered) + len(line) > LONGEST_EXCERPT:
+            yield gathered.rstrip("\n")
+            gathered = ""
+        gathered += line + "\n"
+    if gathered.strip():
+        yield gathered.rstrip("\n")

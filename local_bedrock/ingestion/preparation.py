@@ -1,32 +1,75 @@
-"""A submitted document made ready for the index: read, parsed, cut into chunks, embedded."""
+"""Prepare a submitted document for the index: read, parse, chunk and embed it."""
 
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from local_bedrock import chunking
 from local_bedrock.chunking import Chunk, Pieces
-from local_bedrock.ingestion.timings import Timings
-from local_bedrock.reading import formats, metadata, records
+from local_bedrock.reading import formats, metadata
 from local_bedrock.reading.formats import UnreadableDocument
-from local_bedrock.reading.metadata import UnusableMetadata
+from local_bedrock.reading.metadata import Record, UnusableMetadata
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
-from local_bedrock.reading.records import Record
 from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
 from local_bedrock.store import resources
-from local_bedrock.store.content import AttributeValue, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.database import Database
+from local_bedrock.store.documents import AttributeValue, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.resources import DataSource, KnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common import contextual_headers, sections
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
 from ragstack_common.ingestion.sidecars import Sidecar
+
+Stage = Literal["read", "parse", "chunk", "embed", "store"]
+STAGES: Final[tuple[Stage, ...]] = ("read", "parse", "chunk", "embed", "store")
+
+
+class Timings:
+    """Sums over all documents since the start, from any thread.
+
+    Args:
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seconds: dict[Stage, float] = dict.fromkeys(STAGES, 0.0)
+        self._documents = 0
+        self._chunks = 0
+
+    @contextmanager
+    def measured(self, stage: Stage) -> Iterator[None]:
+        """Add the time of the block to a stage, whether or not it succeeds."""
+        start = self._clock()
+        try:
+            yield
+        finally:
+            taken = self._clock() - start
+            with self._lock:
+                self._seconds[stage] += taken
+
+    def count(self, *, chunks: int) -> None:
+        """Count a document that was indexed."""
+        with self._lock:
+            self._documents += 1
+            self._chunks += chunks
+
+    def snapshot(self) -> dict[str, float]:
+        """Return ``{stage}_seconds`` of every stage, summed over the threads, and the documents and chunks indexed."""
+        with self._lock:
+            seconds = {f"{stage}_seconds": self._seconds[stage] for stage in STAGES}
+            return {**seconds, "documents": self._documents, "chunks": self._chunks}
+
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 
@@ -217,7 +260,7 @@ def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, f
     assert found.records is not None
     if formats.of_request(submission.request) != "csv":
         raise UnusableMetadata("The metadata file describes records, which only a .csv file has.")
-    rows = records.read(parsed.text, found.records)
+    rows = metadata.read_records(parsed.text, found.records)
     if not rows:
         raise UnreadableDocument(NO_TEXT)
     if base.search == "S3_VECTORS":

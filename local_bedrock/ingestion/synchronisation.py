@@ -11,9 +11,8 @@ from local_bedrock.options import Pace
 from local_bedrock.reading import formats
 from local_bedrock.reading.sources import ListingFailed, Object, ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
-from local_bedrock.store.content import METADATA_UPDATE_FAILED
 from local_bedrock.store.database import Change, Database
-from local_bedrock.store.documents import Document
+from local_bedrock.store.documents import METADATA_UPDATE_FAILED, Document
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource
 from ragstack_common.documents import SIDECAR_SUFFIX

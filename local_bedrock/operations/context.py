@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.faults import InvalidRequest
+from local_bedrock.errors import InvalidRequest
 from local_bedrock.generation.answering import Answering
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion

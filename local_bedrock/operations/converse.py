@@ -1,14 +1,17 @@
 """Converse and ConverseStream."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
-from local_bedrock.faults import InvalidRequest, ModelError, ModelStreamError
-from local_bedrock.generation.models import require_text_model
-from local_bedrock.generation.types import End, GenerationError, Given, Text
+from local_bedrock.errors import InvalidRequest, ModelError, ModelStreamError
+from local_bedrock.generation import prompts
+from local_bedrock.generation.answers import End, GenerationError, Given, Task, Text, Turn
 from local_bedrock.operations.context import Answer, Context, Request
-from local_bedrock.operations.conversation import task
-from local_bedrock.operations.generate import refuse_optimized, settings
+from local_bedrock.operations.generate import refuse_optimized, require_text_model, settings
+from local_bedrock.reading import formats
+from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.wire import HeadedAnswer
 
 _NOT_HERE: Final = (
@@ -74,7 +77,7 @@ def _answer(context: Context, request: Request) -> Iterator[Given]:
     refuse_optimized(request)
     if request.get("serviceTier", {}).get("type", "default") != "default":
         raise InvalidRequest("The local Bedrock has one serviceTier only: use default")
-    asked = task(context, request)
+    asked = conversation_task(context, request)
     try:
         yield from context.answering.generator.generate(asked, settings(request.get("inferenceConfig", {})))
     except GenerationError as error:
@@ -88,3 +91,187 @@ def _measured(end: End, seconds: float) -> dict[str, Any]:
         "totalTokens": end.input_tokens + end.output_tokens,
     }
     return {"usage": usage, "metrics": {"latencyMs": max(0, round(seconds * 1000))}}
+
+
+MOST_DOCUMENTS: Final = 5
+LARGEST_DOCUMENT: Final = 4_500_000
+"""Bytes. Source for both: bedrock-runtime, documentation of Message and DocumentBlock."""
+
+LONGEST_QUESTION: Final = 400
+"""Characters. In a longer message the question is looked for where it ends, and the rest is what answers it."""
+
+_BLOCKS: Final = re.compile(r"\n\s*\n|\n(?=(?:Question|Q|User|Human)\s*:)")
+_LABEL: Final = re.compile(r"^\s*(?:Question|Q|User|Human)\s*:\s*")
+_SENTENCE_END: Final = re.compile(r"[.!?]\s+(?=\S)")
+_DOCUMENT_NAME: Final = re.compile(r"(?!.*\s\s)[A-Za-z0-9\s()\[\]-]+")
+
+
+def conversation_task(context: Context, request: Request) -> Task:
+    """Turn a request into what a generator is asked.
+
+    Raises:
+        InvalidRequest: The conversation has not the form that AWS asks for, or has what no generator here can read.
+    """
+    messages = request.get("messages", [])
+    _check_order(messages)
+    system = [_system_text(index, block) for index, block in enumerate(request.get("system", []))]
+    turns = [Turn("system", "\n\n".join(filter(None, system)))] if any(system) else []
+    read: list[_Read] = []
+    for number, message in enumerate(messages):
+        read.append(_message(context, number, message))
+        turns.append(Turn(message["role"], read[-1].whole()))
+    question, rest = _question(read[-1].text)
+    documents = [document for one in read for document in one.documents]
+    before = [one.text for one in read[:-1]] + system
+    passages = [
+        *(
+            excerpt
+            for document in documents
+            for excerpt in prompts.best_excerpts(document, question, context.embedding)
+        ),
+        *(excerpt for text in [rest, *before] for excerpt in prompts.cut_excerpts(text)),
+    ]
+    return Task(question, tuple(passages), tuple(turns))
+
+
+class _Read:
+    """A message that was read: its text, and the texts of its documents."""
+
+    def __init__(self, text: str, documents: Sequence[str]) -> None:
+        self.text = text
+        self.documents = documents
+
+    def whole(self) -> str:
+        return "\n\n".join([*self.documents, self.text])
+
+
+def _check_order(messages: Sequence[Request]) -> None:
+    spoken = [message["role"] for message in messages if message["role"] != "system"]
+    if not spoken or spoken[0] != "user":
+        raise InvalidRequest(
+            "A conversation must start with a user message. Try again with a conversation that starts with a user"
+            " message."
+        )
+    if any(role == following for role, following in pairwise(spoken)):
+        raise InvalidRequest(
+            "A conversation must alternate between user and assistant roles. Make sure the conversation alternates"
+            " between user and assistant roles and try again."
+        )
+    if messages[-1]["role"] != "user":
+        raise InvalidRequest(
+            "A conversation must end with a user message. Try again with a conversation that ends with a user message."
+        )
+
+
+def _message(context: Context, number: int, message: Request) -> _Read:
+    place = f"messages.{number}.content"
+    if not message["content"]:
+        raise InvalidRequest(
+            f"The content field in the Message object at messages.{number} is empty. Add a ContentBlock object to the"
+            " content field and try again."
+        )
+    texts, documents = [], []
+    for position, block in enumerate(message["content"]):
+        at = f"{place}.{position}"
+        if "text" in block:
+            texts.append(_text(at, block["text"]))
+        elif "document" in block:
+            documents.append(_document(context, at, message["role"], block["document"]))
+        elif "searchResult" in block:
+            documents.append(_search_result(at, block["searchResult"]))
+        elif "cachePoint" not in block:
+            raise InvalidRequest(f"The local Bedrock cannot read {next(iter(block))} at {at}: send text or documents")
+    if documents and not texts:
+        raise InvalidRequest(f"A message with documents needs a text as well: add a text block to {place}")
+    if len(documents) > MOST_DOCUMENTS:
+        raise InvalidRequest(f"{place} has {len(documents)} documents; at most {MOST_DOCUMENTS} can be sent")
+    return _Read("\n\n".join(texts), documents)
+
+
+def _text(at: str, text: str) -> str:
+    if not text.strip():
+        raise InvalidRequest(
+            f"The text field in the ContentBlock object at {at} is blank. Add text to the text field, and try again."
+        )
+    return text
+
+
+def _system_text(index: int, block: Request) -> str:
+    if "guardContent" in block:
+        raise InvalidRequest(f"The local Bedrock has no guardrails: leave guardContent at system.{index} out")
+    return str(block.get("text", ""))
+
+
+def _document(context: Context, at: str, role: str, document: Request) -> str:
+    if role != "user":
+        raise InvalidRequest(f"Only user messages can have documents: take the one at {at} out")
+    _refuse_citations(at, document)
+    if not _DOCUMENT_NAME.fullmatch(document["name"]):
+        raise InvalidRequest(
+            f"The name of the document at {at} can have letters, digits, single spaces, hyphens, parentheses and square"
+            " brackets only"
+        )
+    source = document["source"]
+    if "text" in source:
+        text = str(source["text"])
+    elif "content" in source:
+        text = "\n\n".join(_chunk(at, block) for block in source["content"])
+    else:
+        text = _parsed(context, at, document)
+    return "\n\n".join(filter(None, (document["name"], document.get("context"), text)))
+
+
+def _chunk(at: str, block: Request) -> str:
+    return str(block["text"]) if "text" in block else _text(at, "")
+
+
+def _parsed(context: Context, at: str, document: Request) -> str:
+    source = document["source"]
+    try:
+        if "s3Location" in source:
+            uri = source["s3Location"]["uri"]
+            too_large = f"At most {LARGEST_DOCUMENT:,} bytes can be read:"
+            data = context.objects.read(uri, limit=LARGEST_DOCUMENT, too_large=too_large).data
+            file_format = document.get("format") or formats.of_name(uri)
+        else:
+            data, file_format = source["bytes"], document.get("format")
+        if file_format is None:
+            raise InvalidRequest(f"The document at {at} has no format: say which it has")
+        if len(data) > LARGEST_DOCUMENT:
+            raise InvalidRequest(
+                f"The document at {at} has {len(data):,} bytes; at most {LARGEST_DOCUMENT:,} can be sent"
+            )
+        return context.answering.parser.parse(data, file_format).text
+    except UnreadableDocument as error:
+        raise InvalidRequest(f"The document at {at} cannot be read: {error}") from error
+
+
+def _search_result(at: str, result: Request) -> str:
+    _refuse_citations(at, result)
+    return "\n\n".join([f"{result['title']} ({result['source']})", *(block["text"] for block in result["content"])])
+
+
+def _refuse_citations(at: str, block: Request) -> None:
+    if block.get("citations", {}).get("enabled"):
+        raise InvalidRequest(f"The local Bedrock has no citations in Converse: leave citations at {at} out")
+
+
+def _question(text: str) -> tuple[str, str]:
+    """Divide a message into its question and the rest: a long one asks at its end, or at its beginning."""
+    if len(text) <= LONGEST_QUESTION and "\n\n" not in text.strip():
+        return text, ""
+    blocks = [block for block in _BLOCKS.split(text) if block.strip()]
+    asking = [index for index, block in enumerate(blocks) if "?" in block and len(block) <= LONGEST_QUESTION]
+    chosen = asking[-1] if asking else len(blocks) - 1
+    question, rest = _last_sentences(_LABEL.sub("", blocks[chosen]))
+    return question, "\n\n".join([*blocks[:chosen], *([rest] if rest else []), *blocks[chosen + 1 :]])
+
+
+def _last_sentences(text: str) -> tuple[str, str]:
+    """Divide a text so that the second part of it is not too long for a question; returns that part first."""
+    start = len(text) - LONGEST_QUESTION
+    if start <= 0:
+        return text, ""
+    end_of_sentence = _SENTENCE_END.search(text, start)
+    start = end_of_sentence.end() if end_of_sentence else start
+    return text[start:], text[:start]

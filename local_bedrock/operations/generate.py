@@ -1,21 +1,53 @@
 """RetrieveAndGenerate and RetrieveAndGenerateStream."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from local_bedrock.faults import DependencyFailed, InvalidRequest
-from local_bedrock.generation import excerpts, prompts
+from local_bedrock.errors import DependencyFailed, InvalidRequest
+from local_bedrock.generation import prompts
+from local_bedrock.generation.answers import (
+    End,
+    GenerationError,
+    Given,
+    Part,
+    Settings,
+    Task,
+    Text,
+    Turn,
+    with_parts,
+    without_numbers,
+)
 from local_bedrock.generation.extractive import NO_ANSWER
-from local_bedrock.generation.models import require_text_model
-from local_bedrock.generation.numbered import without_numbers
-from local_bedrock.generation.parts import Part, with_parts
-from local_bedrock.generation.types import End, GenerationError, Given, Settings, Task, Text, Turn
 from local_bedrock.operations.context import Answer, Context, Request
-from local_bedrock.operations.retrieve import results
+from local_bedrock.operations.retrieval import results
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.wire import HeadedAnswer
+
+_ID: Final = re.compile(r"(?:[a-z-]+\.)?[a-z0-9-]+\.[A-Za-z0-9.:_-]+")
+_NO_TEXT: Final = re.compile(r"embed|rerank|image|canvas|reel|stable-diffusion|sonic")
+
+
+def require_text_model(name: str) -> None:
+    """Check that an id or ARN may be that of a model that writes text; which models exist is not known here.
+
+    Raises:
+        InvalidRequest: It is not of such a form, or names a model for something else.
+    """
+    if not name.startswith("arn:") and not _ID.fullmatch(name):
+        raise InvalidRequest("The provided model identifier is invalid.")
+    if _NO_TEXT.search(name.rpartition("/")[2]):
+        raise InvalidRequest(
+            "This action doesn't support the model that you provided. Try again with a supported text or chat model."
+        )
+
+
+def of_arn(name: str) -> str:
+    """Return a model's id without the ARN around it."""
+    return name.rpartition("/")[2] if name.startswith("arn:") else name
+
 
 _CONFIGURATIONS: Final = {
     "KNOWLEDGE_BASE": "knowledgeBaseConfiguration",
@@ -120,7 +152,7 @@ def _asked(context: Context, request: Request) -> _Asked:
     else:
         references = _read(context, question, configuration["sources"][0])
     passages = [reference["content"]["text"] for reference in references]
-    task = prompts.task(template, question, passages, history, context.clock())
+    task = prompts.prompted_task(template, question, passages, history, context.clock())
     return _Asked(session_id or context.answering.sessions.begin(), task, settings, references)
 
 
@@ -202,7 +234,7 @@ def _read(context: Context, question: str, source: Request) -> list[Answer]:
         text = context.answering.parser.parse(data, file_format).text
     except UnreadableDocument as error:
         raise InvalidRequest(f"The source cannot be read: {error}") from error
-    found = excerpts.best(text, question, context.embedding)
+    found = prompts.best_excerpts(text, question, context.embedding)
     return [{"content": {"type": "TEXT", "text": excerpt}, "location": location} for excerpt in found]
 
 

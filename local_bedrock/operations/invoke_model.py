@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.faults import InvalidRequest, ModelError
-from local_bedrock.generation.models import of_arn
-from local_bedrock.generation.types import estimated_tokens
+from local_bedrock.errors import InvalidRequest, ModelError
+from local_bedrock.generation.answers import estimated_tokens
 from local_bedrock.operations.context import Answer, Context, Request
+from local_bedrock.operations.generate import of_arn
 from local_bedrock.wire import HeadedAnswer
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.embedding.hashed import HashedEmbedding

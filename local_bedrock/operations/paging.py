@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
-from local_bedrock.faults import InvalidRequest
+from local_bedrock.errors import InvalidRequest
 
 T = TypeVar("T", str, int)
 

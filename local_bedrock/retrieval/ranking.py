@@ -15,8 +15,7 @@ from ragstack_common.filters import Filter, to_sql
 from ragstack_common.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
-    from local_bedrock.store.products import Vectors
-    from local_bedrock.store.vectors import Ids
+    from local_bedrock.store.vectors import Ids, Vectors
 
 CANDIDATES: Final = 1000
 """Chunks taken from each ranking, whatever is asked for, so that a page is a part of one and the same order."""

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.faults import InvalidRequest
+from local_bedrock.errors import InvalidRequest
 from local_bedrock.words import query_stems, stems
 from ragstack_common.embedding import Embedding
 

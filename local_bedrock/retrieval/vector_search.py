@@ -1,18 +1,152 @@
-"""The searches of S3 Vectors: by vector, by words, and the rankings of both fused."""
+"""The filters of S3 Vectors: checked as the service checks them, and evaluated.
 
-from collections.abc import Mapping, Sequence
+Documented (user guide of Amazon S3, "Metadata filtering" and "Changing a vector index's mode"): the operators and the
+types of their operands; a bare value is ``$eq``; ``$eq`` finds a value among the members of a list; ``$startsWith`` and
+at most 100 constraints on an ENHANCED index; a filter on a non-filterable key is refused. Reported by users: a filter
+with two attributes side by side is refused and wants ``$and``.
+
+Assumed, because it is written nowhere: ``$ne`` and ``$nin`` are the opposites of ``$eq`` and ``$in``, so that they also
+find vectors that lack the key; ``$in`` and ``$startsWith`` look among the members of a list as ``$eq`` does; strings,
+numbers and booleans never equal each other; only single numbers are compared; how deep groups may be nested.
+"""
+
+import math
+import operator as op
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from local_bedrock.errors import InvalidRequest
 from local_bedrock.retrieval.ranking import CANDIDATES, match_expression
-from local_bedrock.store import schema, searched_vectors
+from local_bedrock.store import schema, vectors
 from local_bedrock.store.database import View
-from local_bedrock.store.products import Vectors
-from local_bedrock.store.stored_vectors import spaced
-from local_bedrock.store.vector_buckets import Index, TextSearch
-from local_bedrock.store.vectors import Ids
+from local_bedrock.store.s3_vectors import Index, TextSearch, spaced
+from local_bedrock.store.vectors import Ids, Vectors
+from ragstack_common.filters.evaluation import kind_of
+
+MOST_CONSTRAINTS: Final = 100
+DEEPEST: Final = 32
+
+Test = Callable[[Mapping[str, Any]], bool]
+
+_GROUPS: Final[dict[str, Callable[[Iterable[bool]], bool]]] = {"$and": all, "$or": any}
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {"$gt": op.gt, "$gte": op.ge, "$lt": op.lt, "$lte": op.le}
+_ONE: Final = ("$eq", "$ne")
+_SEVERAL: Final = ("$in", "$nin")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What filters of one query may say.
+
+    Attributes:
+        non_filterable: Keys that they may not name.
+        enhanced: Whether the query is processed in the ENHANCED mode.
+    """
+
+    non_filterable: Collection[str]
+    enhanced: bool
+
+
+def compiled(filter_: object, rules: Rules) -> Test:
+    """Check a filter, and return what tells whether a vector's metadata passes it.
+
+    Raises:
+        InvalidRequest: It is malformed, or names what it may not; the message names the place.
+    """
+    constraints: list[str] = []
+    test = _filter(filter_, rules, constraints, 1)
+    if rules.enhanced and len(constraints) > MOST_CONSTRAINTS:
+        raise _invalid(f"it has {len(constraints)} constraints, and may have {MOST_CONSTRAINTS}")
+    return test
+
+
+def _filter(filter_: object, rules: Rules, constraints: list[str], depth: int) -> Test:
+    if not isinstance(filter_, dict):
+        raise _invalid(f"{_shown(filter_)} is not an object")
+    if len(filter_) != 1:
+        raise _invalid(f"an object has {len(filter_)} keys, not one: combine conditions with $and")
+    if depth > DEEPEST:
+        raise _invalid(f"it is nested deeper than {DEEPEST} levels")
+    ((key, value),) = filter_.items()
+    if key in _GROUPS:
+        if not isinstance(value, list) or not value:
+            raise _invalid(f"{key} takes a list of at least one filter, not {_shown(value)}")
+        members = [_filter(member, rules, constraints, depth + 1) for member in value]
+        combine = _GROUPS[key]
+        return lambda metadata: combine(member(metadata) for member in members)
+    if key.startswith("$"):
+        raise _invalid(f"{key} is no operator of this place")
+    if key in rules.non_filterable:
+        raise _invalid(f"the metadata key {key} is non-filterable")
+    return _attribute(key, value, rules, constraints)
+
+
+def _attribute(key: str, value: object, rules: Rules, constraints: list[str]) -> Test:
+    conditions = value if isinstance(value, dict) else {"$eq": value}
+    if not conditions:
+        raise _invalid(f"{key} has no operator")
+    tests = [_condition(key, name, operand, rules) for name, operand in conditions.items()]
+    constraints += [key] * len(tests)
+    return lambda metadata: all(test(metadata) for test in tests)
+
+
+def _condition(key: str, name: str, operand: Any, rules: Rules) -> Test:
+    if name in _ONE:
+        _check_operand(key, name, operand, _is_primitive(operand), "a string, a number or a boolean")
+        return _among(key, [operand], negated=name == "$ne")
+    if name in _SEVERAL:
+        fits = isinstance(operand, list) and bool(operand) and all(map(_is_primitive, operand))
+        _check_operand(key, name, operand, fits, "a list of at least one string, number or boolean")
+        return _among(key, operand, negated=name == "$nin")
+    if name in _COMPARISONS:
+        _check_operand(key, name, operand, _is_primitive(operand) and kind_of(operand) == "number", "a number")
+        compare = _COMPARISONS[name]
+        return lambda metadata: kind_of(metadata.get(key)) == "number" and compare(metadata[key], operand)
+    if name == "$exists":
+        _check_operand(key, name, operand, isinstance(operand, bool), "a boolean")
+        return lambda metadata: (key in metadata) is operand
+    if name == "$startsWith" and rules.enhanced:
+        _check_operand(key, name, operand, isinstance(operand, str), "a string")
+        return lambda metadata: any(isinstance(m, str) and m.startswith(operand) for m in _members(metadata.get(key)))
+    raise _invalid(f"{key} has the unknown operator {name}")
+
+
+def _among(key: str, wanted: list[Any], *, negated: bool) -> Test:
+    def test(metadata: Mapping[str, Any]) -> bool:
+        found = any(
+            kind_of(member) == kind_of(value) and member == value
+            for member in _members(metadata.get(key))
+            for value in wanted
+        )
+        return found is not negated
+
+    return test
+
+
+def _members(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _is_primitive(value: Any) -> bool:
+    return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _check_operand(key: str, name: str, operand: object, fits: bool, wanted: str) -> None:
+    if not fits:
+        raise _invalid(f"{name} of {key} takes {wanted}, not {_shown(operand)}")
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."  # noqa: PLR2004
+
+
+def _invalid(reason: str) -> InvalidRequest:
+    return InvalidRequest(f"Invalid query filter: {reason}")
+
 
 RANK_CONSTANT: Final = 60
 """Of reciprocal rank fusion. Source: Cormack et al. 2009; which one AWS takes is not documented."""
@@ -62,7 +196,7 @@ def search(view: View, index: Index, query: VectorQuery, limit: int) -> list[Hit
     rankings: list[list[int]] = []
     if query.vector is not None:
         most = CANDIDATES if query.texts else limit
-        ids, distances = searched_vectors.nearest(view.vectors, index.metric, query.vector, most, query.allowed)
+        ids, distances = vectors.nearest(view.vectors, index.metric, query.vector, most, query.allowed)
         rankings.append(ids.tolist())
         hits = {id_: Hit(id_, distance) for id_, distance in zip(rankings[0], distances.tolist(), strict=True)}
     for text_search, text in query.texts:

@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from local_bedrock.guard import make_private
-from local_bedrock.store import schema, searched_vectors
+from local_bedrock.store import schema, vectors
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 
 FILE_NAME: Final = "bedrock.sqlite3"
@@ -193,8 +193,8 @@ class Database:
                 batch.clear()
         for knowledge_base_id, batch in batches.items():
             self._extend(knowledge_base_id, batch)
-        for name, ids, vectors in searched_vectors.stored(self._writer, ROWS_LOADED_AT_ONCE):
-            self._vectors.extend(name, ids, ids, vectors)
+        for name, ids, values in vectors.stored_vectors(self._writer, ROWS_LOADED_AT_ONCE):
+            self._vectors.extend(name, ids, ids, values)
 
     def _extend(self, knowledge_base_id: str, batch: list[tuple[int, int, bytes]]) -> None:
         if batch:

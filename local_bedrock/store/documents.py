@@ -1,9 +1,18 @@
-"""Documents in the tables: what is known of each."""
+"""Documents and their indexed content in the database; content is replaced or deleted in one transaction."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
+from uuid import UUID
 
 import apsw
+import numpy as np
+import numpy.typing as npt
+
+from local_bedrock.store import schema
+from local_bedrock.store.database import Change
 
 COLUMNS: Final = (
     "d.id, d.knowledge_base_id, d.data_source_id, d.type, d.name, d.status, d.reason, d.generation,"
@@ -64,3 +73,190 @@ def some(connection: apsw.Connection, knowledge_base_id: str, data_source_id: st
         (knowledge_base_id, data_source_id, limit),
     )
     return [Document(*row) for row in rows]
+
+
+FAILED: Final = "FAILED"
+METADATA_UPDATE_FAILED: Final = "METADATA_UPDATE_FAILED"
+
+AttributeValue = str | float | bool | list[str]
+
+
+@dataclass(frozen=True)
+class IndexedChunk:
+    """A piece of a document, ready for the index.
+
+    Attributes:
+        text: What a search returns, or a part of it where there is a parent.
+        header: What is indexed with it and not returned.
+        page: From 1, where the format has pages.
+        parent: Position of the piece that a search returns in its place; None where it has none.
+        record: Position of the record whose attributes it has; None where it has those of the document.
+    """
+
+    text: str
+    header: str
+    page: int | None
+    parent: int | None = None
+    record: int | None = None
+
+
+@dataclass(frozen=True)
+class ParentChunk:
+    """A larger piece that a search returns in the place of the chunks in it."""
+
+    text: str
+    page: int | None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A document as the index takes it.
+
+    Attributes:
+        vectors: One row for each chunk.
+        attributes: By name.
+        content_tag: ETag of the content.
+        metadata_tag: ETag of the sidecar, None without one.
+        parents: What the chunks refer to.
+        records: Attributes of each record in the document, without those of the document.
+    """
+
+    chunks: Sequence[IndexedChunk]
+    vectors: npt.NDArray[np.float16]
+    attributes: Mapping[str, AttributeValue]
+    content_tag: str | None = None
+    metadata_tag: str | None = None
+    parents: Sequence[ParentChunk] = ()
+    records: Sequence[Mapping[str, AttributeValue]] = ()
+
+
+def index_document(change: Change, document: Document, prepared: Prepared, now: float) -> None:
+    """Put the new version in the place of the old one and set INDEXED: a reader sees all of one or of the other."""
+    connection = change.connection
+    replaced = _remove_content(connection, document)
+    parents = [_add_parent(connection, document, *entry) for entry in enumerate(prepared.parents)]
+    records = [_add_record(connection, document, {**prepared.attributes, **own}) for own in prepared.records]
+    identifiers = [_add_chunk(connection, document, parents, records, *entry) for entry in enumerate(prepared.chunks)]
+    holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
+    connection.executemany(
+        f"INSERT INTO {schema.text_index(document.knowledge_base_id)} (rowid, header, body) VALUES (?, ?, ?)",  # noqa: S608
+        [(key, chunk.header, chunk.text) for key, chunk in zip(identifiers, prepared.chunks, strict=True)],
+    )
+    connection.executemany(
+        "INSERT INTO vector VALUES (?, ?, ?, ?)",
+        [
+            (key, document.knowledge_base_id, holder, vector.tobytes())
+            for key, holder, vector in zip(identifiers, holders, prepared.vectors.astype("<f2"), strict=True)
+        ],
+    )
+    _add_attributes(connection, document.id, prepared.attributes)
+    connection.execute(
+        "UPDATE document SET status = 'INDEXED', reason = NULL, content_tag = ?, metadata_tag = ?, attributes = ?,"
+        " updated_at = ? WHERE id = ?",
+        (prepared.content_tag, prepared.metadata_tag, json.dumps(dict(prepared.attributes)), now, document.id),
+    )
+    connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
+    # What is searched is what is stored, so that a restart changes no score.
+    exact = prepared.vectors.astype(np.float32)
+    if replaced:
+        change.after_commit.append(lambda index: index.remove(document.knowledge_base_id, replaced))
+    change.after_commit.append(
+        lambda index: index.extend(
+            document.knowledge_base_id, np.array(holders, dtype=np.int64), np.array(identifiers, dtype=np.int64), exact
+        )
+    )
+
+
+def mark_failed(change: Change, document: Document, status: str, reason: str, now: float) -> None:
+    """Set FAILED or METADATA_UPDATE_FAILED with its reason; what was indexed before stays."""
+    change.connection.execute(
+        "UPDATE document SET status = ?, reason = ?, updated_at = ? WHERE id = ?",
+        (status, reason, now, document.id),
+    )
+    change.connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
+
+
+def remove_documents(change: Change, *gone: Document) -> None:
+    """Delete documents of one knowledge base and everything of them."""
+    removed = []
+    for document in gone:
+        removed += _remove_content(change.connection, document)
+        change.connection.execute("DELETE FROM document WHERE id = ?", (document.id,))
+    if removed:
+        change.after_commit.append(lambda index: index.remove(gone[0].knowledge_base_id, removed))
+
+
+def _add_parent(connection: apsw.Connection, document: Document, ordinal: int, parent: ParentChunk) -> int:
+    public_id = _public_id(document, f"parent {ordinal}", parent.text)
+    connection.execute(
+        "INSERT INTO parent (document_id, public_id, text, page) VALUES (?, ?, ?, ?)",
+        (document.id, public_id, parent.text, parent.page),
+    )
+    return connection.last_insert_rowid()
+
+
+def _add_record(connection: apsw.Connection, document: Document, attributes: Mapping[str, AttributeValue]) -> int:
+    connection.execute(
+        "INSERT INTO record (knowledge_base_id, document_id, attributes) VALUES (?, ?, ?)",
+        (document.knowledge_base_id, document.id, json.dumps(attributes)),
+    )
+    key = connection.last_insert_rowid()
+    _add_attributes(connection, -key, attributes)
+    return key
+
+
+def _add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, AttributeValue]) -> None:
+    rows = ((holder, *row) for row in _attribute_rows(attributes))
+    connection.executemany("INSERT INTO attribute VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _add_chunk(
+    connection: apsw.Connection,
+    document: Document,
+    parents: Sequence[int],
+    records: Sequence[int],
+    ordinal: int,
+    chunk: IndexedChunk,
+) -> int:
+    parent = None if chunk.parent is None else parents[chunk.parent]
+    record = None if chunk.record is None else records[chunk.record]
+    connection.execute(
+        "INSERT INTO chunk (document_id, public_id, text, page, parent_id, record_id) VALUES (?, ?, ?, ?, ?, ?)",
+        (document.id, _public_id(document, str(ordinal), chunk.text), chunk.text, chunk.page, parent, record),
+    )
+    return connection.last_insert_rowid()
+
+
+def _remove_content(connection: apsw.Connection, document: Document) -> list[int]:
+    """Remove what is indexed; tells what held the chunks, which is the document or its records, or nothing."""
+    chunks = connection.execute("SELECT id FROM chunk WHERE document_id = ?", (document.id,)).fetchall()
+    records = connection.execute("SELECT id FROM record WHERE document_id = ?", (document.id,))
+    holders = [document.id, *(-row[0] for row in records)]
+    index = schema.text_index(document.knowledge_base_id)
+    connection.executemany(f"DELETE FROM {index} WHERE rowid = ?", chunks)  # noqa: S608
+    connection.executemany("DELETE FROM vector WHERE chunk_id = ?", chunks)
+    connection.executemany("DELETE FROM attribute WHERE document_id = ?", [(holder,) for holder in holders])
+    for table in ("chunk", "parent", "record"):
+        connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (document.id,))  # noqa: S608
+    return holders if chunks else []
+
+
+def _attribute_rows(attributes: Mapping[str, AttributeValue]) -> list[tuple[str, str, int, str | float]]:
+    rows = []
+    for key, value in attributes.items():
+        for member in value if isinstance(value, list) else [value]:
+            kind = "boolean" if isinstance(member, bool) else "string" if isinstance(member, str) else "number"
+            rows.append((key, kind, int(isinstance(value, list)), _stored(member)))
+    return rows
+
+
+def _stored(value: str | float) -> str | float:
+    largest = 2**63
+    if isinstance(value, int) and not -largest <= value < largest:
+        return float(value)
+    return value
+
+
+def _public_id(document: Document, ordinal: str, text: str) -> str:
+    seed = f"{document.knowledge_base_id}\n{document.data_source_id}\n{document.name}\n{ordinal}\n{text}"
+    return str(UUID(bytes=sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16]))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.faults import NotFound
+from local_bedrock.errors import NotFound
 from local_bedrock.store.database import Change
 
 RUNNING: Final = ("STARTING", "IN_PROGRESS", "STOPPING")

@@ -1,13 +1,14 @@
-"""Knowledge bases and data sources in the tables."""
+"""Knowledge bases, data sources, tags and client tokens in the database."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 import apsw
 
-from local_bedrock.faults import NotFound
+from local_bedrock.errors import InvalidRequest, NotFound
 from local_bedrock.store import schema
 from local_bedrock.store.database import Change
 
@@ -240,3 +241,66 @@ def _knowledge_base(row: tuple[Any, ...]) -> KnowledgeBase:
 def _data_source(row: tuple[Any, ...]) -> DataSource:
     values = (*row[:4], json.loads(row[4]), *row[5:])
     return DataSource(*values)
+
+
+def tags_of(connection: apsw.Connection, knowledge_base_id: str) -> dict[str, str]:
+    """Return the tags of a knowledge base by key."""
+    rows = connection.execute(
+        "SELECT key, value FROM tag WHERE knowledge_base_id = ? ORDER BY key", (knowledge_base_id,)
+    )
+    return {str(key): str(value) for key, value in rows}
+
+
+def put_tags(change: Change, knowledge_base_id: str, tags: Mapping[str, str]) -> None:
+    """Add tags; a key that is there takes the new value."""
+    change.connection.executemany(
+        "INSERT OR REPLACE INTO tag VALUES (?, ?, ?)",
+        [(knowledge_base_id, key, value) for key, value in tags.items()],
+    )
+
+
+def remove_tags(change: Change, knowledge_base_id: str, keys: Iterable[str]) -> None:
+    """Remove tags; a key that is not there is no error."""
+    change.connection.executemany(
+        "DELETE FROM tag WHERE knowledge_base_id = ? AND key = ?", [(knowledge_base_id, key) for key in keys]
+    )
+
+
+LIFETIME_SECONDS: Final = 600.0
+"""AWS forgets a token "within minutes"; ten of them is a guess."""
+
+Answer = dict[str, Any]
+
+
+def once(
+    change: Change, operation: str, scope: str, request: Mapping[str, Any], now: float, act: Callable[[], Answer]
+) -> Answer:
+    """Run ``act``, unless this token was seen with this request: then return the answer given before.
+
+    Raises:
+        InvalidRequest: The token was seen with other parameters.
+    """
+    token = request.get("clientToken")
+    if token is None:
+        return act()
+    fingerprint = _fingerprint(request)
+    change.connection.execute("DELETE FROM client_token WHERE created_at < ?", (now - LIFETIME_SECONDS,))
+    row = change.connection.execute(
+        "SELECT fingerprint, answer FROM client_token WHERE operation = ? AND scope = ? AND token = ?",
+        (operation, scope, token),
+    ).fetchone()
+    if row is None:
+        answer = act()
+        change.connection.execute(
+            "INSERT INTO client_token VALUES (?, ?, ?, ?, ?, ?)",
+            (operation, scope, token, fingerprint, json.dumps(answer), now),
+        )
+        return answer
+    if row[0] != fingerprint:
+        raise InvalidRequest(f"The clientToken of this {operation} request was used before with other parameters")
+    return dict(json.loads(row[1]))
+
+
+def _fingerprint(request: Mapping[str, Any]) -> str:
+    document = json.dumps(request, sort_keys=True, default=lambda data: sha256(data).hexdigest())
+    return sha256(document.encode()).hexdigest()

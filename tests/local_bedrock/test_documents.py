@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_bedrock.store import content
+from local_bedrock.store import documents
 from tests.local_bedrock.support import (
     S3_VECTORS,
     Bedrock,
@@ -437,14 +437,14 @@ def test_the_same_token_with_another_document_is_refused(custom: Source) -> None
 
 
 def test_a_document_that_cannot_be_stored_fails_alone(custom: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace_content = content.replace
+    replace_content = documents.index_document
 
     def fail_on_poison(change: Any, document: Any, prepared: Any, now: float) -> None:
         replace_content(change, document, prepared, now)
         if document.name == "poison":
             raise RuntimeError("poisoned")
 
-    monkeypatch.setattr(content, "replace", fail_on_poison)
+    monkeypatch.setattr(documents, "index_document", fail_on_poison)
 
     names = ["heron", "poison", "osprey"]
     settled = custom.ingested(*(text_document(name, f"A bird called {name}.") for name in names))

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError
 
 from local_bedrock import server
+from local_bedrock.connections import bounded
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from local_bedrock.options import Pace
 from local_bedrock.server import running
-from local_bedrock.serving.connections import bounded
 from tests.local_bedrock.support import Bedrock, ask, client, custom_identifier, text_document
 
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"

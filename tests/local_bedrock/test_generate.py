@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_bedrock.generation.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
-from local_bedrock.generation.types import Turn
+from local_bedrock.generation.answering import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
+from local_bedrock.generation.answers import Turn
 from tests.local_bedrock.answers import TEXT_MODEL, checked_client, checked_events
 from tests.local_bedrock.handbook import ANSWER, LEAVE, QUESTION, fill, request, sources
 from tests.local_bedrock.support import S3_VECTORS, Bedrock

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
 
-from local_bedrock.generation.answering import Answering
+from local_bedrock.generation.answering import Answering, Sessions
+from local_bedrock.generation.answers import GenerationError, Settings, Task
 from local_bedrock.generation.forwarding import ForwardingGenerator
-from local_bedrock.generation.sessions import Sessions
-from local_bedrock.generation.types import GenerationError, Settings, Task
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.server import running
 from tests.local_bedrock.answers import checked_client

@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.faults import InvalidRequest
-from local_bedrock.operations import ingestion_jobs
+from local_bedrock.errors import InvalidRequest
+from local_bedrock.operations import ingestion
 from local_bedrock.operations.context import Context
 from local_bedrock.operations.paging import Listing, Snapshots, read_token, write_token
-from local_bedrock.operations.retrieve import retrieve
+from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
 from local_bedrock.server import running
-from local_bedrock.store import content, documents, jobs, resources, submissions
-from local_bedrock.store.content import IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store import documents, jobs, resources, submissions
 from local_bedrock.store.database import Database
-from local_bedrock.store.documents import Document
+from local_bedrock.store.documents import Document, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.jobs import Job
 from local_bedrock.store.resources import DataSource, KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
@@ -59,13 +58,13 @@ class Library:
             document = Document(**{**RECORD.__dict__, "name": name})
             submissions.submit(change, document, submissions.INGEST, request={})
             taken = submissions.take_up(change, 0.0)[0]
-            content.replace(change, taken.document, Prepared(chunks, vectors, attributes, parents=whole), 0.0)
+            documents.index_document(change, taken.document, Prepared(chunks, vectors, attributes, parents=whole), 0.0)
 
     def delete(self, name: str) -> None:
         with self.database.write() as change:
             found = documents.find(change.connection, SOURCE, name)
             assert found is not None
-            content.remove(change, found)
+            documents.remove_documents(change, found)
 
     def retrieve(self, size: int, token: str | None = None, **configuration: Any) -> Answer:
         configuration["numberOfResults"] = size
@@ -253,7 +252,7 @@ def test_jobs_started_and_changed_between_pages_move_none(library: Library, orde
 def _jobs(library: Library, request: Answer) -> Iterator[Answer]:
     token: str | None = None
     while True:
-        page = ingestion_jobs.list_(library.context, {**request, **({"nextToken": token} if token else {})})
+        page = ingestion.list_jobs(library.context, {**request, **({"nextToken": token} if token else {})})
         yield from page["ingestionJobSummaries"]
         token = page["nextToken"]
         if token is None:

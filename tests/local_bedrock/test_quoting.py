@@ -5,12 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.generation.excerpts import LONGEST_EXCERPT, cut
+from local_bedrock.generation.answers import (
+    End,
+    Given,
+    Part,
+    Settings,
+    Sources,
+    Task,
+    Text,
+    with_parts,
+    without_numbers,
+)
 from local_bedrock.generation.extractive import MOST_QUOTES, NO_ANSWER, ExtractiveGenerator
-from local_bedrock.generation.numbered import without_numbers
-from local_bedrock.generation.parts import Part, with_parts
+from local_bedrock.generation.prompts import LONGEST_EXCERPT, cut_excerpts
 from local_bedrock.generation.quotable import quotes
-from local_bedrock.generation.types import End, Given, Settings, Sources, Task, Text
 from ragstack_common.embedding.hashed import HashedEmbedding
 
 END = End("end_turn", 0, 0)
@@ -208,7 +216,7 @@ def test_the_parts_of_an_answer_are_where_their_spans_say(given: list[Given]) ->
 @settings(deadline=None)
 @given(st.text(alphabet="ab \n", max_size=6_000))
 def test_excerpts_lose_no_word(text: str) -> None:
-    found = list(cut(text))
+    found = list(cut_excerpts(text))
 
     assert " ".join(found).split() == text.split()
     lines = max((len(line) for line in text.split("\n")), default=0)

@@ -5,14 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from local_bedrock.retrieval.ranking import (
-    REPEATS_SEARCHED,
-    TERMS_SEARCHED,
-    Hit,
-    fuse,
-    match_expression,
-    places_among,
-)
+from local_bedrock.retrieval.ranking import REPEATS_SEARCHED, TERMS_SEARCHED, Hit, fuse, match_expression, places_among
 from local_bedrock.store import vectors
 from local_bedrock.store.vectors import VectorIndex, Vectors
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_bedrock.retrieval.search_configuration import DEFAULT_RESULTS
+from local_bedrock.operations.retrieval import DEFAULT_RESULTS
 from ragstack_common.filters import evaluate, parse
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, text_document
 

@@ -19,10 +19,9 @@ import pytest
 import urllib3
 from threadpoolctl import threadpool_info
 
-from local_bedrock import server
+from local_bedrock import application, connections, server
+from local_bedrock.connections import bounded
 from local_bedrock.server import running
-from local_bedrock.serving import application, connections
-from local_bedrock.serving.connections import bounded
 from tests.local_bedrock.support import Bedrock, client
 
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"

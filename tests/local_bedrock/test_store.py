@@ -10,10 +10,9 @@ import pytest
 
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
-from local_bedrock.store import content, documents, jobs, resources, schema, submissions, vectors
-from local_bedrock.store.content import IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store import documents, jobs, resources, schema, submissions, vectors
 from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
-from local_bedrock.store.documents import Document
+from local_bedrock.store.documents import Document, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.jobs import Failure
 from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
@@ -42,7 +41,7 @@ def add(database: Database, name: str, *texts: str, **attributes: str | float) -
         prepared = Prepared(
             [IndexedChunk(text, name, None) for text in texts], EMBEDDING.embed(texts).astype(np.float16), attributes
         )
-        content.replace(change, submission.document, prepared, 0.0)
+        documents.index_document(change, submission.document, prepared, 0.0)
 
 
 def search_for(text: str, condition: Filter | None = None) -> Search:
@@ -202,9 +201,9 @@ def test_what_is_returned_in_the_place_of_its_chunks_is_kept_and_goes_with_its_d
     with database.write() as change:
         submissions.submit(change, record, submissions.INGEST, request={})
         submission = submissions.take_up(change, 0.0)[0]
-        content.replace(change, submission.document, prepared, 0.0)
+        documents.index_document(change, submission.document, prepared, 0.0)
         found = change.connection.execute(joined).fetchall()
-        content.remove(change, submission.document)
+        documents.remove_documents(change, submission.document)
         left = change.connection.execute("SELECT count(*) FROM parent").get
 
     assert found == [
@@ -224,7 +223,7 @@ def test_disk_and_memory_are_given_back_when_most_is_deleted(database: Database,
 
     with database.write() as change:
         for document in documents.page(change.connection, "DS12345678")[:60]:
-            content.remove(change, document)
+            documents.remove_documents(change, document)
     database.release_space()
 
     assert full > 6_000_000
@@ -238,7 +237,7 @@ def test_the_vectors_of_an_emptied_knowledge_base_are_dropped(database: Database
     add(database, "only", "heron", "osprey")
 
     with database.write() as change:
-        content.remove(change, *documents.page(change.connection, "DS12345678"))
+        documents.remove_documents(change, *documents.page(change.connection, "DS12345678"))
 
     with database.read(BASE) as view:
         assert view.vectors.blocks == ()

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from local_bedrock.ingestion.timings import Timings
-from local_bedrock.operations import data_sources, documents, knowledge_bases
+from local_bedrock.ingestion.preparation import Timings
+from local_bedrock.operations import ingestion, resources
 from local_bedrock.options import Options
 from local_bedrock.service import Service
 from tests.local_bedrock.support import knowledge_base_request, text_document, wait_for
@@ -29,12 +29,16 @@ def test_an_ingestion_tells_where_its_time_went(tmp_path: Path) -> None:
     service = Service(Options(tmp_path))
     service.start()
     context = service._context
-    made = knowledge_bases.create(context, knowledge_base_request("timed"))
+    made = resources.create_knowledge_base(context, knowledge_base_request("timed"))
     ids = {"knowledgeBaseId": made["knowledgeBase"]["knowledgeBaseId"]}
-    source = data_sources.create(context, {**ids, "name": "custom", "dataSourceConfiguration": {"type": "CUSTOM"}})
+    source = resources.create_data_source(
+        context, {**ids, "name": "custom", "dataSourceConfiguration": {"type": "CUSTOM"}}
+    )
     ids["dataSourceId"] = source["dataSource"]["dataSourceId"]
 
-    documents.ingest(context, {**ids, "documents": [text_document(str(n), f"Heron {n} stands.") for n in range(3)]})
+    ingestion.ingest_documents(
+        context, {**ids, "documents": [text_document(str(n), f"Heron {n} stands.") for n in range(3)]}
+    )
 
     wait_for(lambda: context.ingestion.timings.snapshot()["documents"] == 3)
     service.close()

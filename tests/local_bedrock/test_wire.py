@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_bedrock import wire
-from local_bedrock.faults import UnknownRoute
+from local_bedrock.errors import UnknownRoute
 from local_bedrock.service import OPERATIONS
 from local_bedrock.validation import violations
 from tests.local_bedrock.support import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.retrieval.vector_filters import Rules, compiled
+from local_bedrock.retrieval.vector_search import Rules, compiled
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import And, Clause, Filter, Operator, evaluate, parse
 from ragstack_common.filters.s3_vectors import to_s3_vectors

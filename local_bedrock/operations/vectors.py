@@ -1,4 +1,4 @@
-"""PutVectors, GetVectors, ListVectors, DeleteVectors, QueryVectors."""
+"""S3 Vectors: PutVectors, GetVectors, ListVectors, DeleteVectors, QueryVectors."""
 
 import json
 import math
@@ -7,19 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from local_bedrock.faults import InvalidRequest
+from local_bedrock.errors import InvalidRequest
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Listing
-from local_bedrock.operations.s3_vectors_buckets import CLASSIC, ENHANCED
-from local_bedrock.operations.s3_vectors_names import index_of, reading
-from local_bedrock.retrieval import vector_filters
+from local_bedrock.operations.vector_buckets import CLASSIC, ENHANCED, index_of, reading
+from local_bedrock.retrieval import vector_search
 from local_bedrock.retrieval.vector_search import Hit, VectorQuery, search
-from local_bedrock.store import searched_vectors, stored_vectors
+from local_bedrock.store import s3_vectors, vectors
 from local_bedrock.store.database import View
-from local_bedrock.store.products import Vectors
-from local_bedrock.store.stored_vectors import StoredVector
-from local_bedrock.store.vector_buckets import Index, TextSearch
-from local_bedrock.store.vectors import Ids
+from local_bedrock.store.s3_vectors import Index, StoredVector, TextSearch
+from local_bedrock.store.vectors import Ids, Vectors
 
 LARGEST_REQUEST_BYTES: Final = 20 * 1024**2
 LARGEST_METADATA_BYTES: Final = 40 * 1024
@@ -37,7 +34,7 @@ LARGEST_PAGE_BYTES: Final = 1024**2
 DEFAULT_PAGE: Final = 500
 
 
-def put(context: Context, request: Request) -> Answer:
+def put_vectors(context: Context, request: Request) -> Answer:
     """Add vectors, all or none; one whose key is there is replaced."""
     given = request["vectors"]
     with context.database.write() as change:
@@ -48,19 +45,19 @@ def put(context: Context, request: Request) -> Answer:
                 raise _invalid(vector["key"], "the key stands in the request twice")
             _check_metadata(vector["key"], vector.get("metadata", {}), index)
         vectors = np.stack([_record(vector, index) for vector in given])
-        stored_vectors.put(change, index, keys, vectors, [vector.get("metadata", {}) for vector in given])
+        s3_vectors.put_vectors(change, index, keys, vectors, [vector.get("metadata", {}) for vector in given])
     return {}
 
 
-def get(context: Context, request: Request) -> Answer:
+def get_vectors(context: Context, request: Request) -> Answer:
     """Return vectors by their keys; those that are not there are left out."""
     with context.database.read() as view:
         index = index_of(view.connection, request)
-        found = stored_vectors.get(view.connection, index, request["keys"])
+        found = s3_vectors.get_vectors(view.connection, index, request["keys"])
     return {"vectors": [_described(vector, request) for vector in found]}
 
 
-def list_(context: Context, request: Request) -> Answer:
+def list_vectors(context: Context, request: Request) -> Answer:
     """Go through the vectors of an index, or of one of its segments."""
     listing = Listing("ListVectors", request)
     after, size = listing.position(0), request.get("maxResults", DEFAULT_PAGE)
@@ -73,7 +70,7 @@ def list_(context: Context, request: Request) -> Answer:
     more, room = None, LARGEST_PAGE_BYTES
     with context.database.read() as view:
         index = index_of(view.connection, request)
-        for vector in stored_vectors.listed(view.connection, index, after, segment or 0, segments or 1):
+        for vector in s3_vectors.list_vectors(view.connection, index, after, segment or 0, segments or 1):
             if len(page) == size or room <= 0:
                 more = listing.token(page[-1].id)
                 break
@@ -82,15 +79,15 @@ def list_(context: Context, request: Request) -> Answer:
     return {"vectors": [_described(vector, request) for vector in page], "nextToken": more}
 
 
-def delete(context: Context, request: Request) -> Answer:
+def delete_vectors(context: Context, request: Request) -> Answer:
     """Delete vectors; a key that is not there is no error."""
     with context.database.write() as change:
-        stored_vectors.remove(change, index_of(change.connection, request), request["keys"])
+        s3_vectors.remove_vectors(change, index_of(change.connection, request), request["keys"])
     context.ingestion.wake()  # gives back the space
     return {}
 
 
-def query(context: Context, request: Request) -> Answer:
+def query_vectors(context: Context, request: Request) -> Answer:
     """Return the nearest vectors, the texts with the words of the query, or the two rankings fused."""
     listing = Listing("QueryVectors", request)
     continued = context.snapshots.continued(listing)
@@ -119,7 +116,7 @@ def _nearest(view: View, index: Index, request: Request) -> list[Answer]:
         allowed=_allowed(request, index, view.connection),
     )
     hits = search(view, index, sought, request["topK"])
-    vectors = stored_vectors.by_id(view.connection, [hit.id for hit in hits])
+    vectors = s3_vectors.vectors_by_id(view.connection, [hit.id for hit in hits])
     return [_found(hit, vector, request) for hit, vector in zip(hits, vectors, strict=True)]
 
 
@@ -148,7 +145,7 @@ def _checked(numbers: Sequence[float], index: Index, key: str | None) -> Vectors
         fits = False
     if not fits:
         raise _invalid(key, "vector must hold finite float32 values only")
-    if index.metric == searched_vectors.COSINE and not vector.any():
+    if index.metric == vectors.COSINE and not vector.any():
         raise _invalid(key, "a zero vector is not allowed with the cosine distance metric")
     return vector
 
@@ -203,8 +200,8 @@ def _allowed(request: Request, index: Index, connection: Any) -> Ids | None:
     if "filter" not in request:
         return None
     enhanced = request.get("queryMode", index.mode) == ENHANCED
-    passes = vector_filters.compiled(request["filter"], vector_filters.Rules(index.non_filterable, enhanced))
-    found = stored_vectors.filterable(connection, index)
+    passes = vector_search.compiled(request["filter"], vector_search.Rules(index.non_filterable, enhanced))
+    found = s3_vectors.filterable_metadata(connection, index)
     return np.fromiter((id_ for id_, metadata in found if passes(metadata)), dtype=np.int64)
 
 

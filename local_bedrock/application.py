@@ -1,28 +1,163 @@
-"""The ASGI application: requests in, answers out, and faults between them where that is wanted."""
+"""The ASGI application: requests, injected faults, and the administrative routes below ``/_ragstack/``."""
 
 import asyncio
+import json
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from dataclasses import asdict, dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
 
 from anyio import CancelScope, CapacityLimiter, to_thread
 from botocore.model import OperationModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from local_bedrock import wire
-from local_bedrock.faults import Conflict, HeadTooLarge, InvalidRequest, ServiceError, TooLarge, Unavailable
+from local_bedrock import connections, wire
+from local_bedrock.connections import ConnectionCut, Truncation
+from local_bedrock.errors import Conflict, HeadTooLarge, InvalidRequest, ServiceError, TooLarge, Unavailable
+from local_bedrock.event_stream import Messages
 from local_bedrock.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
-from local_bedrock.limits.fault_injection import FaultInjection, FaultRule, Kind, When
+from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from local_bedrock.options import Options
 from local_bedrock.service import OPERATIONS, S3_VECTORS, Call, Service
-from local_bedrock.serving import connections
-from local_bedrock.serving.administration import PREFIX, Administration
-from local_bedrock.serving.connections import ConnectionCut, Truncation
-from local_bedrock.serving.metrics import Metrics
-from local_bedrock.wire.eventstream import Messages
+
+LATENCIES_KEPT: Final = 2048
+
+
+@dataclass
+class _Calls:
+    calls: int = 0
+    injected_faults: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCIES_KEPT))
+
+
+class Metrics:
+    """Counts by operation since the start; latencies of the last calls."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._operations: dict[str, _Calls] = {}
+
+    def count(self, operation: str, *, milliseconds: float, error: str | None, is_injected: bool) -> None:
+        """Count one call that has ended.
+
+        Args:
+            operation: Its name.
+            milliseconds: From the request's last byte to the answer's.
+            error: The code that it was answered with, if it failed.
+            is_injected: Whether a fault was injected.
+        """
+        with self._lock:
+            counted = self._operations.setdefault(operation, _Calls())
+            counted.calls += 1
+            counted.injected_faults += is_injected
+            counted.latencies_ms.append(milliseconds)
+            if error is not None:
+                counted.errors[error] += 1
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return, by operation: calls, errors by code, injected faults, and p50 and p99 of the latency."""
+        with self._lock:
+            return {name: _described_calls(calls) for name, calls in sorted(self._operations.items())}
+
+
+def _described_calls(calls: _Calls) -> dict[str, Any]:
+    ordered = sorted(calls.latencies_ms)
+    return {
+        "calls": calls.calls,
+        "errors": dict(calls.errors),
+        "injectedFaults": calls.injected_faults,
+        "latencyMs": {"p50": round(_quantile(ordered, 0.50), 3), "p99": round(_quantile(ordered, 0.99), 3)},
+    }
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+ADMIN_PREFIX: Final = "/_ragstack/"
+SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
+
+
+class Administration:
+    """Answers requests below ``/_ragstack/``.
+
+    Args:
+        options: What the local Bedrock was told when it started.
+        faults: The rules in force.
+        metrics: What was counted.
+        timings: What ingestion spent its time on.
+    """
+
+    def __init__(
+        self, options: Options, faults: FaultInjection, metrics: Metrics, timings: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        self._options = options
+        self._faults = faults
+        self._metrics = metrics
+        self._timings = timings
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request."""
+        match request.method, request.url.path.removeprefix(ADMIN_PREFIX):
+            case "GET", "faults":
+                return JSONResponse(self._described_faults())
+            case "PUT", "faults":
+                return await self._put_faults(request)
+            case "DELETE", "faults":
+                self._faults.replace(())
+                return JSONResponse(self._described_faults())
+            case "GET", "metrics":
+                return JSONResponse({"operations": self._metrics.snapshot(), "ingestion": dict(self._timings())})
+            case "GET", "options":
+                return JSONResponse(_described_options(self._options))
+        return _message(
+            HTTPStatus.NOT_FOUND,
+            f"{request.method} {request.url.path} is not there: GET, PUT or DELETE {ADMIN_PREFIX}faults,"
+            f" GET {ADMIN_PREFIX}metrics, GET {ADMIN_PREFIX}options",
+        )
+
+    async def _put_faults(self, request: Request) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return _message(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the rules with Content-Type: application/json")
+        try:
+            self._faults.replace(_rules(await request.body()))
+        except FaultError as error:
+            return _message(HTTPStatus.BAD_REQUEST, str(error))
+        return JSONResponse(self._described_faults())
+
+    def _described_faults(self) -> dict[str, Any]:
+        return {"rules": [{**asdict(rule), "happened": happened} for rule, happened in self._faults.rules()]}
+
+
+def _rules(body: bytes) -> list[FaultRule]:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    rules = document.get("rules") if isinstance(document, dict) else None
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        raise FaultError('The body is {"rules": [{"operation": "Retrieve", "kind": "throttling"}, ...]}')
+    # What GET returned can be put back as it is.
+    return [FaultRule.of_mapping({name: rule[name] for name in rule if name != "happened"}) for rule in rules]
+
+
+def _described_options(options: Options) -> dict[str, Any]:
+    document = {name: value for name, value in asdict(options).items() if name != SECRET}
+    # JSON has no infinity: a lifted quota is null.
+    text = json.dumps(document, default=str).replace("Infinity", "null")
+    return dict(json.loads(text))
+
+
+def _message(status: HTTPStatus, text: str) -> Response:
+    return JSONResponse({"message": text}, status)
+
 
 LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024
 """Over what the models allow where it matters: 30 MB of documents to Converse, 32 million characters to Rerank."""
@@ -67,7 +202,7 @@ class Application:
         request = Request(scope, receive)
         if scope["path"] == "/health" and scope["method"] == "GET":
             await self._health()(scope, receive, send)
-        elif self._administration is not None and scope["path"].startswith(PREFIX):
+        elif self._administration is not None and scope["path"].startswith(ADMIN_PREFIX):
             await (await self._administration.answer(request))(scope, receive, send)
         else:
             await self._answer(request, scope, receive, send)

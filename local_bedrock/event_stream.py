@@ -14,7 +14,7 @@ from zlib import crc32
 
 from botocore.model import Shape, StructureShape
 
-from local_bedrock.faults import ServiceError
+from local_bedrock.errors import ServiceError
 
 CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
 LONGEST_HEADER_NAME: Final = 255

@@ -1,0 +1,233 @@
+"""The answer of a generator as a stream of pieces, and what is done to that stream: limits, citations, spans."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+CHARACTERS_IN_TOKEN: Final = 4
+"""Of English text, about; for counts where no model counts."""
+
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "content_filtered"]
+
+
+class GenerationError(Exception):
+    """No answer could be made; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an answer is to be written; None leaves it to the model.
+
+    Attributes:
+        max_tokens: Of the answer.
+        stop_sequences: The answer ends before the first of them.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop_sequences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be answered, both ways.
+
+    Attributes:
+        question: What an answer without a model is looked for with.
+        passages: Where it is looked for, best first.
+        turns: What a model is sent, with question and passages in it.
+        numbered: The model was asked to number its sources, [1] for the first passage.
+    """
+
+    question: str
+    passages: tuple[str, ...]
+    turns: tuple[Turn, ...]
+    numbered: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The text since the last of these comes from these passages, by their position from 0."""
+
+    passages: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class End:
+    """How the answer ended; the last of what a generator gives.
+
+    Attributes:
+        reason: As Converse names it.
+        input_tokens: As the model counted, or estimated.
+        output_tokens: Likewise.
+    """
+
+    reason: StopReason
+    input_tokens: int
+    output_tokens: int
+
+
+Given = Text | Sources | End
+
+
+class Generator(Protocol):
+    """Writes answers.
+
+    Attributes:
+        name: Short, for a response header.
+        description: For a person, in a few words.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def description(self) -> str: ...  # noqa: D102
+
+    def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
+        """Write an answer piece by piece; to be closed when nobody listens any more.
+
+        Raises:
+            GenerationError: While iterating.
+        """
+        ...
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate how many tokens a model would count."""
+    return math.ceil(len(text) / CHARACTERS_IN_TOKEN)
+
+
+def limited(given: Iterable[Text | Sources], task: Task, settings: Settings) -> Iterator[Given]:
+    """Cut an answer at its first stop sequence and at its most tokens, and say how it ended; tokens are estimates."""
+    pieces = list(given)
+    whole = "".join(piece.text for piece in pieces if isinstance(piece, Text))
+    end, reason = _end(whole, settings)
+    position = 0
+    for piece in pieces:
+        if isinstance(piece, Sources):
+            yield piece
+        elif position < end:
+            yield Text(piece.text[: end - position])
+            position += len(piece.text)
+        if position >= end and isinstance(piece, Sources):
+            break
+    sent = "".join(turn.text for turn in task.turns)
+    yield End(reason, estimated_tokens(sent), estimated_tokens(whole[:end]))
+
+
+def _end(text: str, settings: Settings) -> tuple[int, StopReason]:
+    end = len(text)
+    reason: StopReason = "end_turn"
+    for sequence in settings.stop_sequences:
+        found = text.find(sequence, 0, end + len(sequence))
+        if 0 <= found < end:
+            end, reason = found, "stop_sequence"
+    if settings.max_tokens is not None and end > settings.max_tokens * CHARACTERS_IN_TOKEN:
+        return settings.max_tokens * CHARACTERS_IN_TOKEN, "max_tokens"
+    return end, reason
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an answer.
+
+    Attributes:
+        start: Of its first character in the answer.
+        end: Of its last character: a text of three characters from 0 ends at 2, as Amazon Bedrock counts.
+        passages: Its sources, by position; none where the answer names none.
+    """
+
+    start: int
+    end: int
+    text: str
+    passages: tuple[int, ...]
+
+
+def with_parts(given: Iterable[Given]) -> Iterator[Text | Part | End]:
+    """Pass the text on and give each part when its sources are known; all text belongs to some part."""
+    answer, start = "", 0
+    for piece in given:
+        match piece:
+            case Text(text):
+                answer += text
+                yield piece
+            case Sources(passages):
+                yield from _part(answer, start, passages)
+                start = len(answer)
+            case End():
+                yield from _part(answer, start, ())
+                yield piece
+
+
+def _part(answer: str, start: int, passages: tuple[int, ...]) -> Iterator[Part]:
+    text = answer[start:].strip()
+    if text:
+        first = answer.index(text, start)
+        yield Part(first, first + len(text) - 1, text, passages)
+
+
+_NUMBERS: Final = r"\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\]"
+_MARKED: Final = re.compile(rf"[ \t]*((?:{_NUMBERS}\s*)*{_NUMBERS})([.!?。]*)")
+_NEXT_PERHAPS_BEGUN: Final = re.compile(r"\s*(?:\[[\d\s,;]{0,60})?\Z")
+_PERHAPS_BEGUN: Final = re.compile(r"[ \t]*(?:\[[\d\s,;\[\]]{0,60})?\Z")
+
+
+def without_numbers(given: Iterator[Given], passages: int) -> Iterator[Given]:
+    """Replace each "[1]" by the sources that it names; numbers of no passage are dropped.
+
+    An end mark after a number belongs to the sentence before it: "It stands [1]." is "It stands." from the first.
+
+    Args:
+        given: The answer with numbers in it, cut anywhere.
+        passages: How many there are.
+    """
+    text = ""
+    for piece in given:
+        if isinstance(piece, Text):
+            text += piece.text
+            divided, text = _divided(text, passages, last=False)
+            yield from divided
+        else:
+            divided, text = _divided(text, passages, last=True)
+            yield from divided
+            yield piece
+
+
+def _divided(text: str, passages: int, *, last: bool) -> tuple[list[Given], str]:
+    """Divide a text at its numbers, and return what it ends with if more of it may change how it is read."""
+    given: list[Given] = []
+    start = 0
+    for match in _MARKED.finditer(text):
+        goes_on = match.end() == len(text) or (not match[2] and _NEXT_PERHAPS_BEGUN.match(text, match.end()))
+        if goes_on and not last:
+            return given, text[start:]
+        given += _said(text[start : match.start()] + match[2])
+        numbers = dict.fromkeys(int(number) - 1 for number in re.findall(r"\d+", match[1]))
+        known = tuple(index for index in numbers if 0 <= index < passages)
+        given += [Sources(known)] if known else []
+        start = match.end()
+    begun = None if last else _PERHAPS_BEGUN.search(text, start)
+    end = begun.start() if begun else len(text)
+    return [*given, *_said(text[start:end])], text[end:]
+
+
+def _said(text: str) -> list[Given]:
+    return [Text(text)] if text else []

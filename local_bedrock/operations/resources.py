@@ -1,0 +1,409 @@
+"""Knowledge bases, data sources and tags."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import apsw
+
+from local_bedrock.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded
+from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base, available_data_source
+from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
+from local_bedrock.store import jobs, resources
+from local_bedrock.store.database import Change
+from local_bedrock.store.resources import DataSource, KnowledgeBase, once
+
+KNOWLEDGE_BASE_ARN: Final = "arn:aws:bedrock:us-east-1:000000000000:knowledge-base/{}"
+MOST_TAGS: Final = 50
+"""Of one resource. Source: AWS General Reference, tag naming limits."""
+
+RESERVED_PREFIX: Final = "aws:"
+
+_ARN: Final = re.compile(r"arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d{12}:knowledge-base/([0-9a-zA-Z]{10})")
+
+
+def tag(context: Context, request: Request) -> Answer:
+    """Add tags to a knowledge base; a key that is there takes the new value."""
+    check_tags(request["tags"])
+    with context.database.write() as change:
+        knowledge_base_id = _tagged(change.connection, request["resourceArn"])
+        together = {**resources.tags_of(change.connection, knowledge_base_id), **request["tags"]}
+        if len(together) > MOST_TAGS:
+            raise QuotaExceeded(
+                f"The resource would have {len(together)} tags; at most {MOST_TAGS} are possible: remove some first"
+            )
+        resources.put_tags(change, knowledge_base_id, request["tags"])
+    return {}
+
+
+def untag(context: Context, request: Request) -> Answer:
+    """Remove tags from a knowledge base; a key that is not there is no error."""
+    with context.database.write() as change:
+        resources.remove_tags(change, _tagged(change.connection, request["resourceArn"]), request["tagKeys"])
+    return {}
+
+
+def list_tags(context: Context, request: Request) -> Answer:
+    """Return the tags of a knowledge base."""
+    with context.database.read() as view:
+        return {"tags": resources.tags_of(view.connection, _tagged(view.connection, request["resourceArn"]))}
+
+
+def check_tags(given: Mapping[str, str]) -> None:
+    """Check the tags of a request.
+
+    Raises:
+        InvalidRequest: There are too many, or a key is reserved.
+    """
+    if len(given) > MOST_TAGS:
+        raise InvalidRequest(f"The request has {len(given)} tags; a resource can have at most {MOST_TAGS}")
+    reserved = [key for key in given if key.casefold().startswith(RESERVED_PREFIX)]
+    if reserved:
+        raise InvalidRequest(f"The tag key {reserved[0]!r} begins with {RESERVED_PREFIX}, which is reserved for AWS")
+
+
+def _tagged(connection: apsw.Connection, arn: str) -> str:
+    match = _ARN.fullmatch(arn)
+    if match is None:
+        raise NotFound(f"The resource {arn} does not exist: the local Bedrock has tags of knowledge bases only")
+    return resources.find_knowledge_base(connection, match[1]).id
+
+
+_STORES: Final = {
+    "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
+    "S3_VECTORS": "s3VectorsConfiguration",
+}
+_NOT_CHANGED: Final = ("knowledgeBaseConfiguration", "storageConfiguration")
+
+
+def create_knowledge_base(context: Context, request: Request) -> Answer:
+    """Create a knowledge base; it is ACTIVE at the next look, or when its time has come."""
+    _check_knowledge_base(request)
+    with context.database.write() as change:
+        answer = once(
+            change,
+            "CreateKnowledgeBase",
+            "",
+            request,
+            context.clock(),
+            lambda: _create_knowledge_base(context, change, request),
+        )
+    context.ingestion.wake()
+    return answer
+
+
+def get_knowledge_base(context: Context, request: Request) -> Answer:
+    """Describe one."""
+    with context.database.read() as view:
+        found = resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
+    return {"knowledgeBase": _described_base(found)}
+
+
+def list_knowledge_bases(context: Context, request: Request) -> Answer:
+    """List them by id."""
+    listing = Listing("ListKnowledgeBases", request)
+    after = listing.position("")
+    size = request.get("maxResults", DEFAULT_PAGE)
+    with context.database.read() as view:
+        found = resources.knowledge_bases(view.connection, after=after, limit=size + 1)
+    summaries = [
+        {
+            "knowledgeBaseId": base.id,
+            "name": base.name,
+            "description": base.request.get("description"),
+            "status": base.status,
+            "updatedAt": base.updated_at,
+        }
+        for base in found[:size]
+    ]
+    more = listing.token(found[size - 1].id) if len(found) > size else None
+    return {"knowledgeBaseSummaries": summaries, "nextToken": more}
+
+
+def update_knowledge_base(context: Context, request: Request) -> Answer:
+    """Change name, description and role; every field is overwritten, and one that is left out is gone."""
+    knowledge_base_id = request["knowledgeBaseId"]
+    with context.database.write() as change:
+        base = resources.find_knowledge_base(change.connection, knowledge_base_id)
+        if base.status != resources.ACTIVE:
+            raise Conflict(f"The knowledge base {base.id} is in status {base.status}: wait until it is ACTIVE")
+        _check_knowledge_base_unchanged(base, request)
+        if resources.knowledge_base_named(change.connection, request["name"]) not in (None, base.id):
+            raise Conflict(f"KnowledgeBase with name {request['name']} already exists.")
+        kept = {name: value for name, value in base.request.items() if name not in ("name", "description", "roleArn")}
+        given = {name: request[name] for name in ("name", "description", "roleArn") if name in request}
+        base = replace(base, name=request["name"], request={**kept, **given}, updated_at=context.clock())
+        resources.update_knowledge_base(change, base)
+    return {"knowledgeBase": {**_described_base(base), "status": "UPDATING"}}
+
+
+def delete_knowledge_base(context: Context, request: Request) -> Answer:
+    """Delete one with everything in it, in the background."""
+    knowledge_base_id = request["knowledgeBaseId"]
+    with context.database.write() as change:
+        resources.find_knowledge_base(change.connection, knowledge_base_id)
+        if jobs.running(change.connection, knowledge_base_id):
+            raise Conflict(f"Knowledge base {knowledge_base_id} has an ongoing ingestion job: wait for its end")
+        seconds = context.options.pace.deletion_seconds
+        resources.mark_deleting(change, "knowledge_base", knowledge_base_id, context.clock(), seconds)
+    context.ingestion.wake()
+    return {"knowledgeBaseId": knowledge_base_id, "status": resources.DELETING}
+
+
+def _check_knowledge_base_unchanged(base: KnowledgeBase, request: Request) -> None:
+    for name in _NOT_CHANGED:
+        if request.get(name) != base.request.get(name):
+            raise InvalidRequest(
+                f"The {name} of a knowledge base cannot be changed: send it as GetKnowledgeBase returns it"
+            )
+    if "metadataConfigurations" in request:
+        raise InvalidRequest("metadataConfigurations are for MANAGED knowledge bases: leave them out")
+
+
+def _check_knowledge_base(request: Request) -> None:
+    check_tags(request.get("tags", {}))
+    configuration = request["knowledgeBaseConfiguration"]
+    if configuration["type"] != "VECTOR":
+        raise InvalidRequest(f"The local Bedrock has knowledge bases of type VECTOR only, not {configuration['type']}")
+    if "vectorKnowledgeBaseConfiguration" not in configuration:
+        raise InvalidRequest("A knowledge base of type VECTOR needs a vectorKnowledgeBaseConfiguration")
+    storage = request.get("storageConfiguration")
+    if storage is None:
+        raise InvalidRequest("A knowledge base of type VECTOR needs a storageConfiguration")
+    if storage["type"] not in _STORES:
+        raise InvalidRequest(f"The local Bedrock imitates {' and '.join(_STORES)}, not {storage['type']}")
+    needed = _STORES[storage["type"]]
+    if needed not in storage:
+        raise InvalidRequest(f"A storageConfiguration of type {storage['type']} needs {needed}")
+    others = set(storage) - {"type", needed}
+    if others:
+        raise InvalidRequest(f"A storageConfiguration of type {storage['type']} cannot have {sorted(others)}")
+
+
+def _create_knowledge_base(context: Context, change: Change, request: Request) -> Answer:
+    if resources.knowledge_base_named(change.connection, request["name"]):
+        raise Conflict(f"KnowledgeBase with name {request['name']} already exists.")
+    now, seconds = context.clock(), context.options.pace.creation_seconds
+    base = KnowledgeBase(
+        id=context.make_id(),
+        name=request["name"],
+        status=resources.CREATING if seconds else resources.ACTIVE,
+        search=request["storageConfiguration"]["type"],
+        embedding=context.embedding.name,
+        dimension=context.embedding.dimension,
+        request={name: value for name, value in request.items() if name not in ("clientToken", "tags")},
+        created_at=now,
+        updated_at=now,
+        due_at=now + seconds if seconds else None,
+    )
+    resources.add_knowledge_base(change, base)
+    resources.put_tags(change, base.id, request.get("tags", {}))
+    return {"knowledgeBase": {**_described_base(base), "status": resources.CREATING}}
+
+
+def _described_base(base: KnowledgeBase) -> Answer:
+    return {
+        "knowledgeBaseId": base.id,
+        "name": base.name,
+        "knowledgeBaseArn": KNOWLEDGE_BASE_ARN.format(base.id),
+        "description": base.request.get("description"),
+        "roleArn": base.request["roleArn"],
+        "knowledgeBaseConfiguration": base.request["knowledgeBaseConfiguration"],
+        "storageConfiguration": base.request["storageConfiguration"],
+        "status": base.status,
+        "createdAt": base.created_at,
+        "updatedAt": base.updated_at,
+    }
+
+
+_TYPES: Final = ("S3", "CUSTOM")
+_NOT_IMITATED: Final = ("customTransformationConfiguration", "parsingConfiguration", "contextEnrichmentConfiguration")
+
+
+def create_data_source(context: Context, request: Request) -> Answer:
+    """Create a data source; it is AVAILABLE at once."""
+    _check_data_source(request)
+    with context.database.write() as change:
+        return once(
+            change,
+            "CreateDataSource",
+            request["knowledgeBaseId"],
+            request,
+            context.clock(),
+            lambda: _create_data_source(context, change, request),
+        )
+
+
+def get_data_source(context: Context, request: Request) -> Answer:
+    """Describe one."""
+    with context.database.read() as view:
+        found = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
+    return {"dataSource": _described_source(found)}
+
+
+def list_data_sources(context: Context, request: Request) -> Answer:
+    """List those of a knowledge base by id."""
+    listing = Listing("ListDataSources", request)
+    after = listing.position("")
+    size = request.get("maxResults", DEFAULT_PAGE)
+    with context.database.read() as view:
+        resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
+        found = resources.data_sources(
+            view.connection,
+            request["knowledgeBaseId"],
+            after=after,
+            limit=size + 1,
+        )
+    summaries = [
+        {
+            "knowledgeBaseId": source.knowledge_base_id,
+            "dataSourceId": source.id,
+            "name": source.name,
+            "status": source.status,
+            "description": source.request.get("description"),
+            "updatedAt": source.updated_at,
+        }
+        for source in found[:size]
+    ]
+    more = listing.token(found[size - 1].id) if len(found) > size else None
+    return {"dataSourceSummaries": summaries, "nextToken": more}
+
+
+def update_data_source(context: Context, request: Request) -> Answer:
+    """Change a data source; every field is overwritten, and one that is left out is gone."""
+    _check_data_source(request)
+    with context.database.write() as change:
+        source = available_data_source(change.connection, request)
+        _check_data_source_unchanged(source, request)
+        if jobs.running(change.connection, source.knowledge_base_id, source.id):
+            raise Conflict(f"Data source {source.id} has an ongoing ingestion job: wait for its end")
+        named = resources.data_source_named(change.connection, source.knowledge_base_id, request["name"])
+        if named not in (None, source.id):
+            raise Conflict(f"DataSource with name {request['name']} already exists.")
+        source = replace(source, name=request["name"], request=dict(request), updated_at=context.clock())
+        resources.update_data_source(change, source)
+    return {"dataSource": _described_source(source)}
+
+
+def delete_data_source(context: Context, request: Request) -> Answer:
+    """Delete one, in the background, with its documents unless its dataDeletionPolicy is RETAIN."""
+    with context.database.write() as change:
+        source = resources.find_data_source(change.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        if jobs.running(change.connection, source.knowledge_base_id, source.id):
+            raise Conflict(f"Data source {source.id} has an ongoing ingestion job: wait for its end")
+        seconds = context.options.pace.deletion_seconds
+        resources.mark_deleting(change, "data_source", source.id, context.clock(), seconds)
+    context.ingestion.wake()
+    return {
+        "knowledgeBaseId": source.knowledge_base_id,
+        "dataSourceId": source.id,
+        "status": resources.DELETING,
+    }
+
+
+def _check_data_source(request: Request) -> None:
+    configuration = request["dataSourceConfiguration"]
+    kind = configuration["type"]
+    if kind not in _TYPES:
+        raise InvalidRequest(f"The local Bedrock has data sources of type {' and '.join(_TYPES)}, not {kind}")
+    if kind == "S3" and "s3Configuration" not in configuration:
+        raise InvalidRequest("A data source of type S3 needs an s3Configuration")
+    others = set(configuration) - {"type", "s3Configuration" if kind == "S3" else "type"}
+    if others:
+        raise InvalidRequest(f"A data source of type {kind} cannot have {sorted(others)}")
+    ingestion = request.get("vectorIngestionConfiguration", {})
+    for name in _NOT_IMITATED:
+        if name in ingestion:
+            raise InvalidRequest(f"The local Bedrock has no {name}: leave it out")
+    _check_chunking(ingestion.get("chunkingConfiguration"))
+
+
+def _check_data_source_unchanged(source: DataSource, request: Request) -> None:
+    if request["dataSourceConfiguration"]["type"] != source.type:
+        raise InvalidRequest(f"The type of a data source cannot be changed: it is {source.type}")
+    before, after = (_chunking(given) for given in (source.request, request))
+    if before != after:
+        raise InvalidRequest(
+            "The chunkingConfiguration of a data source cannot be changed: send it as GetDataSource returns it,"
+            " or create another data source"
+        )
+
+
+def _chunking(request: Request) -> Request | None:
+    found: Request | None = request.get("vectorIngestionConfiguration", {}).get("chunkingConfiguration")
+    return found
+
+
+def _create_data_source(context: Context, change: Change, request: Request) -> Answer:
+    base = active_knowledge_base(change.connection, request["knowledgeBaseId"])
+    if resources.data_source_named(change.connection, base.id, request["name"]):
+        raise Conflict(f"DataSource with name {request['name']} already exists.")
+    now = context.clock()
+    source = DataSource(
+        id=context.make_id(),
+        knowledge_base_id=base.id,
+        name=request["name"],
+        status=resources.AVAILABLE,
+        request={name: value for name, value in request.items() if name != "clientToken"},
+        created_at=now,
+        updated_at=now,
+    )
+    resources.add_data_source(change, source)
+    return {"dataSource": _described_source(source)}
+
+
+def _described_source(source: DataSource) -> Answer:
+    return {
+        "knowledgeBaseId": source.knowledge_base_id,
+        "dataSourceId": source.id,
+        "name": source.name,
+        "status": source.status,
+        "description": source.request.get("description"),
+        "dataSourceConfiguration": source.request["dataSourceConfiguration"],
+        "serverSideEncryptionConfiguration": source.request.get("serverSideEncryptionConfiguration"),
+        "vectorIngestionConfiguration": source.request.get("vectorIngestionConfiguration"),
+        "dataDeletionPolicy": source.request.get("dataDeletionPolicy", "DELETE"),
+        "createdAt": source.created_at,
+        "updatedAt": source.updated_at,
+    }
+
+
+_CONFIGURATION_OF: Final = {
+    "FIXED_SIZE": "fixedSizeChunkingConfiguration",
+    "HIERARCHICAL": "hierarchicalChunkingConfiguration",
+    "SEMANTIC": "semanticChunkingConfiguration",
+    "NONE": None,
+}
+
+
+def _check_chunking(chunking: Request | None) -> None:
+    """Check a data source's chunking.
+
+    Raises:
+        InvalidRequest: The configuration of the strategy is missing, another one is there, or its sizes do not fit.
+    """
+    if chunking is None:
+        return
+    strategy = chunking["chunkingStrategy"]
+    needed = _CONFIGURATION_OF[strategy]
+    if needed and needed not in chunking:
+        raise InvalidRequest(f"The chunking strategy {strategy} needs a {needed}")
+    others = set(chunking) - {"chunkingStrategy", needed}
+    if others:
+        raise InvalidRequest(f"The chunking strategy {strategy} cannot have {sorted(others)}")
+    if strategy == "HIERARCHICAL":
+        _check_layers(chunking["hierarchicalChunkingConfiguration"])
+
+
+def _check_layers(layers: Request) -> None:
+    parent, child = (level["maxTokens"] for level in layers["levelConfigurations"])
+    if child >= parent:
+        raise InvalidRequest(
+            f"The first of the levelConfigurations is the parent and must have more maxTokens than the second,"
+            f" the child: they have {parent} and {child}"
+        )
+    if layers["overlapTokens"] >= child:
+        raise InvalidRequest(
+            f"The overlapTokens ({layers['overlapTokens']}) must be fewer than the maxTokens of a child chunk ({child})"
+        )

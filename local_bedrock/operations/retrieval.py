@@ -1,0 +1,400 @@
+"""Retrieve and Rerank."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import apsw
+
+from local_bedrock.errors import DependencyFailed, InvalidRequest
+from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base
+from local_bedrock.operations.paging import Listing, read_token, refuse_token, write_token
+from local_bedrock.retrieval import ranking, reranking
+from local_bedrock.retrieval.ranking import Hit, Ranking, Search
+from local_bedrock.retrieval.reranking import require_model, score
+from local_bedrock.store.resources import KnowledgeBase
+from ragstack_common.embedding import Embedding, EmbeddingError
+from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters import Filter, parse
+from ragstack_common.filters.bedrock import MAX_MEMBERS
+from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
+
+
+def retrieve(context: Context, request: Request) -> Answer:
+    """Return the chunks that answer a query best."""
+    text = _query_text(request)
+    configuration = _configuration(request)
+    listing = Listing("Retrieve", request)
+    page = _page(context, request["knowledgeBaseId"], text, configuration, context.snapshots.continued(listing))
+    more = None
+    if page.following is not None:
+        more = context.snapshots.token(listing, page.ranking, page.ranking.size_bytes, page.following)
+    return {"retrievalResults": page.results, "nextToken": more}
+
+
+def results(
+    context: Context, knowledge_base_id: str, text: str, configuration: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Search for the operations that answer from what they find.
+
+    Args:
+        context: The running local Bedrock.
+        knowledge_base_id: Or its ARN.
+        text: The query, not blank.
+        configuration: A vectorSearchConfiguration that the service model has checked; may be empty.
+
+    Returns:
+        Retrieve's ``retrievalResults``, best first.
+
+    Raises:
+        NotFound: There is no such knowledge base.
+        InvalidRequest: The configuration cannot be used with it.
+    """
+    return _page(context, knowledge_base_id, text, configuration, None).results
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Results, the ranking that they are a part of, and the position at which the next page begins."""
+
+    results: list[dict[str, Any]]
+    ranking: Ranking
+    following: int | None
+
+
+def _page(
+    context: Context,
+    knowledge_base: str,
+    text: str,
+    configuration: Mapping[str, Any],
+    continued: tuple[Ranking, int] | None,
+) -> _Page:
+    knowledge_base_id = knowledge_base.rpartition("/")[2]
+    with context.database.read() as view:
+        base = active_knowledge_base(view.connection, knowledge_base_id)
+    asked = read_configuration(base, configuration)
+    if continued is not None:
+        with context.database.read() as view:
+            ranked, start = continued
+            found, following = further_page(view.connection, ranked, start, asked.number_of_results)
+        return _Page(found, ranked, following)
+    # A model may take its time: no reader of the database is held meanwhile.
+    vector = context.embedding.embed_query(text)
+    with context.database.read(knowledge_base_id) as view:
+        active_knowledge_base(view.connection, knowledge_base_id)
+        search = Search(text, vector, asked.hybrid, asked.condition)
+        ranked = ranking.rank(view, base.id, search, context.embedding.fusion_weight)
+        found = written_results(view.connection, ranked.hits(0, asked.number_of_results))
+    if asked.reranking is not None:
+        # The best of those that were asked for, in a new order: there is no page after them.
+        found = reranked(found, text, asked.reranking, context.embedding)
+        return _Page(found, ranked, None)
+    return _Page(found, ranked, asked.number_of_results if len(ranked) > asked.number_of_results else None)
+
+
+def _query_text(request: Request) -> str:
+    query = request["retrievalQuery"]
+    if query.get("type", "TEXT") != "TEXT" or "image" in query:
+        raise InvalidRequest("The local Bedrock answers text queries only: leave the image out")
+    text = query.get("text", "")
+    if not text.strip():
+        raise InvalidRequest("The text of the retrievalQuery is empty: send a query")
+    return str(text)
+
+
+def _configuration(request: Request) -> Mapping[str, Any]:
+    for name in ("guardrailConfiguration", "userContext"):
+        if name in request:
+            raise InvalidRequest(f"The local Bedrock has no {name}: leave it out")
+    given = request.get("retrievalConfiguration", {})
+    if "managedSearchConfiguration" in given:
+        raise InvalidRequest("managedSearchConfiguration is for MANAGED knowledge bases: use vectorSearchConfiguration")
+    configuration: Mapping[str, Any] = given.get("vectorSearchConfiguration", {})
+    return configuration
+
+
+DEFAULT_RESULTS: Final = 5
+"""Source: bedrock-agent-runtime, documentation of KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
+
+_WITHOUT_WORDS: Final = "S3_VECTORS"
+_GROUPS: Final = ("andAll", "orAll")
+_NEEDS_MODEL: Final = "implicitFilterConfiguration"
+
+
+@dataclass(frozen=True)
+class SearchConfiguration:
+    """How to search.
+
+    Attributes:
+        number_of_results: Chunks on a page, 1 to 100.
+        hybrid: Vectors and BM25, or vectors only.
+        condition: Restricts the documents.
+        reranking: The request's ``bedrockRerankingConfiguration``.
+    """
+
+    number_of_results: int
+    hybrid: bool
+    condition: Filter | None
+    reranking: Mapping[str, Any] | None
+
+
+def read_configuration(base: KnowledgeBase, configuration: Mapping[str, Any]) -> SearchConfiguration:
+    """Read what the service model has checked.
+
+    Raises:
+        InvalidRequest: The vector store cannot do it, the filter is over the limits, or it is not imitated.
+    """
+    if _NEEDS_MODEL in configuration:
+        raise InvalidRequest(f"The local Bedrock has no {_NEEDS_MODEL}: leave it out and write the filter yourself")
+    return SearchConfiguration(
+        number_of_results=configuration.get("numberOfResults", DEFAULT_RESULTS),
+        hybrid=_hybrid(base, configuration.get("overrideSearchType")),
+        condition=_condition(base, configuration.get("filter")),
+        reranking=_reranking(configuration.get("rerankingConfiguration")),
+    )
+
+
+def _hybrid(base: KnowledgeBase, chosen: str | None) -> bool:
+    if base.search == _WITHOUT_WORDS:
+        if chosen == "HYBRID":
+            raise InvalidRequest(f"HYBRID search type is not supported for search operation on index {base.search}")
+        return False
+    return chosen != "SEMANTIC"
+
+
+def _condition(base: KnowledgeBase, given: Mapping[str, Any] | None) -> Filter | None:
+    if given is None:
+        return None
+    _check_limits(given)
+    if base.search == _WITHOUT_WORDS and any("startsWith" in part for part in _parts(given)):
+        raise InvalidRequest(f"The filter operator startsWith is not supported on {base.search}")
+    try:
+        return parse(given)
+    except InvalidFilterError as error:
+        raise InvalidRequest(f"The filter is not valid: {error}") from error
+
+
+def _check_limits(given: Mapping[str, Any], depth: int = 0) -> None:
+    """Hold a filter to five conditions a group and one level of nesting, which is five groups at most."""
+    for name in _GROUPS:
+        if name not in given:
+            continue
+        if depth > 1:
+            raise InvalidRequest(f"The filter nests {name} too deep: a group may stand in one other group")
+        if len(given[name]) > MAX_MEMBERS:
+            raise InvalidRequest(f"The filter has {len(given[name])} conditions in {name}, at most {MAX_MEMBERS} fit")
+        for member in given[name]:
+            _check_limits(member, depth + 1)
+
+
+def _parts(given: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield given
+    for name in _GROUPS:
+        for member in given.get(name, ()):
+            yield from _parts(member)
+
+
+def _reranking(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if given is None:
+        return None
+    if "bedrockRerankingConfiguration" not in given:
+        raise InvalidRequest(f"A rerankingConfiguration of type {given['type']} needs bedrockRerankingConfiguration")
+    found: Mapping[str, Any] = given["bedrockRerankingConfiguration"]
+    check_reranking(found)
+    return found
+
+
+CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"
+PAGE_NUMBER: Final = RESERVED_PREFIX + "document-page-number"
+
+_CHUNKS: Final = (
+    "SELECT c.id, coalesce(p.text, c.text), coalesce(p.public_id, c.public_id), coalesce(p.page, c.page),"
+    " d.type, d.name, coalesce(r.attributes, d.attributes) FROM chunk c JOIN document d ON d.id = c.document_id"
+    " LEFT JOIN parent p ON p.id = c.parent_id LEFT JOIN record r ON r.id = c.record_id"
+    " WHERE c.id IN (SELECT value FROM json_each(?))"
+)
+
+
+def further_page(connection: apsw.Connection, ranking: Ranking, start: int, size: int) -> tuple[list[Any], int | None]:
+    """Return a page after the first of a ranking that was made earlier, and where the page after it begins.
+
+    Chunks that were deleted or replaced meanwhile are left out, and others take their place on the page. A parent is
+    returned on one page only.
+
+    Args:
+        connection: Where the chunks are now.
+        ranking: Of the first page.
+        start: Position in the ranking at which the page begins.
+        size: Chunks on the page at most.
+    """
+    chunks = ranking.chunks.tolist()
+    rows = connection.execute(
+        "SELECT id, parent_id FROM chunk WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(chunks),)
+    )
+    parents: dict[int, int | None] = dict(rows)
+    returned = {parents.get(chunk) for chunk in chunks[:start]} - {None}
+    left = [
+        place
+        for place, chunk in enumerate(chunks[start:], start)
+        if chunk in parents and parents[chunk] not in returned
+    ]
+    hits = [Hit(chunks[place], float(ranking.scores[place])) for place in left[:size]]
+    return written_results(connection, hits), left[size] if len(left) > size else None
+
+
+def written_results(connection: apsw.Connection, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """Return one result for each hit; children of one parent are replaced by it, at the place of the best.
+
+    Source: Amazon Bedrock User Guide, hierarchical chunking: fewer results than asked for may come back.
+    """
+    rows = connection.execute(_CHUNKS, (json.dumps([hit.chunk for hit in hits]),))
+    found = {row[0]: row[1:] for row in rows}
+    results: dict[str, dict[str, Any]] = {}
+    for hit in hits:
+        text, public_id, *rest = found[hit.chunk]
+        results.setdefault(public_id, _result(hit.score, text, public_id, *rest))
+    return list(results.values())
+
+
+def _result(score: float, text: str, public_id: str, page: int | None, kind: str, name: str, attributes: str) -> Any:
+    metadata: dict[str, Any] = {**json.loads(attributes), CHUNK_ID: public_id}
+    if page is not None:
+        metadata[PAGE_NUMBER] = page
+    location = {"s3Location": {"uri": name}} if kind == "S3" else {"customDocumentLocation": {"id": name}}
+    return {
+        "content": {"type": "TEXT", "text": text},
+        "location": {"type": kind, **location},
+        "score": score,
+        "metadata": metadata,
+    }
+
+
+RerankingConfiguration = Mapping[str, Any]
+
+
+def check_reranking(configuration: RerankingConfiguration) -> None:
+    """Check what the service model cannot.
+
+    Args:
+        configuration: A ``bedrockRerankingConfiguration``.
+
+    Raises:
+        InvalidRequest: There is no such model, or the fields of a selective mode are missing.
+    """
+    reranking.require_model(configuration["modelConfiguration"]["modelArn"])
+    if configuration["modelConfiguration"].get("additionalModelRequestFields"):
+        raise InvalidRequest("The local Bedrock has no additionalModelRequestFields: leave it out")
+    metadata = configuration.get("metadataConfiguration", {})
+    if metadata.get("selectionMode") == "SELECTIVE" and "selectiveModeConfiguration" not in metadata:
+        raise InvalidRequest("A metadataConfiguration of selectionMode SELECTIVE needs selectiveModeConfiguration")
+
+
+def reranked(
+    results: Sequence[dict[str, Any]], query: str, configuration: RerankingConfiguration, embedding: Embedding
+) -> list[dict[str, Any]]:
+    """Order results by what the reranker makes of their text and of the attributes that it is to consider.
+
+    Args:
+        results: Retrieve's ``retrievalResults``.
+        query: What they were found with.
+        configuration: A ``bedrockRerankingConfiguration``.
+        embedding: That of the knowledge base.
+
+    Returns:
+        At most ``numberOfRerankedResults``, with the reranker's scores; equal ones in the order that they had.
+    """
+    chosen = configuration.get("metadataConfiguration")
+    scores = reranking.score(query, [_considered(result, chosen) for result in results], embedding, ranked=True)
+    order = sorted(range(len(results)), key=lambda place: (-scores[place], place))
+    ranked = [{**results[place], "score": scores[place]} for place in order]
+    return ranked[: configuration.get("numberOfRerankedResults")]
+
+
+def _considered(result: Mapping[str, Any], chosen: RerankingConfiguration | None) -> str:
+    if chosen is None:
+        return str(result["content"]["text"])
+    attributes = result["metadata"]
+    lines = [f"{name}: {_shown(attributes[name])}" for name in _names(attributes, chosen)]
+    return "\n".join([*lines, result["content"]["text"]])
+
+
+def _names(attributes: Mapping[str, Any], chosen: RerankingConfiguration) -> Iterable[str]:
+    own = [name for name in attributes if not name.startswith(RESERVED_PREFIX)]
+    if chosen["selectionMode"] == "ALL":
+        return own
+    selected = chosen["selectiveModeConfiguration"]
+    if "fieldsToInclude" in selected:
+        included = {field["fieldName"] for field in selected["fieldsToInclude"]}
+        return [name for name in attributes if name in included]
+    excluded = {field["fieldName"] for field in selected["fieldsToExclude"]}
+    return [name for name in own if name not in excluded]
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+PAGE: Final = 100
+"""Results in one answer. AWS publishes no figure; what Retrieve gives at most."""
+
+_MEMBERS: Final = {"TEXT": "textDocument", "JSON": "jsonDocument"}
+
+
+def rerank(context: Context, request: Request) -> Answer:
+    """Order documents by how well they answer a query."""
+    configuration = request["rerankingConfiguration"]["bedrockRerankingConfiguration"]
+    model = configuration["modelConfiguration"]
+    require_model(model["modelArn"])
+    if model.get("additionalModelRequestFields"):
+        raise InvalidRequest("The local Bedrock has no additionalModelRequestFields: leave it out")
+    query = request["queries"][0]["textQuery"].get("text", "")
+    if not query.strip():
+        raise InvalidRequest("The text of the query is empty: send a query")
+    documents = [_document(number, source) for number, source in enumerate(request["sources"])]
+    wanted = min(configuration.get("numberOfResults", len(documents)), len(documents))
+    fingerprint = _fingerprint(request)
+    position = read_token(request.get("nextToken"), offset=int, request=str) or {"offset": 0, "request": fingerprint}
+    if position["request"] != fingerprint or position["offset"] < 0:
+        raise refuse_token()
+    try:
+        scores = score(query, [_text(document) for document in documents], context.embedding)
+    except EmbeddingError as error:
+        raise DependencyFailed(str(error)) from error
+    order = sorted(range(len(documents)), key=lambda index: (-scores[index], index))[:wanted]
+    end = position["offset"] + PAGE
+    results = [
+        {"index": index, "relevanceScore": scores[index], "document": documents[index]}
+        for index in order[position["offset"] : end]
+    ]
+    more = {"offset": end, "request": fingerprint}
+    return {"results": results, "nextToken": write_token(more) if wanted > end else None}
+
+
+def _document(number: int, source: Request) -> Answer:
+    document: Answer = source["inlineDocumentSource"]
+    member = _MEMBERS[document["type"]]
+    if member not in document:
+        raise InvalidRequest(f"The source {number} is of type {document['type']} and needs {member}")
+    return {"type": document["type"], member: document[member]}
+
+
+def _text(document: Request) -> str:
+    if document["type"] == "TEXT":
+        return str(document["textDocument"].get("text", ""))
+    return "\n".join(_lines(document["jsonDocument"]))
+
+
+def _lines(value: Any, name: str = "") -> list[str]:
+    """Write a JSON document as lines of names and values."""
+    if isinstance(value, dict):
+        return [line for key, member in value.items() for line in _lines(member, str(key))]
+    if isinstance(value, list):
+        return [line for member in value for line in _lines(member, name)]
+    return [f"{name}: {value}" if name else str(value)]
+
+
+def _fingerprint(request: Request) -> str:
+    asked = {name: value for name, value in request.items() if name != "nextToken"}
+    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,372 @@
+"""The rest-json protocol, driven by botocore's service models: routing, reading requests and writing responses.
+
+Source: https://smithy.io/2.0/aws/protocols/aws-restjson1-protocol.html
+"""
+
+import base64
+import binascii
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import parse_qs, unquote
+
+from botocore.loaders import create_loader
+from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
+from botocore.utils import parse_timestamp
+
+from local_bedrock.errors import InvalidBody, InvalidRequest, ServiceError, Throttled, UnknownRoute
+from local_bedrock.event_stream import CONTENT_TYPE, Messages
+
+ERROR_TYPE_HEADER: Final = "x-amzn-ErrorType"
+REQUEST_ID_HEADER: Final = "x-amzn-RequestId"
+
+
+@dataclass(frozen=True)
+class Request:
+    """An HTTP request as it came.
+
+    Attributes:
+        method: In capitals.
+        path: Still percent-encoded, without the query.
+        query: The raw query string.
+        headers: Names in lower case.
+        body: As sent.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Response:
+    """An HTTP answer to send.
+
+    Attributes:
+        body: The whole body; empty where there is a stream.
+        stream: The parts of a body that is sent while it is made; to be closed when the client has gone.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+    stream: Messages | None = None
+
+
+class HeadedAnswer(dict[str, Any]):
+    """An answer of an operation that carries HTTP headers which its model does not have.
+
+    Args:
+        members: By the operation's output shape.
+        headers: Sent beside those of the model.
+    """
+
+    def __init__(self, members: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        super().__init__(members)
+        self.headers = headers
+
+
+# One endpoint serves all of them. Where several have a route in common (/tags/{resourceArn}), the name under which the
+# request is signed tells them apart; of the services that have one name, and without a signature, the first wins.
+SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One operation and the pattern of its paths."""
+
+    operation: OperationModel
+    method: str
+    pattern: re.Pattern[str]
+
+
+class Router:
+    """Finds the operation of a request."""
+
+    def __init__(self, services: Iterable[str] = SERVICES) -> None:
+        # Not through a session: that would fail on settings of AWS that nothing here needs.
+        loader = create_loader()
+        models = [ServiceModel(loader.load_service_model(service, "service-2"), service) for service in services]
+        self._routes = [route for model in models for route in _routes(model)]
+
+    def find(self, request: Request) -> tuple[OperationModel, dict[str, str]]:
+        """Return the operation and the members that stand in the path, decoded.
+
+        Raises:
+            UnknownRoute: No operation has this method and path.
+        """
+        path = request.path.rstrip("/") or "/"
+        matches = [
+            (route.operation, match)
+            for route in self._routes
+            if route.method == request.method and (match := route.pattern.fullmatch(path))
+        ]
+        if len(matches) > 1:
+            name = _signed_for(request.headers.get("authorization", ""))
+            matches.sort(key=lambda found: found[0].service_model.signing_name != name)
+        for operation, match in matches[:1]:
+            return operation, {label: unquote(value) for label, value in match.groupdict().items()}
+        raise UnknownRoute(f"{request.method} {request.path} is no operation of {' or '.join(SERVICES)}")
+
+
+def _signed_for(authorization: str) -> str | None:
+    """Return the service of the credential scope, ``KEY/DATE/REGION/SERVICE/aws4_request``.
+
+    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
+    """
+    scope = authorization.partition("Credential=")[2].partition(",")[0].split("/")
+    return scope[-2] if len(scope) > 1 else None
+
+
+def _routes(model: ServiceModel) -> list[Route]:
+    operations = [model.operation_model(name) for name in model.operation_names]
+    # Fixed segments win over labels: "/a/list" before "/a/{id}".
+    operations.sort(key=lambda operation: (operation.http["requestUri"].count("{"), operation.name))
+    return [Route(operation, operation.http["method"], _pattern(operation)) for operation in operations]
+
+
+def _pattern(operation: OperationModel) -> re.Pattern[str]:
+    template = operation.http["requestUri"].split("?")[0].rstrip("/") or "/"
+    parts = re.split(r"\{(\w+\+?)\}", template)
+    pattern = re.escape(parts[0])
+    for label, text in zip(parts[1::2], parts[2::2], strict=True):
+        pattern += f"(?P<{label.rstrip('+')}>{'.+' if label.endswith('+') else '[^/]+'})" + re.escape(text)
+    return re.compile(pattern)
+
+
+DEEPEST_NESTING: Final = 100
+"""Of JSON objects and arrays. Answers of the services nest about ten deep, and a filter has two levels for a group."""
+
+LONGEST_NUMBER_DIGITS: Final = 309
+"""More do not fit into a double, in which the services keep numbers."""
+
+_SURROGATE: Final = b"\\ud"
+_TOO_DEEP: Final = f"The request body nests objects and arrays more than {DEEPEST_NESTING} levels deep"
+_LONG_NUMBER: Final = re.compile(rb"\d{%d}" % (LONGEST_NUMBER_DIGITS + 1))
+
+
+def read_input(operation: OperationModel, labels: Mapping[str, str], request: Request) -> dict[str, Any]:
+    """Gather the input members from path, query string, headers and body.
+
+    Values keep the JSON type in which they came where it is wrong, so that validation can name it.
+
+    Raises:
+        InvalidBody: The body is not a JSON object, where the operation takes one.
+        InvalidRequest: The JSON nests too deep, or holds a number that is too long.
+    """
+    shape = operation.input_shape
+    if shape is None:
+        return {}
+    payload = shape.serialization.get("payload")
+    body = {} if payload else _document(request.body)
+    query = parse_qs(request.query, keep_blank_values=True)
+    members: dict[str, Any] = {}
+    for name, member in shape.members.items():
+        location = member.serialization.get("location")
+        wire_name = member.serialization.get("name", name)
+        if location == "uri":
+            value: Any = labels.get(re.sub(r"\W", "_", wire_name))
+        elif location == "querystring":
+            found = query.get(wire_name)
+            value = found if member.type_name == "list" else _from_text(member, found[0]) if found else None
+        elif location == "header":
+            value = request.headers.get(wire_name.lower())
+        elif payload:
+            value = _payload(member, request.body) if name == payload else None
+        else:
+            value = _read(member, body.get(wire_name))
+        if value is not None:
+            members[name] = value
+    return members
+
+
+def _payload(shape: Shape, body: bytes) -> Any:
+    """Read a member that is the whole body: bytes as they are, a structure from JSON."""
+    return body if shape.type_name == "blob" else _read(shape, _document(body))
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    if not body.strip():
+        return {}
+    # A function that reads each number takes time: where a long one may be, and only there.
+    parse_int = _number if _LONG_NUMBER.search(body) else None
+    try:
+        document = json.loads(body, parse_int=parse_int)
+    except RecursionError:
+        raise InvalidRequest(_TOO_DEEP) from None
+    except ValueError as error:
+        raise InvalidBody(f"The request body is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise InvalidBody("The request body is not a JSON object")
+    _check_nesting(document)
+    if _SURROGATE in body.lower() and not _is_text(document):
+        raise InvalidBody("The request body holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
+    return document
+
+
+def _number(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER_DIGITS:
+        raise InvalidRequest(f"A number in the request has {len(digits)} digits, and may have {LONGEST_NUMBER_DIGITS}")
+    return int(digits)
+
+
+def _check_nesting(document: dict[str, Any]) -> None:
+    level: list[Any] = [document]
+    for _ in range(DEEPEST_NESTING):
+        members = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [member for node in members for member in node if isinstance(member, dict | list)]
+        if not level:
+            return
+    raise InvalidRequest(_TOO_DEEP)
+
+
+def _is_text(document: dict[str, Any]) -> bool:
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _read(shape: Shape, value: Any) -> Any:
+    if isinstance(shape, StructureShape) and isinstance(value, dict) and not shape.is_document_type:
+        return {
+            name: _read(member, value[member.serialization.get("name", name)])
+            for name, member in shape.members.items()
+            if value.get(member.serialization.get("name", name)) is not None
+        }
+    if isinstance(shape, ListShape) and isinstance(value, list):
+        if shape.member.type_name in ("float", "double"):
+            return value
+        return [_read(shape.member, member) for member in value]
+    if isinstance(shape, MapShape) and isinstance(value, dict):
+        return {key: _read(shape.value, member) for key, member in value.items()}
+    if shape.type_name == "blob" and isinstance(value, str):
+        return _decoded(value)
+    if shape.type_name == "timestamp" and isinstance(value, str):
+        return _moment(value)
+    return value
+
+
+def _decoded(text: str) -> bytes | str:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return text
+
+
+def _moment(value: str) -> Any:
+    try:
+        return parse_timestamp(value)
+    except (ValueError, OverflowError):
+        return value
+
+
+def _from_text(shape: Shape, text: str) -> Any:
+    try:
+        match shape.type_name:
+            case "integer" | "long":
+                return int(text)
+            case "float" | "double":
+                return float(text)
+            case "boolean":
+                return {"true": True, "false": False}.get(text, text)
+    except ValueError:
+        pass
+    return text
+
+
+JSON_TYPE = "application/json"
+
+
+def write_output(operation: OperationModel, output: Mapping[str, Any]) -> Response:
+    """Serialise an answer by the operation's output shape; members that the shape lacks are an error.
+
+    A member that is an event stream is an iterator of ``{event name: members}``. Its first event is made here: what
+    goes wrong before it is an ordinary error.
+
+    Raises:
+        ServiceError: The first event could not be made.
+    """
+    shape = operation.output_shape
+    status = int(operation.http.get("responseCode", 200))
+    headers = dict(output.headers) if isinstance(output, HeadedAnswer) else {}
+    if shape is None:
+        return _response(status, headers, JSON_TYPE, b"{}")
+    _refuse_unknown(shape, output)
+    in_headers = {
+        name: member for name, member in shape.members.items() if member.serialization.get("location") == "header"
+    }
+    for name, member in in_headers.items():
+        if output.get(name) is not None:
+            headers[member.serialization.get("name", name)] = str(output[name])
+    for name, member in shape.members.items():
+        if isinstance(member, StructureShape) and member.serialization.get("eventstream"):
+            return _response(status, headers, CONTENT_TYPE, stream=Messages(member, output[name], serialise))
+    payload = shape.serialization.get("payload")
+    if payload and shape.members[payload].type_name == "blob":
+        return _response(status, headers, JSON_TYPE, bytes(output[payload]))
+    document = {name: value for name, value in output.items() if name not in in_headers}
+    body = serialise(shape.members[payload], output[payload]) if payload else serialise(shape, document)
+    return _response(status, headers, JSON_TYPE, json.dumps(body).encode())
+
+
+def write_error(error: ServiceError, operation: OperationModel | None = None) -> Response:
+    """Serialise an error with the status that the operation's model gives it."""
+    status = error.status
+    for shape in operation.error_shapes if operation else ():
+        if shape.name == error.code:
+            status = int(shape.metadata.get("error", {}).get("httpStatusCode", status))
+    headers = {ERROR_TYPE_HEADER: error.code}
+    if isinstance(error, Throttled):
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    return _response(status, headers, JSON_TYPE, json.dumps({"message": str(error)}).encode())
+
+
+def serialise(shape: Shape, value: Any) -> Any:
+    """Turn a value into JSON by its shape.
+
+    Raises:
+        ValueError: It has members that the shape lacks.
+    """
+    if isinstance(shape, StructureShape) and not shape.is_document_type:
+        _refuse_unknown(shape, value)
+        return {
+            member.serialization.get("name", name): serialise(member, value[name])
+            for name, member in shape.members.items()
+            if value.get(name) is not None
+        }
+    if isinstance(shape, ListShape):
+        return [serialise(shape.member, member) for member in value]
+    if isinstance(shape, MapShape):
+        return {key: serialise(shape.value, member) for key, member in value.items()}
+    if shape.type_name == "blob":
+        return base64.b64encode(value).decode()
+    if shape.type_name == "timestamp":
+        return _written_moment(shape, value)
+    return value
+
+
+def _refuse_unknown(shape: StructureShape, value: Mapping[str, Any]) -> None:
+    unknown = set(value) - set(shape.members)
+    if unknown:
+        raise ValueError(f"{shape.name} has no members {sorted(unknown)}")
+
+
+def _written_moment(shape: Shape, seconds: float) -> Any:
+    if shape.serialization.get("timestampFormat", "unixTimestamp") != "iso8601":
+        return seconds
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _response(
+    status: int, headers: Mapping[str, str], content_type: str, body: bytes = b"", stream: Messages | None = None
+) -> Response:
+    known = {"Content-Type": content_type, REQUEST_ID_HEADER: str(uuid.uuid4())}
+    return Response(status, {**known, **headers}, body, stream)
