@@ -7,6 +7,7 @@ line look into ``os.environ``; everything else is handed a settings object.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from ragstack_common.environment import boolean, optional, positive, required
@@ -267,3 +268,34 @@ def _number_of_results(text: str) -> int:
     if not 1 <= number <= MAX_RESULTS:
         raise ValueError(f"write a whole number from 1 to {MAX_RESULTS}")
     return number
+
+
+@dataclass(frozen=True)
+class KnowledgeSettings:
+    """Location and embedding of the knowledge base in a Chroma collection.
+
+    Attributes:
+        collection_name: The collection.
+        db_path: The folder of the store.
+        embedding: What texts are embedded with; None uses what the collection records.
+    """
+
+    collection_name: str = "atlas_knowledge_base"
+    db_path: str = "~/atlas_chroma_db"
+    embedding: str | None = None
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "KnowledgeSettings":
+        """Read the settings. Of two variables for one setting, the first that is set counts."""
+
+        def first(*names: str) -> str | None:
+            return next((value for name in names if (value := env.get(name, "").strip())), None)
+
+        embedding = first("EMBEDDING_MODEL")
+        if embedding is not None and (Path(embedding) / "model.onnx").is_file():
+            embedding = f"onnx:{embedding}"
+        return cls(
+            first("ATLAS_COLLECTION_NAME", "CHROMA_COLLECTION_NAME") or cls.collection_name,
+            first("ATLAS_DB_PATH", "CHROMA_PERSIST_DIRECTORY") or cls.db_path,
+            embedding,
+        )

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from ragstack_common.api.query import QueryService, RetrieveRequest
 from ragstack_common.api.query.backends import RERANKED_CANDIDATES, engine_of
-from ragstack_common.config import QuerySettings, json_object
+from ragstack_common.config import KnowledgeSettings, QuerySettings, json_object
 from ragstack_common.errors import ConfigurationError, InvalidRequestError
-from ragstack_common.knowledge_base.settings import KnowledgeSettings
 from ragstack_common.retrieval.factory import TYPE_KEY
 from ragstack_common.retrieval.reranked import RerankedBackend
 from ragstack_common.telemetry import NO_METRICS

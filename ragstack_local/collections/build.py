@@ -14,12 +14,11 @@ from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.errors import ConfigurationError
-from ragstack_common.retrieval.engines.chroma import identity, manifest
-from ragstack_common.retrieval.engines.chroma.connection import close_client, quiet
-from ragstack_common.retrieval.engines.chroma.creation import INDEX, get_or_create
-from ragstack_common.retrieval.engines.chroma.failures import translated
+from ragstack_common.retrieval.engines.chroma import manifest
+from ragstack_common.retrieval.engines.chroma.collection import INDEX, get_or_create, recorded_embedding
 from ragstack_common.retrieval.engines.chroma.manifest import Counts, Failure, Manifest
-from ragstack_common.retrieval.engines.chroma.mirror import header_of
+from ragstack_common.retrieval.engines.chroma.search import header_of
+from ragstack_common.retrieval.engines.chroma.store import close_client, quiet, translated_errors
 from ragstack_local.collections.documents import Piece, Plan, pieces_of, read
 from ragstack_local.uploads import LocalFile
 
@@ -97,7 +96,7 @@ def build(
         EmbeddingError: It was made with another embedding, or the model cannot be had.
         RetrievalError: The store cannot be opened, or failed.
     """
-    with translated(f"the folder {db_path}"):
+    with translated_errors(f"the folder {db_path}"):
         client = chromadb.PersistentClient(db_path, settings=quiet())
         try:
             collection = get_or_create(client, collection_name, embedding)
@@ -194,7 +193,7 @@ def _metadata(collection: "Collection", where: dict[str, Any] | None = None) -> 
 
 
 def _refuse_foreign(collection: "Collection") -> None:
-    if identity.recorded_name(collection) is None:
+    if recorded_embedding(collection) is None:
         raise ConfigurationError(
             f"The collection {collection.name} was not built here and does not record its embedding: "
             "choose another name"

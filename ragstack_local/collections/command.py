@@ -50,8 +50,8 @@ def build(
     Example:  ragstack build handbook/ --collection handbook --db-path ./chroma
     """
     # Each is slow to import, and no other command needs it; the last is an extra.
+    from ragstack_common.config import KnowledgeSettings  # noqa: PLC0415
     from ragstack_common.embedding import load  # noqa: PLC0415
-    from ragstack_common.knowledge_base.settings import KnowledgeSettings  # noqa: PLC0415
     from ragstack_local.collections.documents import Plan  # noqa: PLC0415
 
     if 2 * chunk_overlap >= chunk_size:

@@ -225,13 +225,13 @@ def test_the_manifest_tells_whether_a_query_fits_the_store(run: Callable[..., Re
         stored.check(HashedEmbedding(16))
 
 
-def test_a_manifest_that_is_none_is_named_and_a_missing_one_is_none(tmp_path: Path) -> None:
+def test_an_invalid_manifest_is_an_error_and_a_missing_one_is_none(tmp_path: Path) -> None:
     path = manifest.path_of(tmp_path, "bad")
     path.parent.mkdir()
     path.write_text('{"collection": 3}')
 
     assert manifest.read(tmp_path, "absent") is None
-    with pytest.raises(ConfigurationError, match=r"bad\.json is no manifest"):
+    with pytest.raises(ConfigurationError, match=r"bad\.json is not a manifest"):
         manifest.read(tmp_path, "bad")
 
 

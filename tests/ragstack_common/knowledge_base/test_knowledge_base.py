@@ -117,7 +117,7 @@ def test_a_query_that_fails_is_an_empty_list_that_can_be_told_from_an_empty_answ
 
 
 def test_the_query_is_logged_for_debugging_only(base: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, logger="ragstack_common.knowledge_base.knowledge")
+    caplog.set_level(logging.DEBUG, logger="ragstack_common.knowledge_base")
 
     base.retrieve("secret " * 20, n_results=0)
 

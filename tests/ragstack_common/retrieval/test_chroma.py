@@ -270,7 +270,7 @@ def test_a_function_that_cannot_be_had_is_a_clear_error(tmp_path: Path) -> None:
     kept = functions.pop("letters")
 
     try:
-        with pytest.raises(ConfigurationError, match="embedding function letters, which cannot be had here"):
+        with pytest.raises(ConfigurationError, match="embedding function letters, which cannot be loaded here"):
             ask(ChromaBackend(tmp_path, "foreign"))
     finally:
         functions["letters"] = kept
@@ -279,7 +279,7 @@ def test_a_function_that_cannot_be_had_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_collection_that_says_nothing_of_its_embedding_asks_for_it(tmp_path: Path) -> None:
     foreign(tmp_path, None)
 
-    with pytest.raises(ConfigurationError, match="does not say with which embedding it was made"):
+    with pytest.raises(ConfigurationError, match="does not record the embedding it was made with"):
         ask(ChromaBackend(tmp_path, "foreign"))
     assert ask(ChromaBackend(tmp_path, "foreign", embedding=HashedEmbedding(2)), "something")
 
@@ -323,8 +323,8 @@ def test_the_document_of_a_chunk_is_named_by_the_attribute_of_choice(folder: Pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "give the path of a folder, or the host"),
-        ({"path": "x", "host": "y"}, "give the path of a folder, or the host"),
+        ({}, "give either the path of a folder or the host"),
+        ({"path": "x", "host": "y"}, "give either the path of a folder or the host"),
         ({"path": "x", "collection_name": ""}, "collection_name is missing"),
         ({"path": "x", "collection_name": "c", "scan_limit": -1}, "scan_limit"),
         ({"path": "x", "collection_name": "c", "timeout_seconds": 0}, "timeout_seconds"),

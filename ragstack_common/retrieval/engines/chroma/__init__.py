@@ -1,4 +1,4 @@
-"""Collections of Chroma, for the engine, the knowledge base and whoever builds them. Needs the extra ``chroma``."""
+"""Chroma: the engine, and what the knowledge base and ``ragstack build`` need of it. Needs the extra ``chroma``."""
 
 from ragstack_common.errors import needs_extra
 

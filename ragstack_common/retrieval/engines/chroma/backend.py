@@ -7,42 +7,42 @@ from typing import Any, Final
 from ragstack_common.embedding import Embedding
 from ragstack_common.filters import Filter
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
-from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle, Hit
-from ragstack_common.retrieval.engines.chroma.connection import Connection, FolderConnection, ServerConnection
+from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Hit
 from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
+from ragstack_common.retrieval.engines.chroma.store import Connection, FolderConnection, ServerConnection
 from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchRequest, check_top_k
 
 DEFAULT_PORT: Final = 8000
-"""Source: Chroma, ``chroma run``."""
+"""Default of ``chroma run``."""
 
 
 class ChromaBackend(Engine):
-    """Searches a collection; nothing is opened before the first search, and nothing is ever created.
+    """Searches a collection. It opens the store at the first search, and never creates anything.
 
-    The vector index is approximate (HNSW). It looks at 100 neighbours at least; of 10,000 vectors it then found 99.8 %
-    of the nearest ten with Chroma's own settings, and all of them with those that ``ragstack build`` gives.
+    The vector index is approximate (HNSW) and looks at 100 neighbours or more. Among 10,000 vectors it then found
+    99.8 % of the nearest ten with Chroma's own settings, and all of them with those of ``ragstack build``.
 
     Args:
         path: Folder of an embedded store; give this or *host*.
         collection_name: The collection.
         host: Name or address of a Chroma server.
-        port: Of the server.
-        ssl: Whether the server speaks HTTPS.
+        port: Port of the server.
+        ssl: Whether the server uses HTTPS.
         headers: Sent with every request to the server, such as a token.
-        tenant: Of the server; None is Chroma's default.
-        database: Of the server; None is Chroma's default.
-        embedding: What the collection was made with; None takes what the collection records.
-        hybrid: Whether a keyword search (BM25 over all chunks) ranks too. It reads the collection once into memory
-            and again when it has changed.
-        source_key: Attribute that names the document of a chunk; None takes the first of source, path, url, uri and
+        tenant: Tenant on the server; None is Chroma's default.
+        database: Database on the server; None is Chroma's default.
+        embedding: The collection's embedding; None uses the recorded one.
+        hybrid: Whether a keyword search (BM25 over all chunks) ranks too. It reads the collection into memory, and
+            again after every change.
+        source_key: Attribute that names the document of a chunk; None uses the first of source, path, url, uri and
             file_name that a chunk has.
-        scan_limit: Chunks of the largest collection whose metadata are read for a filter that Chroma cannot express;
-            0 refuses such filters.
+        scan_limit: Size of the largest collection whose metadata are read for a filter that Chroma cannot express;
+            0 rejects such filters.
         timeout_seconds: Deadline of one search.
 
     Raises:
-        ValueError: Neither a path nor a host is given, or both, or a value is out of range.
-        EmbeddingError: The embedding cannot be had.
+        ValueError: Neither or both of path and host are given, or a value is out of range.
+        EmbeddingError: The embedding cannot be loaded.
     """
 
     name = "chroma"
@@ -67,7 +67,7 @@ class ChromaBackend(Engine):
     ) -> None:
         super().__init__(timeout_seconds=timeout_seconds)
         if (path is None) == (host is None):
-            raise ValueError("give the path of a folder, or the host of a server")
+            raise ValueError("give either the path of a folder or the host of a server")
         if not collection_name:
             raise ValueError("collection_name is missing")
         if scan_limit < 0:
@@ -79,7 +79,7 @@ class ChromaBackend(Engine):
         )
         self.hybrid = hybrid
         self._collection = ChromaCollection(connection, collection_name, embedding, source_key)
-        self._search_of = CollectionSearch(self._collection, scan_limit)
+        self._searcher = CollectionSearch(self._collection, scan_limit)
 
     def _source_keys(self) -> Sequence[str]:
         return self._collection.source_keys
@@ -88,9 +88,9 @@ class ChromaBackend(Engine):
         return (await self._find_several([query], count, condition))[0]
 
     async def _find_several(
-        self, queries: Sequence[str], count: int, condition: Filter | None
+        self, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
-        return await self.in_thread(lambda: self._search_of.several(queries, count, condition, hybrid=self.hybrid))
+        return await self.in_thread(lambda: self._searcher.several(queries, count, filters, hybrid=self.hybrid))
 
     async def retrieve_batch(
         self,
@@ -99,7 +99,7 @@ class ChromaBackend(Engine):
         min_score: float | None = None,
         filters: dict[str, Any] | None = None,
     ) -> list[list[RetrievedChunk]]:
-        """Answer several queries in one call, under the deadline of one search."""
+        """Answer several queries in one call, within the deadline of one search."""
         requests = [SearchRequest(query, top_k, min_score, filters) for query in queries]
         if not requests:
             return []
@@ -109,25 +109,23 @@ class ChromaBackend(Engine):
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Return the chunk with this id, with a score of 1, or None."""
-
-        def look_up(handle: Handle) -> list[RetrievedChunk]:
-            return self._collection.chunks(handle, [Hit(chunk_id, 1.0)])
-
-        found = await self.within_deadline(self.in_thread(lambda: self._collection.run(look_up)))
+        collection, hits = self._collection, [Hit(chunk_id, 1.0)]
+        look_up = lambda: collection.run(lambda handle: collection.chunks(handle, hits))  # noqa: E731
+        found = await self.within_deadline(self.in_thread(look_up))
         return found[0] if found else None
 
     async def health_check(self) -> bool:
-        """Tell whether the collection is there and answers; it need not hold anything."""
+        """Check that the collection exists and can be read; it may be empty."""
         try:
             await self.within_deadline(self.in_thread(lambda: self._collection.run(lambda h: h.collection.count())))
-        except Exception:  # noqa: BLE001 - whatever is wrong, the answer is no
+        except Exception:  # noqa: BLE001 - every failure means unhealthy
             return False
         return True
 
     async def close(self) -> None:
-        """Close the store, as soon as no search uses it, and the embedding."""
+        """Close the embedding, and the store after its last search."""
         await self.in_thread(self._collection.close)
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Say how the collection is searched."""
+        """Return the search type and the collection's name."""
         return {"search_type": "HYBRID" if self.hybrid else "SEMANTIC", "collection_name": self._collection.name}

@@ -1,53 +1,79 @@
-"""One collection of a store, opened when it is needed and followed when it changes."""
+"""A Chroma collection: its embedding, its distance, and reading it while other processes change it."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
+from chromadb.api.models.Collection import Collection
+from chromadb.api.types import EmbeddingFunction
 
-from ragstack_common.embedding import Embedding
-from ragstack_common.embedding.protocol import Vectors
+from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.embedding import Embedding, flag, load
+from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.embedding.queries import QueryEmbedding
-from ragstack_common.errors import CollectionNotFoundError, DimensionMismatchError
+from ragstack_common.errors import (
+    CollectionNotFoundError,
+    ConfigurationError,
+    DimensionMismatchError,
+    EmbeddingError,
+)
 from ragstack_common.filters.chroma import Where
-from ragstack_common.retrieval.engines.chroma import identity
-from ragstack_common.retrieval.engines.chroma.connection import Connection, Opened
+from ragstack_common.retrieval.engines.chroma.store import Connection, OpenStore
 from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval.scores import from_cosine_distance, from_inner_product, from_squared_distance
 
 if TYPE_CHECKING:
-    from chromadb.api.models.Collection import Collection
+    from chromadb.api import ClientAPI
+    from chromadb.api.collection_configuration import CreateHNSWConfiguration
 
 T = TypeVar("T")
 
+EMBEDDING_KEY: Final = "ragstack:embedding"
+"""Key of a collection's metadata: the name of the embedding of all its vectors."""
+
+INDEX: Final["CreateHNSWConfiguration"] = {
+    "space": "cosine",
+    "ef_construction": 200,
+    "max_neighbors": 32,
+    "ef_search": 200,
+}
+"""Finds all of the nearest ten among 10,000 vectors. Chroma's own settings find 99.8 %."""
+
 LEAST_CANDIDATES: Final = 100
-"""Neighbours that the index looks for at least, whatever its ``ef_search``: it is approximate, and better with more."""
+"""Neighbours requested at least: the index is approximate, and more accurate with more candidates."""
 
 TIE_MARGIN: Final = 10
-"""Neighbours beyond those wanted, so that equal distances at the end are put in order among themselves."""
+"""Extra neighbours, so that chunks at equal distances are sorted by id even at the end of the results."""
 
 PAGE: Final = 2_000
-"""Chunks read at once."""
-
 SOURCE_KEYS: Final = ("source", "path", "url", "uri", "file_name")
-"""Attributes that name the document of a chunk, the first that is there."""
+"""Attributes that may name the document of a chunk; the first one present counts."""
+
+_SCORES: Final[dict[str, Callable[[float], float]]] = {
+    "cosine": from_cosine_distance,
+    "l2": from_squared_distance,
+    "ip": lambda distance: from_inner_product(1.0 - distance),
+}
+_LOADED_BY_NAME: Final = ("hashed", "fastembed", "bedrock")
 
 
 @dataclass(frozen=True, eq=False)
 class Handle:
-    """A collection, for as long as its client is lent.
+    """A collection while its client is in use.
 
     Attributes:
-        opened: Where it is from; another one when the store has changed, where that is followed.
-        collection: Chroma's own.
-        score: Turns a distance into a score from 0 to 1.
-        embedding: What queries are embedded with.
-        dimension: Length of the vectors; None where there never were any.
+        store: Another object after a write, if the connection follows changes.
+        collection: Chroma's object.
+        score: Converts a distance to a score from 0 to 1.
+        embedding: Embeds queries.
+        dimension: Length of the vectors; None if there never was one.
     """
 
-    opened: Opened
-    collection: "Collection"
+    store: OpenStore
+    collection: Collection
     score: Callable[[float], float]
     embedding: QueryEmbedding
     dimension: int | None
@@ -55,20 +81,20 @@ class Handle:
 
 @dataclass(frozen=True)
 class Hit:
-    """A chunk that a search found, and its score from 0 to 1."""
+    """A chunk that a search found, with a score from 0 to 1."""
 
     id: str
     score: float
 
 
 class ChromaCollection:
-    """Reads a collection. Any thread may use it; a method sees what was written before it was called.
+    """Reads a collection. Any thread may use it. A method sees all writes before its call.
 
     Args:
         connection: The way to the store.
         name: The collection.
-        embedding: What it was made with; None takes what the collection records.
-        source_key: Attribute that names the document of a chunk; None takes the first of :data:`SOURCE_KEYS`.
+        embedding: The embedding of its vectors; None uses the recorded one.
+        source_key: Attribute that names the document of a chunk; None tries :data:`SOURCE_KEYS`.
     """
 
     def __init__(
@@ -78,45 +104,45 @@ class ChromaCollection:
         embedding: Embedding | str | None = None,
         source_key: str | None = None,
     ) -> None:
-        self.connection = connection
         self.name = name
-        self._given = None if embedding is None else QueryEmbedding(embedding)
-        self._own: tuple[str | None, QueryEmbedding] | None = None
         self.source_keys = SOURCE_KEYS if source_key is None else (source_key,)
+        self._connection = connection
+        self._given = None if embedding is None else QueryEmbedding(embedding)
+        self._recorded: tuple[str | None, QueryEmbedding] | None = None
         self._handle: Handle | None = None
         self._lock = Lock()
 
     def run(self, call: Callable[[Handle], T]) -> T:
-        """Do something with the collection as it is now.
+        """Call a function with the current state of the collection.
 
         Raises:
-            CollectionNotFoundError: There is none of that name.
-            EmbeddingError: It was made with another embedding than the one given.
-            ConfigurationError: It cannot be told with which embedding it was made.
+            CollectionNotFoundError: The collection does not exist.
+            EmbeddingError: The collection was made with another embedding.
+            ConfigurationError: The embedding of the collection is not known.
             RetrievalError: The store cannot be opened or reached, or failed.
         """
         try:
-            with self.connection.client() as opened:
-                return call(self._handle_on(opened))
+            with self._connection.client() as store:
+                return call(self._handle_of(store))
         except CollectionNotFoundError:
-            # Somebody may have made it anew under its name since it was looked up.
+            # It may have been deleted and created again since the last call.
             if self._handle is None:
                 raise
             self._handle = None
-        with self.connection.client() as opened:
-            return call(self._handle_on(opened))
+        with self._connection.client() as store:
+            return call(self._handle_of(store))
 
     def nearest(
         self, handle: Handle, vectors: Sequence[Vectors], count: int, where: Where | None, ids: list[str] | None
     ) -> list[list[Hit]]:
-        """Return the chunks nearest to each vector, best first; equal distances by id. A zero vector has none.
+        """Return up to *count* chunks nearest to each vector, best first, ties by id. A zero vector finds none.
 
         Args:
             handle: The collection.
             vectors: Each of the collection's dimension.
-            count: Chunks for each at most.
-            where: What a chunk must match.
-            ids: The chunks among which is searched, all of which exist; None is all.
+            count: Chunks for each vector.
+            where: Chroma's filter.
+            ids: Existing chunks to search in; None searches all.
 
         Raises:
             DimensionMismatchError: A vector has another length.
@@ -128,23 +154,23 @@ class ChromaCollection:
                     f"{self.name} {handle.dimension}: choose the embedding that it was built with"
                 )
         found: list[list[Hit]] = [[] for _ in vectors]
-        telling = [number for number, vector in enumerate(vectors) if np.any(vector)]
-        if handle.dimension is None or not telling or ids == []:
+        searched = [number for number, vector in enumerate(vectors) if np.any(vector)]
+        if handle.dimension is None or not searched or ids == []:
             return found
         answer = handle.collection.query(
-            query_embeddings=[vectors[number].tolist() for number in telling],
+            query_embeddings=[vectors[number].tolist() for number in searched],
             n_results=max(count + TIE_MARGIN, LEAST_CANDIDATES),
             where=where,
             ids=ids,
             include=["distances"],
         )
-        for number, keys, distances in zip(telling, answer["ids"], answer["distances"] or [], strict=True):
+        for number, keys, distances in zip(searched, answer["ids"], answer["distances"] or [], strict=True):
             ordered = sorted(zip(distances, keys, strict=True))[:count]
             found[number] = [Hit(key, handle.score(distance)) for distance, key in ordered]
         return found
 
     def chunks(self, handle: Handle, hits: Sequence[Hit]) -> list[RetrievedChunk]:
-        """Return chunks with text and metadata, in the order given; those that are gone by now are left out."""
+        """Return chunks with text and metadata, in the given order, without those deleted meanwhile."""
         keys = list(dict.fromkeys(hit.id for hit in hits))
         if not keys:
             return []
@@ -157,64 +183,198 @@ class ChromaCollection:
         answer = handle.collection.get(where=where, include=["documents", "metadatas"])
         return [self._chunk(Hit(key, 0.0), text, metadata) for key, text, metadata in _rows(answer)]
 
-    def vectors(self, handle: Handle, ids: Sequence[str]) -> dict[str, Vectors]:
-        """Return the vectors of chunks, by id."""
-        answer = handle.collection.get(ids=list(ids), include=["embeddings"])
-        rows = answer["embeddings"]
-        return {} if rows is None else {key: np.asarray(row) for key, row in zip(answer["ids"], rows, strict=True)}
+    def vectors(self, handle: Handle, ids: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of chunks, in any order."""
+        rows = handle.collection.get(ids=list(ids), include=["embeddings"])["embeddings"]
+        return [] if rows is None else [np.asarray(row) for row in rows]
 
-    def rows(
-        self, handle: Handle, *, documents: bool = True, where: Where | None = None
-    ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield id, text and metadata of every chunk, page by page."""
+    def rows(self, handle: Handle, *, documents: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield id, text and metadata of every chunk."""
         include: list[Any] = ["documents", "metadatas"] if documents else ["metadatas"]
         offset = 0
         while True:
-            answer = handle.collection.get(where=where, limit=PAGE, offset=offset, include=include)
+            answer = handle.collection.get(limit=PAGE, offset=offset, include=include)
             yield from _rows(answer)
             if len(answer["ids"]) < PAGE:
                 return
             offset += PAGE
 
     def close(self) -> None:
-        """Close the store and the embedding; a second call does nothing."""
+        """Close the store and the embedding. Further calls have no effect."""
         self._handle = None
-        self.connection.close()
-        for embedding in (self._given, self._own and self._own[1]):
+        self._connection.close()
+        for embedding in (self._given, self._recorded and self._recorded[1]):
             if embedding is not None:
                 embedding.close()
 
-    def _handle_on(self, opened: Opened) -> Handle:
+    def _handle_of(self, store: OpenStore) -> Handle:
         with self._lock:
             handle = self._handle
-            if handle is None or handle.opened is not opened or handle.dimension is None:
-                handle = self._handle = self._looked_up(opened)
+            if handle is None or handle.store is not store or handle.dimension is None:
+                collection = store.client.get_collection(self.name, embedding_function=None)
+                if self._given is not None:
+                    check_embedding(collection, self._given.model.name)
+                embedding = self._given or self._recorded_embedding(collection)
+                handle = Handle(store, collection, _score_of(collection), embedding, _dimension_of(collection))
+                self._handle = handle
             return handle
 
-    def _looked_up(self, opened: Opened) -> Handle:
-        collection = opened.client.get_collection(self.name, embedding_function=None)
-        if self._given is not None:
-            identity.check(collection, self._given.model.name)
-        embedding = self._given or self._own_embedding(collection)
-        return Handle(opened, collection, identity.scores_of(collection), embedding, identity.dimension_of(collection))
-
-    def _own_embedding(self, collection: "Collection") -> QueryEmbedding:
-        # Kept as long as it is the same: a model takes its time to load.
-        name = identity.own_name(collection)
-        if self._own is None or self._own[0] != name:
-            embedding = identity.own_embedding(collection)
-            if self._own is not None:
-                self._own[1].close()
-            self._own = (name, embedding)
-        return self._own[1]
+    def _recorded_embedding(self, collection: Collection) -> QueryEmbedding:
+        """Return the collection's own embedding, loaded again only if the collection was made again with another."""
+        function = (collection.configuration_json.get("embedding_function") or {}).get("name")
+        name = recorded_embedding(collection) or function
+        if self._recorded is None or self._recorded[0] != name:
+            embedding = _load_recorded(collection)
+            if self._recorded is not None:
+                self._recorded[1].close()
+            self._recorded = (name, embedding)
+        return self._recorded[1]
 
     def _chunk(self, hit: Hit, text: str, metadata: dict[str, Any]) -> RetrievedChunk:
         source = next((metadata[key] for key in self.source_keys if metadata.get(key)), hit.id)
         return RetrievedChunk(content=text, score=hit.score, source=str(source), metadata=metadata, chunk_id=hit.id)
 
 
+def get_or_create(client: "ClientAPI", name: str, embedding: Embedding | None) -> Collection:
+    """Return a collection that embeds the texts it is given. It is created if it does not exist.
+
+    Args:
+        client: Chroma's client.
+        name: 3 to 512 letters, digits, dots, underscores and hyphens.
+        embedding: The collection's embedding; None uses the recorded one, and the default for a new collection.
+
+    Raises:
+        EmbeddingError: The collection was made with another embedding.
+    """
+    made_with = embedding or load(DEFAULT_EMBEDDING)
+    found = client.get_or_create_collection(
+        name, configuration={"hnsw": INDEX}, metadata={EMBEDDING_KEY: made_with.name}, embedding_function=None
+    )
+    if embedding is not None:
+        check_embedding(found, embedding.name)
+    if recorded_embedding(found) == made_with.name:
+        return client.get_collection(name, embedding_function=_TextFunction(made_with))
+    return found
+
+
+def recorded_embedding(collection: Collection) -> str | None:
+    """Return the name of the embedding that the collection records, if any."""
+    name = (collection.metadata or {}).get(EMBEDDING_KEY)
+    return None if name is None else str(name)
+
+
+def check_embedding(collection: Collection, name: str) -> None:
+    """Check an embedding's name against the recorded one.
+
+    Raises:
+        EmbeddingError: The collection records another embedding.
+    """
+    recorded = recorded_embedding(collection)
+    if recorded not in (None, name):
+        raise EmbeddingError(
+            f"The collection {collection.name} was made with the embedding {recorded}, not with {name}: use that one, "
+            "or rebuild the collection"
+        )
+
+
+def _score_of(collection: Collection) -> Callable[[float], float]:
+    """Return the function that converts the collection's distances to scores from 0 to 1."""
+    stored = collection.configuration_json
+    index = stored.get("hnsw") or stored.get("spann") or {}
+    space = index.get("space") or (collection.metadata or {}).get("hnsw:space") or "l2"  # Chroma's default
+    try:
+        score = _SCORES[space]
+    except KeyError:
+        raise ConfigurationError(f"The collection {collection.name} has the unknown distance {space}") from None
+    return lambda distance: 0.0 if math.isnan(distance) else score(distance)
+
+
+def _dimension_of(collection: Collection) -> int | None:
+    dimension: int | None = collection._model.dimension  # noqa: SLF001 - Chroma has no public name for it
+    return dimension
+
+
+def _load_recorded(collection: Collection) -> QueryEmbedding:
+    """Load the recorded embedding, else the function that Chroma stored with the collection.
+
+    Raises:
+        EmbeddingError: The model cannot be loaded.
+        ConfigurationError: The collection does not say what it was made with, or not precisely enough.
+    """
+    recorded = recorded_embedding(collection)
+    if recorded is not None:
+        if recorded.partition(":")[0] in _LOADED_BY_NAME:
+            return QueryEmbedding(recorded)
+        raise ConfigurationError(
+            f"The collection {collection.name} was made with the embedding {recorded}: give it as embedding "
+            f"({flag(recorded).removeprefix('--embedding ')})"
+        )
+    dimension = _dimension_of(collection)
+    name = (collection.configuration_json.get("embedding_function") or {}).get("name")
+    if name is None:
+        if dimension is None:
+            return QueryEmbedding(DEFAULT_EMBEDDING)
+        raise ConfigurationError(
+            f"The collection {collection.name} does not record the embedding it was made with: give it as embedding"
+        )
+    try:
+        function = collection.configuration.get("embedding_function")
+    except Exception as error:  # the constructors of embedding functions raise anything
+        raise ConfigurationError(
+            f"The collection {collection.name} was made with Chroma's embedding function {name}, which cannot be "
+            f"loaded here: {error}"
+        ) from error
+    return QueryEmbedding(_StoredFunction(str(name), function, dimension or 0))
+
+
+class _StoredFunction(Embedding):
+    """An embedding function that Chroma stored with a collection."""
+
+    fusion_weight = MODEL_FUSION_WEIGHT
+
+    def __init__(self, name: str, function: Any, dimension: int) -> None:
+        self.name = self.description = f"chroma:{name}"
+        self.dimension = dimension
+        self._function = function
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._call(self._function, list(texts))
+
+    def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = self._call(self._function.embed_query, [text])[0]
+        return vector
+
+    def _call(self, function: Callable[[Any], Any], texts: list[str]) -> Vectors:
+        try:
+            return np.asarray(function(texts), dtype=np.float32)
+        except Exception as error:  # third-party code, or a download
+            raise EmbeddingError(f"Chroma's embedding function {self.name} failed: {error}") from error
+
+
+class _TextFunction(EmbeddingFunction[Any]):
+    """An embedding in Chroma's form, so that a collection takes texts."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._embedding = embedding
+
+    def __call__(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's name
+        return list(self._embedding.embed(list(input)))
+
+    def embed_query(self, input: Sequence[str]) -> Any:  # noqa: A002 - Chroma's name
+        return [self._embedding.embed_query(text) for text in input]
+
+    @staticmethod
+    def name() -> str:
+        return "ragstack"
+
+    @staticmethod
+    def is_legacy() -> bool:
+        """Keep Chroma from storing the function: other programs could not load it."""
+        return True
+
+
 def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield id, text and metadata; Chroma has None where a chunk has no text or no metadata."""
+    """Yield id, text and metadata. Chroma returns None for a missing text or metadata."""
     keys = answer["ids"]
     texts = answer.get("documents") or [None] * len(keys)
     metadatas = answer.get("metadatas") or [None] * len(keys)

@@ -1,4 +1,4 @@
-"""What a collection was built from and how, in a file beside the store: for programs as JSON, for people as text."""
+"""A description of a built collection, in two files next to the store: JSON for programs, text for people."""
 
 import os
 from pathlib import Path
@@ -10,11 +10,10 @@ from ragstack_common.embedding import Embedding
 from ragstack_common.errors import ConfigurationError, DimensionMismatchError, EmbeddingError
 
 FOLDER: Final = "manifests"
-"""In the folder of the store."""
 
 
 class Counts(BaseModel):
-    """How much of something there is."""
+    """Numbers of documents and chunks."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -23,7 +22,7 @@ class Counts(BaseModel):
 
 
 class Failure(BaseModel):
-    """A file that could not be built, and why. What was built of it earlier is still there."""
+    """A file that could not be built. Chunks of an earlier build of it remain."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,21 +31,21 @@ class Failure(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a collection holds, and how it came to it.
+    """The contents of a collection, and how they were built.
 
     Attributes:
         collection: Its name.
         embedding: Name of the embedding.
         dimension: Length of the vectors.
         space: Distance of the index: cosine, l2 or ip.
-        chunk_size: Characters of a chunk at most.
-        chunk_overlap: Characters at most that a chunk repeats of the one before.
-        contextual_headers: Whether file name and heading are embedded with every chunk.
-        built_at: When, in ISO 8601 with the time zone.
-        total: Of the whole collection.
-        corpora: By corpus.
-        versions: By version.
-        last_run: Files that were added, updated, removed, unchanged and failed.
+        chunk_size: Maximum characters of a chunk.
+        chunk_overlap: Maximum characters that a chunk repeats of the previous one.
+        contextual_headers: Whether each chunk is embedded with its file name and heading.
+        built_at: ISO 8601 with the time zone.
+        total: Counts of the whole collection.
+        corpora: Counts by corpus.
+        versions: Counts by version.
+        last_run: Numbers of files added, updated, removed, unchanged and failed.
         failures: The files that failed.
     """
 
@@ -67,25 +66,25 @@ class Manifest(BaseModel):
     failures: tuple[Failure, ...] = ()
 
     def check(self, embedding: Embedding) -> None:
-        """Refuse a query that does not fit the store.
+        """Check that queries embedded with *embedding* fit the collection.
 
         Raises:
-            EmbeddingError: It is embedded with another model.
-            DimensionMismatchError: Its vectors have another length.
+            EmbeddingError: The collection was built with another model.
+            DimensionMismatchError: The vectors differ in length.
         """
         if embedding.name != self.embedding:
             raise EmbeddingError(
                 f"The collection {self.collection} was built with the embedding {self.embedding}, not with "
-                f"{embedding.name}: use that one, or build the collection anew"
+                f"{embedding.name}: use that one, or rebuild the collection"
             )
         if embedding.dimension != self.dimension:
             raise DimensionMismatchError(
                 f"The collection {self.collection} was built with vectors of {self.dimension} dimensions; "
-                f"{embedding.name} has {embedding.dimension}: its model has changed, so build the collection anew"
+                f"{embedding.name} has {embedding.dimension}: its model has changed, so rebuild the collection"
             )
 
     def as_text(self) -> str:
-        """Show it to people, one setting or count on a line."""
+        """Format for people, one setting or count a line."""
         lines = [
             f"collection = {self.collection}",
             f"built_at = {self.built_at}",
@@ -104,27 +103,24 @@ class Manifest(BaseModel):
 
 
 def path_of(db_path: Path, collection: str) -> Path:
-    """Return where the manifest for programs is; the one for people ends in ``.txt`` instead."""
+    """Return the path of the JSON file; the text file ends in ``.txt`` instead."""
     return db_path / FOLDER / f"{collection}.json"
 
 
 def write(manifest: Manifest, db_path: Path) -> Path:
-    """Write both files, each at once.
-
-    Returns:
-        The one for people.
-    """
+    """Write both files, each atomically, and return the path of the text file."""
     path = path_of(db_path, manifest.collection)
     path.parent.mkdir(parents=True, exist_ok=True)
-    for file, text in ((path, manifest.model_dump_json(indent=2) + "\n"), (_text_path(path), manifest.as_text())):
+    text_path = path.with_suffix(".txt")
+    for file, text in ((path, manifest.model_dump_json(indent=2) + "\n"), (text_path, manifest.as_text())):
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(file)
-    return _text_path(path)
+    return text_path
 
 
 def read(db_path: Path, collection: str) -> Manifest | None:
-    """Read the manifest of a collection; None of one that has none, as others build collections too.
+    """Read the manifest of a collection; None if it has none because another program built it.
 
     Raises:
         ConfigurationError: The file is not a manifest.
@@ -135,8 +131,4 @@ def read(db_path: Path, collection: str) -> Manifest | None:
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        raise ConfigurationError(f"{path} is no manifest: build the collection again ({error})") from error
-
-
-def _text_path(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(".json") + ".txt")
+        raise ConfigurationError(f"{path} is not a manifest: rebuild the collection ({error})") from error
