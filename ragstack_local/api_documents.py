@@ -23,7 +23,7 @@ from ragstack_local.targets import INTERRUPTED
 from ragstack_local.uploads import LocalFile, shown
 
 if TYPE_CHECKING:
-    from ragstack_common.api.documents.models import DocumentDetail
+    from ragstack_common.api.documents import DocumentDetail
 
 DOCUMENTS: Final = "/api/documents"
 UPLOAD_SECONDS: Final = 300.0
@@ -44,7 +44,7 @@ def described(caller: Caller, names: Sequence[str]) -> Iterator["DocumentDetail"
         DocumentNotFoundError: Neither the bucket nor the registry has one of them.
         ApiError: The API refused.
     """
-    from ragstack_common.api.documents.models import DocumentDetail  # noqa: PLC0415 - slow to import
+    from ragstack_common.api.documents import DocumentDetail  # noqa: PLC0415 - slow to import
 
     for name in names:
         found = _summary(caller, name)

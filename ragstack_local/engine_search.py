@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ragstack_common.api.query import QueryService, RetrieveRequest
-from ragstack_common.api.query.backends import RERANKED_CANDIDATES, engine_of
+from ragstack_common.api.search import RERANKED_CANDIDATES, QueryService, RetrieveRequest, engine_of
 from ragstack_common.config import KnowledgeSettings, QuerySettings, json_object
 from ragstack_common.errors import ConfigurationError, InvalidRequestError
 from ragstack_common.retrieval.factory import TYPE_KEY

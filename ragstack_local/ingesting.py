@@ -37,7 +37,7 @@ from ragstack_local.targets import (
 from ragstack_local.uploads import FOLLOW_LINKS, Selection, select, shown
 
 if TYPE_CHECKING:
-    from ragstack_common.api.documents.models import DocumentDetail
+    from ragstack_common.api.documents import DocumentDetail
     from ragstack_local.watching import Watch
 
 

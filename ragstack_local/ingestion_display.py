@@ -19,7 +19,7 @@ from ragstack_local.display import console, counted
 from ragstack_local.registry_view import Queues, seconds_since
 
 if TYPE_CHECKING:
-    from ragstack_common.api.documents.models import DocumentDetail
+    from ragstack_common.api.documents import DocumentDetail
     from ragstack_local.ingest import Round
     from ragstack_local.watching import Outcome
 

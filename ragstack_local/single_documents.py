@@ -32,7 +32,7 @@ from ragstack_local.targets import (
 )
 
 if TYPE_CHECKING:
-    from ragstack_common.api.documents.models import DocumentDetail
+    from ragstack_common.api.documents import DocumentDetail
 
 _PREVIEWED: Final = 10
 """Keys that are shown before a folder or a corpus is deleted."""
@@ -51,8 +51,11 @@ def described(connection: Connection, names: Sequence[str]) -> Iterator["Documen
         ServiceUnavailableError: The bucket cannot be looked into.
     """
     # They are slow to import, and the other commands start without them.
-    from ragstack_common.api.documents.answers import DocumentNow, detail_of  # noqa: PLC0415
-    from ragstack_common.api.documents.bucket import DocumentsBucket  # noqa: PLC0415
+    from ragstack_common.api.documents import (  # noqa: PLC0415
+        DocumentNow,
+        DocumentsBucket,
+        detail_of,
+    )
 
     bucket = DocumentsBucket(connection.bucket, connection.client("s3"))
     uris = [name if name.startswith("s3://") else bucket.uri(name) for name in names]

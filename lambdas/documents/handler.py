@@ -13,9 +13,8 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.api.documents.routes import add_routes
-from ragstack_common.api.documents.service import DocumentService
-from ragstack_common.api.edge import Api
+from ragstack_common.api.http import Api
+from ragstack_common.api.routes import DocumentService, add_routes
 from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()

@@ -15,13 +15,14 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.api.edge import Api, json_answer
-from ragstack_common.api.query import Corpora, QueryService, RetrieveRequest, RetrieveResponse, Versions
+from ragstack_common.api.catalogue import Corpora, Versions
+from ragstack_common.api.http import Api, json_answer
+from ragstack_common.api.search import QueryService, RetrieveRequest, RetrieveResponse
 from ragstack_common.config import api_auth
 from ragstack_common.telemetry import stack_dimension
 
 if TYPE_CHECKING:
-    from ragstack_common.api.query.tools import Tools
+    from ragstack_common.api.tools import Tools
 
 gc.freeze()
 gc.enable()
@@ -42,26 +43,26 @@ def service() -> QueryService:
 @cache
 def tools() -> "Tools":
     """Build the tools on their first request; searches do without them."""
-    from ragstack_common.api.query.tools import Tools  # noqa: PLC0415 - most containers run none
+    from ragstack_common.api.tools import Tools  # noqa: PLC0415 - most containers run none
 
     return Tools(os.environ)
 
 
 @app.post("/api/retrieve", summary="Search the knowledge base")
 def retrieve(request: RetrieveRequest) -> RetrieveResponse:
-    """Search with and without the metadata filter at once, over every corpus or one, and merge what comes back."""
+    """Search with and without the metadata filter in parallel, over every corpus or one, and merge the results."""
     return service().retrieve(request)
 
 
 @app.get("/api/corpora", summary="List the corpora that can be searched")
 def corpora() -> Corpora:
-    """Name the corpora that are configured, and those that documents belong to."""
+    """List the configured corpora, and those to which documents belong."""
     return service().corpora()
 
 
 @app.get("/api/versions", summary="List the versions of documents that can be searched")
 def versions() -> Versions:
-    """Name the versions that documents have."""
+    """List the versions of the searchable documents."""
     return service().versions()
 
 
@@ -77,9 +78,9 @@ def run_tool(name: str) -> Response[Any]:
     return json_answer(*tools().run(name, app.current_event.json_body))
 
 
-@app.get("/health", summary="Tell whether the function can answer")
+@app.get("/health", summary="Check that the function can answer")
 def health() -> dict[str, str]:
-    """Answer ok when the settings are usable; it does not call the knowledge base."""
+    """Answer ok if the settings are valid; the knowledge base is not called."""
     service()
     return {"status": "ok"}
 
@@ -87,7 +88,7 @@ def health() -> dict[str, str]:
 @app.get("/openapi.json", include_in_schema=False)
 def openapi() -> Response[str]:
     """Describe the interface, with the routes of the function for documents."""
-    from ragstack_common.api.query.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
+    from ragstack_common.api.description import base_url_of, describe  # noqa: PLC0415 - few ask for it
 
     description = describe(app, base_url_of(app.current_event.raw_event), api_auth(os.environ))
     return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from ragstack_common.api.http import STATUS_OF, message_of
+from ragstack_common.error_responses import STATUS_OF, message_of
 from ragstack_common.errors import RagStackError
 from ragstack_common.tools.registry import Registry, ToolInput, UnknownToolError, now
 from ragstack_common.tools.retriever import QueryFailedError

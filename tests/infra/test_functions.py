@@ -10,7 +10,7 @@ import pytest
 
 from infra.layers import LAMBDA_PYTHON
 from ragstack_common import config
-from ragstack_common.api.documents.settings import DocumentApiSettings
+from ragstack_common.api.settings import DocumentApiSettings
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry import jobs, table

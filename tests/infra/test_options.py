@@ -11,7 +11,7 @@ from infra.option_checks import OptionError
 from infra.options import DEFAULT_CALLS_PER_SECOND, Auth, ExistingKnowledgeBase, Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from infra.variables import LARGEST_DOCUMENT_BYTES, LONGEST_UPLOAD_SECONDS
-from ragstack_common.api.documents.settings import LONGEST_UPLOAD_SECONDS as LONGEST_SIGNED_SECONDS
+from ragstack_common.api.settings import LONGEST_UPLOAD_SECONDS as LONGEST_SIGNED_SECONDS
 from ragstack_common.config import QuerySettings
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT

@@ -12,8 +12,8 @@ from infra.options import OptionError, Options
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.service import OPERATIONS, S3_VECTORS
 from ragstack_common import config
-from ragstack_common.api.documents.settings import DocumentApiSettings
-from ragstack_common.api.query import RetrieveRequest
+from ragstack_common.api.search import RetrieveRequest
+from ragstack_common.api.settings import DocumentApiSettings
 from ragstack_common.config import QuerySettings
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import ConfigurationError, InvalidFilterError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragstack_common import errors, filters
-from ragstack_common.api.http import STATUS_OF
+from ragstack_common.error_responses import STATUS_OF
 
 
 def subclasses(kind: type[Exception]) -> list[type[Exception]]:

@@ -52,7 +52,7 @@ def test_what_was_replaced_since_is_not_called_searchable(connection: Connection
     (document,) = described(connection, [name])
 
     assert (document.status, document.searchable) == (Status.UPLOADED, False)
-    assert "searches may find the version before" in str(document.waiting_for)
+    assert "searches may find the previous version" in str(document.waiting_for)
 
 
 @pytest.mark.parametrize("name", ["nothing.md", "s3://elsewhere/nothing.md"])

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.api.query import QueryService, RetrieveRequest
-from ragstack_common.api.query.backends import engine_of
+from ragstack_common.api.search import QueryService, RetrieveRequest, engine_of
 from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, VECTOR_STORES, QuerySettings
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.multislice_retriever import MultiSliceRetriever

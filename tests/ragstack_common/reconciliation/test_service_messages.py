@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from ragstack_common.api.documents.jobs import Jobs
+from ragstack_common.api.jobs import Jobs
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message

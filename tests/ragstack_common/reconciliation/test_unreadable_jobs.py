@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.api.documents.jobs import Jobs
+from ragstack_common.api.jobs import Jobs
 from ragstack_common.errors import RegistryError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.messages import JobMessage

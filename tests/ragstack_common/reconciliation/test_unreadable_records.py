@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.api.documents.bucket import DocumentsBucket
-from ragstack_common.api.documents.documents import Documents
+from ragstack_common.api.documents import Documents, DocumentsBucket
 from ragstack_common.errors import RegistryError
 from ragstack_common.ingestion.following import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, look

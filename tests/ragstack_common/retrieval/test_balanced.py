@@ -10,7 +10,7 @@ import pytest
 
 from ragstack_common import deadline
 from ragstack_common import filters as filter_language
-from ragstack_common.api.query import QueryService, RetrieveRequest
+from ragstack_common.api.search import QueryService, RetrieveRequest
 from ragstack_common.config import QuerySettings
 from ragstack_common.errors import (
     ConfigurationError,

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ragstack_common.api.query import QueryService
+from ragstack_common.api.search import QueryService
 from ragstack_common.errors import ConfigurationError, ServiceUnavailableError
 from ragstack_common.filters import Filter
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest

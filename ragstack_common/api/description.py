@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 
-from ragstack_common.api.documents.routes import add_routes
+from ragstack_common.api.routes import add_routes
 from ragstack_common.config import API_KEY_AUTH, IAM_AUTH
 
 _ERROR: Final[Mapping[str, Any]] = {
@@ -129,7 +129,7 @@ def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> st
     Args:
         app: The routes of the function for searches.
         base_url: Where every path begins, without a slash at the end.
-        auth: One of ``settings.API_AUTHS``; None if callers do not authenticate.
+        auth: One of ``config.API_AUTHS``; None if callers do not authenticate.
     """
     documents = APIGatewayRestResolver(enable_validation=True)
     add_routes(documents, _never)

@@ -9,7 +9,7 @@ import pytest
 
 from ragstack_common.documents import SUFFIXES
 from ragstack_common.registry.table import document_id
-from tests.ragstack_common.api.documents.conftest import BUCKET, Aws, Call, error_of
+from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
 
 PATH = "/api/documents"
 REPORT = {"key": "people/report.pdf", "content_type": "application/pdf", "size": 1000}
@@ -100,10 +100,10 @@ def test_every_type_that_the_knowledge_base_reads_is_taken(call: Call, suffix: s
         ({"key": "people/a.md/"}, "key", "not of a folder"),
         ({"key": "../a.md"}, "body", "leads out of the bucket"),
         ({"key": None, "filename": "b.md", "prefix": "a/../.."}, "body", "leads out of the bucket"),
-        ({"key": "a.exe"}, "key", "does not read this type"),
-        ({"key": "report"}, "key", "does not read this type"),
-        ({"key": ".md"}, "key", "does not read this type"),
-        ({"key": "a.md.metadata.json"}, "key", "a sidecar's"),
+        ({"key": "a.exe"}, "key", "file type is not supported"),
+        ({"key": "report"}, "key", "file type is not supported"),
+        ({"key": ".md"}, "key", "file type is not supported"),
+        ({"key": "a.md.metadata.json"}, "key", "the name of a sidecar"),
         ({"key": "a\nb.md"}, "key", "control characters"),
         ({"key": "a\x7f.md"}, "key", "control characters"),
         ({"key": "a\x00.md"}, "key", "control characters"),
@@ -163,7 +163,7 @@ def test_a_name_that_direct_ingestion_does_not_take_is_refused_with_its_bound(ca
     assert call("POST", PATH, {**REPORT, "key": "x" * (most - 3) + ".md"})[0] == 201
     answer = call("POST", PATH, {**REPORT, "key": "x" * (most - 2) + ".md"})
     assert error_of(answer) == (400, "InvalidDocument")
-    assert answer[1]["error"]["message"].startswith(f"key: {most + 1} characters")
+    assert answer[1]["error"]["message"].startswith(f"key: the name has {most + 1} characters")
     assert answer[1]["error"]["message"].endswith(f"may have {most}")
 
 

@@ -1,24 +1,24 @@
 """The tools that the environment configures, run on the event loop of this process."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
-from ragstack_common.api.query.event_loop import wait_for
+from ragstack_common.api.search import wait_for
 from ragstack_common.tools import Registry, registry_from_env
 from ragstack_common.tools.http import answer, list_tools
 
 
 class Tools:
-    """Lists tools and runs them. Each method raises ConfigurationError if a variable is unusable."""
+    """Lists tools and runs them. Each method raises ConfigurationError if a variable is invalid."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        """Keep the environment; the tools are made when first asked for."""
+        """Keep the environment; the tools are made on first use."""
         self._env = env
-        self._made: Registry | None = None
 
     def list(self) -> dict[str, Any]:
         """Describe the tools."""
-        return list_tools(self._registry())
+        return list_tools(self._registry)
 
     def run(self, name: str, body: object) -> tuple[int, dict[str, Any]]:
         """Run a tool.
@@ -28,11 +28,10 @@ class Tools:
             body: ``{"input": {...}}``; None if the request had no body.
 
         Returns:
-            The status and the answer, in the form of the tools' own interface.
+            The status and the answer, in the form of the tools' specification.
         """
-        return wait_for(answer(self._registry(), name, body))
+        return wait_for(answer(self._registry, name, body))
 
+    @cached_property
     def _registry(self) -> Registry:
-        if self._made is None:
-            self._made = registry_from_env(self._env)
-        return self._made
+        return registry_from_env(self._env)

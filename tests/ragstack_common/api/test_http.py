@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from ragstack_common.api.edge import Api
-from ragstack_common.api.http import MAX_DETAILS
-from tests.ragstack_common.api.documents.conftest import Aws
+from ragstack_common.api.http import MAX_DETAILS, Api
+from tests.ragstack_common.api.conftest import Aws
 from tests.support.aws_service import AwsService
 from tests.support.events import REQUEST_ID, Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits

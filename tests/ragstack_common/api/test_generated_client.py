@@ -14,7 +14,7 @@ import pytest
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from tests.ragstack_common.api.documents.conftest import Aws
+from tests.ragstack_common.api.conftest import Aws
 from tests.support.api_server import BASE_PATH, api_server
 from tests.support.aws_service import AwsService
 from tests.support.events import Context, api_event

@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from ragstack_common.api.http import message_of, redacted
+from ragstack_common.error_responses import message_of, redacted
 from ragstack_common.errors import ConfigurationError, EmbeddingError, InvalidFilterError, ServiceUnavailableError
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import Status, Transition
-from tests.ragstack_common.api.documents.conftest import Aws, Call
+from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.aws_service import AwsService, Fault
 from tests.support.events import REQUEST_ID, Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered

@@ -14,7 +14,7 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.documents import handler as documents
-from ragstack_common.api.documents import service
+from ragstack_common.api import routes
 from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
@@ -110,7 +110,7 @@ def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aw
     """A function that is just deployed, beside an empty bucket and an empty registry."""
     moto_api_backend.reset()
     for name, client in clients.items():
-        monkeypatch.setattr(service, name, partial(_same, client))
+        monkeypatch.setattr(routes, name, partial(_same, client))
     s3, sqs, dynamodb = clients.values()
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lambdas.query import handler as query
-from ragstack_common.api.query import searchable
+from ragstack_common.api import catalogue
 from ragstack_common.errors import RagStackError
 from ragstack_common.retrieval import RetrievalBackend, register_backend
 from tests.contract.cases.third_party import InMemoryBackend
@@ -208,11 +208,11 @@ def test_the_versions_are_in_their_natural_order_and_keep_their_types() -> None:
 
 def test_what_can_be_searched_is_remembered_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(query.service()._searchable, "_clock", lambda: now[0])
+    monkeypatch.setattr(query.service()._values, "_clock", lambda: now[0])
     call("GET", "/api/versions")
     first = Counted.searches
 
-    now[0] += searchable.REMEMBERED_SECONDS - 1
+    now[0] += catalogue.REMEMBERED_SECONDS - 1
     call("GET", "/api/versions")
     remembered = Counted.searches
     now[0] += 1

@@ -9,7 +9,7 @@ import pytest
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.registry.records import Observation, Status
-from tests.ragstack_common.api.documents.conftest import Aws, Call, error_of
+from tests.ragstack_common.api.conftest import Aws, Call, error_of
 from tests.support.events import Context, api_event
 
 ROUTES = {
@@ -118,7 +118,7 @@ def test_a_path_that_is_not_served_is_not_found(call: Call, method: str, path: s
 
 
 def test_a_bug_is_answered_without_its_trace(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstack_common.api.documents.documents.detail_of", 7)
+    monkeypatch.setattr("ragstack_common.api.documents.detail_of", 7)
     monkeypatch.setattr("ragstack_common.registry.listing.Listing.find", lambda *_: 7)
 
     answer = call("GET", "/api/documents/x")

@@ -7,6 +7,7 @@ from typing import Any
 import boto3
 import pytest
 from moto import mock_aws
+from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.query import handler as query
 from ragstack_common.registry.catalogue import counted_under
@@ -25,6 +26,7 @@ from tests.support.registry_table import TABLE, create_table
 def registry(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The registry of a function that is just deployed; what it searches is another server, which counts requests."""
     with mock_aws():
+        moto_api_backend.reset()
         client = boto3.client("dynamodb", region_name="eu-west-1")
         create_table(client, TABLE)
         for name, value in {
@@ -122,7 +124,7 @@ def test_searches_do_without_the_registry(registry: Any, searches: AwsService) -
     answer = query.handler(api_event("POST", "/api/retrieve", {"query": "q"}), Context())
 
     assert answer["statusCode"] == 200
-    assert "_catalogued" not in vars(query.service())
+    assert "_values" not in vars(query.service())
 
 
 def test_without_a_registry_searches_find_out_what_there_is(

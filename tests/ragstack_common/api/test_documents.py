@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.registry.table import document_id
-from tests.ragstack_common.api.documents.conftest import AT, Aws, Call, error_of
+from tests.ragstack_common.api.conftest import AT, Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
 PATH = "/api/documents"
@@ -189,9 +189,9 @@ def test_a_document_tells_its_history_and_that_nothing_more_happens(aws: Aws, ca
     ("status", "awaits"),
     [
         (Status.WAITING, "The ingestion function"),
-        (Status.SUBMITTING, "The knowledge base, to accept"),
-        (Status.INDEXING, "The knowledge base, to index"),
-        (Status.DELETING, "The knowledge base, to remove"),
+        (Status.SUBMITTING, "The knowledge base accepts"),
+        (Status.INDEXING, "The knowledge base indexes"),
+        (Status.DELETING, "The knowledge base removes"),
     ],
 )
 def test_a_document_on_its_way_says_what_it_waits_for_and_that_it_changed_meanwhile(
@@ -242,7 +242,7 @@ def test_a_version_that_is_not_in_the_registry_yet_is_never_called_by_the_status
     assert (answer["status"], answer["searchable"], answer["again"]) == ("UPLOADED", False, True)
     assert (answer["version_id"], answer["size"], answer["finished_at"]) == (newer.version_id, 19, None)
     assert answer["attempts"] == 0
-    assert ("version before" in answer["waiting_for"]) is (status is not Status.FAILED)
+    assert ("previous version" in answer["waiting_for"]) is (status is not Status.FAILED)
     assert listed == {name: value for name, value in answer.items() if name in listed}
 
 

@@ -1,0 +1,438 @@
+"""Documents over HTTP: listing them, looking at one, deleting one, and counting their attributes.
+
+The registry learns of a change from its event, a moment later. A request about a single document therefore looks into
+the bucket too: it reports an upload that the registry does not have yet, and never reports an earlier version's status
+as that of the newest.
+"""
+
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from botocore.exceptions import ClientError
+from pydantic import BaseModel, Field
+
+from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
+from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
+from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
+from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.listing import DEFAULT_LIMIT, Listing
+from ragstack_common.registry.records import (
+    ABANDONED,
+    SEARCHABLE,
+    AttributeValue,
+    DocumentRecord,
+    Observation,
+    Status,
+)
+from ragstack_common.retrieval.values import natural_order
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from mypy_boto3_s3 import S3Client
+
+_ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+"""S3 answers either for an object whose newest version is a delete marker."""
+
+_NEXT: Final = {
+    Status.WAITING: "The ingestion function submits the object in the bucket to the knowledge base",
+    Status.SUBMITTING: "The knowledge base accepts the document",
+    Status.INDEXING: "The knowledge base indexes the document; it is polled until the document has a final status",
+    Status.DELETING: "The knowledge base removes the document; it is polled until the document is gone",
+}
+_AFTERWARDS: Final = "; then what changed in the bucket since is processed"
+_EVENT_OF_UPLOAD: Final = "The ingestion function reads the event of the upload"
+_EVENT_OF_DELETION: Final = "The object is gone from the bucket; the ingestion function reads the event of its deletion"
+_EARLIER: Final = "; until then searches may find the previous version, which is {status}"
+
+_NOT_YET: Final = (
+    "There is no document {id!r:.80}: nothing was uploaded yet, or its event is still on its way. Try again; "
+    "GET /api/documents?key=... looks into the bucket too"
+)
+
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-02-03T04:05:06.789Z"])]
+"""ISO 8601, in UTC."""
+
+WrittenStatus = Literal[
+    "WAITING", "SUBMITTING", "INDEXING", "DELETING", "INDEXED", "PARTIALLY_INDEXED", "FAILED", "DELETED"
+]
+"""The statuses in the registry. UPLOADED comes from looking into the bucket, for one document at a time."""
+
+
+class DocumentSummary(BaseModel):
+    """A document and its status."""
+
+    id: str
+    uri: str
+    key: str
+    status: Status = Field(description="UPLOADED: the event of the upload has not been read yet")
+    reason: str | None = Field(description="Why the document has this status; null if there is nothing to add")
+    searchable: bool = Field(description="Whether searches find the document as described here")
+    size: int | None = Field(description="Bytes; null if the object no longer exists")
+    etag: str | None
+    version_id: str | None
+    corpus: str | None
+    attributes: dict[str, AttributeValue]
+    attempts: int = Field(description="Submissions to the knowledge base since the last change")
+    last_modified: Time | None = Field(description="When the object was written to the bucket")
+    received_at: Time | None = Field(description="When the event was read that led to this status")
+    updated_at: Time | None = Field(description="When the registry's record was last written")
+    finished_at: Time | None = Field(description="When the document reached its final status; null before")
+
+
+class DocumentList(BaseModel):
+    """A page of documents, by URI."""
+
+    documents: list[DocumentSummary]
+    next_token: str | None = Field(description="Requests the next page; null on the last page")
+    unreadable: list[str] = Field(
+        default=[], description="What is wrong with records of this page that cannot be read, and what to do"
+    )
+
+
+class HistoryLine(BaseModel):
+    """A transition to another status."""
+
+    at: Time
+    status: Status
+    reason: str | None
+
+
+class DocumentDetail(DocumentSummary):
+    """A document with its history."""
+
+    created_at: Time | None = Field(description="When the registry first recorded the document")
+    history: list[HistoryLine] = Field(description="The last transitions, oldest first")
+    knowledge_base_status: str | None = Field(description="The last status that the knowledge base reported")
+    again: bool = Field(description="Whether the object changed since, so that the document will be processed again")
+    waiting_for: str | None = Field(description="What happens next; null if nothing does")
+
+
+class FacetValue(BaseModel):
+    """A value, and how many searchable documents have it."""
+
+    value: str | int | float | bool
+    documents: int
+
+
+class Facet(BaseModel):
+    """An attribute, with its values in their natural order."""
+
+    key: str
+    values: list[FacetValue]
+
+
+class Facets(BaseModel):
+    """The attributes by which searches can be filtered."""
+
+    facets: list[Facet]
+    documents: int = Field(description="How many documents are searchable")
+
+
+@dataclass(frozen=True)
+class DocumentsBucket:
+    """One bucket. Each call raises ServiceUnavailableError if S3 fails."""
+
+    name: str
+    s3: "S3Client"
+
+    def uri(self, key: str) -> str:
+        """Return the ``s3://`` URI of a key."""
+        return s3_uri(self.name, key)
+
+    def key(self, uri: str) -> str | None:
+        """Return the key of an object in this bucket; None if the URI names none."""
+        prefix = self.uri("")
+        return uri.removeprefix(prefix) or None if uri.startswith(prefix) else None
+
+    def look(self, key: str) -> Observation:
+        """Return which object is there, if any; its sidecar is not read."""
+        with _reaching_the_bucket():
+            try:
+                head = self.s3.head_object(Bucket=self.name, Key=key)
+            except ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] in _ABSENT:
+                    return Observation()
+                raise
+        return Observation(
+            etag=head["ETag"],
+            version_id=head.get("VersionId"),
+            size=head["ContentLength"],
+            last_modified=head["LastModified"].timestamp(),
+        )
+
+    def write_sidecar(self, key: str, body: bytes) -> None:
+        """Write a sidecar."""
+        with _reaching_the_bucket():
+            self.s3.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json")
+
+    def delete_if_present(self, key: str) -> bool:
+        """Delete an object and return whether it existed; without an object, no delete marker is added."""
+        if not self.look(key).is_present:
+            return False
+        with _reaching_the_bucket():
+            self.s3.delete_object(Bucket=self.name, Key=key)
+        return True
+
+    def sign_upload(self, key: str, content_type: str, size: int, seconds: int) -> tuple[str, dict[str, str]]:
+        """Sign the upload of exactly *size* bytes of one type as a POST form: its URL and its fields.
+
+        The URL is that of the bucket's region. botocore returns the global one, which S3 redirects until the name of a
+        new bucket has spread, and not every client resends the file to the new address.
+        """
+        conditions: list[Any] = [["content-length-range", size, size], {"Content-Type": content_type}]
+        with _reaching_the_bucket():
+            signed = self.s3.generate_presigned_post(
+                self.name,
+                key,
+                Fields={"Content-Type": content_type},
+                Conditions=conditions,
+                ExpiresIn=seconds,
+            )
+        return f"{self.s3.meta.endpoint_url.rstrip('/')}/{self.name}", signed["fields"]
+
+
+def _reaching_the_bucket() -> "AbstractContextManager[None]":
+    return failing_as(ServiceUnavailableError, "The documents bucket could not be reached")
+
+
+@dataclass(frozen=True)
+class DocumentNow:
+    """A document's record next to the object in the bucket.
+
+    Attributes:
+        record: The registry's record.
+        now: The object in the bucket.
+        at: When the object was looked at, in seconds since 1970.
+    """
+
+    record: DocumentRecord
+    now: Observation
+    at: float = field(default_factory=time.time)
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether the bucket has a version that the registry does not have yet."""
+        known = self.record.observed
+        if not self.now.is_present or not known.is_present:
+            return self.now.is_present
+        if self.now.version_id is not None and known.version_id is not None:
+            return self.now.version_id != known.version_id
+        return self.now.etag != known.etag
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the object is gone and the registry does not know it yet."""
+        return self.record.observed.is_present and not self.now.is_present
+
+    @property
+    def is_uploaded(self) -> bool:
+        """Whether the bucket has a version that no function processes yet."""
+        return self.is_newer and (self.record.is_final or self.record.revision == 0)
+
+    @property
+    def again(self) -> bool:
+        """Whether the document will be processed again."""
+        return self.record.again or self.is_newer or self.is_gone
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What happens next, in a sentence."""
+        status = self.record.status
+        if self.is_uploaded:
+            return _EVENT_OF_UPLOAD + (_EARLIER.format(status=status) if status in SEARCHABLE else "")
+        if self.record.is_final:
+            return _EVENT_OF_DELETION if self.is_gone else None
+        awaited = ABANDONED if self.record.is_abandoned(self.at) else _NEXT[status]
+        return awaited + (_AFTERWARDS if self.again else "")
+
+    def as_it_is(self) -> DocumentRecord:
+        """Describe the version in the bucket if the record is about an earlier one that is no longer processed."""
+        if not self.is_uploaded:
+            return self.record
+        return replace(
+            self.record,
+            status=Status.UPLOADED,
+            reason=None,
+            observed=self.now,
+            attempts=0,
+            received_at=0.0,
+            finished_at=None,
+        )
+
+
+class Documents:
+    """Answers requests about documents from the registry, and about a single one from the bucket as well."""
+
+    def __init__(self, registry: DocumentRegistry, listing: Listing, bucket: DocumentsBucket) -> None:
+        """Bind the registry and the bucket."""
+        self._registry = registry
+        self._listing = listing
+        self._bucket = bucket
+
+    def page(
+        self,
+        status: Status | None = None,
+        corpus: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        token: str | None = None,
+    ) -> DocumentList:
+        """List documents by URI; deleted ones only if their status is asked for.
+
+        Raises:
+            InvalidRequestError: The limit is out of range, or the token is from another listing.
+            RegistryError: The registry cannot be read.
+        """
+        with reaching_the_registry():
+            page = self._listing.page(status, corpus, limit, token)
+        documents = [summary_of(each) for each in page.documents]
+        return DocumentList(documents=documents, next_token=page.next_token, unreadable=list(page.unreadable))
+
+    def named(self, *, key: str | None = None, uri: str | None = None) -> DocumentList:
+        """List the one document of a name, whether the registry knows it or not; an empty list if there is none.
+
+        Raises:
+            InvalidRequestError: The URI names no object in the documents bucket.
+            RegistryError: The registry cannot be read.
+            ServiceUnavailableError: The bucket cannot be read.
+        """
+        name = self._bucket.key(uri) if uri is not None else key
+        if not name:
+            raise InvalidRequestError(f"uri: write {self._bucket.uri('')} and the document's key")
+        uri = self._bucket.uri(name)
+        with reaching_the_registry():
+            record = self._registry.read([uri])[uri]
+        seen = DocumentNow(record, self._bucket.look(name))
+        if name.endswith(SIDECAR_SUFFIX) or (record.revision == 0 and not seen.is_newer):
+            return DocumentList(documents=[], next_token=None)
+        return DocumentList(documents=[summary_of(seen.as_it_is())], next_token=None)
+
+    def detail(self, identifier: str) -> DocumentDetail:
+        """Return everything about one document.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it.
+            RegistryError: The registry cannot be read.
+            ServiceUnavailableError: The bucket cannot be read.
+        """
+        record = self._find(identifier)
+        return detail_of(DocumentNow(record, self._bucket.look(self._key(record))))
+
+    def delete(self, identifier: str) -> DocumentDetail:
+        """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.
+
+        The document is deleted first. An interruption then leaves a sidecar without a document, which has no effect;
+        the other order would leave a document that is ingested again without its attributes.
+
+        Returns:
+            The document as it is now, with what it waits for.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, or it was deleted before and nothing is left.
+            RegistryError: The registry cannot be read.
+            ServiceUnavailableError: The bucket did not delete it; try again.
+        """
+        record = self._find(identifier)
+        key = self._key(record)
+        existed = self._bucket.delete_if_present(key)
+        self._bucket.delete_if_present(key + SIDECAR_SUFFIX)
+        if record.status is Status.DELETED and not existed:
+            raise DocumentNotFoundError(f"The document {identifier} was deleted before")
+        return detail_of(DocumentNow(record, self._bucket.look(key)))
+
+    def _find(self, identifier: str) -> DocumentRecord:
+        with reaching_the_registry():
+            record = self._listing.find(identifier)
+        if record is None:
+            raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
+        return record
+
+    def _key(self, record: DocumentRecord) -> str:
+        key = self._bucket.key(record.uri)
+        if key is None:
+            raise DocumentNotFoundError(f"{record.uri} is not in the bucket to which documents are uploaded now")
+        return key
+
+
+def facets_of(catalogue: Catalogue, key: str | None) -> Facets:
+    """List the attributes of searchable documents with their values.
+
+    Args:
+        catalogue: The counts.
+        key: One attribute; None for all.
+
+    Raises:
+        RegistryError: The registry cannot be read.
+    """
+    with reaching_the_registry():
+        found = catalogue.facets(key)
+        documents = catalogue.documents()
+    facets = []
+    for name, of_name in groupby(found, key=lambda facet: facet.key):
+        values = [(facet.value, facet.documents) for facet in of_name if facet.value is not None]
+        values.sort(key=lambda counted: natural_order(counted[0]))
+        facets.append(Facet(key=name, values=[FacetValue(value=value, documents=many) for value, many in values]))
+    return Facets(facets=facets, documents=documents)
+
+
+def summary_of(record: DocumentRecord) -> DocumentSummary:
+    """Return a record as a listing shows it."""
+    return DocumentSummary(**_members(record))
+
+
+def detail_of(document: DocumentNow) -> DocumentDetail:
+    """Return a document as a request for it alone shows it."""
+    record = document.record
+    return DocumentDetail(
+        **_members(document.as_it_is()),
+        created_at=time_of(record.created_at),
+        history=[
+            HistoryLine(at=iso(line.at), status=line.status, reason=redacted_or_none(line.reason))
+            for line in record.history
+        ],
+        knowledge_base_status=record.knowledge_base_status,
+        again=document.again,
+        waiting_for=document.waiting_for,
+    )
+
+
+def _members(record: DocumentRecord) -> dict[str, Any]:
+    observed = record.observed
+    return {
+        "id": record.id,
+        "uri": record.uri,
+        "key": record.uri.removeprefix("s3://").partition("/")[2],
+        "status": record.status,
+        "reason": redacted_or_none(record.reason),
+        "searchable": record.status in SEARCHABLE,
+        "size": observed.size if observed.is_present else None,
+        "etag": observed.etag,
+        "version_id": observed.version_id,
+        "corpus": record.corpus,
+        "attributes": dict(observed.attributes),
+        "attempts": record.attempts,
+        "last_modified": time_of(observed.last_modified),
+        "received_at": time_of(record.received_at),
+        "updated_at": time_of(record.updated_at),
+        "finished_at": time_of(record.finished_at),
+    }
+
+
+def redacted_or_none(reason: str | None) -> str | None:
+    """Return a reason without ARNs, account ids and addresses, which AWS's messages may contain."""
+    return None if reason is None else redacted(reason)
+
+
+def time_of(seconds: float | None) -> str | None:
+    """Write a time; None for None and 0."""
+    return iso(seconds) if seconds else None
+
+
+def iso(seconds: float) -> str:
+    """Write seconds since 1970 as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

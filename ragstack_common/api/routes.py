@@ -1,0 +1,140 @@
+"""The routes of the documents function, and the services behind them.
+
+The routes are here and not in the handler, because the query function serves the OpenAPI description of the whole
+interface, and no function has another function's handler.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver
+from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
+
+from ragstack_common.api.documents import (
+    DocumentDetail,
+    DocumentList,
+    Documents,
+    DocumentsBucket,
+    Facets,
+    WrittenStatus,
+    facets_of,
+)
+from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
+from ragstack_common.api.settings import DocumentApiSettings
+from ragstack_common.api.uploads import UploadAnswer, UploadRequest, Uploads
+from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
+from ragstack_common.errors import InvalidRequestError
+from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.listing import MAX_LIMIT, Listing
+from ragstack_common.registry.records import Status
+
+MAX_VALUE_CHARACTERS: Final = 200
+MAX_NAME_CHARACTERS: Final = 2048
+
+CREATED: Final = 201
+ACCEPTED: Final = 202
+
+_Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The largest number of entries on a page")]
+_Token = Annotated[
+    str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="The next_token of the previous page")
+]
+_Value = Annotated[str | None, Query(min_length=1, max_length=MAX_VALUE_CHARACTERS)]
+_Id = Annotated[str, Path(min_length=1, max_length=MAX_VALUE_CHARACTERS)]
+_Name = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+
+
+@dataclass(frozen=True)
+class DocumentService:
+    """The services behind the routes."""
+
+    uploads: Uploads
+    documents: Documents
+    jobs: Jobs
+    catalogue: Catalogue
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "DocumentService":
+        """Build the services that the environment describes.
+
+        Raises:
+            ConfigurationError: A variable is missing or invalid.
+        """
+        settings = DocumentApiSettings.from_env(env)
+        table, client = settings.registry_table, dynamodb_client()
+        bucket = DocumentsBucket(settings.documents_bucket, s3_client())
+        return cls(
+            uploads=Uploads(settings, bucket),
+            documents=Documents(DocumentRegistry(table, client), Listing(client, table), bucket),
+            jobs=Jobs(JobStore(table, client), settings.jobs_queue_url, sqs_client()),
+            catalogue=Catalogue(client, table),
+        )
+
+
+def add_routes(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+    """Add the routes of documents and jobs.
+
+    Args:
+        app: Routes the requests.
+        service: Called with each request.
+    """
+    _add_documents(app, service)
+    _add_jobs(app, service)
+
+
+def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+    @app.post("/api/documents", status_code=CREATED, summary="Request the upload of a document")
+    def create_document(request: UploadRequest) -> UploadAnswer:
+        """Write the document's attributes, and sign one upload of it that is valid for a short time."""
+        return service().uploads.permit(request)
+
+    @app.get("/api/documents", summary="List documents and their status")
+    def list_documents(
+        status: Annotated[WrittenStatus | None, Query(description="Default: all except DELETED")] = None,
+        corpus: _Value = None,
+        limit: _Limit = 50,
+        next_token: _Token = None,
+        key: _Name = None,
+        uri: _Name = None,
+    ) -> DocumentList:
+        """List documents by status and corpus, or find one document by key or uri, which looks into the bucket too."""
+        if key is None and uri is None:
+            return service().documents.page(Status(status) if status else None, corpus, limit, next_token)
+        # A limit is harmless, and generated clients send it by default.
+        if sum(each is not None for each in (key, uri, status, corpus, next_token)) > 1:
+            raise InvalidRequestError("key and uri each name one document: give one of them, and no other filter")
+        return service().documents.named(key=key, uri=uri)
+
+    @app.get("/api/documents/<id>", summary="Get a document")
+    def get_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Return its status, its history and what happens next, including changes in the bucket since."""
+        return service().documents.detail(id)
+
+    @app.delete("/api/documents/<id>", status_code=ACCEPTED, summary="Delete a document")
+    def delete_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Delete the document and its sidecar from the bucket, then from the knowledge base; it ends as DELETED."""
+        return service().documents.delete(id)
+
+    @app.get("/api/facets", summary="Count searchable documents by attribute")
+    def list_facets(key: _Value = None) -> Facets:
+        """Count the values of all attributes, or of one."""
+        return facets_of(service().catalogue, key)
+
+
+def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+    @app.post("/api/ingestion-jobs", status_code=ACCEPTED, summary="Start a reconciliation or a full synchronisation")
+    def start_job(request: Annotated[JobRequest | None, Body()] = None) -> JobAnswer:
+        """Start a job, unless one of its kind is queued or running."""
+        return service().jobs.start((request or JobRequest()).kind)
+
+    @app.get("/api/ingestion-jobs", summary="List jobs")
+    def list_jobs(limit: _Limit = 20, next_token: _Token = None) -> JobList:
+        """List jobs, newest first."""
+        return service().jobs.page(limit, next_token)
+
+    @app.get("/api/ingestion-jobs/<id>", summary="Get a job")
+    def get_job(id: _Id) -> JobAnswer:  # noqa: A002 - the name in the path
+        """Return its status and its report."""
+        return service().jobs.get(id)

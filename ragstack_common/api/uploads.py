@@ -1,0 +1,186 @@
+"""Uploads over HTTP: checks the document that a caller wants to upload, and signs its upload."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ragstack_common.api.documents import DocumentsBucket, Time, iso
+from ragstack_common.config import MAX_URI_CHARACTERS
+from ragstack_common.documents import SIDECAR_SUFFIX, SUFFIXES, fault_of_uri, leaves_its_bucket
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
+from ragstack_common.registry.table import document_id
+
+if TYPE_CHECKING:
+    from ragstack_common.api.settings import DocumentApiSettings
+
+MAX_KEY_CHARACTERS: Final = 1024
+"""Source: Amazon S3 user guide, object keys. A document's key may have to be much shorter: that depends on the bucket's
+name."""
+
+_MEDIA_TYPE: Final = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*( ?; ?[A-Za-z0-9=_.+\"-]+)*"
+
+
+def _text_of_a_key(value: str) -> str:
+    if any(character < " " or character == "\x7f" for character in value):
+        raise PydanticCustomError("key", "Leave out control characters, such as line breaks")
+    if "${filename}" in value:
+        raise PydanticCustomError("key", "Leave out ${filename}: S3 would replace it with another name")
+    return value
+
+
+def _name_of_a_document(value: str) -> str:
+    if value.endswith("/"):
+        raise PydanticCustomError("key", "Write the name of a file, not of a folder")
+    if value.endswith(SIDECAR_SUFFIX):
+        raise PydanticCustomError("key", "This is the name of a sidecar: give the document's attributes instead")
+    if PurePosixPath(value).suffix.lower() not in SUFFIXES:
+        known = ", ".join(sorted(SUFFIXES))
+        raise PydanticCustomError("key", "The file type is not supported; supported types: {known}", {"known": known})
+    return value
+
+
+def _media_type(value: str) -> str:
+    if not re.fullmatch(_MEDIA_TYPE, value):
+        raise PydanticCustomError("media_type", "Write a media type, such as text/markdown")
+    return value
+
+
+def _without_folder(value: str) -> str:
+    if "/" in value:
+        raise PydanticCustomError("key", "Write folders as prefix, or the whole name as key")
+    return value
+
+
+_KeyText = Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)]
+_DocumentName = Annotated[_KeyText, AfterValidator(_name_of_a_document)]
+
+
+class UploadRequest(BaseModel):
+    """A document to upload. Unknown names are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: _DocumentName | None = Field(default=None, description="The document's whole key in the bucket")
+    filename: Annotated[_DocumentName, AfterValidator(_without_folder)] | None = Field(
+        default=None, description="Instead of key: its last part, with the folders before it as prefix"
+    )
+    prefix: Annotated[str, Field(max_length=MAX_KEY_CHARACTERS), AfterValidator(_text_of_a_key)] | None = Field(
+        default=None, description="Folders, with or without slashes at both ends"
+    )
+    content_type: Annotated[str, AfterValidator(_media_type)] = Field(
+        max_length=200, description="The upload must have the same content type", examples=["application/pdf"]
+    )
+    size: int = Field(ge=1, strict=True, description="Bytes of the document; the upload must have exactly this size")
+    attributes: dict[str, Any] | None = Field(
+        default=None,
+        description="Name to text, number, boolean or list of texts. They take effect with the answer to this request,"
+        " also for a document that is already in the bucket. {} removes the attributes; without this member they stay",
+        examples=[{"corpus": "people", "version": "2"}],
+    )
+
+    @model_validator(mode="after")
+    def _has_one_name(self) -> Self:
+        if (self.key is None) == (self.filename is None):
+            raise PydanticCustomError("name", "Give either key or filename")
+        if self.prefix is not None and self.filename is None:
+            raise PydanticCustomError("name", "A prefix goes with filename; key is the whole name")
+        if leaves_its_bucket(self.name):
+            raise PydanticCustomError("name", "Leave out the .. that leads out of the bucket: S3 rejects such a key")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The requested key."""
+        folder = (self.prefix or "").strip("/")
+        return self.key or (f"{folder}/{self.filename}" if folder else f"{self.filename}")
+
+
+class PresignedPost(BaseModel):
+    """A signed upload: a form with these fields, followed by the file as the field ``file``."""
+
+    url: str = Field(description="Where to post the form (multipart/form-data)")
+    fields: dict[str, str]
+    size: int = Field(description="Bytes of the file; S3 rejects any other size")
+    expires_at: Time
+
+
+class UploadAnswer(BaseModel):
+    """Where the document will be, and how to upload it."""
+
+    id: str = Field(description="For GET /api/documents/{id}, which knows the document a moment after the upload")
+    uri: str
+    key: str
+    upload: PresignedPost
+    sidecar_uri: str | None = Field(description="The sidecar that was written with the attributes")
+
+
+class Uploads:
+    """Checks requests for uploads, and signs them.
+
+    The sidecar is written here and not by the caller. A signature can bind the length of an upload but not its content,
+    so only an object that is written here is one that was checked; the caller makes one upload instead of two; and the
+    sidecar exists before its document, so that a new document is ingested once, with its attributes. The price: the
+    attributes take effect even if the upload does not follow. Without a document, a sidecar has no effect.
+    """
+
+    def __init__(
+        self, settings: "DocumentApiSettings", bucket: DocumentsBucket, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Bind the bucket.
+
+        Args:
+            settings: Limits of size and time, and the kind of the vector store.
+            bucket: The documents bucket.
+            clock: Seconds since 1970.
+        """
+        self._settings = settings
+        self._bucket = bucket
+        self._clock = clock
+
+    def permit(self, request: UploadRequest) -> UploadAnswer:
+        """Write the attributes, and sign one upload of the document.
+
+        Raises:
+            InvalidDocumentError: The document is too large, its name too long, or its attributes are invalid.
+            ServiceUnavailableError: S3 did not store the sidecar.
+        """
+        settings, key = self._settings, request.name
+        uri = self._bucket.uri(key)
+        self._check(uri, request)
+        sidecar = self._set_attributes(key, request.attributes) if request.attributes is not None else None
+        until = self._clock() + settings.upload_seconds
+        url, fields = self._bucket.sign_upload(key, request.content_type, request.size, settings.upload_seconds)
+        upload = PresignedPost(url=url, fields=fields, size=request.size, expires_at=iso(until))
+        return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
+
+    def _check(self, uri: str, request: UploadRequest) -> None:
+        if len(uri) > MAX_URI_CHARACTERS:
+            member = "key" if request.key is not None else "prefix and filename"
+            most = MAX_URI_CHARACTERS - len(self._bucket.uri(""))
+            raise InvalidDocumentError(
+                f"{member}: the name has {len(request.name)} characters; in this bucket it may have {most}"
+            )
+        if fault := fault_of_uri(uri):
+            raise InvalidDocumentError(f"key: {fault}")
+        if request.size > self._settings.upload_max_bytes:
+            most = self._settings.upload_max_bytes
+            raise InvalidDocumentError(f"size: {request.size:,} bytes are too many; a document may have {most:,}")
+        if request.attributes is not None:
+            try:
+                check_attributes(request.attributes, self._settings.vector_store)
+            except InvalidDocumentError as error:
+                raise InvalidDocumentError(f"attributes: {error}") from error
+
+    def _set_attributes(self, key: str, attributes: Mapping[str, Any]) -> str | None:
+        sidecar = key + SIDECAR_SUFFIX
+        if not attributes:
+            self._bucket.delete_if_present(sidecar)
+            return None
+        self._bucket.write_sidecar(sidecar, write_sidecar(attributes))
+        return self._bucket.uri(sidecar)
