@@ -9,8 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ragstack_common.errors import NotKnownError, RegistryError
-from ragstack_common.ingestion.messages import look
-from ragstack_common.ingestion.queues import Letter, Queue
+from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.registry.job_records import is_job_id
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.awaiting import Gone, LookedAt, registry_of
@@ -143,7 +142,7 @@ class Replay:
         if any(same.message == found.message or same.name == found.name for same in replayed.jobs):
             return
         if found.to_send is not None:
-            self._jobs_queue.send([Letter(found.to_send.body)])
+            self._jobs_queue.send([found.to_send.body])
         replayed.jobs.append(found)
 
     def _send(self, uris: Sequence[str], replayed: Replayed) -> None:
@@ -153,7 +152,7 @@ class Replay:
         replayed.left |= {uri: str(found) for uri, found in before.items() if isinstance(found, RegistryError)}
         found = {uri: record for uri, record in before.items() if isinstance(record, DocumentRecord)}
         if found:
-            self._queue.send([Letter(look(found))])
+            self._queue.send([look(found)])
             replayed.awaited |= {uri: LookedAt(record.revision) for uri, record in found.items()}
 
 

@@ -13,7 +13,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.ingestion.following import FollowingService
+from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import messages_of
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.settings import IngestionSettings

@@ -1,25 +1,18 @@
-"""From the documents bucket to the knowledge base: every document, to a final state that is true.
+"""The ingestion path: from the documents bucket to final states in the registry.
 
 ::
 
-    direct.py        documents to the API and back, with retries (the helpers of the specification)
-    calls.py         which errors are worth another attempt, and how batches are split
-    messages.py      what stands in the queues
-    events.py        S3's event notifications
-    observation.py   what lies in the bucket for a document, at one moment
-    sidecars.py      attributes, checked against the limits of the vector store
-    service.py       the function `ingestion`: from messages to accepted documents
-    work.py          what one invocation of it does about its documents
-    submission.py    its calls of the knowledge base
-    problems.py      why something could not be carried out, and what helps
-    following.py     the function `ingestion_status`: from accepted documents to final states
-    outcomes.py      who is told of them
-    queues.py        sending so that what was not taken is known
-    paced_agent.py   the client of bedrock-agent, kept to a rate
-    services.py      clients, bound to the settings of settings.py
+    bedrock_agent.py  calls of the knowledge base with batches and retries (the helpers of specification 001)
+    messages.py       the queues and the messages in them, S3 event notifications included
+    observation.py    reading a document and its sidecar in the bucket
+    sidecars.py       attributes, checked against the limits of the vector store
+    submit.py         the function `ingestion`: from messages to accepted documents
+    follow.py         the function `ingestion_status`: from accepted documents to final states
+    outcomes.py       announcing final states: events, metrics, dead letters
+    services.py       the clients that both functions share
 """
 
-from ragstack_common.ingestion.direct import (
+from ragstack_common.ingestion.bedrock_agent import (
     batch_check_document_statuses,
     check_document_status,
     delete_documents_with_retry,

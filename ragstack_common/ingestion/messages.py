@@ -1,37 +1,55 @@
-"""What stands in the queues.
+"""The messages of the ingestion path, and sending them.
 
 ::
 
     ingestion queue      an S3 event notification
-                         {"look": ["s3://..."], "forced": true}    look at documents, whatever the registry says
-    status queue         {"follow": [["s3://...", operation]], "checks": 2}    ask what became of documents
-    dead-letter queue    any of them, with its cause as the attribute Cause, or
+                         {"look": ["s3://..."], "forced": true}    compare documents with the registry and act
+    status queue         {"follow": [["s3://...", operation]], "checks": 2}    ask for the status of documents
+    dead-letter queue    any of these, with its cause as the attribute Cause, or
                          {"failed": {"uri", "operation", "reason", "attempts"}}
 
-The ingestion queue takes all of these: what lies in the dead-letter queue can be sent there as it is, and is then
-looked at.
+The ingestion queue accepts all of them: sending a dead letter there as it is has its documents looked at.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_plus
 
-from ragstack_common.errors import InvalidDocumentError
-from ragstack_common.ingestion.events import DocumentEvent, parse_notification
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
+from ragstack_common.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.registry.life import Seen, is_newer
 from ragstack_common.registry.records import DocumentRecord
+from ragstack_common.telemetry import LOGGER
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+MAX_DELAY_SECONDS: Final = 900
+_MESSAGES_PER_CALL: Final = 10
+_BYTES_PER_CALL: Final = 256 * 1024
+"""Source of the three: Amazon SQS API reference, SendMessageBatch and SendMessage."""
+
+_MAX_CAUSE_CHARACTERS: Final = 1000
+
+FIRST_PAUSE_SECONDS: Final = 5
+MAX_PAUSE_SECONDS: Final = 120
+"""Before a message is redelivered; the pause doubles with each delivery."""
 
 
 @dataclass(frozen=True)
 class QueueMessage:
-    """A message as the queue delivers it.
+    """A received message.
 
     Attributes:
-        message_id: The queue's name for it.
-        body: What it says.
+        message_id: SQS's identifier of the message.
+        body: Its text.
         receives: Deliveries so far, this one included.
-        receipt_handle: The queue's name for this delivery; None leaves the time of the next one to the queue.
+        receipt_handle: SQS's identifier of this delivery; None leaves the redelivery delay to the queue.
     """
 
     message_id: str
@@ -41,12 +59,20 @@ class QueueMessage:
 
 
 @dataclass(frozen=True)
+class DeadLetter:
+    """A message for the dead-letter queue, and why it goes there."""
+
+    body: str
+    cause: str
+
+
+@dataclass(frozen=True)
 class Follow:
-    """Documents that are to be asked about.
+    """Documents whose status is to be checked.
 
     Attributes:
         operations: The operation of each document, by URI.
-        checks: How often they were asked about before.
+        checks: Earlier checks.
     """
 
     operations: Mapping[str, str]
@@ -54,7 +80,7 @@ class Follow:
 
 
 def messages_of(event: Mapping[str, Any]) -> list[QueueMessage]:
-    """Read the records of an invocation by a queue."""
+    """Return the messages in the event that SQS invokes a function with."""
     return [
         QueueMessage(
             message_id=record["messageId"],
@@ -67,100 +93,166 @@ def messages_of(event: Mapping[str, Any]) -> list[QueueMessage]:
 
 
 def read_looks(body: str) -> dict[str, Seen]:
-    """Read which documents a message of the ingestion queue is about, by URI, and what it says of each.
+    """Return the documents that a message of the ingestion queue names, by URI, and what it says about each.
 
     Raises:
-        InvalidDocumentError: It is none of the forms above.
+        InvalidDocumentError: It has none of the forms above.
     """
-    message = _object(body)
     try:
+        message = json.loads(body)
         if "look" in message:
-            return dict.fromkeys(map(_uri, message["look"]), Seen(forced=bool(message.get("forced"))))
+            return dict.fromkeys(map(_checked_uri, message["look"]), Seen(forced=bool(message.get("forced"))))
         if "failed" in message:
-            return {_uri(message["failed"]["uri"]): Seen(forced=True)}
+            return {_checked_uri(message["failed"]["uri"]): Seen(forced=True)}
         if "follow" in message:
-            return {_uri(uri): Seen(forced=True) for uri, _ in message["follow"]}
-        seen: dict[str, Seen] = {}
-        for event in parse_notification(message, body):
-            seen[_uri(event.uri)] = both(seen.get(event.uri, Seen()), _seen(event))
-    except (KeyError, TypeError, ValueError):
-        raise _unreadable(body) from None
-    return seen
+            return {_checked_uri(uri): Seen(forced=True) for uri, _ in message["follow"]}
+        return _read_notification(message)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _malformed(body) from None
 
 
-def both(one: Seen, other: Seen) -> Seen:
-    """Add up what two messages say of a document."""
+def read_follow(body: str) -> Follow:
+    """Return what a message of the status queue asks for.
+
+    Raises:
+        InvalidDocumentError: It has another form.
+    """
+    try:
+        message = json.loads(body)
+        operations = {_checked_uri(uri): str(operation) for uri, operation in message["follow"]}
+        return Follow(operations, int(message["checks"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise _malformed(body) from None
+
+
+def merged(one: Seen, other: Seen) -> Seen:
+    """Combine what two messages say about a document."""
     return Seen(
-        _newer(one.sequencer, other.sequencer),
-        _newer(one.sidecar_sequencer, other.sidecar_sequencer),
+        _newest(one.sequencer, other.sequencer),
+        _newest(one.sidecar_sequencer, other.sidecar_sequencer),
         one.forced or other.forced,
     )
 
 
-def read_follow(body: str) -> Follow:
-    """Read a message of the status queue.
-
-    Raises:
-        InvalidDocumentError: It is none.
-    """
-    message = _object(body)
-    try:
-        return Follow({_uri(uri): str(operation) for uri, operation in message["follow"]}, int(message["checks"]))
-    except (KeyError, TypeError, ValueError):
-        raise _unreadable(body) from None
-
-
 def look(uris: Iterable[str], *, forced: bool = True) -> str:
-    """Write a request to look at documents.
+    """Return a message that has documents compared with the registry.
 
     Args:
         uris: The documents.
-        forced: Whether they are to be submitted, or deleted, though the registry says that it was done.
+        forced: Whether they are submitted, or deleted, even if the registry says that this was done.
     """
     return json.dumps({"look": [*uris], "forced": forced})
 
 
-def follow(records: Sequence[DocumentRecord], checks: int) -> str:
-    """Write a request to ask about documents that have an operation."""
+def follow(records: Iterable[DocumentRecord], checks: int) -> str:
+    """Return a message that has the status of documents with an operation checked."""
     return json.dumps({"follow": [[r.uri, r.operation.id] for r in records if r.operation], "checks": checks})
 
 
 def failure(record: DocumentRecord) -> str:
-    """Write what the dead-letter queue is told of a document that failed."""
-    told = {
+    """Return the dead-letter queue's message about a document that failed."""
+    failed = {
         "uri": record.uri,
         "operation": record.operation.id if record.operation else f"{record.id}-{record.revision}",
         "reason": record.reason,
         "attempts": record.attempts,
     }
-    return json.dumps({"failed": told})
+    return json.dumps({"failed": failed})
 
 
-def _object(body: str) -> dict[str, Any]:
-    try:
-        message = json.loads(body)
-    except ValueError:
-        raise _unreadable(body) from None
-    if not isinstance(message, dict):
-        raise _unreadable(body)
-    return message
+@dataclass(frozen=True)
+class Queue:
+    """An SQS queue."""
+
+    url: str
+    sqs: "SQSClient"
+
+    def send(self, messages: Sequence[str | DeadLetter], delay_seconds: float = 0.0) -> None:
+        """Send messages, to be delivered after a delay of at most fifteen minutes.
+
+        Raises:
+            DeliveryError: The queue did not accept all of them, though the call succeeded.
+            ClientError: The queue could not be reached; some messages may have been sent.
+        """
+        delay = min(MAX_DELAY_SECONDS, ceil(max(0.0, delay_seconds)))
+        for batch in _batches([_entry(message, delay) for message in messages]):
+            entries: Any = [{"Id": str(number), **entry} for number, entry in enumerate(batch)]
+            response = self.sqs.send_message_batch(QueueUrl=self.url, Entries=entries)
+            if failed := response.get("Failed"):
+                raise DeliveryError(f"{len(failed)} of {len(batch)} messages were refused: {failed[0].get('Message')}")
+            if len(response.get("Successful", [])) != len(batch):
+                raise DeliveryError(f"The queue answered for only some of {len(batch)} messages")
+
+    def give_back(self, message: QueueMessage, after_seconds: float | None = None) -> None:
+        """Have a message redelivered before its visibility timeout ends.
+
+        Args:
+            message: A received message.
+            after_seconds: The delay; by default one that grows with the deliveries.
+        """
+        if message.receipt_handle is None:
+            return
+        pause = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(10, message.receives - 1))
+        seconds = pause if after_seconds is None else max(0, ceil(after_seconds))
+        try:
+            self.sqs.change_message_visibility(
+                QueueUrl=self.url, ReceiptHandle=message.receipt_handle, VisibilityTimeout=seconds
+            )
+        except (ClientError, BotoCoreError) as error:
+            LOGGER.warning("message %s returns after the queue's visibility timeout: %s", message.message_id, error)
 
 
-def _uri(value: Any) -> str:
-    """Take a URI that the services can be asked about: half a character is none."""
+def _entry(message: str | DeadLetter, delay: int) -> dict[str, Any]:
+    if isinstance(message, str):
+        return {"MessageBody": message, "DelaySeconds": delay}
+    cause = {"DataType": "String", "StringValue": message.cause[:_MAX_CAUSE_CHARACTERS] or "unknown"}
+    return {"MessageBody": message.body, "DelaySeconds": delay, "MessageAttributes": {"Cause": cause}}
+
+
+def _batches(entries: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Split entries by number and size; a single one that is too large is left to the queue to refuse."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for entry in entries:
+        length = len(entry["MessageBody"].encode("utf-8", "surrogatepass")) + 4 * _MAX_CAUSE_CHARACTERS
+        if batch and (len(batch) == _MESSAGES_PER_CALL or size + length > _BYTES_PER_CALL):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += length
+    if batch:
+        yield batch
+
+
+def _read_notification(notification: Mapping[str, Any]) -> dict[str, Seen]:
+    """Read an S3 event notification; the test event that S3 sends at set-up names no document."""
+    seen: dict[str, Seen] = {}
+    if notification.get("Event") == "s3:TestEvent":
+        return seen
+    for record in notification["Records"]:
+        sequencer = record["s3"]["object"].get("sequencer", "")
+        # S3 quotes keys as in a form: a space arrives as a plus sign, a plus sign as %2B.
+        key = unquote_plus(record["s3"]["object"]["key"])
+        document = key.removesuffix(SIDECAR_SUFFIX)
+        if not document or document.endswith("/"):
+            continue  # a folder made by the console, or a sidecar without a document
+        uri = _checked_uri(s3_uri(record["s3"]["bucket"]["name"], document))
+        one = Seen(sequencer=sequencer) if document == key else Seen(sidecar_sequencer=sequencer)
+        seen[uri] = merged(seen.get(uri, Seen()), one)
+    return seen
+
+
+def _newest(one: str, other: str) -> str:
+    return other if is_newer(other, one) else one
+
+
+def _checked_uri(value: Any) -> str:
+    """Return a URI that the services accept: they refuse unpaired surrogates."""
     if not isinstance(value, str):
-        raise TypeError("a URI is a text")
+        raise TypeError("a URI is a string")
     value.encode()
     return value
 
 
-def _seen(event: DocumentEvent) -> Seen:
-    return Seen(sidecar_sequencer=event.sequencer) if event.of_sidecar else Seen(sequencer=event.sequencer)
-
-
-def _newer(one: str, other: str) -> str:
-    return one if is_newer(one, other) else other
-
-
-def _unreadable(body: str) -> InvalidDocumentError:
-    return InvalidDocumentError(f"The message is no S3 event notification, and no request of ours: {body!r:.200}")
+def _malformed(body: str) -> InvalidDocumentError:
+    return InvalidDocumentError(f"The message is neither an S3 event notification nor one of RAGStack's: {body!r:.200}")

@@ -1,8 +1,8 @@
-"""Who is told what became of documents: programs by events, people by metrics and the dead-letter queue.
+"""Announcing final states: events for programs, metrics and the dead-letter queue for people.
 
-At least once: a function that dies between the registry's write and these is called again, and tells again. The
-members ``operation`` and ``finished_at`` of an event are the same in each repetition. Events come in any order, and the
-bus knows whole seconds only: of two states of a document, that with the later ``finished_at`` is the newer one.
+Delivery is at least once: if a function is killed between writing the registry and announcing, the next invocation
+announces again. Each repetition has the same ``operation`` and ``finished_at``. Events arrive in any order, and
+EventBridge times have whole seconds only: of two states of a document, the one with the later ``finished_at`` is newer.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.config import EVENT_SOURCE
 from ragstack_common.errors import DeliveryError
-from ragstack_common.ingestion.messages import failure
-from ragstack_common.ingestion.queues import Letter, Queue
+from ragstack_common.ingestion.bedrock_agent import batched
+from ragstack_common.ingestion.messages import DeadLetter, Queue, failure
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 EVENTS_PER_CALL: Final = 10
 """Source: EventBridge API reference, PutEvents."""
 
-TOLD_SECONDS: Final = 1800.0
-"""After which an end has been told: longer than a message stays away whose function was killed, twice in a row."""
+ANNOUNCED_AFTER_SECONDS: Final = 1800.0
+"""After this, a final state has been announced: it exceeds two visibility timeouts of a message, in case the function
+is killed twice in a row."""
 
 DETAIL_TYPES: Final = {
     Status.INDEXED: "DocumentIndexed",
@@ -52,59 +53,56 @@ class Outcomes:
     metrics: MetricSink = NO_METRICS
 
     def announce(self, records: Sequence[DocumentRecord]) -> None:
-        """Tell of documents that are in a final state.
+        """Announce documents that are in a final state.
 
         Raises:
-            DeliveryError: The bus or the queue did not take all of it.
-            ClientError: One of them could not be reached; some may have been told.
+            DeliveryError: The bus or the queue did not accept all of it.
+            ClientError: One of them could not be reached; some documents may have been announced.
         """
         failed = [record for record in records if record.status is Status.FAILED]
-        self.dead_letters.send([Letter(failure(record), record.reason) for record in failed])
+        self.dead_letters.send([DeadLetter(failure(record), record.reason or "") for record in failed])
         self.publish(records)
         for record in records:
-            self._measure(record)
+            self.metrics.add_metric(METRICS[record.status], "Count", 1)
+            if record.finished_at is not None:
+                self.metrics.add_metric("SecondsToFinalState", "Seconds", record.finished_at - record.received_at)
+            level = LOGGER.warning if record.status is Status.FAILED else LOGGER.info
+            level("document %s is %s after %d attempts: %s", record.id, record.status, record.attempts, record.reason)
 
     def publish(self, records: Sequence[DocumentRecord]) -> None:
-        """Tell programs alone.
+        """Put the events on the bus, without metrics and dead letters.
 
         Raises:
-            DeliveryError: The bus did not take all of it.
-            ClientError: It could not be reached; some may have been told.
+            DeliveryError: The bus did not accept all of them.
+            ClientError: The bus could not be reached; some events may have been published.
         """
-        for start in range(0, len(records), EVENTS_PER_CALL):
-            self._publish(records[start : start + EVENTS_PER_CALL])
-
-    def _publish(self, records: Sequence[DocumentRecord]) -> None:
-        entries: Any = [
-            {
-                "Source": EVENT_SOURCE,
-                "DetailType": DETAIL_TYPES[record.status],
-                "Detail": json.dumps(_detail(record)),
-                "EventBusName": self.bus,
-                "Time": datetime.fromtimestamp(record.updated_at, UTC),
-            }
-            for record in records
-        ]
-        answer = self.events.put_events(Entries=entries)
-        if answer.get("FailedEntryCount") or "Entries" not in answer:
-            message = next((e["ErrorMessage"] for e in answer.get("Entries", []) if e.get("ErrorMessage")), "no reason")
-            raise DeliveryError(f"The event bus {self.bus} did not take all of {len(entries)} events: {message}")
-
-    def _measure(self, record: DocumentRecord) -> None:
-        self.metrics.add_metric(METRICS[record.status], "Count", 1)
-        if record.finished_at is not None:
-            self.metrics.add_metric("SecondsToFinalState", "Seconds", record.finished_at - record.received_at)
-        level = LOGGER.warning if record.status is Status.FAILED else LOGGER.info
-        level("document %s is %s after %d attempts: %s", record.id, record.status, record.attempts, record.reason)
+        for batch in batched(records, EVENTS_PER_CALL):
+            entries: Any = [
+                {
+                    "Source": EVENT_SOURCE,
+                    "DetailType": DETAIL_TYPES[record.status],
+                    "Detail": json.dumps(event_detail(record)),
+                    "EventBusName": self.bus,
+                    "Time": datetime.fromtimestamp(record.updated_at, UTC),
+                }
+                for record in batch
+            ]
+            response = self.events.put_events(Entries=entries)
+            if response.get("FailedEntryCount") or "Entries" not in response:
+                messages = (entry.get("ErrorMessage") for entry in response.get("Entries", []))
+                reason = next(filter(None, messages), "no reason")
+                raise DeliveryError(f"The event bus {self.bus} did not accept all of {len(entries)} events: {reason}")
 
 
-def may_be_untold(record: DocumentRecord, now: float) -> bool:
-    """Tell whether whoever wrote how a document ended may have died before telling anybody, and nobody has since."""
-    return record.finished_at is not None and now < record.finished_at + TOLD_SECONDS
+def may_be_unannounced(record: DocumentRecord, now: float) -> bool:
+    """Return whether the function that wrote a final state may have been killed before it announced that state."""
+    return record.finished_at is not None and now < record.finished_at + ANNOUNCED_AFTER_SECONDS
 
 
-def _detail(record: DocumentRecord) -> dict[str, Any]:
+def event_detail(record: DocumentRecord) -> dict[str, Any]:
+    """Return the ``detail`` of a document's event."""
     bucket, _, key = record.uri.removeprefix("s3://").partition("/")
+    finished = record.finished_at
     return {
         "id": record.id,
         "uri": record.uri,
@@ -117,8 +115,8 @@ def _detail(record: DocumentRecord) -> dict[str, Any]:
         "attempts": record.attempts,
         "corpus": record.corpus,
         "operation": record.operation.id if record.operation else f"{record.id}-{record.revision}",
-        "finished_at": None if record.finished_at is None else _iso(record.finished_at),
-        "seconds": None if record.finished_at is None else round(record.finished_at - record.received_at, 3),
+        "finished_at": None if finished is None else _iso(finished),
+        "seconds": None if finished is None else round(finished - record.received_at, 3),
     }
 
 

@@ -1,4 +1,4 @@
-"""What the functions of the ingestion path work with: clients, bound to their settings once."""
+"""The clients and queues that the functions of the ingestion path share."""
 
 import time
 from collections.abc import Callable
@@ -9,15 +9,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.clients import agent_client, dynamodb_client, events_client, s3_client, sqs_client
 from ragstack_common.errors import DeliveryError, RegistryError
+from ragstack_common.ingestion.bedrock_agent import PacedAgent
+from ragstack_common.ingestion.messages import Queue
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.ingestion.outcomes import Outcomes
-from ragstack_common.ingestion.paced_agent import PacedAgent
-from ragstack_common.ingestion.queues import Queue
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.registry.call_rate import CallRate
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.pace import Pace
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -28,23 +27,22 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 CALL_ERRORS = (ClientError, BotoCoreError, RegistryError, DeliveryError)
-"""What a call of any of these services raises when it did not succeed."""
+"""The errors that calls of these services raise."""
 
 
 @dataclass(frozen=True)
 class Services:
-    """Clients and what is built on them.
+    """Clients, bound to settings.
 
     Attributes:
-        settings: Whose they are.
-        agent: A client of bedrock-agent that keeps to the rate of calls.
+        settings: The functions' settings.
+        agent: A client of bedrock-agent that keeps to the shared rate of calls.
         registry: The documents.
         gate: Closed while the whole data source is synchronised.
-        pace: How long the knowledge base takes.
-        observer: Looks into the bucket.
-        ingestion_queue: Where documents are sent to be looked at.
-        status_queue: Where documents wait to be asked about.
-        dead_letters: Where what cannot succeed is put.
+        observer: Reads the bucket.
+        ingestion_queue: Documents to compare with the bucket.
+        status_queue: Documents whose status is to be checked.
+        dead_letters: What cannot succeed.
         outcomes: Announces final states.
         metrics: Takes measurements.
         clock: Seconds since 1970.
@@ -55,7 +53,6 @@ class Services:
     agent: Any
     registry: DocumentRegistry
     gate: Gate
-    pace: Pace
     observer: Observer
     ingestion_queue: Queue
     status_queue: Queue
@@ -79,7 +76,7 @@ class Services:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> "Services":
-        """Bind clients to settings; those that are not given are made."""
+        """Bind clients to settings; missing clients are made."""
         dynamodb, sqs = dynamodb or dynamodb_client(), sqs or sqs_client()
         rate = CallRate(dynamodb, settings.registry_table, settings.calls_per_second, clock=clock, sleep=sleep)
         dead_letters = Queue(settings.dead_letter_queue_url, sqs)
@@ -88,7 +85,6 @@ class Services:
             agent=PacedAgent(agent or agent_client(), rate),
             registry=DocumentRegistry(settings.registry_table, dynamodb, sleep=sleep),
             gate=Gate(dynamodb, settings.registry_table, clock=clock),
-            pace=Pace(dynamodb, settings.registry_table, clock=clock),
             observer=Observer(s3 or s3_client(), settings.vector_store),
             ingestion_queue=Queue(settings.ingestion_queue_url, sqs),
             status_queue=Queue(settings.status_queue_url, sqs),

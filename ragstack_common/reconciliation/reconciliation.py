@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ragstack_common.documents import s3_uri
-from ragstack_common.ingestion.queues import Queue
+from ragstack_common.ingestion.messages import Queue
 from ragstack_common.reconciliation.catalogue_counts import CatalogueCounts, Recount
 from ragstack_common.reconciliation.comparison import CLOCK_SECONDS, Comparison, Suspect
 from ragstack_common.reconciliation.repairs import Repairs

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ragstack_common.clients import agent_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.config import JOBS_NOT_COMPLETE
 from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
-from ragstack_common.ingestion.messages import QueueMessage
-from ragstack_common.ingestion.paced_agent import PacedAgent
-from ragstack_common.ingestion.queues import Letter, Queue
+from ragstack_common.ingestion.bedrock_agent import PacedAgent
+from ragstack_common.ingestion.messages import Queue, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.reconciliation import Reconciliation
@@ -237,7 +236,7 @@ class ReconcileService:
         return written
 
     def _send(self, request: JobMessage, delay_seconds: float) -> None:
-        self.queue.send([Letter(request.body)], delay_seconds)
+        self.queue.send([request.body], delay_seconds)
 
 
 _LEVELS: Final = {"COMPLETE": 20, "INCOMPLETE": 30, "FAILED": 40}

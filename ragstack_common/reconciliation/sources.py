@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
-from ragstack_common.ingestion.calls import is_retryable
+from ragstack_common.ingestion.bedrock_agent import is_retryable
 from ragstack_common.registry.items import ATTRIBUTES, Item
 from ragstack_common.registry.table import DOCUMENT, PARTITION_KEY, SORT_KEY
 from ragstack_common.retry import Backoff

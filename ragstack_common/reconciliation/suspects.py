@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ragstack_common.errors import DeliveryError
-from ragstack_common.ingestion.messages import look
-from ragstack_common.ingestion.queues import Letter, Queue
+from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.reconciliation.comparison import Comparison, Suspect
 from ragstack_common.reconciliation.differences import FORCED, Difference, Tally
 from ragstack_common.reconciliation.memory import id_of
@@ -101,10 +100,10 @@ class Suspects:
             DeliveryError: It did not take all of it, several times.
         """
         batches = (uris[at : at + URIS_PER_MESSAGE] for at in range(0, len(uris), URIS_PER_MESSAGE))
-        letters = [Letter(look(batch, forced=forced)) for batch in batches]
+        messages = [look(batch, forced=forced) for batch in batches]
         for attempt in range(_ATTEMPTS):
             try:
-                self._queue.send(letters, delay_seconds)
+                self._queue.send(messages, delay_seconds)
             except DeliveryError:
                 if attempt == _ATTEMPTS - 1:
                     raise

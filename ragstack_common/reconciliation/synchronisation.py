@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ragstack_common.ingestion.calls import is_retryable
-from ragstack_common.ingestion.direct import start_ingestion_with_retry
+from ragstack_common.ingestion.bedrock_agent import is_retryable, start_ingestion_with_retry
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.gate import Gate

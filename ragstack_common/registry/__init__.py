@@ -18,6 +18,5 @@ is still as it was read.
     listing.py        documents in pages, by status and corpus
     jobs.py           reconciliations and synchronisations, and their reports
     gate.py           what direct ingestion waits at during a full synchronisation
-    pace.py           how long the knowledge base takes at present
     call_rate.py      a rate of calls that all functions keep together
 """

@@ -7,7 +7,6 @@
     CATALOGUE                    <attribute> <type> <value>  how many searchable documents have that value
     JOB                          <id of the job>           a reconciliation or a synchronisation, and its report
     RATE#<operation>             RATE                      when the next call of that operation may be made
-    PACE                         PACE                      how long the knowledge base takes at present
     GATE                         GATE                      a full synchronisation that direct ingestion waits for
 
 A document's item is also in three indexes, each sorted by its URI: every document, the documents of one status, and
@@ -61,7 +60,6 @@ DOCUMENT: Final = "DOCUMENT"
 CATALOGUE: Final = "CATALOGUE"
 JOB: Final = "JOB"
 RATE: Final = "RATE"
-PACE: Final = "PACE"
 GATE: Final = "GATE"
 
 DIVIDER: Final = "\x1f"

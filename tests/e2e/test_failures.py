@@ -83,8 +83,8 @@ def test_a_message_that_is_no_event_goes_to_the_dead_letters_with_its_cause(stac
     with letters.looking() as pages:
         letters.delete([letter for page in pages for letter in page if letter.body == body])
 
-    assert "The message is no S3 event notification" in (letter.cause or "")
-    assert "no S3 event notification" in shown
+    assert "The message is neither an S3 event notification" in (letter.cause or "")
+    assert "neither an S3 event notification" in shown
 
 
 def test_the_test_event_of_s3_and_folders_of_the_console_are_no_dead_letters(stack: LocalStack) -> None:

@@ -700,7 +700,7 @@ def test_a_document_that_was_accepted_and_can_never_be_followed_is_given_up_and_
 
     record = world.record("a.txt")
     assert record.status is Status.FAILED
-    assert "something of it may be found all the same" in (record.reason or "")
+    assert "searches may still find a version of it" in (record.reason or "")
     assert world.dead()
     world.look("a.txt")
     world.run()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ragstack_common.ingestion.outcomes import TOLD_SECONDS
+from ragstack_common.ingestion.outcomes import ANNOUNCED_AFTER_SECONDS
 from ragstack_common.registry.records import Status
 from tests.ingestion.services import Killed, lost, raising
 from tests.ingestion.world import World
@@ -121,7 +121,7 @@ def test_a_document_waits_where_what_it_was_before_cannot_be_told(world: World) 
 def test_what_has_been_told_long_ago_is_not_told_again(world: World) -> None:
     world.put("a.txt", "granite is hard")
     world.run()
-    world.aws.clock.sleep(TOLD_SECONDS + 1)
+    world.aws.clock.sleep(ANNOUNCED_AFTER_SECONDS + 1)
     world.put("a.txt", "granite is grey")
 
     world.run()

@@ -21,7 +21,7 @@ from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.ingestion.messages import read_follow, read_looks
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
-from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, _detail
+from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
 from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.ingestion.sidecars import (
     KEYS_ON_S3_VECTORS,
@@ -287,7 +287,7 @@ def test_the_example_of_an_event_has_the_members_of_an_event() -> None:
 
     assert event["source"] == config.EVENT_SOURCE
     assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
-    assert event["detail"].keys() == _detail(DocumentRecord(event["detail"]["uri"])).keys()
+    assert event["detail"].keys() == event_detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
     assert all(f"`{name}`" in INGESTION for name in DETAIL_TYPES.values())
 

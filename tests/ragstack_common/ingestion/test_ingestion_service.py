@@ -11,12 +11,11 @@ import pytest
 from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
-from ragstack_common.ingestion.following import FollowingService
-from ragstack_common.ingestion.messages import QueueMessage, follow, look
-from ragstack_common.ingestion.queues import LONGEST_PAUSE_SECONDS
-from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.follow import FollowingService
+from ragstack_common.ingestion.messages import MAX_PAUSE_SECONDS, QueueMessage, follow, look
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.settings import IngestionSettings
+from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.records import DocumentRecord, OperationKind, Status
 from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail
@@ -154,11 +153,8 @@ def test_a_document_is_submitted_as_the_service_wants_it(path: Path, agent: AwsS
     assert path.record("a b+ü.txt").status is Status.INDEXING
 
 
-@pytest.mark.parametrize(("documents", "delay"), [(1, 5), (9, 5), (10, 110)])
-def test_few_documents_are_asked_about_soon_however_long_those_before_them_took(
-    path: Path, documents: int, delay: int
-) -> None:
-    path.services.pace.learn(99.5)
+@pytest.mark.parametrize(("documents", "delay"), [(1, 0), (9, 0), (10, 5)])
+def test_documents_that_do_not_fill_a_call_are_checked_sooner(path: Path, documents: int, delay: int) -> None:
     names = [f"{number}.txt" for number in range(documents)]
     path.put(*names)
     delays: list[int] = []
@@ -196,7 +192,7 @@ def test_many_documents_are_submitted_and_asked_about_in_batches_that_the_servic
     agent.program(GET, answer_with())
 
     path.ingest(*[message(key, name=key) for key in keys])
-    path.follow(*path.followed())
+    path.follow(QueueMessage("status", follow([path.record(key) for key in keys], checks=0), 1))
 
     assert [len(p["documents"]) for p in agent.asked(INGEST)] == [10, 10, 3]
     assert [len(p["documentIdentifiers"]) for p in agent.asked(GET)] == [10, 10, 3]
@@ -328,7 +324,7 @@ def test_deleting_what_was_never_there_is_followed_to_its_end(path: Path, agent:
 
 
 @pytest.mark.parametrize(
-    ("receives", "seconds"), [(1, 5), (2, 10), (3, 20), (9, LONGEST_PAUSE_SECONDS), (99, LONGEST_PAUSE_SECONDS)]
+    ("receives", "seconds"), [(1, 5), (2, 10), (3, 20), (9, MAX_PAUSE_SECONDS), (99, MAX_PAUSE_SECONDS)]
 )
 def test_a_message_that_is_delivered_again_comes_back_after_a_growing_delay(
     path: Path, agent: AwsService, receives: int, seconds: int

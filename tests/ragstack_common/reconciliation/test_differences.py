@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.job_records import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack

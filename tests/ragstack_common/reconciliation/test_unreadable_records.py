@@ -8,9 +8,9 @@ import pytest
 
 from ragstack_common.api.documents import Documents, DocumentsBucket
 from ragstack_common.errors import RegistryError
-from ragstack_common.ingestion.following import FollowingService
+from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, look
-from ragstack_common.ingestion.service import IngestionService
+from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.listing import Listing
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind, Status
 from ragstack_common.registry.table import document_id

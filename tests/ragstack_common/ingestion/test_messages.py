@@ -1,4 +1,4 @@
-"""S3's notifications and the project's own messages, read."""
+"""Reading and writing the messages of the queues."""
 
 import json
 from typing import Any
@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.errors import InvalidDocumentError
-from ragstack_common.ingestion.events import DocumentEvent, parse_notification
 from ragstack_common.ingestion.messages import (
     Follow,
     QueueMessage,
@@ -26,19 +25,10 @@ from tests.support.events import s3_notification, sample, sqs_event
 A, B = "s3://documents/a", "s3://documents/b"
 
 
-def event(key: str, sequencer: str, *, of_sidecar: bool = False) -> DocumentEvent:
-    return DocumentEvent("documents", key, sequencer, of_sidecar)
+def test_a_sample_event_of_s3_is_read() -> None:
+    looks = read_looks(sample("sqs_s3_created")["Records"][0]["body"])
 
-
-def parse_message(body: str) -> list[DocumentEvent]:
-    return parse_notification(json.loads(body), body)
-
-
-def test_a_sample_of_the_service_is_read() -> None:
-    [read] = parse_message(sample("sqs_s3_created")["Records"][0]["body"])
-
-    assert read == event("policies/travel guide.md", "0055AED6DCD90281E5")
-    assert read.uri == "s3://documents/policies/travel guide.md"
+    assert looks == {"s3://documents/policies/travel guide.md": Seen("0055AED6DCD90281E5")}
 
 
 @pytest.mark.parametrize(
@@ -56,34 +46,16 @@ def test_a_sample_of_the_service_is_read() -> None:
 def test_a_key_is_unquoted_as_s3_quoted_it(quoted: str, key: str) -> None:
     body = s3_notification(("KEY", "1")).replace('"KEY"', json.dumps(quoted))
 
-    assert [read.key for read in parse_message(body)] == [key]
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda key: not key.endswith("/")))
-def test_every_key_survives_the_way_through_a_notification(key: str) -> None:
-    assert [read.key for read in parse_message(s3_notification((f"x{key}", "1")))] in (
-        [f"x{key}"],
-        [f"x{key}".removesuffix(".metadata.json")],
-    )
-
-
-def test_a_sidecar_is_a_change_of_its_document() -> None:
-    [read] = parse_message(s3_notification(("a b.pdf.metadata.json", "1")))
-
-    assert read == event("a b.pdf", "1", of_sidecar=True)
+    assert [*read_looks(body)] == [f"s3://documents/{key}"]
 
 
 @pytest.mark.parametrize("key", ["folder/", ".metadata.json", "folder/.metadata.json"])
-def test_folder_markers_and_sidecars_of_no_document_are_no_documents(key: str) -> None:
-    assert parse_message(s3_notification((key, "1"))) == []
+def test_folders_and_sidecars_without_a_document_are_skipped(key: str) -> None:
+    assert read_looks(s3_notification((key, "1"))) == {}
 
 
-def test_the_test_event_of_s3_carries_no_change() -> None:
-    assert parse_message(json.dumps(sample("s3_test_event"))) == []
-
-
-def test_several_changes_in_one_message_are_all_read() -> None:
-    assert [read.key for read in parse_message(s3_notification(("a", "1"), ("b", "2")))] == ["a", "b"]
+def test_the_test_event_of_s3_names_no_document() -> None:
+    assert read_looks(json.dumps(sample("s3_test_event"))) == {}
 
 
 @pytest.mark.parametrize(
@@ -92,18 +64,18 @@ def test_several_changes_in_one_message_are_all_read() -> None:
      '{"Records": [{"s3": {"bucket": {"name": "b"}, "object": {}}}]}',
      '{"Records": [{"s3": {"bucket": {"name": "b"}, "object": {"key": 7}}}]}'],
 )  # fmt: skip
-def test_a_message_that_is_no_notification_is_refused_with_its_beginning(body: str) -> None:
-    with pytest.raises(InvalidDocumentError, match="no S3 event notification") as caught:
+def test_a_malformed_notification_is_refused_and_quoted_in_part(body: str) -> None:
+    with pytest.raises(InvalidDocumentError, match="neither an S3 event notification") as caught:
         read_looks(body)
 
     assert len(str(caught.value)) < 300
 
 
-def test_a_change_without_a_sequencer_is_read_too() -> None:
+def test_an_event_without_a_sequencer_is_accepted() -> None:
     body = json.loads(s3_notification(("a", "1")))
     del body["Records"][0]["s3"]["object"]["sequencer"]
 
-    assert parse_message(json.dumps(body)) == [event("a", "")]
+    assert read_looks(json.dumps(body)) == {A: Seen()}
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -126,7 +98,7 @@ def test_the_newest_change_of_a_document_counts_whatever_the_order_and_length_of
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_changes_of_a_document_and_of_its_sidecar_are_told_apart(reverse: bool) -> None:
+def test_events_of_a_document_and_of_its_sidecar_have_separate_sequencers(reverse: bool) -> None:
     changes = [("a", "1"), ("a.metadata.json", "9"), ("b.metadata.json", "2")]
 
     looks = read_looks(s3_notification(*(changes[::-1] if reverse else changes)))
@@ -145,11 +117,11 @@ def test_a_request_to_look_is_read_as_it_was_written(forced: bool) -> None:
     assert read_looks(look([A, B], forced=forced)) == {A: Seen(forced=forced), B: Seen(forced=forced)}
 
 
-def test_a_look_without_a_word_about_force_is_not_forced() -> None:
+def test_a_look_is_not_forced_by_default_when_it_is_read() -> None:
     assert read_looks(json.dumps({"look": [A]})) == {A: Seen()}
 
 
-def test_what_lies_in_the_dead_letter_queue_is_a_request_to_look() -> None:
+def test_a_dead_letter_is_read_as_a_forced_look() -> None:
     record = followed(A, "op")
 
     assert read_looks(failure(record)) == {A: Seen(forced=True)}
@@ -157,7 +129,7 @@ def test_what_lies_in_the_dead_letter_queue_is_a_request_to_look() -> None:
     assert json.loads(failure(record))["failed"] == {"uri": A, "operation": "op", "reason": "why", "attempts": 3}
 
 
-def test_what_is_followed_is_read_as_it_was_written() -> None:
+def test_a_status_message_is_read_as_it_was_written() -> None:
     written = follow([followed(A, "op1"), followed(B, "op2"), DocumentRecord("s3://documents/c")], checks=2)
 
     assert read_follow(written) == Follow({A: "op1", B: "op2"}, 2)
@@ -169,7 +141,7 @@ def test_what_is_followed_is_read_as_it_was_written() -> None:
      '{"follow": [["s3://documents/a", "x"]]}', '{"follow": [["s3://documents/a", "x"]], "checks": "often"}',
      '{"follow": [["s3://documents/\\ud800", "x"]], "checks": 0}', '{"look": ["s3://documents/a"]}'],
 )  # fmt: skip
-def test_a_status_message_that_is_none_is_refused(body: str) -> None:
+def test_a_malformed_status_message_is_refused(body: str) -> None:
     with pytest.raises(InvalidDocumentError):
         read_follow(body)
 
@@ -179,7 +151,7 @@ def test_a_status_message_that_is_none_is_refused(body: str) -> None:
     ['{"look": null}', '{"look": 7}', '{"look": ["s3://documents/\\udfff"]}', '{"failed": {}}', '{"failed": null}',
      '{"failed": {"uri": "s3://documents/\\ud800"}}', '{"follow": [7], "checks": 0}'],
 )  # fmt: skip
-def test_a_request_of_ours_that_is_malformed_is_refused(body: str) -> None:
+def test_a_malformed_look_or_dead_letter_is_refused(body: str) -> None:
     with pytest.raises(InvalidDocumentError):
         read_looks(body)
 
@@ -193,7 +165,7 @@ REQUESTS = st.dictionaries(st.sampled_from(["look", "failed", "follow", "Records
 
 
 @given(REQUESTS)
-def test_no_message_whatever_is_met_with_another_error(message: dict[str, Any]) -> None:
+def test_no_message_causes_another_error(message: dict[str, Any]) -> None:
     for read in (read_looks, read_follow):
         try:
             found = read(json.dumps(message))

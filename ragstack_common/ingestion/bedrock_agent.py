@@ -1,0 +1,413 @@
+"""Documents and ingestion jobs of a knowledge base: batches, retries, and the rate of calls.
+
+Every function returns an entry for every document it was asked about: a document that the service did not mention has
+the status NOT_FOUND or UNKNOWN, with a reason. If no call succeeded, botocore's error propagates.
+"""
+
+import hashlib
+import re
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
+
+from ragstack_common.clients import agent_client
+from ragstack_common.documents import DocumentStatus, identifier_of, key_of, s3_identifier, to_request
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.registry.call_rate import CallRate
+from ragstack_common.retry import LOST, Backoff
+from ragstack_common.telemetry import LOGGER
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_agent import AgentsforBedrockClient
+
+T = TypeVar("T")
+
+DOCUMENTS_PER_CALL: Final = 10
+"""Source: bedrock-agent, shapes KnowledgeBaseDocuments and DocumentIdentifiers. The quota page says 25."""
+
+PACED_OPERATIONS: Final = frozenset(
+    {
+        "delete_knowledge_base_documents",
+        "get_knowledge_base_documents",
+        "ingest_knowledge_base_documents",
+        "list_knowledge_base_documents",
+    }
+)
+"""Five calls a second each, for the whole account. Source: quotas of Amazon Bedrock Knowledge Bases."""
+
+STATUS_DELAY_SECONDS: Final = 2.0
+"""How long to wait before the first status check of a new document. Source: specification 001."""
+
+_STATUS_RETRIES: Final = 3
+_STATUS_BASE_DELAY_SECONDS: Final = 1.0
+
+_RETRYABLE: Final = frozenset(
+    {
+        "ConflictException",
+        "InternalServerException",
+        "ServiceQuotaExceededException",
+        "ServiceUnavailableException",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_CONTENTION: Final = ("ongoing", "running", "can't exceed")
+"""IngestKnowledgeBaseDocuments has no ConflictException; it reports one as a ValidationException with these words."""
+
+_URI: Final = re.compile(r"s3://[^\s']*")
+"""Removed before looking for those words: a document may be called running-shoes.pdf."""
+
+
+def start_ingestion_with_retry(
+    kb_id: str,
+    ds_id: str,
+    max_retries: int = 5,
+    base_delay: float = 5,
+    client: "AgentsforBedrockClient | None" = None,
+    *,
+    client_token: str | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """Start an ingestion job, which synchronises the whole data source.
+
+    Args:
+        kb_id: Knowledge base, ten alphanumeric characters.
+        ds_id: Data source, ten alphanumeric characters.
+        max_retries: Calls after the first, 0 or more.
+        base_delay: Longest first delay in seconds; delays double up to 60 and are shortened by up to half at random.
+        client: A boto3 client of bedrock-agent; by default one is made.
+        client_token: 33 to 256 characters; the same token starts the same job once. By default a new one, which all
+            attempts share.
+        sleep: Waits that many seconds.
+
+    Returns:
+        The job as the service describes it: ``ingestionJobId``, ``status`` and more.
+        Source: bedrock-agent, shape IngestionJob.
+
+    Raises:
+        ClientError: The last attempt's error. ConflictException: another job is still running.
+    """
+    agent = client or agent_client()
+    token = client_token or str(uuid.uuid4())
+    start = partial(agent.start_ingestion_job, knowledgeBaseId=kb_id, dataSourceId=ds_id, clientToken=token)
+    backoff = _backoff(max_retries, base_delay, sleep)
+    return dict(backoff.call(lambda: _member(start(), "ingestionJob"), retry_on=is_retryable))
+
+
+def ingest_documents_with_retry(
+    kb_id: str,
+    ds_id: str,
+    documents: list[dict[str, Any]],
+    max_retries: int = 5,
+    base_delay: float = 2,
+    client: "AgentsforBedrockClient | None" = None,
+    *,
+    client_token: str | None = None,
+    documents_per_call: int = DOCUMENTS_PER_CALL,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """Submit documents for direct ingestion.
+
+    Args:
+        kb_id: Knowledge base, ten alphanumeric characters.
+        ds_id: Data source, ten alphanumeric characters.
+        documents: Each ``{"dataSourceId": ds_id, "s3": {"uri": ...}}``, optionally with ``"metadata"`` in the
+            service's form, or as the service takes it (bedrock-agent, shape KnowledgeBaseDocument).
+        max_retries: Calls after the first, for each batch, 0 or more.
+        base_delay: Longest first delay in seconds; delays double up to 60 and are shortened by up to half at random.
+        client: A boto3 client of bedrock-agent; by default one is made.
+        client_token: Names this submission; submitting the same documents under the same token is done once. By
+            default a new one, which all attempts share.
+        documents_per_call: Documents in one call, 1 or more.
+        sleep: Waits that many seconds.
+
+    Returns:
+        ``documentDetails``: one entry for each document, in the order given, as the service answered. A document
+        whose batch failed while others succeeded has the status UNKNOWN, the error's text as ``statusReason``, and the
+        exception as ``error``.
+        ``ingestionJobId``: an identifier of this submission, which is also in the logs. It does not name a Bedrock job:
+        the service has none for direct ingestion.
+
+    Raises:
+        ClientError: No document was accepted; the error of the first batch.
+        InvalidDocumentError: A document has neither form, belongs to another data source, or is given twice with
+            different metadata.
+        ValueError: *max_retries* or *documents_per_call* is out of range.
+    """
+    requests = [to_request(document, ds_id) for document in documents]
+    identifiers = [identifier_of(request) for request in requests]
+    distinct: dict[str, Any] = {}
+    for identifier, request in zip(identifiers, requests, strict=True):
+        if distinct.setdefault(key_of(identifier), request) != request:
+            raise InvalidDocumentError(f"{key_of(identifier)} is given twice, with different metadata")
+    submission = str(uuid.uuid4())
+    LOGGER.info("submission %s: %d documents for data source %s", submission, len(requests), ds_id)
+    agent = client or agent_client()
+    details = _in_batches(
+        partial(agent.ingest_knowledge_base_documents, knowledgeBaseId=kb_id, dataSourceId=ds_id),
+        "documents",
+        distinct,
+        documents_per_call,
+        _backoff(max_retries, base_delay, sleep),
+        client_token or submission,
+    )
+    return {"ingestionJobId": submission, "documentDetails": [_detail(details, each) for each in identifiers]}
+
+
+def delete_documents_with_retry(
+    kb_id: str,
+    ds_id: str,
+    s3_uris: Sequence[str],
+    max_retries: int = 5,
+    base_delay: float = 2,
+    client: "AgentsforBedrockClient | None" = None,
+    *,
+    client_token: str | None = None,
+    documents_per_call: int = DOCUMENTS_PER_CALL,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[dict[str, Any]]:
+    """Delete documents from the knowledge base.
+
+    Parameters and errors are those of :func:`ingest_documents_with_retry`; the result is its ``documentDetails``.
+    """
+    submission = str(uuid.uuid4())
+    LOGGER.info("submission %s: delete %d documents from data source %s", submission, len(s3_uris), ds_id)
+    agent = client or agent_client()
+    details = _in_batches(
+        partial(agent.delete_knowledge_base_documents, knowledgeBaseId=kb_id, dataSourceId=ds_id),
+        "documentIdentifiers",
+        {uri: s3_identifier(uri) for uri in s3_uris},
+        documents_per_call,
+        _backoff(max_retries, base_delay, sleep),
+        client_token or submission,
+    )
+    return [_detail(details, s3_identifier(uri)) for uri in s3_uris]
+
+
+def check_document_status(
+    kb_id: str,
+    ds_id: str,
+    s3_uri: str,
+    sleep_first: bool = True,
+    client: "AgentsforBedrockClient | None" = None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> DocumentStatus:
+    """Return the status of one document.
+
+    Args:
+        kb_id: Knowledge base, ten alphanumeric characters.
+        ds_id: Data source, ten alphanumeric characters.
+        s3_uri: ``s3://bucket/key``.
+        sleep_first: Wait two seconds before asking.
+        client: A boto3 client of bedrock-agent; by default one is made.
+        sleep: Waits that many seconds.
+
+    Returns:
+        The status, a string such as INDEXED or FAILED, with the service's ``reason`` as an attribute.
+
+    Raises:
+        ClientError: The last attempt's error.
+    """
+    if sleep_first:
+        sleep(STATUS_DELAY_SECONDS)
+    return batch_check_document_statuses(kb_id, ds_id, [s3_uri], client=client, sleep=sleep)[s3_uri]
+
+
+def batch_check_document_statuses(
+    kb_id: str,
+    ds_id: str,
+    s3_uris: list[str],
+    batch_size: int = 25,
+    client: "AgentsforBedrockClient | None" = None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, DocumentStatus]:
+    """Return the status of many documents.
+
+    Args:
+        kb_id: Knowledge base, ten alphanumeric characters.
+        ds_id: Data source, ten alphanumeric characters.
+        s3_uris: ``s3://bucket/key`` each.
+        batch_size: Documents in one call, 1 or more; calls never have more than the service model allows, 10.
+        client: A boto3 client of bedrock-agent; by default one is made.
+        sleep: Waits that many seconds.
+
+    Returns:
+        A status for every URI, in the order given, with its ``reason``. NOT_FOUND: the knowledge base does not have
+        the document. UNKNOWN: the call that asked for it failed, though others succeeded.
+
+    Raises:
+        ClientError: No call succeeded; the error of the first.
+        ValueError: *batch_size* is below 1.
+    """
+    agent = client or agent_client()
+    details = _in_batches(
+        partial(agent.get_knowledge_base_documents, knowledgeBaseId=kb_id, dataSourceId=ds_id),
+        "documentIdentifiers",
+        {uri: s3_identifier(uri) for uri in s3_uris},
+        min(batch_size, DOCUMENTS_PER_CALL),
+        _backoff(_STATUS_RETRIES, _STATUS_BASE_DELAY_SECONDS, sleep),
+    )
+    absent = {"status": "NOT_FOUND", "statusReason": "The knowledge base did not answer for this document"}
+    return {uri: DocumentStatus.of(details.get(uri, absent)) for uri in s3_uris}
+
+
+class PacedAgent:
+    """A client of bedrock-agent whose calls keep to a rate that all functions share, retries included."""
+
+    def __init__(self, agent: "AgentsforBedrockClient", rate: CallRate) -> None:
+        self._agent = agent
+        self._rate = rate
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the client's method; it waits for its turn first if the operation has a quota."""
+        method = getattr(self._agent, name)
+        if name not in PACED_OPERATIONS:
+            return method
+
+        def in_turn(**parameters: Any) -> Any:
+            self._rate.wait(name)
+            return method(**parameters)
+
+        return in_turn
+
+
+def is_retryable(error: Exception) -> bool:
+    """Return whether another attempt may succeed: contention, throttling, a failing service, a lost connection."""
+    if not isinstance(error, ClientError):
+        return isinstance(error, LOST)
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return (
+        error.response.get("Error", {}).get("Code") in _RETRYABLE
+        or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        or is_contention(error)
+    )
+
+
+def is_contention(error: Exception) -> bool:
+    """Return whether the call must wait for another operation of the knowledge base, such as an ingestion job."""
+    if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "ConflictException":
+        return True
+    message = _URI.sub("", _validation_message(error))
+    return any(word in message for word in _CONTENTION)
+
+
+def in_one_line(error: Exception) -> str:
+    """Return an error's text without line breaks."""
+    return " ".join(str(error).split())
+
+
+def batched(items: Sequence[T], size: int = DOCUMENTS_PER_CALL) -> Iterator[Sequence[T]]:
+    """Split a sequence into parts of at most *size* items."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _in_batches(
+    operation: Callable[..., Any],
+    parameter: str,
+    items: Mapping[str, Any],
+    batch_size: int,
+    backoff: Backoff,
+    token: str | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Call an operation for all items, in batches that the service accepts.
+
+    A batch that the service finds too long is halved, and so are those after it. A batch with an item that the service
+    refuses is halved until that item is alone, so that the others are not refused with it.
+
+    Args:
+        operation: The client's method, with everything but the items and the token.
+        parameter: The name of the parameter that takes the items.
+        items: By key.
+        batch_size: Items in one call, 1 or more.
+        backoff: For each batch.
+        token: What each batch's client token is derived from; None for operations that take none.
+
+    Returns:
+        The details of each answered item, by key. If a batch failed while another succeeded, its items have the status
+        UNKNOWN, the error's text as ``statusReason``, and the error as ``error``.
+
+    Raises:
+        ClientError, BotoCoreError: No batch succeeded; the error of the first.
+        ValueError: *batch_size* is below 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f"A call needs 1 or more documents, not {batch_size}")
+
+    def send(keys: Sequence[str]) -> list[dict[str, Any]]:
+        request: dict[str, Any] = {parameter: [items[key] for key in keys]}
+        if token is not None:
+            # All attempts share it. The service takes 33 to 256 characters, a digest has 64.
+            request["clientToken"] = hashlib.sha256(
+                "\0".join([token, *keys]).encode("utf-8", "surrogatepass")
+            ).hexdigest()
+        details: list[dict[str, Any]] = backoff.call(
+            lambda: _member(operation(**request), "documentDetails"), retry_on=is_retryable
+        )
+        return details
+
+    details: dict[str, dict[str, Any]] = {}
+    first_error: Exception | None = None
+    succeeded = False
+    batches = deque(batched(list(items), batch_size))
+    while batches:
+        batch = batches.popleft()
+        half = len(batch) // 2
+        try:
+            answers = send(batch)
+        except (ClientError, BotoCoreError) as error:
+            message = _validation_message(error)
+            refuses_an_item = f"'{parameter}." in message  # at 'documents.3.member.content' failed to satisfy ...
+            if half and refuses_an_item:
+                batches.extendleft([batch[half:], batch[:half]])
+            elif half and "length less than or equal to" in message:
+                batches = deque(batched([key for each in (batch, *batches) for key in each], half))
+            else:
+                first_error = first_error or error
+                unknown = {"status": "UNKNOWN", "statusReason": in_one_line(error), "error": error}
+                details |= dict.fromkeys(batch, unknown)
+        else:
+            succeeded = True
+            details |= {key_of(answer.get("identifier") or {}): answer for answer in answers}
+    if first_error is not None and not succeeded:
+        raise first_error
+    return details
+
+
+def _member(response: Mapping[str, Any], name: str) -> Any:
+    """Return a member that every success has: boto3 reads a response that was cut off as one without members.
+
+    Raises:
+        ResponseStreamingError: The response was cut off; whether the call was carried out is unknown.
+    """
+    try:
+        return response[name]
+    except KeyError:
+        raise ResponseStreamingError(error=f"the answer was cut off before {name}") from None
+
+
+def _validation_message(error: Exception) -> str:
+    """Return the message of a ValidationException; empty for any other error."""
+    details = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
+    return details.get("Message", "") if details.get("Code") == "ValidationException" else ""
+
+
+def _backoff(retries: int, base_seconds: float, sleep: Callable[[float], None]) -> Backoff:
+    if retries < 0:
+        raise ValueError(f"max_retries must be 0 or more, not {retries}")
+    return Backoff(retries=retries, base_seconds=base_seconds, sleep=sleep)
+
+
+def _detail(details: Mapping[str, Any], identifier: dict[str, Any]) -> dict[str, Any]:
+    unanswered = {
+        "status": "UNKNOWN",
+        "statusReason": "The service accepted the call and did not answer for this document",
+    }
+    return {"identifier": identifier, **details.get(key_of(identifier), unanswered)}

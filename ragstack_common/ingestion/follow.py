@@ -1,0 +1,168 @@
+"""The function `ingestion_status`: follows accepted documents to their final states.
+
+It checks the status of documents, records it, and sends a message for those without a final state back to its own
+queue, with a growing delay. No function waits for the knowledge base.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuses, batched
+from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, follow, look, read_follow
+from ragstack_common.ingestion.services import CALL_ERRORS, Services
+from ragstack_common.registry.answers import CHANGED_MEANWHILE, Next, Patience, answered
+from ragstack_common.registry.documents import Change
+from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.telemetry import LOGGER
+
+SHORTEST_DELAY_SECONDS: Final = 1.0
+LONGEST_DELAY_SECONDS: Final = 300.0
+
+RETRY_SECONDS: Final = 5.0
+"""Before the second submission of a document; doubles with each, up to the longest delay."""
+
+_UNKNOWN: Final = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class _Awaited:
+    """What a message says about a document: its operation, earlier checks, and whether the message was redelivered."""
+
+    operation: str
+    checks: int
+    redelivered: bool
+
+
+class FollowingService:
+    """Follows documents until the knowledge base is done with them."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        settings = services.settings
+        self._patience = Patience(give_up_seconds=settings.give_up_seconds, attempts=settings.max_attempts)
+
+    def process(self, messages: Sequence[QueueMessage]) -> list[str]:
+        """Check the status of the documents in messages of the status queue.
+
+        Returns:
+            The ids of the messages to redeliver, because a service or the registry did not answer.
+        """
+        awaited: dict[str, list[_Awaited]] = {}
+        try:
+            for message in messages:
+                try:
+                    request = read_follow(message.body)
+                except InvalidDocumentError as error:
+                    LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, error)
+                    self._services.dead_letters.send([DeadLetter(message.body, str(error))])
+                    continue
+                for uri, operation in request.operations.items():
+                    each = _Awaited(operation, request.checks, message.receives > 1)
+                    awaited.setdefault(uri, []).append(each)
+            self._follow(awaited)
+        except CALL_ERRORS as error:
+            LOGGER.warning("%d messages will be redelivered: %s", len(messages), error)
+            for message in messages:
+                self._services.status_queue.give_back(message)
+            return [message.message_id for message in messages]
+        return []
+
+    def _follow(self, awaited: Mapping[str, Sequence[_Awaited]]) -> None:
+        """Check documents whose operation is still the awaited one, and do what comes next for each."""
+        if not awaited:
+            return
+        unannounced: list[DocumentRecord] = []
+        waiting: list[DocumentRecord] = []
+        followed: dict[str, tuple[DocumentRecord, int]] = {}
+        for record in self._read_records(awaited):
+            current = [a for a in awaited[record.uri] if record.operation and record.operation.id == a.operation]
+            if not current:
+                continue
+            if record.is_final:
+                # The invocation that wrote this state may have been killed before it announced it.
+                unannounced += [record] if any(a.redelivered or a.checks == 0 for a in current) else []
+            elif record.status is Status.WAITING:
+                waiting.append(record)
+            else:
+                followed[record.uri] = (record, max(a.checks for a in current))
+        unfinished, ended, retried = self._check(followed)
+        self._services.outcomes.announce([*unannounced, *ended])
+        self._send_looks([*waiting, *retried])
+        self._send_follows(unfinished)
+
+    def _read_records(self, uris: Iterable[str]) -> Iterator[DocumentRecord]:
+        """Read the records; what cannot be read is dead-lettered, and repaired by a reconciliation."""
+        faults: list[DeadLetter] = []
+        for uri, found in self._services.registry.read_each(uris).items():
+            if isinstance(found, DocumentRecord):
+                yield found
+            else:
+                LOGGER.error("%s", found)
+                faults.append(DeadLetter(look([uri], forced=False), str(found)))
+        self._services.dead_letters.send(faults)
+
+    def _check(
+        self, followed: Mapping[str, tuple[DocumentRecord, int]]
+    ) -> tuple[list[tuple[DocumentRecord, int]], list[DocumentRecord], list[DocumentRecord]]:
+        """Record the status of documents; returns those without a final state, with one, and to be submitted again."""
+        unfinished: list[tuple[DocumentRecord, int]] = []
+        changes: list[tuple[Change, Next]] = []
+        now = self._services.clock()
+        for uri, status in self._statuses([*followed]):
+            record, checks = followed[uri]
+            after, then = (record, Next.FOLLOW) if status == _UNKNOWN else answered(record, status, now, self._patience)
+            if then is Next.FOLLOW:
+                unfinished.append((record, checks + 1))
+            else:
+                changes.append((Change(record, after), then))
+        lost = self._services.registry.write([change for change, _ in changes])
+        ended: list[DocumentRecord] = []
+        retried: list[DocumentRecord] = []
+        for change, then in changes:
+            if change.before.uri in lost:
+                # Usually an event said that the document changed: check again at once, with the new record.
+                unfinished.append((change.before, 0))
+                continue
+            written = replace(change.after, revision=change.before.revision + 1)
+            (ended if then is Next.DONE else retried).append(written)
+        return unfinished, ended, retried
+
+    def _statuses(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
+        settings = self._services.settings
+        for batch in batched(uris):
+            try:
+                statuses = batch_check_document_statuses(
+                    settings.knowledge_base_id,
+                    settings.data_source_id,
+                    [*batch],
+                    client=self._services.agent,
+                    sleep=self._services.sleep,
+                )
+            except CALL_ERRORS as error:
+                LOGGER.warning("the status of %d documents could not be checked: %s", len(batch), error)
+                statuses = {uri: DocumentStatus(_UNKNOWN, str(error)) for uri in batch}
+            self._services.metrics.add_metric("StatusChecks", "Count", 1)
+            yield from statuses.items()
+
+    def _send_looks(self, records: Iterable[DocumentRecord]) -> None:
+        """Have documents submitted again: after a failure with a delay, after a change at once."""
+        by_delay: dict[float, list[str]] = {}
+        for record in records:
+            at_once = record.reason == CHANGED_MEANWHILE or record.observed.refusal is not None
+            delay = 0.0 if at_once else min(LONGEST_DELAY_SECONDS, RETRY_SECONDS * 2 ** (record.attempts - 1))
+            by_delay.setdefault(delay, []).append(record.uri)
+        for delay, uris in by_delay.items():
+            self._services.ingestion_queue.send([look(batch, forced=False) for batch in batched(uris)], delay)
+
+    def _send_follows(self, unfinished: Iterable[tuple[DocumentRecord, int]]) -> None:
+        """Send documents back to the status queue, as many in a message as one call can check."""
+        by_checks: dict[int, list[DocumentRecord]] = {}
+        for record, checks in unfinished:
+            by_checks.setdefault(checks, []).append(record)
+        for checks, records in by_checks.items():
+            first = max(SHORTEST_DELAY_SECONDS, self._services.settings.first_delay_seconds)
+            delay = SHORTEST_DELAY_SECONDS if checks == 0 else min(LONGEST_DELAY_SECONDS, first * 2 ** (checks - 1))
+            self._services.status_queue.send([follow(batch, checks) for batch in batched(records)], delay)

@@ -1,0 +1,479 @@
+"""The function `ingestion`: submits and deletes documents until the knowledge base has accepted each operation.
+
+What to do follows from the bucket and the registry, not from the type, order or number of the events. A message is
+acknowledged only after a final state is written, or after a message in the status queue covers the rest.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_uri, key_of, s3_document
+from ragstack_common.errors import InvalidDocumentError
+from ragstack_common.ingestion.bedrock_agent import (
+    batched,
+    delete_documents_with_retry,
+    in_one_line,
+    ingest_documents_with_retry,
+    is_contention,
+)
+from ragstack_common.ingestion.messages import (
+    FIRST_PAUSE_SECONDS,
+    DeadLetter,
+    QueueMessage,
+    follow,
+    look,
+    merged,
+    read_looks,
+)
+from ragstack_common.ingestion.outcomes import may_be_unannounced
+from ragstack_common.ingestion.services import CALL_ERRORS, Services
+from ragstack_common.registry import life
+from ragstack_common.registry.answers import OUTCOMES, refused, told
+from ragstack_common.registry.documents import Change
+from ragstack_common.registry.life import Seen, Step
+from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
+from ragstack_common.telemetry import LOGGER
+
+WAITING_SECONDS: Final = 60.0
+"""How long documents wait for the end of an ingestion job before another attempt."""
+
+LAST_CALL_SECONDS: Final = 20.0
+"""Stop starting calls this long before the function times out: a call with its retries can take as long."""
+
+LAST_CALL_SHARE: Final = 1 / 3
+"""The same as a share of the remaining time, for functions with short timeouts."""
+
+USUAL_CALL_SECONDS: Final = 2.0
+"""Duration of a call, including the wait for its turn. No more documents are claimed than there is time for."""
+
+FULL_CALL_DELAY_SECONDS: Final = 5.0
+"""Shortest time before the first status check of documents that fill a call. They are usually many, and each check
+that comes too early takes one of five calls a second from them. Documents that do not fill one are checked sooner."""
+
+
+class Retry(IntEnum):
+    """How a message with a problem is tried again, the most patient way last."""
+
+    NEVER = 0
+    REDELIVER = 1
+    WAIT = 2
+    """Something else must end first, which can take long: a copy of the message is sent, so that no delivery counts."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a document or a message could not be processed.
+
+    Attributes:
+        cause: In one line.
+        retry: How it is tried again.
+        after_seconds: The delay before the next attempt; None for one that grows with the deliveries.
+    """
+
+    cause: str
+    retry: Retry = Retry.REDELIVER
+    after_seconds: float | None = None
+
+
+_CLAIMED: Final = Problem("Another invocation is processing the document", Retry.WAIT, after_seconds=2.0)
+"""It usually ends long before its lease. If it was killed, the message waits repeatedly until the lease expires."""
+
+_LOST_RACE: Final = Problem("Another invocation changed the document's record", Retry.WAIT, after_seconds=1.0)
+_OUT_OF_TIME: Final = Problem("There were too many documents for one invocation", Retry.WAIT, after_seconds=1.0)
+
+
+class IngestionService:
+    """Submits what is in the bucket, and deletes what no longer is."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def process(self, messages: Sequence[QueueMessage], seconds_left: float) -> list[str]:
+        """Process messages of the ingestion queue.
+
+        Args:
+            messages: At least one.
+            seconds_left: Until the function times out; for as long, no other invocation takes over its documents.
+
+        Returns:
+            The ids of the messages to redeliver. A message that cannot succeed, or was delivered often enough, is in
+            the dead-letter queue with its cause, and its documents are FAILED.
+        """
+        looks: dict[str, Mapping[str, Seen]] = {}
+        malformed: dict[str, Problem] = {}
+        seen: dict[str, Seen] = {}
+        for message in messages:
+            try:
+                looks[message.message_id] = read_looks(message.body)
+            except InvalidDocumentError as error:
+                malformed[message.message_id] = _problem_of(error)
+                continue
+            for uri, one in looks[message.message_id].items():
+                seen[uri] = merged(seen[uri], one) if uri in seen else one
+        invocation = _Invocation(self._services, seen, self._services.clock() + seconds_left)
+        invocation.run({uri for m in messages if m.receives > 1 for uri in looks.get(m.message_id, ())})
+        again = []
+        for message in messages:
+            uris = looks.get(message.message_id, {})
+            problems = [invocation.problems[uri] for uri in uris if uri in invocation.problems]
+            # A message is tried again as long as that can help any of its documents.
+            problem = malformed.get(message.message_id) or max(
+                problems, key=lambda each: (each.retry, each.after_seconds or 0.0), default=None
+            )
+            if problem is not None and self._must_be_redelivered(message, problem, invocation, uris):
+                again.append(message.message_id)
+        self._services.metrics.add_metric("MessagesRetried", "Count", len(again))
+        return again
+
+    def _must_be_redelivered(
+        self, message: QueueMessage, problem: Problem, invocation: "_Invocation", uris: Mapping[str, Seen]
+    ) -> bool:
+        queue = self._services.ingestion_queue
+        if self._is_replaced(message, problem, invocation, uris):
+            return False
+        if problem.retry is Retry.REDELIVER and message.receives < self._services.settings.max_receives:
+            LOGGER.warning("message %s will be redelivered: %s", message.message_id, problem.cause)
+            queue.give_back(message, problem.after_seconds)
+            return True
+        try:
+            if problem.retry is Retry.WAIT:
+                LOGGER.info("message %s is sent again, to wait: %s", message.message_id, problem.cause)
+                queue.send([message.body], problem.after_seconds or WAITING_SECONDS)
+                return False
+            LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, problem.cause)
+            if not invocation.give_up(uris):
+                self._services.dead_letters.send([DeadLetter(message.body, problem.cause)])
+        except CALL_ERRORS as error:
+            LOGGER.error("message %s could neither be sent again nor dead-lettered: %s", message.message_id, error)
+            queue.give_back(message)
+            return True
+        self._services.metrics.add_metric("MessagesDeadLettered", "Count", 1)
+        return False
+
+    def _is_replaced(
+        self, message: QueueMessage, problem: Problem, invocation: "_Invocation", uris: Mapping[str, Seen]
+    ) -> bool:
+        """Replace a request to look at several documents by one for those with problems.
+
+        Redelivering the message would submit the others again.
+        """
+        left = [uri for uri in uris if uri in invocation.problems]
+        if not left or len(left) == len(uris) or any(one.sequencer or one.sidecar_sequencer for one in uris.values()):
+            return False
+        delay = FIRST_PAUSE_SECONDS if problem.after_seconds is None else problem.after_seconds
+        try:
+            self._services.ingestion_queue.send([look(left, forced=uris[left[0]].forced)], delay)
+        except CALL_ERRORS as error:
+            LOGGER.warning("message %s is redelivered as a whole: %s", message.message_id, error)
+            return False
+        return True
+
+
+class _Invocation:
+    """Processes the documents of one invocation.
+
+    Attributes:
+        problems: Why a document could not be processed, by URI. Any other document is in a final state, or covered by
+            a message of the status queue.
+    """
+
+    def __init__(self, services: Services, seen: Mapping[str, Seen], deadline: float) -> None:
+        """Start with what the messages say about each document, by URI.
+
+        The deadline is in seconds since 1970. Until then no other invocation takes over the claimed documents.
+        """
+        self.problems: dict[str, Problem] = {}
+        self._services = services
+        self._seen = seen
+        self._deadline = deadline
+        self._last_call = deadline - min(LAST_CALL_SECONDS, LAST_CALL_SHARE * (deadline - services.clock()))
+        self._records: dict[str, DocumentRecord] = {}
+        self._claimed: set[str] = set()
+        self._followed: set[str] = set()
+
+    def run(self, redelivered: Iterable[str]) -> None:
+        """Do what each document needs.
+
+        Args:
+            redelivered: Documents whose message an earlier invocation may have processed before it was killed.
+        """
+        if not self._seen:
+            return
+        try:
+            closed_until = self._services.gate.closed_until()
+            if closed_until is not None:
+                wait = min(WAITING_SECONDS, max(1.0, closed_until - self._services.clock()))
+                problem = Problem("A synchronisation of the whole data source is running", Retry.WAIT, wait)
+                self.problems = dict.fromkeys(self._seen, problem)
+                return
+            self._read()
+            known = {uri for uri, record in self._records.items() if life.is_known(record, self._seen[uri])}
+            ended = (Status.FAILED, Status.DELETED)
+            self._try_to_announce([u for u in redelivered if u in known and self._records[u].status in ended])
+            self._advance([uri for uri in self._records if uri not in known])
+        except CALL_ERRORS as error:
+            LOGGER.warning("%d documents were not processed: %s", len(self._seen), error)
+            for uri in self._seen:
+                self.problems.setdefault(uri, _problem_of(error))
+
+    def give_up(self, uris: Iterable[str]) -> bool:
+        """Fail those documents that have a problem and that no other message or invocation covers.
+
+        Returns:
+            Whether there were any; each is in the dead-letter queue.
+
+        Raises:
+            ClientError, RegistryError, DeliveryError: The states could not be written or announced.
+        """
+        now = self._services.clock()
+        changes = []
+        for uri in uris:
+            record, problem = self._records.get(uri), self.problems.get(uri)
+            if record is None or problem is None or record.is_final or record.is_followed:
+                continue
+            if record.is_claimed(now) and uri not in self._claimed:
+                continue
+            reason = f"Given up: {problem.cause}"
+            if record.in_knowledge_base:
+                reason = f"{reason}; searches may still find a version of it"
+            after = life.failed(record, reason, now)
+            changes.append(Change(record, after if after.operation else _with_operation(after, OperationKind.INGEST)))
+        written = self._write(changes)
+        self._announce([change.after.uri for change in changes if change.after.uri in written])
+        return bool(written)
+
+    def _read(self) -> None:
+        for uri, found in self._services.registry.read_each(self._seen).items():
+            if isinstance(found, DocumentRecord):
+                self._records[uri] = found
+            else:
+                self.problems[uri] = _problem_of(found)
+
+    def _advance(self, uris: Sequence[str]) -> None:
+        """Observe documents, and take the next step of each."""
+        observed = self._observe(uris)
+        notes: list[Change] = []
+        endings: list[Change] = []
+        claims: list[Change] = []
+        now = self._services.clock()
+        for uri, found in observed.items():
+            before, seen = self._records[uri], self._seen[uri]
+            observation = life.standing(before, found)
+            step = _step(before, observation, seen, now)
+            if step is Step.LATER:
+                self.problems[uri] = _CLAIMED
+            elif step is Step.NOTE:
+                notes.append(Change(before, life.noted(before, observation, seen, now)))
+            elif step is Step.FAIL:
+                reason = observation.refusal or "It cannot be submitted"
+                after = life.failed(before, reason, now, observed=observation, seen=seen)
+                endings.append(Change(before, _with_operation(after, OperationKind.INGEST)))
+            elif step is Step.FORGET:
+                after = life.forgotten(before, now, seen)
+                endings.append(Change(before, _with_operation(after, OperationKind.DELETE)))
+            elif step in (Step.INGEST, Step.DELETE):
+                operation = _operation(before, observation, step, self._deadline)
+                claims.append(Change(before, life.claimed(before, observation, seen, operation, now)))
+        calls = max(1, int((self._last_call - now) / USUAL_CALL_SECONDS))
+        limit = calls * self._services.settings.documents_per_call
+        self.problems |= {change.after.uri: _OUT_OF_TIME for change in claims[limit:]}
+        endings, claims = self._after_announcing(endings, now), self._after_announcing(claims[:limit], now)
+        written = self._write([*notes, *endings, *claims])
+        self._follow_again([change.after for change in notes if change.after.uri in written])
+        self._try_to_announce([change.after.uri for change in endings if change.after.uri in written])
+        self._claimed = {change.after.uri for change in claims if change.after.uri in written}
+        self._submit([self._records[change.after.uri] for change in claims if change.after.uri in written])
+
+    def _observe(self, uris: Sequence[str]) -> dict[str, Observation]:
+        """Observe documents for at most half of the time; the rest is for the calls."""
+        end = (self._services.clock() + self._last_call) / 2
+        looked_at = self._services.observer.observe_while(lambda: self._services.clock() < end, uris)
+        self.problems |= {uri: _OUT_OF_TIME for uri in uris if uri not in looked_at}
+        self.problems |= {uri: _problem_of(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
+        return {uri: found for uri, found in looked_at.items() if isinstance(found, Observation)}
+
+    def _after_announcing(self, changes: list[Change], now: float) -> list[Change]:
+        """Publish recent final states again before they are overwritten: afterwards, nothing knows of them."""
+        recent = [change.before for change in changes if may_be_unannounced(change.before, now)]
+        try:
+            self._services.outcomes.publish(recent)
+        except CALL_ERRORS as error:
+            LOGGER.warning("%d documents wait until their last final state is announced: %s", len(recent), error)
+            self.problems |= {record.uri: _problem_of(error) for record in recent}
+        return [change for change in changes if change.before.uri not in self.problems]
+
+    def _follow_again(self, records: Iterable[DocumentRecord]) -> None:
+        """Check the status of documents that a forced look names: the status message may have been lost."""
+        for batch in batched([r for r in records if r.is_followed and self._seen[r.uri].forced]):
+            try:
+                self._services.status_queue.send([follow(batch, checks=0)])
+            except CALL_ERRORS as error:
+                # The claims that were written in the same step must still be submitted.
+                self.problems |= {record.uri: _problem_of(error) for record in batch}
+
+    def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
+        settings = self._services.settings
+        delay = settings.first_delay_seconds
+        if len(claimed) >= settings.documents_per_call:
+            delay = max(delay, FULL_CALL_DELAY_SECONDS)
+        is_first = True
+        for kind in OperationKind:
+            chosen = [record for record in claimed if record.operation and record.operation.kind is kind]
+            for batch in batched(chosen, settings.documents_per_call):
+                answers: Mapping[str, DocumentStatus | Problem]
+                if is_first or self._services.clock() < self._last_call:
+                    answers = self._call(kind, batch)
+                else:
+                    answers = {record.uri: _OUT_OF_TIME for record in batch}
+                is_first = False
+                try:
+                    self._settle(batch, answers, delay)
+                except CALL_ERRORS as error:
+                    LOGGER.warning("%d documents were submitted, but not recorded: %s", len(batch), error)
+                    # Documents that a status message already covers need nothing else.
+                    self._release([record.uri for record in batch if record.uri not in self._followed], error)
+
+    def _call(self, kind: OperationKind, records: Sequence[DocumentRecord]) -> dict[str, DocumentStatus | Problem]:
+        """Submit or delete documents; returns the service's answer, or the problem, for each by URI."""
+        settings = self._services.settings
+        parameters: dict[str, Any] = {
+            "kb_id": settings.knowledge_base_id,
+            "ds_id": settings.data_source_id,
+            "max_retries": settings.max_retries,
+            "base_delay": settings.base_delay_seconds,
+            "documents_per_call": settings.documents_per_call,
+            # The invocation that takes over after a kill repeats the same operations, and so the same token.
+            "client_token": " ".join(record.operation.id for record in records if record.operation),
+            "client": self._services.agent,
+            "sleep": self._services.sleep,
+        }
+        try:
+            if kind is OperationKind.DELETE:
+                details = delete_documents_with_retry(s3_uris=[record.uri for record in records], **parameters)
+            else:
+                documents = []
+                for record in records:
+                    sidecar = record.uri + SIDECAR_SUFFIX if record.observed.sidecar_etag else None
+                    documents.append(s3_document(record.uri, settings.data_source_id, sidecar))
+                details = ingest_documents_with_retry(documents=documents, **parameters)["documentDetails"]
+        except CALL_ERRORS as error:
+            return {record.uri: _problem_of_call(error) for record in records}
+        return {key_of(detail["identifier"]): _answer(detail) for detail in details}
+
+    def _settle(
+        self, records: Sequence[DocumentRecord], answers: Mapping[str, DocumentStatus | Problem], delay: float
+    ) -> None:
+        """Send the status message for the accepted documents, then record the answers."""
+        now = self._services.clock()
+        accepted: list[Change] = []
+        put_back: list[Change] = []
+        for record in records:
+            answer = answers[record.uri]
+            if isinstance(answer, Problem):
+                self.problems[record.uri] = answer
+                put_back.append(Change(record, life.put_back(record, answer.cause, now)))
+            elif _is_refused(record, answer):
+                self.problems[record.uri] = Problem("Its indexed version must be removed", after_seconds=0.0)
+                put_back.append(Change(record, refused(record, told(answer), now)))
+            else:
+                accepted.append(Change(record, life.accepted(record, now)))
+        if accepted:
+            self._services.status_queue.send([follow([change.after for change in accepted], checks=0)], delay)
+            self._followed.update(change.after.uri for change in accepted)
+        self._write([*put_back, *accepted])
+        self._services.metrics.add_metric("DocumentsSubmitted", "Count", len(accepted))
+
+    def _release(self, uris: Sequence[str], error: Exception) -> None:
+        """Give up claims, so that the next delivery can continue at once and counts as an attempt."""
+        problem, now = _problem_of(error), self._services.clock()
+        for uri in uris:
+            self.problems.setdefault(uri, problem)
+        records = [self._records[uri] for uri in uris if self._records[uri].is_claimed(now)]
+        try:
+            self._write([Change(record, life.put_back(record, problem.cause, now)) for record in records])
+        except CALL_ERRORS as failure:
+            LOGGER.warning("%d claims remain until their lease expires: %s", len(records), failure)
+
+    def _write(self, changes: Sequence[Change]) -> set[str]:
+        """Write changes; returns the URIs of those that no other invocation overtook."""
+        lost = self._services.registry.write(changes)
+        for change in changes:
+            uri = change.after.uri
+            if uri in lost:
+                self.problems[uri] = _LOST_RACE
+            else:
+                self._records[uri] = replace(change.after, revision=change.before.revision + 1)
+        return {change.after.uri for change in changes} - lost
+
+    def _announce(self, uris: Iterable[str]) -> None:
+        self._services.outcomes.announce([self._records[uri] for uri in uris])
+
+    def _try_to_announce(self, uris: Sequence[str]) -> None:
+        try:
+            self._announce(uris)
+        except CALL_ERRORS as error:
+            LOGGER.warning("The final state of %d documents was not announced: %s", len(uris), error)
+            for uri in uris:
+                self.problems.setdefault(uri, _problem_of(error))
+
+
+def _step(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
+    step = life.step_for(record, observed, seen, now)
+    if step is Step.DELETE and fault_of_uri(record.uri):
+        # The service refuses this URI in every call, so it cannot have the document.
+        return Step.FAIL if observed.is_present else Step.FORGET
+    return step
+
+
+def _operation(record: DocumentRecord, observed: Observation, step: Step, deadline: float) -> Operation:
+    """Return the operation to claim a document for; one that was claimed and never accepted keeps its id.
+
+    The id is what client tokens are derived from, and names the operation in messages and events.
+    """
+    kind = OperationKind.INGEST if step is Step.INGEST else OperationKind.DELETE
+    last = record.operation
+    if (
+        last is not None
+        and not record.is_final
+        and last.accepted_at is None
+        and last.kind is kind
+        and record.observed.is_the_same_as(observed)
+    ):
+        return replace(last, lease_until=deadline)
+    return Operation(uuid.uuid4().hex, kind, deadline)
+
+
+def _with_operation(record: DocumentRecord, kind: OperationKind) -> DocumentRecord:
+    """Give an id of its own to a final state that was reached without the knowledge base."""
+    return replace(record, operation=Operation(uuid.uuid4().hex, kind, lease_until=0.0))
+
+
+def _is_refused(record: DocumentRecord, answer: DocumentStatus) -> bool:
+    """Return whether the knowledge base refused a document at once instead of accepting it."""
+    ingests = record.operation is not None and record.operation.kind is OperationKind.INGEST
+    return ingests and str(answer) in OUTCOMES and answer != "INDEXED"
+
+
+def _answer(detail: Mapping[str, Any]) -> DocumentStatus | Problem:
+    if detail["status"] != "UNKNOWN":
+        return DocumentStatus.of(detail)
+    error = detail.get("error")
+    return _problem_of_call(error) if error else Problem(detail["statusReason"])
+
+
+def _problem_of(error: Exception) -> Problem:
+    never = isinstance(error, InvalidDocumentError)
+    return Problem(in_one_line(error), Retry.NEVER if never else Retry.REDELIVER)
+
+
+def _problem_of_call(error: Exception) -> Problem:
+    """Return the problem of a call about documents, which the knowledge base can refuse because of their content."""
+    if is_contention(error):
+        return Problem(in_one_line(error), Retry.WAIT)
+    refused = isinstance(error, ClientError) and error.response["Error"]["Code"] == "ValidationException"
+    return Problem(in_one_line(error), Retry.NEVER if refused else Retry.REDELIVER)
