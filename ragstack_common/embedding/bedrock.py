@@ -1,7 +1,6 @@
-"""An embedding model of Amazon Bedrock itself, through boto3 and its usual settings.
+"""An embedding model of Amazon Bedrock, through boto3 with its usual settings.
 
-All but one: ``AWS_ENDPOINT_URL`` points to a local stack where one runs, so only ``AWS_ENDPOINT_URL_BEDROCK_RUNTIME``
-counts.
+``AWS_ENDPOINT_URL`` is ignored, because it may point to a local stack. Use ``AWS_ENDPOINT_URL_BEDROCK_RUNTIME``.
 """
 
 import json
@@ -25,7 +24,7 @@ OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 ATTEMPTS: Final = 8
 CALLS_AT_ONCE: Final = 8
 LEAST_CHARACTERS: Final = 200
-"""A model that finds this too long means something else."""
+"""If a text of this length is too long, the message means something else."""
 
 PROBE: Final = "A text that shows how long a vector is."
 
@@ -35,13 +34,13 @@ _TOO_LONG: Final = re.compile(r"too many input tokens|maxLength|too long|exceed"
 
 @dataclass(frozen=True)
 class _Shape:
-    """How a family of models is asked.
+    """Request and response of a family of models.
 
     Attributes:
-        texts_in_call: At most.
-        characters_in_text: Longer texts are cut.
-        body: Makes a request of some texts; the flag says whether they are questions.
-        vectors: Finds the vectors in an answer.
+        texts_in_call: Maximum number of texts in a call.
+        characters_in_text: Longer texts are truncated.
+        body: Makes the request; the flag says whether the texts are queries.
+        vectors: Returns the vectors of a response.
     """
 
     texts_in_call: int
@@ -60,7 +59,7 @@ def _cohere_vectors(answer: Mapping[str, Any]) -> Any:
 
 
 # Source: Amazon Bedrock User Guide, "Inference request parameters": Titan Text Embeddings, Cohere Embed v3 and v4.
-# Titan refuses more than 8,192 tokens: 24,000 characters at three each, and fewer of some scripts.
+# Titan rejects more than 8,192 tokens: 24,000 characters at three each, and fewer in some scripts.
 _SHAPES: Final[Mapping[str, _Shape]] = {
     "amazon.titan-embed-text-v1": _Shape(
         1, 24_000, lambda texts, _: {"inputText": texts[0]}, lambda answer: [answer.get("embedding")]
@@ -84,10 +83,10 @@ class BedrockEmbedding(Embedding):
 
     Args:
         model: Identifier of a model or an inference profile, or its ARN.
-        client: Of ``bedrock-runtime``; made from boto3's own settings by default.
+        client: A ``bedrock-runtime`` client; by default made from boto3's settings.
 
     Raises:
-        EmbeddingError: The model is none that is known here, or AWS refuses.
+        EmbeddingError: The model is not supported, or AWS rejects the call.
     """
 
     fusion_weight = MODEL_FUSION_WEIGHT
@@ -104,7 +103,7 @@ class BedrockEmbedding(Embedding):
         self.dimension = unit(found, rows=1, dimension=None, source=self.description).shape[1]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages, with several calls at once."""
+        """Embed passages, with up to eight calls at once."""
         size = self._shape.texts_in_call
         batches = [texts[start : start + size] for start in range(0, len(texts), size)]
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -118,13 +117,13 @@ class BedrockEmbedding(Embedding):
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Embed a question."""
+        """Embed a query."""
         found = self._asked([text], is_query=True)
         (vector,) = unit(found, rows=1, dimension=self.dimension, source=self.description)
         return np.asarray(vector)
 
     def close(self) -> None:
-        """Give up after the calls that are under way."""
+        """Stop after the calls in progress."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -154,7 +153,7 @@ def _shape(model: str) -> _Shape:
     for family, shape in _SHAPES.items():
         if family in model:
             return shape
-    raise EmbeddingError(f"The request of the model {model} is not known here: choose one of {', '.join(_SHAPES)}")
+    raise EmbeddingError(f"The model {model} is not supported: choose one of {', '.join(_SHAPES)}")
 
 
 def _client() -> Any:
@@ -186,9 +185,9 @@ def _explained(error: Exception, subject: str) -> EmbeddingError:
     elif isinstance(error, NoRegionError):
         advice = "set AWS_DEFAULT_REGION"
     elif isinstance(error, ClientError) and error.response["Error"]["Code"] == "AccessDeniedException":
-        advice = "allow bedrock:InvokeModel, and ask for access to the model in the Bedrock console"
+        advice = "allow bedrock:InvokeModel, and request access to the model in the Bedrock console"
     elif isinstance(error, ClientError):
-        advice = "see whether this Region has the model"
+        advice = "check that this Region has the model"
     else:
-        advice = "see whether AWS can be reached"
-    return EmbeddingError(f"{subject} cannot be used ({reason_of(error)}): {advice}, or start with --embedding hashed")
+        advice = "check that AWS can be reached"
+    return EmbeddingError(f"{subject} cannot be used ({reason_of(error)}): {advice}, or use --embedding hashed")

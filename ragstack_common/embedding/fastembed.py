@@ -1,4 +1,4 @@
-"""The models that the package fastembed knows; it downloads one when it is first used, and keeps it."""
+"""Models of the package fastembed, downloaded at the first use."""
 
 import os
 from collections.abc import Sequence
@@ -16,19 +16,11 @@ if TYPE_CHECKING:
 DEFAULT_MODEL: Final = "BAAI/bge-small-en-v1.5"
 CACHE_VARIABLE: Final = "FASTEMBED_CACHE_PATH"
 DEFAULT_CACHE: Final = Path("~/.cache/ragstack/models")
-"""fastembed's own default lies in the folder for temporary files, and is lost with it."""
-
-HUB_LIMIT_SECONDS: Final = 10.0
-TEXTS_IN_BATCH: Final = 1
-"""A quantized model scales its numbers by the whole batch: a text's vector would depend on its neighbours."""
+"""fastembed's own default is in the folder for temporary files."""
 
 
 class FastEmbedding(Embedding):
-    """A model of fastembed, which marks questions and passages as the model wants them, and cuts long texts.
-
-    Args:
-        model: Loaded.
-    """
+    """A model of fastembed, which adds prefixes and truncates long texts as the model needs."""
 
     fusion_weight = MODEL_FUSION_WEIGHT
 
@@ -42,7 +34,8 @@ class FastEmbedding(Embedding):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, one by one, each on all cores."""
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        found = self._model.passage_embed([_scalar(text) for text in texts], batch_size=TEXTS_IN_BATCH)
+        # Larger batches change the vectors: a quantized model scales its numbers by the whole batch.
+        found = self._model.passage_embed([_scalar(text) for text in texts], batch_size=1)
         for row, vector in enumerate(found):
             if self._closed:
                 raise EmbeddingClosed
@@ -50,13 +43,13 @@ class FastEmbedding(Embedding):
         return unit(vectors, rows=len(texts), dimension=self.dimension, source=self.name)
 
     def embed_query(self, text: str) -> Vectors:
-        """Embed a question."""
+        """Embed a query."""
         found = list(self._model.query_embed(_scalar(text)))
         (vector,) = unit(found, rows=1, dimension=self.dimension, source=self.name)
         return np.asarray(vector)
 
     def close(self) -> None:
-        """Give up what is under way, once the text that has begun is done."""
+        """Abandon all texts that have not started."""
         self._closed = True
 
 
@@ -65,7 +58,7 @@ def load(name: str) -> FastEmbedding:
 
     Raises:
         MissingPackageError: fastembed is not installed.
-        EmbeddingError: fastembed does not know the model, or cannot get it.
+        EmbeddingError: The model is unknown, or cannot be downloaded.
     """
     with needs_extra("semantic", "The embedding fastembed"):
         from fastembed import TextEmbedding  # noqa: PLC0415 - an extra
@@ -79,11 +72,11 @@ def load(name: str) -> FastEmbedding:
             ' fastembed.TextEmbedding.list_supported_models()])"'
         )
     cache = Path(os.environ.get(CACHE_VARIABLE) or DEFAULT_CACHE.expanduser())
-    # It logs as an error what is none here.
+    # It logs a model that is not in the cache as an error.
     logger.disable("fastembed")
     try:
         return FastEmbedding(TextEmbedding(description["model"], cache_dir=str(cache), local_files_only=True))
-    except Exception:  # noqa: BLE001 - fastembed raises what each of its sources raises: it is not in the cache
+    except Exception:  # noqa: BLE001 - fastembed raises the errors of all its sources: the model is not in the cache
         _ask_hub(description["model"], description["sources"]["hf"], cache)
     finally:
         logger.enable("fastembed")
@@ -94,13 +87,13 @@ def load(name: str) -> FastEmbedding:
 
 
 def _ask_hub(model: str, repository: str | None, cache: Path) -> None:
-    """Find out in one question whether the hub can be reached: fastembed itself tries for most of a minute."""
+    """Check that the hub can be reached: fastembed itself retries for most of a minute."""
     if repository is None:
         return
     from huggingface_hub import HfApi  # noqa: PLC0415 - comes with fastembed
 
     try:
-        HfApi().model_info(repository, timeout=HUB_LIMIT_SECONDS)
+        HfApi().model_info(repository, timeout=10.0)
     except Exception as error:
         raise _unobtainable(model, cache, error) from error
 
@@ -109,12 +102,11 @@ def _unobtainable(model: str, cache: Path, error: Exception) -> EmbeddingError:
     reason = next(iter(str(error).splitlines()), "") or type(error).__name__
     return EmbeddingError(
         f"The model {model} is not in {cache} and cannot be downloaded ({reason}). Start once with access to"
-        f" huggingface.co, or copy that folder from a machine that has it (the variable {CACHE_VARIABLE} names another"
-        " one); or start with --embedding onnx:FOLDER for a model that you have, or --embedding hashed, which needs"
-        " none"
+        f" huggingface.co, or copy that folder from another machine (the variable {CACHE_VARIABLE} selects another"
+        " folder); or use --embedding onnx:FOLDER with a model that you have, or --embedding hashed, which needs none"
     )
 
 
 def _scalar(text: str) -> str:
-    # Tokenizers take Unicode scalar values only.
+    # Tokenizers accept only Unicode scalar values.
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,7 @@
-"""The embedding that needs no model: words, word pairs and pieces of words, hashed into one vector.
+"""The embedding without a model: words, word pairs and parts of words, hashed into one vector.
 
-It knows no synonyms. It finds inflected and misspelt words that a keyword index misses, which is what it adds to BM25
-in a hybrid search. Signed hashing: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
+It knows no synonyms. It finds inflected and misspelt words, which a keyword index misses. Signed hashing:
+Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
 """
 
 import hashlib
@@ -30,7 +30,6 @@ PAIR_WEIGHT: Final = 0.5
 PIECE_WEIGHT: Final = 0.3
 STOP_WORD_WEIGHT: Final = 0.05
 PIECE_LENGTHS: Final = (3, 4, 5)
-WORDS_CACHED: Final = 200_000
 
 _WORD = re.compile(r"[^\W_]+")
 _PAIR_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -43,11 +42,7 @@ _STOP_WORD_WEIGHT = np.float64(STOP_WORD_WEIGHT).tobytes()
 class HashedEmbedding(Embedding):
     """Word unigrams, bigrams and character n-grams within words, in ``dimension`` signed buckets.
 
-    Deterministic across processes, machines and Python versions. A text without any word is the zero vector.
-
-    Attributes:
-        name: ``hashed``.
-        dimension: Length of a vector.
+    Deterministic across processes, machines and Python versions. A text without a word is the zero vector.
     """
 
     name = "hashed"
@@ -58,11 +53,7 @@ class HashedEmbedding(Embedding):
         self.dimension = dimension
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Turn each text into a row of unit length.
-
-        Returns:
-            Shape ``(len(texts), dimension)``.
-        """
+        """Embed texts; see :class:`Embedding`."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in enumerate(texts):
             words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
@@ -75,7 +66,7 @@ class HashedEmbedding(Embedding):
         order = np.argsort(hashes)
         ordered = hashes[order]
         starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        # A piece of one word can be another word: the weight is that of the feature's first occurrence.
+        # A part of one word can be another word: the feature's first occurrence sets the weight.
         first = np.minimum.reduceat(order, starts)
         values = weights[first] * (1.0 + np.log(np.add.reduceat(occurrences[order], starts)))
         features = ordered[starts]
@@ -89,7 +80,7 @@ class HashedEmbedding(Embedding):
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """The features of a word: its own, then those of its pieces; hashes and weights are arrays as bytes."""
+    """The features of a word: its own, then those of its parts. Hashes and weights are arrays as bytes."""
 
     hashes: bytes
     weights: bytes
@@ -101,7 +92,7 @@ class _Word:
 def _features(
     words: Sequence[str],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return hash, weight and number of occurrences of every word and piece in order of appearance, then the pairs."""
+    """Return hash, weight and number of occurrences of every word and part in order of appearance, then the pairs."""
     counted = Counter(words)
     known = [_word(word) for word in counted]
     position = dict(zip(counted, range(len(counted)), strict=True))
@@ -118,7 +109,7 @@ def _features(
     )
 
 
-@lru_cache(maxsize=WORDS_CACHED)
+@lru_cache(maxsize=200_000)
 def _word(word: str) -> _Word:
     own = _digest(word)
     if word in STOP_WORDS:

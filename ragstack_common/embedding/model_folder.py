@@ -1,4 +1,4 @@
-"""A folder with a sentence-embedding model in ONNX form, as it lies beside its configuration on a model hub."""
+"""A folder with a sentence-embedding model in ONNX form and its configuration, as on a model hub."""
 
 import hashlib
 import json
@@ -12,15 +12,13 @@ from ragstack_common.errors import EmbeddingError
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 
 DEFAULT_MAX_TOKENS: Final = 256
-"""Where only the number of positions is stated: sentence models are trained on less than their positions allow."""
+"""Used if only the number of positions is stated: sentence models are trained on shorter texts."""
 
 LARGEST_STATED_TOKENS: Final = 1_000_000
 """Tokenizers without a limit state 10**30."""
 
 Pooling = Literal["mean", "max", "cls", "lasttoken", "mean+max"]
-"""How the vectors of the tokens become one: their mean, the highest of each component, the first, the last, or mean and
-highest one behind the other, which is twice as long.
-"""
+"""How token vectors become one: mean, maximum of each component, first, last, or mean followed by maximum."""
 
 POOLINGS: Final[tuple[Pooling, ...]] = get_args(Pooling)
 
@@ -37,23 +35,20 @@ _CONFIGURATIONS: Final = (
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
 )
-_HASHED_AT_ONCE: Final = 1024 * 1024
-_HASH_LETTERS: Final = 12
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """What has to be known to use a model.
+    """A model and its configuration.
 
     Attributes:
-        name: Of the folder, the hash of everything in it that decides about a vector, and the pooling where it is not
-            the model's own.
+        name: The folder's name, a hash of all files that affect a vector, and the pooling if not the model's own.
         model: The ONNX file.
         tokenizer: The file of the tokenizer.
-        max_tokens: Longer texts are cut.
-        pooling: How the vectors of the tokens become one, where the model itself does not do it.
-        query_prefix: Put before every question.
-        passage_prefix: Put before every passage.
+        max_tokens: Longer texts are truncated.
+        pooling: Used if the model does not pool itself.
+        query_prefix: Prepended to every query.
+        passage_prefix: Prepended to every passage.
     """
 
     name: str
@@ -66,14 +61,14 @@ class ModelFolder:
 
 
 def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
-    """Read what the folder says about its model.
+    """Read a model's configuration.
 
     Args:
-        folder: Of the model.
-        pooling: Instead of the model's own.
+        folder: The folder.
+        pooling: Replaces the model's own.
 
     Raises:
-        EmbeddingError: The model or its tokenizer is not there, or a file is damaged.
+        EmbeddingError: The model or its tokenizer is missing, or a file is damaged.
     """
     if not folder.is_dir():
         raise EmbeddingError(f"There is no folder {folder}: name one with model.onnx and tokenizer.json")
@@ -81,10 +76,10 @@ def read(folder: Path, pooling: Pooling | None = None) -> ModelFolder:
     tokenizer = folder / "tokenizer.json"
     if model is None or not tokenizer.is_file():
         missing = "model.onnx" if model is None else "tokenizer.json"
-        raise EmbeddingError(f"The folder {folder} has no {missing}: download it from where the model came from")
+        raise EmbeddingError(f"The folder {folder} has no {missing}: download it from the source of the model")
     configurations = {name: _json(folder / name) for name in _CONFIGURATIONS}
     prompts = configurations["config_sentence_transformers.json"].get("prompts") or {}
-    # Weights over 2 GB lie in files of their own beside the model.
+    # Weights over 2 GB are in separate files.
     external = sorted(path for path in model.parent.glob("*.onnx?data*") if path.is_file())
     decisive = [model, *external, tokenizer, *(folder / name for name in _CONFIGURATIONS if configurations[name])]
     stated = configurations["1_Pooling/config.json"]
@@ -121,7 +116,7 @@ def _max_tokens(configurations: Mapping[str, Mapping[str, Any]]) -> int:
 
 
 def _poolings(config: Mapping[str, Any]) -> set[Pooling | str]:
-    """Tell how a model pools; what is not known has the name that the configuration gives it."""
+    """Return a model's poolings; an unknown one has the configuration's name."""
     modes = {mode for mode, on in config.items() if mode.startswith("pooling_mode_") and on}
     found: set[Pooling | str] = {_POOLINGS.get(mode, mode) for mode in modes} or {"mean"}
     return {"mean+max"} if found == {"mean", "max"} else found
@@ -134,7 +129,7 @@ def _stated_pooling(config: Mapping[str, Any], folder: Path) -> Pooling:
             return pooling
     raise EmbeddingError(
         f"The model in {folder} pools by {' and '.join(sorted(found))}, which is not supported: choose a model that"
-        f" pools by {', '.join(POOLINGS)} or within itself, or say how, as in onnx:FOLDER#mean"
+        f" pools by {', '.join(POOLINGS)} or pools itself, or choose a pooling, as in onnx:FOLDER#mean"
     )
 
 
@@ -143,6 +138,6 @@ def _hash(paths: Iterable[Path]) -> str:
     for path in paths:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
-            while block := file.read(_HASHED_AT_ONCE):
+            while block := file.read(1024 * 1024):
                 digest.update(block)
-    return digest.hexdigest()[:_HASH_LETTERS]
+    return digest.hexdigest()[:12]

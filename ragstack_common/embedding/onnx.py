@@ -1,4 +1,4 @@
-"""A sentence-embedding model in ONNX form, run on this machine's processor."""
+"""A sentence-embedding model in ONNX form, run on the CPU."""
 
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -10,12 +10,12 @@ import onnxruntime  # type: ignore[import-untyped]
 from tokenizers import Encoding, Tokenizer
 
 from ragstack_common.embedding import model_folder
-from ragstack_common.embedding.model_folder import ModelFolder, Pooling
+from ragstack_common.embedding.model_folder import POOLINGS, ModelFolder, Pooling
 from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, cores, unit
 from ragstack_common.errors import EmbeddingError
 
 CHARACTERS_PER_TOKEN: Final = 64
-"""What is read of a text for each token that the model takes; hardly any token is as long, white space included."""
+"""Characters read for each token that the model takes; hardly any token is longer."""
 
 POOLED_OUTPUTS: Final = ("sentence_embedding", "embedding", "embeddings")
 TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
@@ -30,21 +30,20 @@ _TEXTS_BY_TOKENS_BY_VALUES: Final = 3
 class OnnxEmbedding(Embedding):
     """A model and its tokenizer.
 
-    Every text goes through it alone, on one core, and as many at once as there are cores: a quantized model scales its
-    numbers by the whole batch, so that a text's vector would depend on its neighbours (by .02 and more a component).
-    It is as fast as batches: passages of 400 characters a second on two cores, 211 alone, 210 by fours of about the
-    same length, 148 by 64; 125 by fours where both cores share each batch.
+    Each text is a batch of its own, one for each core at a time: a quantized model scales its numbers by the whole
+    batch, so a text's vector would depend on its neighbours (by .02 and more a component). Batches are not faster:
+    passages of 400 characters a second on two cores, 211 alone, 210 by fours of similar length, 148 by 64; 125 by fours
+    if both cores share each batch.
 
-    Texts are cut at the model's number of tokens. The mean of windows over the whole text was no better: nDCG@10 of
-    HYBRID on SciFact .712 instead of .719, for half as many tokens again.
+    Texts are truncated at the model's number of tokens. The mean of windows over the whole text was not better:
+    nDCG@10 of HYBRID on SciFact .712 instead of .719, for 50 % more tokens.
 
     Args:
-        folder: Holds ``model.onnx`` and ``tokenizer.json``, and the model's configuration where it has one.
-        pooling: How the vectors of the tokens become one, where that shall differ from what the model was made for;
-            it is part of the name then.
+        folder: Contains ``model.onnx``, ``tokenizer.json`` and optionally the model's configuration.
+        pooling: Replaces the model's own pooling, and becomes part of the name.
 
     Raises:
-        EmbeddingError: The folder has no usable model, or the model pools within itself and *pooling* is given.
+        EmbeddingError: The folder has no usable model, or the model pools itself and *pooling* is given.
     """
 
     fusion_weight = MODEL_FUSION_WEIGHT
@@ -59,7 +58,7 @@ class OnnxEmbedding(Embedding):
         self._output, self._is_pooled = _output(self._session)
         if self._is_pooled and pooling is not None:
             raise EmbeddingError(
-                f"The model {self._model.name} pools its tokens within itself and cannot pool by {pooling}: leave that"
+                f"The model {self._model.name} pools its tokens itself and cannot pool by {pooling}: leave that"
                 " out, or choose a model that returns last_hidden_state"
             )
         self._closed = False
@@ -80,19 +79,19 @@ class OnnxEmbedding(Embedding):
         return unit(vectors, rows=len(texts), dimension=self.dimension, source=self.name)
 
     def embed_query(self, text: str) -> Vectors:
-        """Embed a question in the calling thread, beside whatever is ingested."""
+        """Embed a query in the calling thread, so that it does not wait for passages."""
         found = self._run(self._encoded([self._model.query_prefix + text])[0])
         (vector,) = unit([found], rows=1, dimension=self.dimension, source=self.name)
         return np.asarray(vector)
 
     def close(self) -> None:
-        """Give up what is under way, once the texts that have begun are done."""
+        """Abandon all texts that have not started."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _encoded(self, texts: Sequence[str]) -> list[Encoding]:
         longest = CHARACTERS_PER_TOKEN * self._model.max_tokens
-        # The tokenizer takes Unicode scalar values only.
+        # The tokenizer accepts only Unicode scalar values.
         return self._tokenizer.encode_batch(
             [text[:longest].encode("utf-8", "replace").decode("utf-8") for text in texts]
         )
@@ -105,6 +104,20 @@ class OnnxEmbedding(Embedding):
         except Exception as error:
             raise EmbeddingError(f"The model {self.name} failed ({_first_line(error)})") from error
         return np.asarray(found[0] if self._is_pooled else _pooled(found[0], self._model.pooling), dtype=np.float32)
+
+
+def load(choice: str, default_pooling: str) -> OnnxEmbedding:
+    """Load ``FOLDER[#POOLING]``.
+
+    Raises:
+        EmbeddingError: The pooling is unknown, or the folder has no usable model.
+    """
+    folder, _, stated = choice.rpartition("#") if not Path(choice).is_dir() and "#" in choice else (choice, "", "")
+    wanted = stated or default_pooling
+    pooling = next((known for known in POOLINGS if known == wanted), None)
+    if wanted and pooling is None:
+        raise EmbeddingError(f"There is no pooling {wanted!r}: choose {', '.join(POOLINGS)}")
+    return OnnxEmbedding(Path(folder), pooling)
 
 
 def _pooled(tokens: Vectors, pooling: Pooling) -> Vectors:
@@ -122,7 +135,7 @@ def _pooled(tokens: Vectors, pooling: Pooling) -> Vectors:
 
 
 def open_tokenizer(model: ModelFolder) -> Tokenizer:
-    """Read the tokenizer of a model, which cuts at the model's number of tokens.
+    """Read a model's tokenizer, which truncates at the model's number of tokens.
 
     Raises:
         EmbeddingError: The file is damaged.
@@ -142,7 +155,7 @@ def open_session(model: Path) -> Any:
     """Load a model that uses one core for each call.
 
     Raises:
-        EmbeddingError: It cannot be loaded.
+        EmbeddingError: The file cannot be loaded.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -154,23 +167,23 @@ def open_session(model: Path) -> Any:
 
 
 def model_inputs(session: Any) -> list[str]:
-    """Name what a model of texts asks for.
+    """Return the names of a text model's inputs.
 
     Raises:
-        EmbeddingError: It asks for something else than :data:`INPUTS`.
+        EmbeddingError: There are others than :data:`INPUTS`.
     """
     names = [str(node.name) for node in session.get_inputs()]
     unknown = sorted(set(names) - INPUTS)
     if unknown:
         raise EmbeddingError(
-            f"The ONNX model asks for {', '.join(unknown)}, which no model of texts needs: choose one that takes"
+            f"The ONNX model asks for {', '.join(unknown)}, which no text model needs: choose one that takes"
             f" {', '.join(sorted(INPUTS))}"
         )
     return names
 
 
 def _output(session: Any) -> tuple[str, bool]:
-    """Return the output to use, and whether it is one vector for each text already."""
+    """Return the output to use, and whether it is already one vector for each text."""
     outputs = {str(node.name): len(node.shape) for node in session.get_outputs()}
     for name in POOLED_OUTPUTS:
         if outputs.get(name) == _TEXTS_BY_VALUES:

@@ -1,6 +1,6 @@
 """A server that speaks OpenAI's embeddings protocol: OpenAI itself, Ollama, vLLM, llama.cpp and others.
 
-Written ``openai:URL#MODEL``, where URL is what ends in ``/v1`` for most servers.
+The form is ``openai:URL#MODEL``; for most servers, URL ends in ``/v1``.
 """
 
 import re
@@ -15,36 +15,35 @@ from ragstack_common.errors import EmbeddingError
 
 TIMEOUT_SECONDS: Final = 120.0
 RETRIES: Final = 4
-"""Of what passes (408, 409, 429, 5xx, lost connections): after half a second, and twice as long each time."""
+"""After transient errors (408, 409, 429, 5xx, lost connections), with delays of 0.5 s, doubled each time."""
 
 QUERY_TIMEOUT_SECONDS: Final = 15.0
 QUERY_RETRIES: Final = 2
-"""Somebody waits for the answer: AWS's clients give up after a minute."""
+"""A user waits for the answer: AWS's clients time out after a minute."""
 
 TEXTS_IN_CALL: Final = 64
 CHARACTERS_IN_TEXT: Final = 24_000
-"""8,191 tokens, OpenAI's limit, even where a token has only three characters."""
+"""OpenAI's limit of 8,191 tokens, at three characters a token."""
 
 LEAST_CHARACTERS: Final = 200
-"""A server that finds this too long means something else."""
+"""If a text of this length is too long, the message means something else."""
 
 PROBE: Final = "A text that shows how long a vector is."
 
 _TOO_LONG: Final = re.compile(
     r"too (long|large)|(maximum|context|sequence|input).{0,40}(length|tokens)|exceed", re.IGNORECASE
 )
-_NO_KEY: Final = "none"
 
 
 class OpenAIEmbedding(Embedding):
     """A model of a server.
 
     Args:
-        client: Of that server.
-        model: As the server calls it.
+        client: Client of the server.
+        model: The server's name for it.
 
     Raises:
-        EmbeddingError: The server cannot be reached, or refuses.
+        EmbeddingError: The server cannot be reached, or rejects the call.
     """
 
     fusion_weight = MODEL_FUSION_WEIGHT
@@ -54,12 +53,12 @@ class OpenAIEmbedding(Embedding):
         self._closed = False
         self.name = f"openai:{model}"
         self.description = f"{self.name} at {client.base_url}"
-        # At the start nobody wants to wait for a server that is not there.
+        # No retries: a server that is not running should fail at once.
         found = self._asked(client.with_options(max_retries=0), [PROBE])
         self.dimension = unit(found, rows=1, dimension=None, source=self.description).shape[1]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages, a few dozen in a call."""
+        """Embed passages, up to 64 in a call."""
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_IN_CALL):
             if self._closed:
@@ -74,18 +73,18 @@ class OpenAIEmbedding(Embedding):
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Embed a question, or give up in time."""
+        """Embed a query, with a short timeout."""
         client = self._client.with_options(timeout=QUERY_TIMEOUT_SECONDS, max_retries=QUERY_RETRIES)
         found = list(self._fitting(client, [text[:CHARACTERS_IN_TEXT]]))
         (vector,) = unit(found, rows=1, dimension=self.dimension, source=self.description)
         return np.asarray(vector)
 
     def close(self) -> None:
-        """Give up after the call that is under way."""
+        """Stop after the call in progress."""
         self._closed = True
 
     def _fitting(self, client: OpenAI, texts: Sequence[str]) -> Iterator[list[float]]:
-        """Embed texts, each cut in half as often as the model needs; one that is too long fails a whole call."""
+        """Embed texts; halve each text that is too long until it fits. One such text fails a whole call."""
         try:
             yield from self._asked(client, texts)
         except _TextTooLongError as error:
@@ -105,8 +104,7 @@ class OpenAIEmbedding(Embedding):
             raise _explained(error, self.description) from error
         except (AttributeError, TypeError, ValueError) as error:
             raise EmbeddingError(
-                f"{self.description} answered with something else than embeddings: see whether the URL is that of the"
-                " protocol, which ends in /v1 for most servers"
+                f"{self.description} did not answer with embeddings: check the URL, which ends in /v1 for most servers"
             ) from error
 
 
@@ -118,16 +116,16 @@ def load(address: str, api_key: str | None) -> OpenAIEmbedding:
     """Connect to a server.
 
     Args:
-        address: ``URL#MODEL``; a server with one model needs no ``#MODEL``.
-        api_key: For a server that asks for one.
+        address: ``URL#MODEL``; ``#MODEL`` is optional if the server has one model.
+        api_key: For a server with authentication.
 
     Raises:
-        EmbeddingError: The server cannot be reached, refuses, or has several models.
+        EmbeddingError: The server cannot be reached, rejects the call, or has several models.
     """
     url, _, model = address.partition("#")
     if not url.startswith(("http://", "https://")):
-        raise EmbeddingError(f"{url!r} is no address of a server: write openai:http://127.0.0.1:11434/v1#MODEL")
-    client = OpenAI(base_url=url, api_key=api_key or _NO_KEY, timeout=TIMEOUT_SECONDS, max_retries=RETRIES)
+        raise EmbeddingError(f"{url!r} is not the URL of a server: write openai:http://127.0.0.1:11434/v1#MODEL")
+    client = OpenAI(base_url=url, api_key=api_key or "none", timeout=TIMEOUT_SECONDS, max_retries=RETRIES)
     return OpenAIEmbedding(client, model or _only_model(client))
 
 
@@ -146,7 +144,7 @@ def _only_model(client: OpenAI) -> str:
 
 def _explained(error: OpenAIError, source: str) -> EmbeddingError:
     if isinstance(error, AuthenticationError):
-        return EmbeddingError(f"{source} wants a key: set RAGSTACK_EMBEDDING_API_KEY")
+        return EmbeddingError(f"{source} needs a key: set RAGSTACK_EMBEDDING_API_KEY")
     if isinstance(error, APIConnectionError):
         return EmbeddingError(f"{source} cannot be reached: start that server, or choose another --embedding")
     if isinstance(error, APIStatusError):

@@ -1,7 +1,4 @@
-"""What every embedding is, and how it fails.
-
-EmbeddingClosed is the EmbeddingError of a text that was not embedded because the embedding was closed.
-"""
+"""The protocol of embeddings."""
 
 import os
 import sys
@@ -16,28 +13,28 @@ from ragstack_common.errors import EmbeddingError
 Vectors = npt.NDArray[np.float32]
 
 MODEL_FUSION_WEIGHT: Final = 0.5
-"""Of a sentence-embedding model; all-MiniLM-L6-v2 in eight bits stands for those that were not measured.
+"""Fusion weight of sentence-embedding models, measured with all-MiniLM-L6-v2 in eight bits.
 
-nDCG@10 of BM25, of the vectors, and of HYBRID: SciFact .688, .642, .707; passages of 400 characters .659, .569, .660;
-CACM .500, .415, .530. Chosen on the first two; docs/EVALUATION.md has what other weights make of them.
+nDCG@10 of BM25, vectors and HYBRID: SciFact .688, .642, .707; passages of 400 characters .659, .569, .660; CACM .500,
+.415, .530. Chosen on the first two; docs/EVALUATION.md compares other weights.
 """
 
 
 class EmbeddingClosed(EmbeddingError):  # noqa: N818 - not an error of the text
-    """The embedding was closed before the texts were embedded."""
+    """The embedding was closed before it embedded the texts."""
 
     def __init__(self) -> None:
         super().__init__("The embedding was closed, as the local Bedrock is being stopped")
 
 
 class Embedding(Protocol):
-    """Turns texts into vectors of unit length; a text that says nothing may be the zero vector. Any thread may call it.
+    """Turns texts into vectors of unit length, or zero if a text has no meaning to it. Any thread may use it.
 
     Attributes:
-        name: Names the model, whatever folder or address it came from; stored with every knowledge base.
-        description: The name and where the model is, for the line that is said at start.
+        name: The model, independent of its folder or address; stored with every knowledge base.
+        description: The name and the location, for the start message.
         dimension: Length of a vector.
-        fusion_weight: What a rank among the vectors counts beside the same rank in BM25, over 0.
+        fusion_weight: Weight of a rank among the vectors in a fusion with BM25, which has 1. Over 0.
     """
 
     name: str
@@ -53,12 +50,12 @@ class Embedding(Protocol):
 
         Raises:
             EmbeddingError: The model failed; the message says what to do.
-            EmbeddingClosed: It was closed in the meantime.
+            EmbeddingClosed: It was closed meanwhile.
         """
         ...
 
     def embed_query(self, text: str) -> Vectors:
-        """Embed a question, which some models want marked as one.
+        """Embed a query, which some models treat differently from passages.
 
         Returns:
             Shape ``(dimension,)``.
@@ -70,26 +67,26 @@ class Embedding(Protocol):
         return np.asarray(vector, dtype=np.float32)
 
     def close(self) -> None:
-        """Give up what is under way, and release threads, processes and files."""
+        """Abandon calls in progress, and release threads, processes and files."""
         return
 
 
 def unit(vectors: npt.ArrayLike, *, rows: int, dimension: int | None, source: str) -> Vectors:
-    """Check what a model returned, and scale every row to unit length.
+    """Check a model's output, and scale every row to unit length.
 
     Args:
         vectors: One row for each text.
-        rows: Texts that were sent.
-        dimension: Expected length of a row; None takes what comes.
-        source: The model, as the error shall name it.
+        rows: Number of texts.
+        dimension: Expected length of a row; None accepts any.
+        source: The model, for error messages.
 
     Raises:
-        EmbeddingError: The rows differ in number, in length, or hold something else than finite numbers.
+        EmbeddingError: The number or length of rows is wrong, or a value is not a finite number.
     """
     try:
         found = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError):
-        raise EmbeddingError(f"{source} returned something else than one list of numbers for each text") from None
+        raise EmbeddingError(f"{source} did not return one list of numbers for each text") from None
     if found.ndim != 2 or len(found) != rows or found.shape[1] == 0:  # noqa: PLR2004 - a table
         raise EmbeddingError(f"{source} returned an array of shape {found.shape} for {rows} texts")
     if dimension is not None and found.shape[1] != dimension:
@@ -98,11 +95,11 @@ def unit(vectors: npt.ArrayLike, *, rows: int, dimension: int | None, source: st
             "its model has changed, so start with a new data folder"
         )
     if not np.isfinite(found).all():
-        raise EmbeddingError(f"{source} returned a vector with values that are not numbers")
+        raise EmbeddingError(f"{source} returned a vector with values that are not finite numbers")
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
     return np.asarray(found / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def cores() -> int:
-    """Return how many processor cores this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

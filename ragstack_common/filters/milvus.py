@@ -1,32 +1,34 @@
 """Filters as Milvus expressions.
 
-The language cannot say all that a filter means, and its dialects differ: Milvus Lite takes ``true`` for ``1`` and has
-no escape for the wildcards of LIKE, a server has; what a comparison with an absent key gives differs by version. So
-the expression is a wider one: every entity that passes the filter passes it, and few others do. Whoever searches with
-it holds the rest to the filter itself, with :func:`ragstack_common.filters.evaluate`.
+The language cannot express everything that a filter means, and its dialects differ: Milvus Lite treats ``true`` and
+``1`` as equal and cannot escape the wildcards of LIKE, a server can; a comparison with an absent key depends on the
+version. Therefore the expression is wider than the filter: it passes every entity that passes the filter, and few
+others. The caller then checks each result with :func:`ragstack_common.filters.evaluate`.
 
-No input is syntax: values are literals, escaped; names of attributes stand in literals too, and one that a dialect
-would read otherwise is not written at all. Source: Milvus, Plan.g4 and "Filtering Explained".
+Input never becomes syntax. Values and attribute names are escaped literals, and a name that a dialect would misread
+is not used. Source: Milvus, Plan.g4 and "Filtering Explained".
 """
 
+import math
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters.evaluation import evaluate
-from ragstack_common.filters.milvus_places import (
-    Column,
-    ColumnPlace,
-    Expression,
-    JsonPlace,
-    all_pass,
-    any_passes,
-    quoted,
-)
-from ragstack_common.filters.tree import And, Clause, Filter, Not, Operator, Or
+from ragstack_common.filters.evaluation import evaluate, kind_of
+from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar
 
+Expression: TypeAlias = str | bool
+"""An expression; True passes every entity and False none."""
+
+EXACT_INTEGERS: Final = 2**53
+"""From here on, different integers may be equal as floating-point numbers, which dialects compare."""
+
+_SINGLE: Final = 32
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_WILDCARDS: Final = re.compile(r"[%_\\]")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED: Final = re.compile(
     r"_seq|_partition|and|or|not|in|like|is|null|exists|iso|interval|true|false|(json|array)_\w+|text_match|phrase_match|"
@@ -36,12 +38,31 @@ _UNSAFE_IN_KEYS: Final = re.compile(r'["\\\[\]\x00-\x1f\x7f]')
 
 
 @dataclass(frozen=True)
-class Attributes:
-    """Where a collection has its metadata: in columns, and the rest in a JSON field or in the dynamic field.
+class Column:
+    """A field of the schema that holds metadata.
 
     Attributes:
-        columns: By name.
-        json_field: A field whose members are attributes; it takes the place of the dynamic field.
+        kind: string, boolean or number; nothing else can be filtered.
+        bits: Size of an integer (8 to 64), or of a floating-point number (32 or 64).
+        floating: Whether a number may have a fraction.
+        nullable: Whether the value may be missing.
+        listed: Whether it is a list of such values.
+    """
+
+    kind: str
+    bits: int = 64
+    floating: bool = False
+    nullable: bool = False
+    listed: bool = False
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Where a collection stores metadata.
+
+    Attributes:
+        columns: Fields of the schema, by name.
+        json_field: A field whose members are attributes; it replaces the dynamic field.
         dynamic: Whether there is a dynamic field.
     """
 
@@ -51,67 +72,213 @@ class Attributes:
 
 
 def to_milvus(filter_: Filter, attributes: Attributes) -> Expression:
-    """Compile to an expression that is passed by every entity that passes the filter, and few others.
+    """Compile to an expression that passes every entity that passes the filter, and few others.
 
     Raises:
-        InvalidFilterError: A clause is about a column that cannot be filtered.
+        InvalidFilterError: A clause names a column that cannot be filtered.
     """
-    return _wider(filter_, attributes, holds=True)
+    return _compiled(filter_, attributes, holds=True)
 
 
-def _wider(filter_: Filter, attributes: Attributes, *, holds: bool) -> Expression:
-    """Compile the filter, or its opposite: negations end at the clauses, where a wider expression can be told."""
+def _compiled(filter_: Filter, attributes: Attributes, *, holds: bool) -> Expression:
+    """Compile the filter, or its opposite. Negations move to the clauses: the opposite of a wider one is narrower."""
     match filter_:
         case Not(member):
-            return _wider(member, attributes, holds=not holds)
-        case And(members):
-            parts = [_wider(member, attributes, holds=holds) for member in members]
-            return all_pass(parts) if holds else any_passes(parts)
-        case Or(members):
-            parts = [_wider(member, attributes, holds=holds) for member in members]
-            return any_passes(parts) if holds else all_pass(parts)
+            return _compiled(member, attributes, holds=not holds)
+        case And(members) | Or(members):
+            parts = [_compiled(member, attributes, holds=holds) for member in members]
+            return _all(parts) if isinstance(filter_, And) is holds else _any(parts)
         case Clause():
             return _clause(filter_, attributes, holds=holds)
 
 
 def _clause(clause: Clause, attributes: Attributes, *, holds: bool) -> Expression:
-    place = _place(clause, attributes)
-    if place is None:
+    key, column = clause.key, attributes.columns.get(clause.key)
+    if column is not None:
+        if column.kind not in ("string", "boolean", "number") or not _IDENTIFIER.match(key):
+            raise InvalidFilterError(f"Milvus cannot filter by {clause}: the field {key} does not hold plain values")
+        return _in_column(key, column, clause, holds=holds)
+    if attributes.json_field is None and not attributes.dynamic:
         return evaluate(clause, {}) == holds
-    values = clause.value if isinstance(clause.value, tuple) else (clause.value,)
+    if _UNSAFE_IN_KEYS.search(key):
+        return True
+    if attributes.json_field is not None:
+        path = f"{attributes.json_field}[{quoted(key)}]"
+        return _in_json(path, path, clause, holds=holds)
+    # In Lite, functions take the name of a dynamic attribute, not its path.
+    plain = _IDENTIFIER.match(key) and not _RESERVED.fullmatch(key.lower())
+    return _in_json(f"$meta[{quoted(key)}]", key if plain else None, clause, holds=holds)
+
+
+def _in_json(path: str, container: str | None, clause: Clause, *, holds: bool) -> Expression:
+    """Compile a clause about an attribute in JSON, of any kind or absent.
+
+    Args:
+        path: The attribute in comparisons.
+        container: The attribute in functions of lists; None if they cannot take it.
+        clause: The clause.
+        holds: Whether the clause must hold or must not.
+    """
+    values = _values(clause)
+    present = f"exists {path}"
     match clause.operator:
-        case Operator.EQUALS | Operator.IN:
-            return place.equals_any(values) if holds else place.equals_none(values)
-        case Operator.NOT_EQUALS:
-            return place.equals_none(values) if holds else place.equals_any(values)
-        case Operator.NOT_IN if holds:
-            return all_pass([place.present(), place.equals_none(values)])
+        case Operator.EQUALS | Operator.IN | Operator.NOT_EQUALS:
+            if holds is (clause.operator is not Operator.NOT_EQUALS):
+                return _any(part for value in values for part in _equal_in_json(path, container, value))
+            return _all(_different_in_json(path, container, value) for value in values)
         case Operator.NOT_IN:
-            return any_passes([place.absent(), place.equals_any(values)])
+            # An empty list counts as absent, which no expression can test.
+            return _all([present, *(_different_in_json(path, container, v) for v in values)]) if holds else True
         case Operator.LIST_CONTAINS:
-            return place.lists(values[0], holds=holds)
+            return _equal_in_json(path, container, values[0])[1] if holds else True
         case Operator.STARTS_WITH | Operator.STRING_CONTAINS:
-            return place.matches(clause.operator, str(values[0]), holds=holds)
+            if not holds and _WILDCARDS.search(str(values[0])):
+                return True
+            like = f"{path} like {_pattern(clause)}"
+            if not holds:
+                return _any([_not(present), _not(like)])
+            if clause.operator is Operator.STARTS_WITH:
+                return like
+            # A value that is not a string may be a list with such a member.
+            return _any([like, _all([present, _not(f'{path} like "%"')])])
+        case comparison:
+            return f"{path} {COMPARISONS[comparison]} {values[0]!r}" if holds and not _inexact(values[0]) else True
+
+
+def _equal_in_json(path: str, container: str | None, value: Scalar) -> tuple[Expression, Expression]:
+    """Return the conditions that the attribute is the value, and that it is a list with the value."""
+    if _inexact(value):
+        return True, True
+    forms = [literal(value)]
+    if not isinstance(value, bool | str) and value == math.floor(value):
+        forms = [repr(int(value)), repr(float(value))]  # a list may hold it as either
+    # Not json_contains, which does not take negative numbers in Lite.
+    listed: Expression = True if container is None else f"json_contains_any({container}, [{', '.join(forms)}])"
+    return f"{path} == {literal(value)}", listed
+
+
+def _different_in_json(path: str, container: str | None, value: Scalar) -> Expression:
+    """Return a condition passed if the attribute is neither the value nor a list with it; other lists pass too."""
+    if _inexact(value):
+        return True
+    # What Lite takes for equal to the value.
+    twin = int(value) if isinstance(value, bool) else bool(value) if value in (0, 1) else None
+    twins = () if twin is None else _equal_in_json(path, container, twin)
+    return _any([_not(f"exists {path}"), _not(f"{path} == {literal(value)}"), *twins])
+
+
+def _in_column(name: str, column: Column, clause: Clause, *, holds: bool) -> Expression:
+    """Compile a clause about an attribute in a field of the schema."""
+    values = _values(clause)
+    missing: Expression = f"{name} is null" if column.nullable else False
+    found: Expression
+    match clause.operator:
+        case Operator.EQUALS | Operator.IN | Operator.NOT_EQUALS:
+            found = _equal_in_column(name, column, values)
+            holds = holds is (clause.operator is not Operator.NOT_EQUALS)
+        case Operator.NOT_IN:
+            found = _equal_in_column(name, column, values)
+            if holds:
+                return _all([_not(missing), _not(found)])
+            return _any([column.listed or missing, found])  # an empty list counts as absent
+        case Operator.LIST_CONTAINS:
+            found = _equal_in_column(name, column, values) if column.listed else False
+        case Operator.STARTS_WITH | Operator.STRING_CONTAINS:
+            if column.kind != "string" or (column.listed and clause.operator is Operator.STARTS_WITH):
+                return not holds
+            if column.listed or (not holds and _WILDCARDS.search(str(values[0]))):
+                return True
+            found = f"{name} like {_pattern(clause)}"
         case comparison:
             number = values[0]
-            assert isinstance(number, int | float)
-            return place.compares(comparison, number, holds=holds)
+            if column.kind != "number" or column.listed or isinstance(number, str):
+                return not holds
+            found = _compared_in_column(name, column, COMPARISONS[comparison], number, holds=holds)
+    return found if holds else _any([missing, _not(found)])
 
 
-def _place(clause: Clause, attributes: Attributes) -> ColumnPlace | JsonPlace | None:
-    """Find where the attribute of a clause is; None where no entity can have it."""
-    column = attributes.columns.get(clause.key)
-    if column is not None:
-        if column.kind not in ("string", "boolean", "number") or not _IDENTIFIER.match(clause.key):
-            raise InvalidFilterError(f"Milvus cannot filter by {clause}: the field {clause.key} holds no plain values")
-        return ColumnPlace(clause.key, column)
-    if attributes.json_field is None and not attributes.dynamic:
+def _equal_in_column(name: str, column: Column, values: Iterable[Scalar]) -> Expression:
+    written = [text for value in values if (text := _literal_of_column(column, value)) is not None]
+    if column.listed:
+        return _any(f"array_contains_any({name}, [{text}])" for text in written)
+    return _any(f"{name} == {text}" for text in written)
+
+
+def _literal_of_column(column: Column, value: Scalar) -> str | None:
+    """Write a value as the column holds it; None if it cannot hold it."""
+    if kind_of(value) != column.kind:
         return None
-    if _UNSAFE_IN_KEYS.search(clause.key):
-        return JsonPlace(None, None)
-    if attributes.json_field is not None:
-        path = f"{attributes.json_field}[{quoted(clause.key)}]"
-        return JsonPlace(path, path)
-    # Lite's functions take the name of a dynamic attribute alone, not its path.
-    plain = _IDENTIFIER.match(clause.key) and not _RESERVED.fullmatch(clause.key.lower())
-    return JsonPlace(f"$meta[{quoted(clause.key)}]", clause.key if plain else None)
+    if column.kind != "number" or isinstance(value, str):
+        return literal(value)
+    if column.floating:
+        rounded = _single(value) if column.bits == _SINGLE else float(value)
+        return literal(rounded) if rounded == value else None
+    fits = value == math.floor(value) and -(2 ** (column.bits - 1)) <= value < 2 ** (column.bits - 1)
+    return str(int(value)) if fits else None
+
+
+def _compared_in_column(name: str, column: Column, sign: str, number: float, *, holds: bool) -> Expression:
+    if column.floating:
+        if holds and (column.bits == _SINGLE or float(number) != number):
+            sign = f"{sign[0]}="  # Milvus rounds the number to the field's precision
+        return f"{name} {sign} {float(number)!r}"
+    largest = 2 ** (column.bits - 1) - 1
+    bound = number if isinstance(number, int) else math.floor(number) if sign in (">", "<=") else math.ceil(number)
+    if -largest - 1 <= bound <= largest:
+        return f"{name} {sign} {bound}"
+    return (bound < 0) is (sign[0] == ">")
+
+
+def quoted(text: str) -> str:
+    """Write a string as a literal of the language."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def literal(value: Scalar) -> str:
+    """Write a value as a literal of the language."""
+    if isinstance(value, str):
+        return quoted(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _pattern(clause: Clause) -> str:
+    """Write a pattern for LIKE; a wildcard of some dialect becomes one that matches any character."""
+    start = "" if clause.operator is Operator.STARTS_WITH else "%"
+    return quoted(f"{start}{_WILDCARDS.sub('_', str(clause.value))}%")
+
+
+def _values(clause: Clause) -> tuple[Scalar, ...]:
+    return clause.value if isinstance(clause.value, tuple) else (clause.value,)
+
+
+def _inexact(value: Scalar) -> bool:
+    return isinstance(value, int | float) and abs(value) >= EXACT_INTEGERS
+
+
+def _single(number: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", number))[0])
+    except OverflowError:
+        return math.inf
+
+
+def _all(parts: Iterable[Expression]) -> Expression:
+    distinct = dict.fromkeys(parts)
+    return False if False in distinct else _joined(" and ", distinct, otherwise=True)
+
+
+def _any(parts: Iterable[Expression]) -> Expression:
+    distinct = dict.fromkeys(parts)
+    return True if True in distinct else _joined(" or ", distinct, otherwise=False)
+
+
+def _joined(word: str, parts: Iterable[Expression], *, otherwise: bool) -> Expression:
+    written = [part for part in parts if isinstance(part, str)]
+    if len(written) > 1:
+        return "(" + word.join(f"({part})" for part in written) + ")"
+    return written[0] if written else otherwise
+
+
+def _not(part: Expression) -> Expression:
+    """Return the opposite of an exact condition."""
+    return not part if isinstance(part, bool) else f"not ({part})"

@@ -11,7 +11,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from tests.local_bedrock.embedding_models import (
+from tests.support.embedding_models import (
     _FLOAT,
     _INT64,
     TABLE,

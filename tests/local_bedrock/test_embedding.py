@@ -1,44 +1,28 @@
-"""The kinds of embedding, the hashed one, and embedding in several processes."""
+"""Embeddings inside the local Bedrock: worker processes, failures, restarts and the cache."""
 
-import hashlib
-import itertools
 import multiprocessing
 import os
-import re
-import subprocess
-import sys
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from local_bedrock.embedding_processes import SENT_CHARACTERS, WorkerProcesses
+from local_bedrock.server import running
 from ragstack_common import embedding
-from ragstack_common.embedding import Embedding, EmbeddingClosed, EmbeddingError, HashedEmbedding
-from ragstack_common.embedding.protocol import Vectors, unit
-from ragstack_common.stopwords import STOP_WORDS
-from tests.local_bedrock.support import wait_for
+from ragstack_common.embedding import Embedding, EmbeddingClosed, HashedEmbedding
+from ragstack_common.embedding.cache import CachedEmbedding
+from ragstack_common.embedding.protocol import Vectors
+from tests.local_bedrock.support import Bedrock, custom_identifier, text_document, wait_for
+from tests.support.embedding_models import CountingEmbedding, embedding_server, make_model_folder
 
 LONG = ["Herons stand in the shallow water. " * 20] * (SENT_CHARACTERS // 100)
-
-# Made when the embedding was; the indexes of users hold such vectors.
-KNOWN = {
-    "Herons stand, ähnlich wie Störche.": [-0.5192, -0.7125, 0.3941, -0.1231, 0.2217, 0.0, -0.0246, 0.0509],
-    "the": [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0],
-    "photosynthesis photosynthetic": [-0.0486, 0.8036, 0.1258, 0.4261, -0.2064, 0.3003, 0.1258, 0.0772],
-    "\uff21\uff22\uff23 ﬁne Straße STRASSE": [-0.7651, 0.0, 0.3817, 0.0715, 0.1414, 0.3633, -0.3118, -0.1211],
-    "error_code=E1234 in v2.0.1": [0.65, -0.4076, 0.0186, 0.1492, -0.3729, -0.1119, -0.1492, -0.4636],
-    "東京都 と 大阪府": [0.0, 0.1286, -0.4287, 0.0857, 0.7258, -0.4686, 0.2143, 0.0],
-}
+LONG_TEXT = " ".join(f"Sentence number {number} is about herons in the water." for number in range(20_000))
 
 
 class Ending(Embedding):
-    """Ends every process but the first one."""
+    """Kills every worker process."""
 
     name, description, dimension, fusion_weight = "ending", "ending", 2, 1.0
 
@@ -49,7 +33,7 @@ class Ending(Embedding):
 
 
 class Noting(HashedEmbedding):
-    """Leaves a file named after each process that embeds."""
+    """Creates a file named after each process that embeds."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(64)
@@ -60,143 +44,6 @@ class Noting(HashedEmbedding):
         return super().embed(texts)
 
 
-def plainly(text: str, dimension: int) -> Any:
-    """Embed by words, word pairs and pieces of words, one after the other."""
-
-    def number(feature: str) -> int:
-        digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "little")
-
-    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold())
-    found: list[tuple[int, float]] = []
-    for word in words:
-        found.append((number(word), 0.05 if word in STOP_WORDS else 1.0))
-        marked = f"<{word}>"
-        if word not in STOP_WORDS:
-            for n in (3, 4, 5):
-                found += [(number(marked[i : i + n]), 0.3) for i in range(len(marked) - n + 1) if n < len(marked)]
-    for left, right in itertools.pairwise(words):
-        pair = (number(left) * 0x9E3779B97F4A7C15) % 2**64 ^ number(right)
-        found.append((pair, 0.05 if {left, right} & STOP_WORDS else 0.5))
-    weights: dict[int, float] = {}
-    counts: dict[int, int] = {}
-    for feature, weight in found:
-        weights.setdefault(feature, weight)
-        counts[feature] = counts.get(feature, 0) + 1
-    sums = [0.0] * dimension
-    logarithms = dict(zip(counts, np.log(np.array(list(counts.values()), dtype=np.int64)).tolist(), strict=True))
-    for feature in sorted(weights):
-        value = weights[feature] * (1.0 + logarithms[feature])
-        sums[feature % dimension] += value if feature >> 63 else -value
-    vector = np.array(sums, dtype=np.float32)
-    length = float(np.linalg.norm(vector))
-    return vector / np.float32(length) if length else vector
-
-
-@pytest.mark.parametrize(("text", "vector"), KNOWN.items())
-def test_the_hashed_vectors_are_those_of_the_first_day(text: str, vector: list[float]) -> None:
-    assert np.allclose(HashedEmbedding(8).embed([text])[0], vector, atol=1e-4)
-
-
-@settings(deadline=None)
-@given(
-    st.one_of(
-        st.text(max_size=200), st.lists(st.sampled_from(["photo", "photosynthesis", "the", "a", "x"])).map(" ".join)
-    )
-)
-def test_the_hashed_embedding_is_exactly_words_pairs_and_pieces(text: str) -> None:
-    assert np.array_equal(HashedEmbedding(64).embed([text])[0], plainly(text, 64))
-
-
-def test_the_hashed_embedding_is_the_same_in_every_process() -> None:
-    program = (
-        "from ragstack_common.embedding.hashed import HashedEmbedding\n"
-        "print(HashedEmbedding().embed(['Herons stand, ähnlich wie Störche.']).tobytes().hex())"
-    )
-
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    here = HashedEmbedding().embed(["Herons stand, ähnlich wie Störche."]).tobytes().hex()
-    assert other.stdout.strip() == here
-
-
-@given(st.lists(st.text(max_size=200), max_size=5))
-@settings(deadline=None)
-def test_vectors_have_unit_length_or_none(texts: list[str]) -> None:
-    vectors = HashedEmbedding().embed(texts)
-
-    lengths = np.linalg.norm(vectors, axis=1)
-    assert vectors.shape == (len(texts), 1024)
-    assert np.all(np.isclose(lengths, 1, atol=1e-5) | (lengths == 0))
-
-
-def test_related_words_are_closer_than_others() -> None:
-    query, near, far = HashedEmbedding().embed(["photosynthetic", "photosynthesis", "bridge"])
-
-    assert query @ near > 0.3
-    assert abs(query @ far) < 0.1
-
-
-def test_the_default_embedding_imports_no_model_library() -> None:
-    program = (
-        "import sys\n"
-        "from ragstack_common import embedding\n"
-        "embedding.load('hashed').embed(['heron'])\n"
-        "print(sorted({'onnxruntime', 'tokenizers', 'fastembed', 'openai', 'boto3'} & set(sys.modules)))"
-    )
-
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert ended.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("choice", ["", "magic", "hashed:", "onnx", "onnx:", "openai", "bedrock:", "Hashed"])
-def test_an_unknown_embedding_is_an_error_that_lists_the_known_ones(choice: str, tmp_path: Path) -> None:
-    with pytest.raises(EmbeddingError) as caught:
-        embedding.load(choice, tmp_path)
-
-    assert str(caught.value) == (
-        f"There is no embedding {choice!r}: choose hashed, fastembed[:MODEL], onnx:FOLDER[#POOLING],"
-        " openai:URL#MODEL or bedrock:MODEL"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [
-        ("hashed", "--embedding hashed"),
-        ("fastembed:BAAI/bge-small-en-v1.5", "--embedding fastembed:BAAI/bge-small-en-v1.5"),
-        ("onnx:mini@0123456789ab", "--embedding onnx:FOLDER with the unchanged folder mini"),
-        (
-            "onnx:mini@0123456789ab#mean+max",
-            "--embedding onnx:FOLDER#mean+max with the unchanged folder mini",
-        ),
-        ("openai:nomic", "--embedding openai:URL#nomic"),
-        ("bedrock:amazon.titan-embed-text-v2:0", "--embedding bedrock:amazon.titan-embed-text-v2:0"),
-    ],
-)
-def test_a_stored_name_tells_which_option_to_start_with(name: str, option: str) -> None:
-    assert embedding.flag(name) == option
-
-
-@pytest.mark.parametrize(
-    ("vectors", "words"),
-    [
-        ([[1.0, 2.0]], "shape (1, 2) for 2 texts"),
-        ([[1.0, 2.0], [1.0]], "something else than one list of numbers"),
-        ([None, None], "something else than one list of numbers|shape"),
-        ([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], "3 dimensions where it returned 2 before"),
-        ([[1.0, float("nan")], [1.0, 2.0]], "values that are not numbers"),
-        ([[], []], "shape (2, 0)"),
-    ],
-)
-def test_what_a_model_returns_is_checked(vectors: Any, words: str) -> None:
-    with pytest.raises(EmbeddingError) as caught:
-        unit(vectors, rows=2, dimension=2, source="The model")
-
-    assert any(part in str(caught.value) for part in words.split("|"))
-
-
 def is_running(process_id: int) -> bool:
     try:
         os.kill(process_id, 0)
@@ -205,7 +52,7 @@ def is_running(process_id: int) -> bool:
     return True
 
 
-def test_processes_embed_like_this_one(tmp_path: Path) -> None:
+def test_workers_return_the_same_vectors_as_the_main_process(tmp_path: Path) -> None:
     workers = WorkerProcesses(Noting(tmp_path), processes=1, started_after=0)
     expected = HashedEmbedding(64).embed(LONG)
 
@@ -230,7 +77,7 @@ def test_a_small_data_set_starts_no_process() -> None:
     workers.close()
 
 
-def test_where_the_processes_end_this_one_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_main_process_continues_if_the_workers_die(caplog: pytest.LogCaptureFixture) -> None:
     workers = WorkerProcesses(Ending(), processes=1, started_after=0)
     workers.embed(LONG)
     wait_for(lambda: workers._first is not None and workers._first.done())
@@ -243,10 +90,88 @@ def test_where_the_processes_end_this_one_goes_on(caplog: pytest.LogCaptureFixtu
     assert [record.message for record in caplog.records if "this process embeds them from now on" in record.message]
 
 
-def test_closed_processes_give_up() -> None:
+def test_closed_workers_reject_texts() -> None:
     workers = WorkerProcesses(HashedEmbedding(64), processes=1, started_after=0)
 
     workers.close()
 
     with pytest.raises(EmbeddingClosed):
         workers.embed(LONG)
+
+
+def test_a_failing_embedding_server_fails_the_document_and_the_search_with_its_reason(tmp_path: Path) -> None:
+    with (
+        embedding_server() as server,
+        running(tmp_path, embedding=f"openai:{server.url}#embedder") as url,
+    ):
+        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("failing"))
+        good = source.ingested(text_document("heron", "Herons stand."))
+        server.failures += [500] * 100
+        bad = source.ingested(text_document("osprey", "Ospreys dive."))
+        with pytest.raises(
+            source.bedrock.runtime.exceptions.DependencyFailedException, match="answered with status 500"
+        ):
+            source.texts("ospreys")
+        server.failures.clear()
+        again = source.ingested(text_document("osprey", "Ospreys dive."))
+        found = source.texts("ospreys", numberOfResults=1)
+
+    assert good[0]["status"] == again[0]["status"] == "INDEXED"
+    assert bad[0]["status"] == "FAILED"
+    assert "answered with status 500" in bad[0]["statusReason"]
+    assert found == ["Ospreys dive."]
+
+
+def test_a_model_in_a_folder_serves_a_knowledge_base_after_it_moved(tmp_path: Path) -> None:
+    folder = make_model_folder(tmp_path / "here" / "model")
+    with running(tmp_path / "data", embedding=f"onnx:{folder}") as url:
+        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("folder"))
+        source.ingested(text_document("a", "heron heron"), text_document("b", "bridge bridge"))
+    folder.parent.rename(tmp_path / "there")
+
+    with running(tmp_path / "data", embedding=f"onnx:{tmp_path / 'there' / 'model'}") as url:
+        found = Bedrock.at(url).search(source.knowledge_base_id, "bridge", overrideSearchType="SEMANTIC")
+
+    assert [result["content"]["text"] for result in found] == ["bridge bridge", "heron heron"]
+
+
+def test_a_restart_continues_a_long_document_from_the_cache(tmp_path: Path) -> None:
+    with embedding_server() as server:
+        choice = f"openai:{server.url}#embedder"
+        with running(tmp_path, embedding=choice) as url:
+            source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("stopped"))
+            source.ingest(text_document("long", LONG_TEXT))
+            wait_for(lambda: len(server.calls) > 2)
+
+        with running(tmp_path, embedding=choice) as url:
+            bedrock = Bedrock.at(url)
+            again = type(source)(bedrock, source.knowledge_base_id, source.id)
+            ended = again.settled(custom_identifier("long"))
+
+    assert [detail["status"] for detail in ended] == ["INDEXED"]
+    sent = [text for call in server.calls for text in call]
+    assert sent.count(server.calls[1][0]) == 1
+
+
+def test_an_unchanged_document_is_not_embedded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CountingEmbedding(embedding.load(f"onnx:{make_model_folder(tmp_path / 'model')}"))
+    monkeypatch.setattr(embedding, "load", lambda _name, folder: CachedEmbedding(model, folder / "embeddings.sqlite3"))
+    document = text_document("heron", "heron bridge heron", {"topic": "birds"})
+    counts = []
+
+    for _ in range(2):
+        with running(tmp_path / "data") as url:
+            bedrock = Bedrock.at(url)
+            bases = bedrock.agent.list_knowledge_bases()["knowledgeBaseSummaries"]
+            base = bases[0]["knowledgeBaseId"] if bases else bedrock.knowledge_base("again")
+            sources = bedrock.agent.list_data_sources(knowledgeBaseId=base)["dataSourceSummaries"]
+            source = bedrock.custom_source(base, f"source-{len(sources)}")
+            source.ingested(document)
+            source.delete(custom_identifier("heron"))
+            source.settled(custom_identifier("heron"))
+            source.ingested(document)
+            found = source.texts("bridge", overrideSearchType="SEMANTIC", numberOfResults=1)
+        counts.append(len(model.passages))
+
+    assert found == ["heron bridge heron"]
+    assert counts == [1, 1]

@@ -18,7 +18,8 @@ from pymilvus.exceptions import MilvusException
 
 from ragstack_common import errors
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.retrieval import SearchRequest, create_retrieval_backend, milvus
+from ragstack_common.retrieval import SearchRequest, create_retrieval_backend
+from ragstack_common.retrieval.engines.milvus import backend
 from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument
 from ragstack_common.retrieval.engines.milvus.client import Address, connections, explained
 
@@ -161,7 +162,7 @@ def test_a_filter_of_which_too_little_can_be_expressed_is_refused_by_name(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(make, PUMP, LEASE, VALVE)
-    monkeypatch.setattr(milvus, "MAX_CANDIDATES", 2)
+    monkeypatch.setattr(backend, "MAX_CANDIDATES", 2)
 
     with pytest.raises(errors.InvalidFilterError, match=r"equals\(q\", 'y'\)"):
         run(make(), lambda b: b.retrieve("water pump", top_k=1, filters={'q"': "y"}))

@@ -108,7 +108,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(code: str, messages:
 def test_an_engine_with_the_hashed_embedding_needs_none_of_the_packages_of_other_extras(engine: str) -> None:
     pytest.importorskip({"chroma": "chromadb", "milvus": "pymilvus", "s3_vectors": "numpy"}[engine])
     module = f"ragstack_common.retrieval.engines.{engine}"
-    code = f"import {module}; from ragstack_common.embedding.queries import QueryEmbedding; print('imported')"
+    code = f"import {module}; from ragstack_common.embedding import QueryEmbedding; print('imported')"
 
     assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"
 

@@ -30,7 +30,7 @@ from ragstack_common.retrieval.models import SearchOutcome
 from tests.contract.cases.chroma import COLLECTION, fill, quiet
 from tests.contract.documents import Document
 from tests.contract.in_memory import LookingUpBackend, holding
-from tests.local_bedrock.embedding_models import WORDS, make_model_folder
+from tests.support.embedding_models import WORDS, make_model_folder
 
 QUERY = "appeal to the land tribunal"
 SIZES = {"legal_us": 400, "legal_uk": 6, "legislation_nz": 4}

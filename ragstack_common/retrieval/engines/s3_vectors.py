@@ -38,8 +38,8 @@ from ragstack_common.telemetry import LOGGER
 if TYPE_CHECKING:
     from mypy_boto3_s3vectors import S3VectorsClient
 
+    from ragstack_common.embedding import QueryEmbedding
     from ragstack_common.embedding.protocol import Embedding, Vectors
-    from ragstack_common.embedding.queries import QueryEmbedding
 
 MOST_HITS: Final = 100
 """Source: user guide of Amazon S3, limitations and restrictions of S3 Vectors, top-K results of a query."""
@@ -262,5 +262,5 @@ class S3VectorsBackend(Engine):
 
 def _query_embedding(embedding: "Embedding | str") -> "QueryEmbedding":
     with needs_extra("s3-vectors", "The engine s3_vectors"):
-        from ragstack_common.embedding.queries import QueryEmbedding  # noqa: PLC0415 - imports numpy
+        from ragstack_common.embedding import QueryEmbedding  # noqa: PLC0415 - imports numpy
     return QueryEmbedding(embedding)

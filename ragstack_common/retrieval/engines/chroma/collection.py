@@ -11,9 +11,8 @@ from chromadb.api.models.Collection import Collection
 from chromadb.api.types import EmbeddingFunction
 
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_common.embedding import Embedding, flag, load
+from ragstack_common.embedding import Embedding, QueryEmbedding, flag, load
 from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Vectors
-from ragstack_common.embedding.queries import QueryEmbedding
 from ragstack_common.errors import (
     CollectionNotFoundError,
     ConfigurationError,

@@ -14,8 +14,7 @@ from ragstack_common.errors import (
     needs_extra,
 )
 from ragstack_common.filters import Filter, evaluate
-from ragstack_common.filters.milvus import to_milvus
-from ragstack_common.filters.milvus_places import Expression, quoted
+from ragstack_common.filters.milvus import Expression, quoted, to_milvus
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchRequest, check_top_k
 
@@ -23,8 +22,8 @@ with needs_extra("milvus", "The engine milvus"):
     from pymilvus import MilvusClient
     from pymilvus.exceptions import MilvusException
 
+    from ragstack_common.embedding import QueryEmbedding
     from ragstack_common.embedding.protocol import Embedding, Vectors
-    from ragstack_common.embedding.queries import QueryEmbedding
     from ragstack_common.retrieval.engines.milvus.client import NOT_LOADED, Address, connections, explained
     from ragstack_common.retrieval.engines.milvus.documents import (
         NO_COLUMNS,

@@ -12,7 +12,7 @@ from pymilvus import DataType, MilvusClient
 from ragstack_common.embedding.protocol import Embedding
 from ragstack_common.errors import ConfigurationError, InvalidDocumentError
 from ragstack_common.filters.evaluation import kind_of
-from ragstack_common.filters.milvus_places import Column
+from ragstack_common.filters.milvus import Column
 from ragstack_common.retrieval.engines.milvus.schema import EMBEDDING_PROPERTY, METADATA_NAME, SCORES, Layout
 
 ID_FIELD: Final = "id"

@@ -7,8 +7,7 @@ from typing import Any, Final
 from pymilvus import DataType, MilvusClient
 
 from ragstack_common.errors import ConfigurationError
-from ragstack_common.filters.milvus import Attributes
-from ragstack_common.filters.milvus_places import Column
+from ragstack_common.filters.milvus import Attributes, Column
 from ragstack_common.retrieval import scores
 
 EMBEDDING_PROPERTY: Final = "ragstack.embedding"

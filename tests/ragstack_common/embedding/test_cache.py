@@ -1,4 +1,4 @@
-"""What was embedded once is not embedded again."""
+"""The cache of embeddings."""
 
 import threading
 from collections.abc import Iterator
@@ -10,13 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.server import running
-from ragstack_common import embedding
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.embedding.cache import CachedEmbedding
-from ragstack_common.embedding.vector_file import VectorFile
-from tests.local_bedrock.embedding_models import CountingEmbedding, make_model_folder
-from tests.local_bedrock.support import Bedrock, custom_identifier, text_document
+from ragstack_common.embedding.cache import CachedEmbedding, VectorFile
+from tests.support.embedding_models import CountingEmbedding
 
 TEXTS = ["Herons stand in the shallow water.", "A bridge is made of steel.", "Ospreys dive."]
 
@@ -47,7 +43,7 @@ def test_a_passage_is_embedded_once(cached: CachedEmbedding, model: CountingEmbe
     assert np.array_equal(again[[0, 2]], first[[2, 0]])
 
 
-def test_it_is_remembered_by_the_next_process(cached: CachedEmbedding, model: CountingEmbedding, path: Path) -> None:
+def test_the_next_process_reads_the_file(cached: CachedEmbedding, model: CountingEmbedding, path: Path) -> None:
     before = cached.embed(TEXTS)
     cached.close()
 
@@ -67,9 +63,7 @@ def test_another_model_does_not_get_its_vectors(cached: CachedEmbedding, path: P
     assert other.passages == TEXTS
 
 
-def test_a_question_that_was_asked_lately_is_not_embedded_again(
-    cached: CachedEmbedding, model: CountingEmbedding
-) -> None:
+def test_a_recent_query_is_not_embedded_again(cached: CachedEmbedding, model: CountingEmbedding) -> None:
     first, again = cached.embed_query("heron"), cached.embed_query("heron")
 
     assert model.queries == ["heron"]
@@ -87,7 +81,7 @@ def test_a_blank_text_is_the_zero_vector_and_never_sent(cached: CachedEmbedding,
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.text(max_size=30), max_size=8), st.lists(st.text(max_size=30), max_size=8))
-def test_remembered_or_not_a_vector_is_the_same(
+def test_a_cached_vector_equals_a_new_one(
     tmp_path_factory: pytest.TempPathFactory, first: list[str], second: list[str]
 ) -> None:
     cached = CachedEmbedding(HashedEmbedding(16), tmp_path_factory.mktemp("cache") / "file")
@@ -100,9 +94,7 @@ def test_remembered_or_not_a_vector_is_the_same(
 
 
 @pytest.mark.parametrize("damage", ["no database", "cut off", "another table"])
-def test_a_damaged_file_is_thrown_away(
-    cached: CachedEmbedding, model: CountingEmbedding, path: Path, damage: str
-) -> None:
+def test_a_damaged_file_is_replaced(cached: CachedEmbedding, model: CountingEmbedding, path: Path, damage: str) -> None:
     texts = [f"Bird number {number}" for number in range(400)]
     expected = cached.embed(texts)
     cached.close()
@@ -123,9 +115,9 @@ def test_a_damaged_file_is_thrown_away(
     assert len(model.passages) <= 3 * len(texts)
 
 
-def test_a_file_of_another_version_is_made_anew(cached: CachedEmbedding, model: CountingEmbedding, path: Path) -> None:
+def test_a_file_of_another_version_is_replaced(cached: CachedEmbedding, model: CountingEmbedding, path: Path) -> None:
     cached.embed(TEXTS)
-    cached._file._opened_connection().execute("PRAGMA user_version = 77")  # type: ignore[union-attr]
+    cached._file._open().execute("PRAGMA user_version = 77")  # type: ignore[union-attr]
     cached.close()
 
     CachedEmbedding(model, path).embed(TEXTS)
@@ -133,7 +125,7 @@ def test_a_file_of_another_version_is_made_anew(cached: CachedEmbedding, model: 
     assert model.passages == TEXTS + TEXTS
 
 
-def test_without_a_place_for_the_file_everything_is_embedded(model: CountingEmbedding, tmp_path: Path) -> None:
+def test_without_a_writable_file_everything_is_embedded(model: CountingEmbedding, tmp_path: Path) -> None:
     cached = CachedEmbedding(model, tmp_path / "missing" / "file")
 
     cached.embed(TEXTS)
@@ -142,8 +134,8 @@ def test_without_a_place_for_the_file_everything_is_embedded(model: CountingEmbe
     assert model.passages == TEXTS + TEXTS
 
 
-def test_the_file_forgets_the_oldest_and_stays_small(tmp_path: Path) -> None:
-    file = VectorFile(tmp_path / "file", largest_bytes=200_000)
+def test_a_full_file_drops_its_oldest_entries(tmp_path: Path) -> None:
+    file = VectorFile(tmp_path / "file", max_bytes=200_000)
 
     for number in range(250):
         file.store({f"{number}-{part}".encode(): bytes(500) for part in range(20)})
@@ -155,7 +147,7 @@ def test_the_file_forgets_the_oldest_and_stays_small(tmp_path: Path) -> None:
     assert (tmp_path / "file").stat().st_size < 300_000
 
 
-def test_threads_share_it(cached: CachedEmbedding) -> None:
+def test_threads_can_share_the_cache(cached: CachedEmbedding) -> None:
     texts = [f"Bird number {number}" for number in range(50)]
     expected = HashedEmbedding(64).embed(texts).astype(np.float16)
     start = threading.Barrier(8)
@@ -168,29 +160,3 @@ def test_threads_share_it(cached: CachedEmbedding) -> None:
         outcomes = list(threads.map(embed, range(8)))
 
     assert all(outcomes)
-
-
-def test_a_document_that_comes_again_unchanged_is_not_embedded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = CountingEmbedding(embedding.load(f"onnx:{make_model_folder(tmp_path / 'model')}"))
-    monkeypatch.setattr(embedding, "load", lambda _name, folder: CachedEmbedding(model, folder / "embeddings.sqlite3"))
-    document = text_document("heron", "heron bridge heron", {"topic": "birds"})
-    counts = []
-
-    for _ in range(2):
-        with running(tmp_path / "data") as url:
-            bedrock = Bedrock.at(url)
-            bases = bedrock.agent.list_knowledge_bases()["knowledgeBaseSummaries"]
-            base = bases[0]["knowledgeBaseId"] if bases else bedrock.knowledge_base("again")
-            sources = bedrock.agent.list_data_sources(knowledgeBaseId=base)["dataSourceSummaries"]
-            source = bedrock.custom_source(base, f"source-{len(sources)}")
-            source.ingested(document)
-            source.delete(custom_identifier("heron"))
-            source.settled(custom_identifier("heron"))
-            source.ingested(document)
-            found = source.texts("bridge", overrideSearchType="SEMANTIC", numberOfResults=1)
-        counts.append(len(model.passages))
-
-    assert found == ["heron bridge heron"]
-    assert counts == [1, 1]

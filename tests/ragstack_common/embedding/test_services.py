@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,16 @@ from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
 from ragstack_common.embedding import bedrock as bedrock_module
 from ragstack_common.embedding.bedrock import BedrockEmbedding
-from tests.local_bedrock.embedding_models import embedding_server, make_model_folder
-from tests.local_bedrock.support import Bedrock, client, custom_identifier, text_document, wait_for
+from tests.local_bedrock.support import Bedrock, client
+from tests.support.embedding_models import embedding_server, make_model_folder
 
-LONG_TEXT = " ".join(f"Sentence number {number} is about herons in the water." for number in range(20_000))
 TITAN = "amazon.titan-embed-text-v2:0"
+
+
+@pytest.fixture(scope="module")
+def bedrock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bedrock]:
+    with running(tmp_path_factory.mktemp("bedrock")) as url:
+        yield Bedrock.at(url)
 
 
 def invoked(answer: Any) -> dict[str, Any]:
@@ -32,7 +38,7 @@ def invoked(answer: Any) -> dict[str, Any]:
 
 
 def sent_bodies(runtime: Any) -> list[Any]:
-    """Collect what the client sends from now on."""
+    """Record the bodies of later requests."""
     sent: list[Any] = []
     runtime.meta.events.register("before-parameter-build", lambda params, **_: sent.append(json.loads(params["body"])))
     return sent
@@ -66,7 +72,7 @@ def test_a_server_with_several_models_asks_for_a_choice() -> None:
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
-def test_what_passes_is_tried_again(status: int) -> None:
+def test_transient_errors_are_retried(status: int) -> None:
     with embedding_server() as server:
         model = embedding.load(f"openai:{server.url}#embedder")
         server.failures += [status] * 3
@@ -76,7 +82,7 @@ def test_what_passes_is_tried_again(status: int) -> None:
     assert found.shape == (1, 3)
 
 
-def test_what_does_not_pass_is_an_error_after_some_tries() -> None:
+def test_a_persistent_error_is_raised_after_the_retries() -> None:
     with embedding_server() as server:
         model = embedding.load(f"openai:{server.url}#embedder")
         server.failures += [503] * 50
@@ -87,7 +93,7 @@ def test_what_does_not_pass_is_an_error_after_some_tries() -> None:
     assert len(server.failures) == 45
 
 
-def test_a_question_is_given_up_sooner_than_a_passage() -> None:
+def test_a_query_has_fewer_retries_than_a_passage() -> None:
     with embedding_server() as server:
         model = embedding.load(f"openai:{server.url}#embedder")
         server.failures += [503] * 3
@@ -99,7 +105,7 @@ def test_a_question_is_given_up_sooner_than_a_passage() -> None:
     assert np.allclose(found, np.array([5, 1, 1]) / 27**0.5)
 
 
-def test_a_text_that_is_too_long_for_the_model_is_cut_until_it_fits() -> None:
+def test_a_text_that_is_too_long_is_halved_until_it_fits() -> None:
     with embedding_server(longest=1000) as server:
         model = embedding.load(f"openai:{server.url}#embedder")
 
@@ -109,7 +115,7 @@ def test_a_text_that_is_too_long_for_the_model_is_cut_until_it_fits() -> None:
     assert found[1, 0] / found[1, 1] == pytest.approx(1)
 
 
-def test_a_server_that_finds_every_text_too_long_is_an_error() -> None:
+def test_a_server_that_rejects_every_text_as_too_long_is_an_error() -> None:
     with embedding_server() as server:
         model = embedding.load(f"openai:{server.url}#embedder")
         server.longest = 0
@@ -118,10 +124,10 @@ def test_a_server_that_finds_every_text_too_long_is_an_error() -> None:
             model.embed(["heron"])
 
 
-def test_a_server_that_wants_a_key_gets_the_one_of_the_environment() -> None:
+def test_the_api_key_of_the_environment_is_sent() -> None:
     with embedding_server(key="secret") as server:
         model = embedding.load(f"openai:{server.url}#embedder", None, {"RAGSTACK_EMBEDDING_API_KEY": "secret"})
-        with pytest.raises(EmbeddingError, match="wants a key: set RAGSTACK_EMBEDDING_API_KEY"):
+        with pytest.raises(EmbeddingError, match="needs a key: set RAGSTACK_EMBEDDING_API_KEY"):
             embedding.load(f"openai:{server.url}#embedder", None, {})
 
     assert "secret" not in model.description
@@ -132,10 +138,10 @@ def test_a_server_that_wants_a_key_gets_the_one_of_the_environment() -> None:
     [
         ("openai:{url}#other", "answered with status 404: .*model other not found"),
         ("openai:http://127.0.0.1:9/v1#m", "cannot be reached: start that server, or choose another --embedding"),
-        ("openai:127.0.0.1:9", "is no address of a server: write openai:http"),
+        ("openai:127.0.0.1:9", "is not the URL of a server: write openai:http"),
     ],
 )
-def test_a_server_that_cannot_be_used_is_an_error_at_once(choice: str, words: str) -> None:
+def test_an_unusable_server_is_an_error_at_once(choice: str, words: str) -> None:
     with embedding_server() as server, pytest.raises(EmbeddingError, match=words):
         embedding.load(choice.format(url=server.url))
 
@@ -145,7 +151,7 @@ def test_an_answer_without_embeddings_is_an_error() -> None:
         model = embedding.load(f"openai:{server.url}#embedder")
         server.failures.append(200)
 
-        with pytest.raises(EmbeddingError, match="something else than embeddings: see whether the URL"):
+        with pytest.raises(EmbeddingError, match="did not answer with embeddings: check the URL"):
             model.embed(["heron"])
 
 
@@ -158,61 +164,7 @@ def test_a_server_whose_model_changes_is_an_error() -> None:
             model.embed(["heron"])
 
 
-def test_a_server_that_fails_fails_the_document_and_the_search_with_the_reason(tmp_path: Path) -> None:
-    with (
-        embedding_server() as server,
-        running(tmp_path, embedding=f"openai:{server.url}#embedder") as url,
-    ):
-        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("failing"))
-        good = source.ingested(text_document("heron", "Herons stand."))
-        server.failures += [500] * 100
-        bad = source.ingested(text_document("osprey", "Ospreys dive."))
-        with pytest.raises(
-            source.bedrock.runtime.exceptions.DependencyFailedException, match="answered with status 500"
-        ):
-            source.texts("ospreys")
-        server.failures.clear()
-        again = source.ingested(text_document("osprey", "Ospreys dive."))
-        found = source.texts("ospreys", numberOfResults=1)
-
-    assert good[0]["status"] == again[0]["status"] == "INDEXED"
-    assert bad[0]["status"] == "FAILED"
-    assert "answered with status 500" in bad[0]["statusReason"]
-    assert found == ["Ospreys dive."]
-
-
-def test_a_model_in_a_folder_serves_a_knowledge_base_after_it_moved(tmp_path: Path) -> None:
-    folder = make_model_folder(tmp_path / "here" / "model")
-    with running(tmp_path / "data", embedding=f"onnx:{folder}") as url:
-        source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("folder"))
-        source.ingested(text_document("a", "heron heron"), text_document("b", "bridge bridge"))
-    folder.parent.rename(tmp_path / "there")
-
-    with running(tmp_path / "data", embedding=f"onnx:{tmp_path / 'there' / 'model'}") as url:
-        found = Bedrock.at(url).search(source.knowledge_base_id, "bridge", overrideSearchType="SEMANTIC")
-
-    assert [result["content"]["text"] for result in found] == ["bridge bridge", "heron heron"]
-
-
-def test_stopped_amid_a_long_document_it_ends_and_takes_it_up_again(tmp_path: Path) -> None:
-    with embedding_server() as server:
-        choice = f"openai:{server.url}#embedder"
-        with running(tmp_path, embedding=choice) as url:
-            source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("stopped"))
-            source.ingest(text_document("long", LONG_TEXT))
-            wait_for(lambda: len(server.calls) > 2)
-
-        with running(tmp_path, embedding=choice) as url:
-            bedrock = Bedrock.at(url)
-            again = type(source)(bedrock, source.knowledge_base_id, source.id)
-            ended = again.settled(custom_identifier("long"))
-
-    assert [detail["status"] for detail in ended] == ["INDEXED"]
-    sent = [text for call in server.calls for text in call]
-    assert sent.count(server.calls[1][0]) == 1
-
-
-def test_a_titan_model_is_asked_through_bedrock_itself(bedrock: Bedrock) -> None:
+def test_a_titan_model_embeds(bedrock: Bedrock) -> None:
     model = BedrockEmbedding(TITAN, client("bedrock-runtime", bedrock.url))
     texts = [f"Bird number {number} stands in the water." for number in range(20)]
 
@@ -226,7 +178,7 @@ def test_a_titan_model_is_asked_through_bedrock_itself(bedrock: Bedrock) -> None
         model.embed(texts)
 
 
-def test_a_script_with_many_tokens_is_cut_until_titan_takes_it() -> None:
+def test_a_text_with_too_many_tokens_for_titan_is_halved_until_it_fits() -> None:
     runtime = client("bedrock-runtime", "http://127.0.0.1:9")
     sent = sent_bodies(runtime)
     with Stubber(runtime) as stub:
@@ -250,7 +202,7 @@ def test_a_script_with_many_tokens_is_cut_until_titan_takes_it() -> None:
         ("us.cohere.embed-v4:0", {"embeddings": {"float": [[3.0, 4.0]]}}),
     ],
 )
-def test_a_cohere_model_is_told_what_is_a_question(name: str, answer: Any) -> None:
+def test_a_cohere_model_distinguishes_queries_and_passages(name: str, answer: Any) -> None:
     runtime = client("bedrock-runtime", "http://127.0.0.1:9")
     sent = sent_bodies(runtime)
     with Stubber(runtime) as stub:
@@ -267,8 +219,11 @@ def test_a_cohere_model_is_told_what_is_a_question(name: str, answer: Any) -> No
     assert sent[1]["truncate"] == ("END" if name.endswith("v3") else "RIGHT")
 
 
-def test_bedrock_itself_is_asked_where_a_local_stack_runs(bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_endpoint_of_a_local_stack_is_ignored(bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
 
     elsewhere = bedrock_module._client().meta.endpoint_url
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", bedrock.url)
@@ -282,11 +237,11 @@ def test_bedrock_itself_is_asked_where_a_local_stack_runs(bedrock: Bedrock, monk
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("AccessDeniedException", "allow bedrock:InvokeModel, and ask for access to the model"),
-        ("ValidationException", "see whether this Region has the model"),
+        ("AccessDeniedException", "allow bedrock:InvokeModel, and request access to the model"),
+        ("ValidationException", "check that this Region has the model"),
     ],
 )
-def test_a_refusal_of_bedrock_says_what_to_do(code: str, words: str) -> None:
+def test_an_error_of_bedrock_says_what_to_do(code: str, words: str) -> None:
     runtime = client("bedrock-runtime", "http://127.0.0.1:9")
     with Stubber(runtime) as stub:
         stub.add_client_error("invoke_model", code, "No.")
@@ -295,10 +250,8 @@ def test_a_refusal_of_bedrock_says_what_to_do(code: str, words: str) -> None:
             BedrockEmbedding(TITAN, runtime)
 
 
-def test_a_model_of_bedrock_whose_requests_are_not_known_is_an_error() -> None:
-    with pytest.raises(
-        EmbeddingError, match=r"The request of the model unknown\.model is not known here: choose one of"
-    ):
+def test_an_unsupported_model_of_bedrock_is_an_error() -> None:
+    with pytest.raises(EmbeddingError, match=r"The model unknown\.model is not supported: choose one of"):
         embedding.load("bedrock:unknown.model")
 
 

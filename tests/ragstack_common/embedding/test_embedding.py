@@ -1,0 +1,167 @@
+"""Loading an embedding by name, the hashed embedding, and the checks of a model's output."""
+
+import hashlib
+import itertools
+import re
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstack_common import embedding
+from ragstack_common.embedding import EmbeddingError, HashedEmbedding
+from ragstack_common.embedding.protocol import unit
+from ragstack_common.stopwords import STOP_WORDS
+
+# From the first version; users have indexes with such vectors.
+KNOWN = {
+    "Herons stand, ähnlich wie Störche.": [-0.5192, -0.7125, 0.3941, -0.1231, 0.2217, 0.0, -0.0246, 0.0509],
+    "the": [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0],
+    "photosynthesis photosynthetic": [-0.0486, 0.8036, 0.1258, 0.4261, -0.2064, 0.3003, 0.1258, 0.0772],
+    "\uff21\uff22\uff23 ﬁne Straße STRASSE": [-0.7651, 0.0, 0.3817, 0.0715, 0.1414, 0.3633, -0.3118, -0.1211],
+    "error_code=E1234 in v2.0.1": [0.65, -0.4076, 0.0186, 0.1492, -0.3729, -0.1119, -0.1492, -0.4636],
+    "東京都 と 大阪府": [0.0, 0.1286, -0.4287, 0.0857, 0.7258, -0.4686, 0.2143, 0.0],
+}
+
+
+def plainly(text: str, dimension: int) -> Any:
+    """Embed words, word pairs and parts of words in a plain loop."""
+
+    def number(feature: str) -> int:
+        digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "little")
+
+    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold())
+    found: list[tuple[int, float]] = []
+    for word in words:
+        found.append((number(word), 0.05 if word in STOP_WORDS else 1.0))
+        marked = f"<{word}>"
+        if word not in STOP_WORDS:
+            for n in (3, 4, 5):
+                found += [(number(marked[i : i + n]), 0.3) for i in range(len(marked) - n + 1) if n < len(marked)]
+    for left, right in itertools.pairwise(words):
+        pair = (number(left) * 0x9E3779B97F4A7C15) % 2**64 ^ number(right)
+        found.append((pair, 0.05 if {left, right} & STOP_WORDS else 0.5))
+    weights: dict[int, float] = {}
+    counts: dict[int, int] = {}
+    for feature, weight in found:
+        weights.setdefault(feature, weight)
+        counts[feature] = counts.get(feature, 0) + 1
+    sums = [0.0] * dimension
+    logarithms = dict(zip(counts, np.log(np.array(list(counts.values()), dtype=np.int64)).tolist(), strict=True))
+    for feature in sorted(weights):
+        value = weights[feature] * (1.0 + logarithms[feature])
+        sums[feature % dimension] += value if feature >> 63 else -value
+    vector = np.array(sums, dtype=np.float32)
+    length = float(np.linalg.norm(vector))
+    return vector / np.float32(length) if length else vector
+
+
+@pytest.mark.parametrize(("text", "vector"), KNOWN.items())
+def test_hashed_vectors_never_change(text: str, vector: list[float]) -> None:
+    assert np.allclose(HashedEmbedding(8).embed([text])[0], vector, atol=1e-4)
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(
+        st.text(max_size=200), st.lists(st.sampled_from(["photo", "photosynthesis", "the", "a", "x"])).map(" ".join)
+    )
+)
+def test_the_hashed_embedding_equals_a_plain_implementation(text: str) -> None:
+    assert np.array_equal(HashedEmbedding(64).embed([text])[0], plainly(text, 64))
+
+
+def test_the_hashed_embedding_is_the_same_in_every_process() -> None:
+    program = (
+        "from ragstack_common.embedding.hashed import HashedEmbedding\n"
+        "print(HashedEmbedding().embed(['Herons stand, ähnlich wie Störche.']).tobytes().hex())"
+    )
+
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    here = HashedEmbedding().embed(["Herons stand, ähnlich wie Störche."]).tobytes().hex()
+    assert other.stdout.strip() == here
+
+
+@given(st.lists(st.text(max_size=200), max_size=5))
+@settings(deadline=None)
+def test_vectors_have_unit_length_or_are_zero(texts: list[str]) -> None:
+    vectors = HashedEmbedding().embed(texts)
+
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert vectors.shape == (len(texts), 1024)
+    assert np.all(np.isclose(lengths, 1, atol=1e-5) | (lengths == 0))
+
+
+def test_related_words_are_closer_than_others() -> None:
+    query, near, far = HashedEmbedding().embed(["photosynthetic", "photosynthesis", "bridge"])
+
+    assert query @ near > 0.3
+    assert abs(query @ far) < 0.1
+
+
+def test_the_default_embedding_imports_no_model_library() -> None:
+    program = (
+        "import sys\n"
+        "from ragstack_common import embedding\n"
+        "embedding.load('hashed').embed(['heron'])\n"
+        "print(sorted({'onnxruntime', 'tokenizers', 'fastembed', 'openai', 'boto3'} & set(sys.modules)))"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("choice", ["", "magic", "hashed:", "onnx", "onnx:", "openai", "bedrock:", "Hashed"])
+def test_an_unknown_embedding_is_an_error_that_lists_the_known_ones(choice: str, tmp_path: Path) -> None:
+    with pytest.raises(EmbeddingError) as caught:
+        embedding.load(choice, tmp_path)
+
+    assert str(caught.value) == (
+        f"There is no embedding {choice!r}: choose hashed, fastembed[:MODEL], onnx:FOLDER[#POOLING],"
+        " openai:URL#MODEL or bedrock:MODEL"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("hashed", "--embedding hashed"),
+        ("fastembed:BAAI/bge-small-en-v1.5", "--embedding fastembed:BAAI/bge-small-en-v1.5"),
+        ("onnx:mini@0123456789ab", "--embedding onnx:FOLDER with the unchanged folder mini"),
+        (
+            "onnx:mini@0123456789ab#mean+max",
+            "--embedding onnx:FOLDER#mean+max with the unchanged folder mini",
+        ),
+        ("openai:nomic", "--embedding openai:URL#nomic"),
+        ("bedrock:amazon.titan-embed-text-v2:0", "--embedding bedrock:amazon.titan-embed-text-v2:0"),
+    ],
+)
+def test_a_stored_name_gives_the_command_line_option(name: str, option: str) -> None:
+    assert embedding.flag(name) == option
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words"),
+    [
+        ([[1.0, 2.0]], "shape (1, 2) for 2 texts"),
+        ([[1.0, 2.0], [1.0]], "did not return one list of numbers"),
+        ([None, None], "did not return one list of numbers|shape"),
+        ([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], "3 dimensions where it returned 2 before"),
+        ([[1.0, float("nan")], [1.0, 2.0]], "values that are not finite numbers"),
+        ([[], []], "shape (2, 0)"),
+    ],
+)
+def test_the_output_of_a_model_is_checked(vectors: Any, words: str) -> None:
+    with pytest.raises(EmbeddingError) as caught:
+        unit(vectors, rows=2, dimension=2, source="The model")
+
+    assert any(part in str(caught.value) for part in words.split("|"))
