@@ -1,4 +1,4 @@
-"""A filter as a Milvus expression passes all that it should and little else, on real collections of every layout."""
+"""Milvus expressions pass everything that the filter passes, on real collections of every layout."""
 
 from collections.abc import Callable
 from typing import Any
@@ -65,7 +65,7 @@ def filters_over(keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def documents() -> list[dict[str, Any]]:
-    """Every value under one key or another, in an order without a rule, and a document without any."""
+    """Documents with every value under some keys, and an empty document."""
     values = [*VALUES, *LISTS]
     return [{}] + [
         {KEYS[(number * step) % len(KEYS)]: values[(number * 7 + step) % len(values)] for step in (1, 3, 5)}
@@ -170,25 +170,25 @@ RARELY = settings(max_examples=examples(150), deadline=None, suppress_health_che
 
 @RARELY
 @given(filters_over(KEYS))
-def test_nothing_that_a_filter_means_is_lost_in_a_json_field(in_json: Store, condition: dict[str, Any]) -> None:
+def test_no_match_is_lost_in_a_json_field(in_json: Store, condition: dict[str, Any]) -> None:
     held(in_json, condition)
 
 
 @RARELY
 @given(filters_over(KEYS))
-def test_nothing_that_a_filter_means_is_lost_in_dynamic_fields(dynamic: Store, condition: dict[str, Any]) -> None:
+def test_no_match_is_lost_in_dynamic_fields(dynamic: Store, condition: dict[str, Any]) -> None:
     held(dynamic, condition)
 
 
 @RARELY
 @given(filters_over(["text", "flag", "small", "large", "single", "double", "words", "counts", "absent"]))
-def test_nothing_that_a_filter_means_is_lost_in_columns(in_columns: Store, condition: dict[str, Any]) -> None:
+def test_no_match_is_lost_in_columns(in_columns: Store, condition: dict[str, Any]) -> None:
     held(in_columns, condition)
 
 
 @pytest.mark.parametrize("value", [0, 1, True, False], ids=repr)
 @pytest.mark.parametrize("layout", ["in_json", "dynamic"])
-def test_true_is_not_taken_for_1_where_that_would_lose_something(
+def test_no_match_is_lost_where_lite_confuses_true_and_1(
     layout: str, value: Any, request: pytest.FixtureRequest
 ) -> None:
     stored = request.getfixturevalue(layout)
@@ -220,7 +220,7 @@ def test_a_plain_filter_is_expressed_exactly(in_json: Store, condition: dict[str
 
 
 def shape(node: Any) -> Any:
-    """What an expression is, with every name and value taken out of it."""
+    """The structure of an expression without names and values."""
     if isinstance(node, tuple):
         return tuple(shape(member) for member in node)
     if isinstance(node, ast.StringLit | ast.MetaAccess | ast.PathAccess | ast.FieldRef):
@@ -236,7 +236,7 @@ def shape(node: Any) -> Any:
     st.text(min_size=1, max_size=20) | st.sampled_from([key for key in KEYS if key]),
     st.text(max_size=20) | st.sampled_from(NASTY),
 )
-def test_no_key_and_no_value_alters_an_expression(operator: str, key: str, value: str) -> None:
+def test_no_key_or_value_changes_the_structure_of_an_expression(operator: str, key: str, value: str) -> None:
     attributes = Attributes(json_field="metadata")
     try:
         parsed = filter_language.parse({"$or": [{key: {operator: value}}, {"sure": "x"}]})
@@ -249,13 +249,13 @@ def test_no_key_and_no_value_alters_an_expression(operator: str, key: str, value
     assert expression is True or shape(parse_expr(str(expression))) == shape(parse_expr(str(plain)))
 
 
-def test_a_filter_by_a_field_that_holds_no_plain_values_is_refused_by_name() -> None:
+def test_a_filter_on_a_field_without_plain_values_is_an_error() -> None:
     attributes = Attributes({"shape": Column("other")})
 
     with pytest.raises(InvalidFilterError, match=r"equals\(shape, 'x'\).*field shape"):
         to_milvus(filter_language.parse({"shape": "x"}), attributes)
 
 
-def test_an_attribute_that_no_entity_can_have_needs_no_search() -> None:
+def test_a_filter_on_an_impossible_attribute_is_decided_without_a_search() -> None:
     assert to_milvus(filter_language.parse({"a": "x"}), Attributes()) is False
     assert to_milvus(filter_language.parse({"a": {"$ne": "x"}}), Attributes()) is True

@@ -1,1 +1,1 @@
-"""Collections of Milvus, or of a file of Milvus Lite."""
+"""The engine for Milvus and Milvus Lite."""

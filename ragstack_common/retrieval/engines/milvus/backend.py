@@ -1,4 +1,4 @@
-"""Milvus: a server, a cloud, or a Milvus Lite file."""
+"""Milvus: a server, Zilliz Cloud, or a Milvus Lite file."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
@@ -22,47 +22,48 @@ with needs_extra("milvus", "The engine milvus"):
     from pymilvus import MilvusClient
     from pymilvus.exceptions import MilvusException
 
-    from ragstack_common.embedding import QueryEmbedding
-    from ragstack_common.embedding.protocol import Embedding, Vectors
-    from ragstack_common.retrieval.engines.milvus.client import NOT_LOADED, Address, connections, explained
-    from ragstack_common.retrieval.engines.milvus.documents import (
+    from ragstack_common.embedding import Embedding, QueryEmbedding
+    from ragstack_common.retrieval.engines.milvus.client import NOT_LOADED, Address, connections, translated_errors
+    from ragstack_common.retrieval.engines.milvus.collection import (
+        LARGEST_ID,
         NO_COLUMNS,
+        SCORES,
+        Fields,
+        Layout,
         MilvusDocument,
         create_collection,
+        read_layout,
         rows_of,
     )
-    from ragstack_common.retrieval.engines.milvus.schema import SCORES, Fields, Layout, read_layout
 
 T = TypeVar("T")
 
 MAX_CANDIDATES: Final = 16_384
 """Entities that one search can return. Source: Milvus, "Limits"."""
 
-WIDENED: Final = 4
-"""How many times as many candidates are asked for where the filter left too few."""
+CANDIDATES_FACTOR: Final = 4
+"""If the filter leaves too few results, the search is repeated for this many times the candidates."""
 
 EXACT_INDEX: Final = "FLAT"
-"""Of a Lite file. The graph that Lite makes of AUTOINDEX lost 21 of 162 chunks with much the same text."""
+"""Index of a Lite file. Lite's AUTOINDEX, a graph, lost 21 of 162 chunks with similar texts."""
 
 ROWS_AT_ONCE: Final = 500
-_LARGEST_ID: Final = 2**63
 
 
 class MilvusBackend(Engine):
     """A collection of Milvus.
 
-    The fields are found out from the collection's schema where none is named. Metadata are all other fields: columns,
-    the members of the JSON field, or the dynamic field. A search asks for a little more than a filter lets through,
-    as its expressions are that much coarser, and then holds each chunk to the filter itself.
+    Fields that are not named are found in the collection's schema. All fields but the id, the vector and the text are
+    metadata: columns, the members of the JSON field, or the dynamic field. Milvus expressions are less precise than
+    filters, so each result is checked with the filter itself.
 
     Args:
         uri: URL of a server, or the path of a Milvus Lite file, which ends in ``.db``.
-        collection_name: What is searched.
+        collection_name: The collection.
         token: ``user:password`` or an API key.
-        database: None is the server's default one.
-        partition_names: Parts of the collection that are searched; None is all of it.
-        embedding: What the collection was made with: an embedding, or what
-            :func:`ragstack_common.embedding.load` takes.
+        database: None is the server's default.
+        partition_names: Partitions to search; None searches all.
+        embedding: The collection's embedding, or the choice for :func:`ragstack_common.embedding.load`.
         vector_field: Field of 32-bit vectors.
         text_field: Field of the content.
         id_field: The primary key.
@@ -71,8 +72,8 @@ class MilvusBackend(Engine):
         timeout_seconds: Deadline of one search, over 0 and finite.
 
     Raises:
-        ConfigurationError: *uri* is no address.
-        EmbeddingError: There is no such embedding, or it cannot be had.
+        ConfigurationError: *uri* is not an address.
+        EmbeddingError: The embedding is unknown or cannot be loaded.
     """
 
     name = "milvus"
@@ -112,23 +113,38 @@ class MilvusBackend(Engine):
         min_score: float | None = None,
         filters: dict[str, Any] | None = None,
     ) -> list[list[RetrievedChunk]]:
-        """Answer several queries by one search with several vectors; errors are those of :meth:`retrieve`."""
+        """Answer several queries with one search; errors are those of :meth:`retrieve`."""
         requests = [SearchRequest(query, top_k, min_score, filters) for query in queries]
         if not requests:
             return []
         check_top_k(top_k, self.max_top_k)
-        rankings = await self._rankings(queries, top_k, requests[0].condition)
+        rankings = await self._find_several(queries, top_k, requests[0].condition)
         return [[chunk for chunk in ranking if chunk.score >= requests[0].least_score] for ranking in rankings]
 
     def _source_keys(self) -> Sequence[str]:
         return () if self._layout is None else self._layout.sources
 
     async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
-        return (await self._rankings([query], count, condition))[0]
+        return (await self._find_several([query], count, condition))[0]
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
-        """Look up one entity by its primary key, in the partitions that are searched."""
-        return await self.within_deadline(self.in_thread(lambda: self._entity(chunk_id)))
+        """Return the entity with this primary key in the searched partitions, or None."""
+
+        def look_up(client: MilvusClient) -> RetrievedChunk | None:
+            layout = self._known_layout(client)
+            key = _integer(chunk_id) if layout.integer_ids else quoted(chunk_id)
+            if key is None:
+                return None
+            rows = client.query(
+                self.collection_name,
+                filter=f"{layout.id} == {key}",
+                output_fields=[layout.id, *layout.output_fields],
+                partition_names=self.partition_names,
+                timeout=self.timeout_seconds,
+            )
+            return self._chunk(layout, rows[0][layout.id], rows[0], 1.0) if rows else None
+
+        return await self.within_deadline(self.in_thread(lambda: self._call(look_up)))
 
     async def create(
         self,
@@ -138,21 +154,21 @@ class MilvusBackend(Engine):
         integer_ids: bool = False,
         columns: Mapping[str, str] = NO_COLUMNS,
     ) -> None:
-        """Create the collection, with a record of the embedding that it is for.
+        """Create the collection, and record the embedding's name.
 
         Args:
-            partition_names: Partitions beside the default one.
+            partition_names: Partitions besides the default one.
             metric: COSINE, IP or L2.
-            integer_ids: Whether ids are whole numbers; otherwise they are strings of up to 512 bytes.
-            columns: Attributes that are filtered by often, each ``string``, ``integer``, ``number`` or ``boolean``;
-                they get fields of their own, which are faster than the JSON field that holds the others.
+            integer_ids: Whether ids are integers; otherwise strings of up to 512 bytes.
+            columns: Attributes that are often used in filters, each ``string``, ``integer``, ``number`` or
+                ``boolean``. They become fields of their own, which are faster than the JSON field of all others.
 
         Raises:
-            ConfigurationError: There is no such metric, or a column cannot be made.
-            RetrievalError: Milvus refused, as it does where the collection exists.
+            ConfigurationError: The metric is unknown, or a column is not valid.
+            RetrievalError: The call failed, for example because the collection exists.
         """
 
-        def made(client: MilvusClient) -> None:
+        def create(client: MilvusClient) -> None:
             create_collection(
                 client,
                 self.collection_name,
@@ -165,21 +181,21 @@ class MilvusBackend(Engine):
             for partition in partition_names:
                 client.create_partition(self.collection_name, partition)
 
-        await self.in_thread(lambda: self._asked(made, creates=True))
+        await self.in_thread(lambda: self._call(create, creates=True))
 
     async def add(self, documents: Iterable[MilvusDocument], partition_name: str | None = None) -> int:
-        """Embed documents and put them into the collection that :meth:`create` made; an id that is there is replaced.
+        """Embed documents and store them in a collection made by :meth:`create`. Existing ids are replaced.
 
         Returns:
-            How many were put.
+            The number of documents.
 
         Raises:
-            InvalidDocumentError: A document cannot be stored; the message names it. None of its batch is.
-            RetrievalError: Milvus refused.
+            InvalidDocumentError: A document cannot be stored; the message names it. Its batch is not stored.
+            RetrievalError: The call failed.
         """
         waiting = list(documents)
 
-        def put(client: MilvusClient) -> int:
+        def upsert(client: MilvusClient) -> int:
             layout = self._known_layout(client)
             for start in range(0, len(waiting), ROWS_AT_ONCE):
                 rows = rows_of(waiting[start : start + ROWS_AT_ONCE], layout, self.embedding.model)
@@ -188,10 +204,10 @@ class MilvusBackend(Engine):
                 client.flush(self.collection_name)  # Lite indexes nothing before
             return len(waiting)
 
-        return await self.in_thread(lambda: self._asked(put))
+        return await self.in_thread(lambda: self._call(upsert))
 
     async def close(self) -> None:
-        """Give the connection back, and close the embedding where it was made here."""
+        """Release the connection, and close the embedding if it was loaded here."""
         with self._opening:
             client, self._client, self._layout = self._client, None, None
         if client is not None:
@@ -200,63 +216,54 @@ class MilvusBackend(Engine):
             self.embedding.close()
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Name the collection and its partitions."""
+        """Return the names of the collection and its partitions."""
         return {"collection_name": self.collection_name, "partition_names": ",".join(self.partition_names or [])}
 
-    async def _rankings(
-        self, queries: Sequence[str], count: int, condition: Filter | None
+    async def _find_several(
+        self, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
-        return await self.within_deadline(
-            self.in_thread(lambda: self._asked(lambda client: self._ranked(client, queries, count, condition)))
-        )
+        search = lambda: self._call(lambda client: self._search_vectors(client, queries, count, filters))  # noqa: E731
+        return await self.within_deadline(self.in_thread(search))
 
-    def _ranked(
-        self, client: MilvusClient, queries: Sequence[str], count: int, condition: Filter | None
+    def _search_vectors(
+        self, client: MilvusClient, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
-        """Search with the wider expression, for ever more candidates where the filter left too few of them."""
+        """Search with the wider expression, and with more candidates for queries that the filter left too few."""
         layout = self._known_layout(client)
-        expression: Expression = True if condition is None else to_milvus(condition, layout.attributes)
+        expression: Expression = True if filters is None else to_milvus(filters, layout.attributes)
         vectors = self.embedding.several(queries)
-        # A text that says nothing is the zero vector, which is as near to one thing as to another.
-        found: dict[int, list[RetrievedChunk]] = {number: [] for number in range(len(queries))}
-        waiting = [number for number in found if vectors[number].any()] if expression is not False else []
+        found: list[list[RetrievedChunk]] = [[] for _ in queries]
+        # The zero vector of a text without meaning is equally near to everything.
+        waiting = [number for number, vector in enumerate(vectors) if vector.any() and expression is not False]
         limit = count
         while waiting:
-            hits = self._hits(client, layout, [vectors[number] for number in waiting], expression, limit)
-            for number, ranking in zip(waiting, hits, strict=True):
-                passed = [c for c in ranking if condition is None or evaluate(condition, c.metadata)]
-                found[number] = passed[:count]
-            waiting = [
-                number
-                for number, ranking in zip(waiting, hits, strict=True)
-                if len(found[number]) < count and len(ranking) == limit
-            ]
-            if waiting and limit == MAX_CANDIDATES:
+            answers = client.search(
+                self.collection_name,
+                data=[vectors[number].tolist() for number in waiting],
+                anns_field=layout.vector,
+                filter="" if isinstance(expression, bool) else expression,
+                limit=limit,
+                output_fields=list(layout.output_fields),
+                search_params={"metric_type": layout.metric},
+                partition_names=self.partition_names,
+                timeout=self.timeout_seconds,
+            )
+            short = []
+            for number, hits in zip(waiting, answers, strict=True):
+                chunks = self._ordered(layout, hits)
+                found[number] = [c for c in chunks if filters is None or evaluate(filters, c.metadata)][:count]
+                if len(found[number]) < count and len(chunks) == limit:
+                    short.append(number)
+            if short and limit == MAX_CANDIDATES:
                 raise InvalidFilterError(
-                    f"Milvus cannot express enough of the filter {condition} to find {count} chunks among "
-                    f"{MAX_CANDIDATES}: use plainer conditions, such as equality, beside it"
+                    f"Milvus cannot express enough of the filter {filters} to find {count} chunks among "
+                    f"{MAX_CANDIDATES}: add simpler clauses, such as equality"
                 )
-            limit = min(MAX_CANDIDATES, limit * WIDENED)
-        return list(found.values())
-
-    def _hits(
-        self, client: MilvusClient, layout: Layout, vectors: list[Vectors], expression: Expression, limit: int
-    ) -> list[list[RetrievedChunk]]:
-        answers = client.search(
-            self.collection_name,
-            data=[vector.tolist() for vector in vectors],
-            anns_field=layout.vector,
-            filter="" if isinstance(expression, bool) else expression,
-            limit=limit,
-            output_fields=list(layout.output_fields),
-            search_params={"metric_type": layout.metric},
-            partition_names=self.partition_names,
-            timeout=self.timeout_seconds,
-        )
-        return [self._ordered(layout, hits) for hits in answers]
+            waiting, limit = short, min(MAX_CANDIDATES, limit * CANDIDATES_FACTOR)
+        return found
 
     def _ordered(self, layout: Layout, hits: Iterable[Mapping[str, Any]]) -> list[RetrievedChunk]:
-        """Make chunks of hits, best first; what is equally near has the order of its ids."""
+        """Convert hits to chunks, best first, ties by id."""
         sign = 1.0 if layout.metric == "L2" else -1.0
         best = sorted(hits, key=lambda hit: (sign * hit["distance"], hit[layout.id]))
         return [
@@ -276,31 +283,20 @@ class MilvusBackend(Engine):
             location={"type": "MILVUS", "collection": self.collection_name, "id": identity},
         )
 
-    def _entity(self, chunk_id: str) -> RetrievedChunk | None:
-        def asked(client: MilvusClient) -> RetrievedChunk | None:
-            layout = self._known_layout(client)
-            key = _integer(chunk_id) if layout.integer_ids else quoted(chunk_id)
-            if key is None:
-                return None
-            rows = client.query(
-                self.collection_name,
-                filter=f"{layout.id} == {key}",
-                output_fields=[layout.id, *layout.output_fields],
-                partition_names=self.partition_names,
-                timeout=self.timeout_seconds,
-            )
-            return self._chunk(layout, rows[0][layout.id], rows[0], 1.0) if rows else None
-
-        return self._asked(asked)
-
     def _known_layout(self, client: MilvusClient) -> Layout:
-        layout = self._layout
-        if layout is None:
+        if self._layout is None:
             layout = read_layout(client, self.collection_name, self._fields, self.timeout_seconds)
             self._check_embedding(layout)
-            self._check_partitions(client)
+            # A server would reject an unknown partition, but Lite finds nothing in it.
+            wanted = self.partition_names or ()
+            present = client.list_partitions(self.collection_name, timeout=self.timeout_seconds) if wanted else ()
+            for name in wanted:
+                if name not in present:
+                    raise PartitionNotFoundError(
+                        f"The collection {self.collection_name} has no partition {name!r:.80}: check the name"
+                    )
             self._layout = layout
-        return layout
+        return self._layout
 
     def _check_embedding(self, layout: Layout) -> None:
         model = self.embedding.model
@@ -316,32 +312,21 @@ class MilvusBackend(Engine):
                 "choose that one"
             )
 
-    def _check_partitions(self, client: MilvusClient) -> None:
-        """Look for the partitions; a server would refuse the search, and Lite finds nothing."""
-        if self.partition_names is None:
-            return
-        present = client.list_partitions(self.collection_name, timeout=self.timeout_seconds)
-        for name in self.partition_names:
-            if name not in present:
-                raise PartitionNotFoundError(
-                    f"The collection {self.collection_name} has no partition {name!r:.80}: check the partition's name"
-                )
-
-    def _asked(self, call: Callable[[MilvusClient], T], *, creates: bool = False) -> T:
-        """Make a call, connected; load the collection where it is not in memory.
+    def _call(self, call: Callable[[MilvusClient], T], *, creates: bool = False) -> T:
+        """Call a function with a client; load the collection first if it is not in memory.
 
         Raises:
-            CollectionNotFoundError: There is no such collection, or no such file; a file is only made to create in.
-            RetrievalError: Milvus refused or could not be reached.
+            CollectionNotFoundError: The collection or the Lite file does not exist; only *creates* makes a new file.
+            RetrievalError: The call failed, or Milvus cannot be reached.
         """
         if not creates and self._address.is_missing:
             raise CollectionNotFoundError(f"There is no Milvus Lite file {self._address.uri}: check uri")
-        with explained(f"Collection {self.collection_name}"):
+        with translated_errors(f"Collection {self.collection_name}"):
             client = self._connected()
             try:
                 return call(client)
             except MilvusException as error:
-                self._layout = None  # the collection may have been made anew
+                self._layout = None  # the collection may have been deleted and created again
                 if error.code not in NOT_LOADED:
                     raise
             client.load_collection(self.collection_name, timeout=self.timeout_seconds)
@@ -356,6 +341,6 @@ class MilvusBackend(Engine):
 
 def _integer(chunk_id: str) -> str | None:
     digits = chunk_id.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(_LARGEST_ID)):
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(LARGEST_ID)):
         return None
-    return str(int(chunk_id)) if -_LARGEST_ID <= int(chunk_id) < _LARGEST_ID else None
+    return str(int(chunk_id)) if -LARGEST_ID <= int(chunk_id) < LARGEST_ID else None

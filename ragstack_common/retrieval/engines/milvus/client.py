@@ -1,4 +1,4 @@
-"""Connections to Milvus, shared by whoever searches the same one, and what its errors mean."""
+"""Shared connections to Milvus, and its errors as errors of this package."""
 
 import logging
 import re
@@ -25,20 +25,20 @@ from ragstack_common.errors import (
 )
 
 LITE_SUFFIX: Final = ".db"
-"""What the path of a Milvus Lite file ends in. Source: pymilvus, ConnectionConfig.from_uri."""
+"""Suffix of a Milvus Lite file. Source: pymilvus, ConnectionConfig.from_uri."""
 
 NOT_LOADED: Final = frozenset({101, 201})
-"""Codes for a collection, or a partition, that is not in memory. Source: Milvus's merr package."""
+"""Codes of a collection or partition that is not in memory. Source: Milvus's merr package."""
 
-_MEANING: Final[dict[Any, tuple[type[RetrievalError], str]]] = {
-    2: (ServiceUnavailableError, "check that Milvus runs, and its address"),
+_MEANINGS: Final[dict[Any, tuple[type[RetrievalError], str]]] = {
+    2: (ServiceUnavailableError, "check that Milvus is running, and its address"),
     3: (AccessDeniedError, "check the user name and the password"),
     8: (ThrottledError, "send fewer requests a second"),
-    9: (ThrottledError, "Milvus refuses requests until its quota allows them"),
+    9: (ThrottledError, "Milvus rejects requests until its quota allows them"),
     100: (CollectionNotFoundError, "check the collection's name and the database"),
     200: (PartitionNotFoundError, "check the partition's name"),
-    800: (CollectionNotFoundError, "there is no such database"),
-    grpc.StatusCode.UNAVAILABLE: (ServiceUnavailableError, "check that Milvus runs, and its address"),
+    800: (CollectionNotFoundError, "the database does not exist"),
+    grpc.StatusCode.UNAVAILABLE: (ServiceUnavailableError, "check that Milvus is running, and its address"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (RetrievalTimeoutError, "try again, or raise timeout_seconds"),
     grpc.StatusCode.UNAUTHENTICATED: (AccessDeniedError, "check the user name and the password"),
     grpc.StatusCode.PERMISSION_DENIED: (AccessDeniedError, "grant the user Search and Query on the collection"),
@@ -46,20 +46,20 @@ _MEANING: Final[dict[Any, tuple[type[RetrievalError], str]]] = {
 }
 """Source: pymilvus.exceptions.ErrorCode, common.proto's ErrorCode, and Milvus's merr package."""
 
-_REFUSED: Final = re.compile("auth check|authenticat|permission den", re.IGNORECASE)
+_DENIED: Final = re.compile("auth check|authenticat|permission den", re.IGNORECASE)
 
-# It writes the filter of every call that failed, and a traceback; the error itself is raised all the same.
+# It logs the filter of every failed call, with a traceback; the error itself is raised anyway.
 logging.getLogger("pymilvus.decorators").setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True)
 class Address:
-    """Which Milvus, as whom.
+    """An address of Milvus and the login.
 
     Attributes:
         uri: URL of a server, or the path of a Milvus Lite file.
         token: ``user:password`` or an API key.
-        database: Empty is the default one.
+        database: Empty for the default one.
     """
 
     uri: str
@@ -67,141 +67,120 @@ class Address:
     database: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what is no address, and write the path of a file in one way."""
+        """Check the address, and make the path of a file absolute."""
         if self.is_file:
             object.__setattr__(self, "uri", str(Path(self.uri).absolute()))
         elif not self.uri.lower().startswith(("http://", "https://", "tcp://", "unix:")):
             raise ConfigurationError(
-                f"{self.uri!r} is no address of Milvus: give a URL such as http://localhost:19530, or the path of a "
-                f"Milvus Lite file, which ends in {LITE_SUFFIX}"
+                f"{self.uri!r} is not an address of Milvus: give a URL such as http://localhost:19530, or the path of "
+                f"a Milvus Lite file, which ends in {LITE_SUFFIX}"
             )
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a Milvus Lite file."""
+        """Whether this is a Milvus Lite file."""
         return self.uri.endswith(LITE_SUFFIX)
 
     @property
     def is_missing(self) -> bool:
-        """Whether it is a file that is not there."""
+        """Whether this is a file that does not exist."""
         return self.is_file and not Path(self.uri).exists()
 
 
 class Connections:
-    """One client for each address, closed with the last of its users.
+    """One client for each address, shared by all backends and closed by the last one.
 
     pymilvus shares channels too, but keeps them open until the process ends.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._places: dict[str, _Place] = {}
+        self._shared: dict[Address, _SharedClient] = {}
 
     def acquire(self, address: Address, timeout_seconds: float) -> MilvusClient:
-        """Return the client of an address, connected; give it back with :meth:`release`.
+        """Return the connected client of an address. The caller must call :meth:`release`.
 
         Raises:
-            RetrievalError: There is no way to it; the subclass says why.
+            RetrievalError: The address cannot be reached.
         """
         with self._lock:
-            place = self._places.setdefault(address.uri, _Place())
-        with place.lock:
-            if address not in place.clients:
-                place.clients[address] = _Shared(place.connect(address, timeout_seconds))
-            shared = place.clients[address]
+            shared = self._shared.setdefault(address, _SharedClient())
+        with shared.lock, translated_errors(address.uri):
+            if shared.client is None:
+                shared.starts_server = address.is_file and address.uri not in _lite_servers()
+                shared.client = MilvusClient(
+                    address.uri,
+                    token=address.token,
+                    db_name=address.database,
+                    timeout=timeout_seconds,
+                    dedicated=True,
+                )
             shared.users += 1
             return shared.client
 
     def release(self, address: Address) -> None:
-        """Give a client back."""
-        place = self._places[address.uri]
-        with place.lock:
-            shared = place.clients[address]
+        """Return a client. The last user closes it, and the Lite file unless it was open before."""
+        shared = self._shared[address]
+        with shared.lock:
             shared.users -= 1
-            if shared.users == 0:
-                del place.clients[address]
+            if shared.users == 0 and shared.client is not None:
                 shared.client.close()
-            if not place.clients:
-                place.stop(address)
+                shared.client = None
+                if shared.starts_server:
+                    from milvus_lite.server_manager import server_manager_instance  # noqa: PLC0415 - only for files
+
+                    server_manager_instance.release_server(address.uri)
 
     def users_of(self, address: Address) -> int:
-        """Count who shares the client of an address."""
-        place = self._places.get(address.uri)
-        shared = None if place is None else place.clients.get(address)
+        """Return the number of users of an address."""
+        shared = self._shared.get(address)
         return 0 if shared is None else shared.users
 
 
 @dataclass
-class _Shared:
-    client: MilvusClient
-    users: int = 0
-
-
-@dataclass
-class _Place:
-    """A server or a file, with one client for each user and database."""
-
+class _SharedClient:
     lock: Lock = field(default_factory=Lock)
-    clients: dict[Address, _Shared] = field(default_factory=dict)
+    client: MilvusClient | None = None
+    users: int = 0
     starts_server: bool = False
-
-    def connect(self, address: Address, timeout_seconds: float) -> MilvusClient:
-        if address.is_file and not self.clients:
-            self.starts_server = address.uri not in _lite_servers()
-        with explained(address.uri):
-            return MilvusClient(
-                address.uri,
-                token=address.token,
-                db_name=address.database,
-                timeout=timeout_seconds,
-                dedicated=True,
-            )
-
-    def stop(self, address: Address) -> None:
-        """Let go of the file, so that another process can open it; not of one that others had open before."""
-        if address.is_file and self.starts_server:
-            from milvus_lite.server_manager import server_manager_instance  # noqa: PLC0415 - servers need none of it
-
-            server_manager_instance.release_server(address.uri)
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Raise the errors of pymilvus as ours.
+def translated_errors(subject: str) -> Iterator[None]:
+    """Translate pymilvus's errors.
 
     Args:
-        what: What was asked for, as the message shall name it.
+        subject: Begins the message.
 
     Raises:
-        RetrievalError: Of the class that says what happened.
+        RetrievalError: The subclass that matches the error.
     """
     try:
         yield
     except MilvusException as error:
-        raise _meant(what, error.code, error.message) from error
+        raise _translated(subject, error.code, error.message) from error
     except grpc.RpcError as error:
-        raise _meant(what, error.code(), error.details() or "") from error
+        raise _translated(subject, error.code(), error.details() or "") from error
     except grpc.FutureTimeoutError as error:
-        raise _meant(what, 2, "no connection in time") from error
-    except ValueError as error:  # what gRPC raises of a channel that was closed meanwhile
-        raise ServiceUnavailableError(f"{what}: the connection to Milvus was closed; try again") from error
+        raise _translated(subject, 2, "no connection in time") from error
+    except ValueError as error:  # gRPC raises it for a channel that was closed meanwhile
+        raise ServiceUnavailableError(f"{subject}: the connection to Milvus was closed; try again") from error
 
 
-def _meant(what: str, code: Any, message: str) -> RetrievalError:
-    kind, advice = _MEANING.get(code, (RetrievalError, "see the message"))
-    if kind is RetrievalError and _REFUSED.search(message):
+def _translated(subject: str, code: Any, message: str) -> RetrievalError:
+    kind, advice = _MEANINGS.get(code, (RetrievalError, "see the message"))
+    if kind is RetrievalError and _DENIED.search(message):
         kind, advice = AccessDeniedError, "check the user name and the password"
     line = message.strip().partition("\n")[0]  # the lines after it quote the filter
-    return kind(f"{what}: Milvus says {line[:200]!r} (code {code}); {advice}")
+    return kind(f"{subject}: Milvus says {line[:200]!r} (code {code}); {advice}")
 
 
 def _lite_servers() -> set[str]:
     try:
-        from milvus_lite.server_manager import server_manager_instance  # noqa: PLC0415 - servers need none of it
+        from milvus_lite.server_manager import server_manager_instance  # noqa: PLC0415 - only for files
     except ModuleNotFoundError:
         return set()
-    return set(server_manager_instance._servers)  # noqa: SLF001 - it tells in no other way what is open
+    return set(server_manager_instance._servers)  # noqa: SLF001 - there is no public name for the open files
 
 
 connections: Final = Connections()
-"""Those of this process."""
