@@ -1,11 +1,10 @@
-"""Contextual headers for the chunks of a knowledge base, as a transformation after chunking.
+"""A custom transformation that puts contextual headers before the chunks of a knowledge base.
 
 Bedrock writes the chunks of each file as JSON objects into an intermediate bucket, invokes the function with their
-keys, and embeds and stores what the function wrote instead.
+keys, and embeds and stores the objects that the function returns.
 
-Source: Amazon Bedrock User Guide, "Use a custom transformation Lambda function to define how your data is ingested"
-(kb-custom-transformation), for the event, the answer and the objects; bedrock-agent, CustomTransformationConfiguration,
-for where it is set.
+Source: Amazon Bedrock User Guide, kb-custom-transformation (event, response, objects); bedrock-agent, shape
+CustomTransformationConfiguration.
 """
 
 import json
@@ -27,11 +26,9 @@ if TYPE_CHECKING:
 NOT_TEXT: Final = ("IMAGE", "AUDIO", "VIDEO")
 """Kinds of content whose body is data. Source: bedrock-agent-runtime, shape RetrievalResultContentType."""
 
-_MISSING: Final = ("NoSuchKey", "404")
-
 
 class TransformationEvent(BaseModel):
-    """What Bedrock invokes the function with."""
+    """The event that Bedrock invokes the function with."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,10 +38,10 @@ class TransformationEvent(BaseModel):
 
     @classmethod
     def from_event(cls, event: Mapping[str, Any]) -> "TransformationEvent":
-        """Read an event.
+        """Validate an event.
 
         Raises:
-            InvalidRequestError: It has another version or form; the message names each member.
+            InvalidRequestError: The event has another version or form; the message names each member.
         """
         try:
             return cls.model_validate(event)
@@ -53,20 +50,18 @@ class TransformationEvent(BaseModel):
                 f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
                 for problem in error.errors(include_input=False, include_url=False)
             )
-            raise InvalidRequestError(f"This is no event of a custom transformation, version 1.0: {problems}") from None
+            raise InvalidRequestError(f"This is not a custom transformation event, version 1.0: {problems}") from None
 
 
 class ChunkTransformation:
     """Puts a contextual header before the text of every chunk.
 
-    A batch of chunks in an unknown format is left unchanged: the answer names the batch that Bedrock wrote, so that
-    Bedrock indexes it without headers. Other batches and files still get their headers.
-
-    The same event gives the same objects under the same keys, so that it may be delivered again.
+    The response names a batch in an unknown format as Bedrock wrote it, so that Bedrock indexes it without headers. The
+    same event produces the same objects under the same keys, so that Bedrock can send it again.
 
     Args:
         client: For the intermediate bucket.
-        metrics: Takes the counts of chunks with headers and of batches without.
+        metrics: Counts the chunks with headers, and the batches without.
     """
 
     def __init__(self, client: "S3Client | None" = None, *, metrics: MetricSink = NO_METRICS) -> None:
@@ -74,70 +69,75 @@ class ChunkTransformation:
         self._metrics = metrics
 
     def transform(self, event: TransformationEvent) -> dict[str, Any]:
-        """Write the chunks of every file with their headers, one batch in memory at a time; returns Bedrock's answer.
+        """Write the chunks of every file with their headers; returns the response for Bedrock.
 
         Raises:
-            ClientError: S3 refuses, for another reason than a missing object.
+            ClientError: S3 refused, for another reason than a missing object.
         """
         return {"outputFiles": [self._file(event.bucket, file) for file in event.files]}
 
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
         name, sections, chunks, unchanged = _name_of(file), Sections(), 0, 0
         given = file.get("contentBatches")
-        batches: list[Any] = []
-        for batch in given if isinstance(given, list) else []:
-            try:
-                document = self._read(bucket, _key_of(batch))
-                contents = _text_contents(document)
-            except InvalidDocumentError as error:
-                LOGGER.error(
-                    "a batch is passed through unchanged: %s", error, extra={"file": name, "batch": str(batch)[:500]}
-                )
-                batches.append(batch)
-                unchanged += 1
-                continue
-            for content in contents:
-                body = content["contentBody"]
-                path = sections.path_over(body)
-                header = contextual_headers.compose(name, sections.title, path)
-                if header:
-                    content["contentBody"] = contextual_headers.prepend(header, body)
-                    chunks += 1
-            batches.append({**batch, "key": self._write(bucket, batch["key"], document)})
-        if not isinstance(given, list):
+        batches: Any = given
+        if isinstance(given, list):
+            batches = []
+            for batch in given:
+                try:
+                    count, transformed = self._batch(bucket, batch, name, sections)
+                except InvalidDocumentError as error:
+                    extra = {"file": name, "batch": str(batch)[:500]}
+                    LOGGER.error("a batch is passed through unchanged: %s", error, extra=extra)
+                    count, transformed, unchanged = 0, batch, unchanged + 1
+                batches.append(transformed)
+                chunks += count
+        else:
             LOGGER.error("a file is passed through unchanged: it has no list contentBatches", extra={"file": name})
-            unchanged += 1
+            unchanged = 1
         self._metrics.add_metric("ChunksGivenHeaders", "Count", chunks)
         self._metrics.add_metric(BATCHES_PASSED_THROUGH, "Count", unchanged)
-        LOGGER.info("gave chunks their headers", extra={"file": name, "batches": len(batches), "chunks": chunks})
+        counts = {"file": name, "batches": len(batches or ()), "chunks": chunks}
+        LOGGER.info("added headers to chunks", extra=counts)
         return {
             "originalFileLocation": file.get("originalFileLocation"),
             "fileMetadata": file.get("fileMetadata") or {},
-            "contentBatches": batches if isinstance(given, list) else given,
+            "contentBatches": batches,
         }
+
+    def _batch(self, bucket: str, batch: Any, name: str, sections: Sections) -> tuple[int, dict[str, Any]]:
+        """Write a batch with headers; returns the number of headers and the batch for the response."""
+        key = batch.get("key") if isinstance(batch, dict) else None
+        if not isinstance(key, str) or not key:
+            raise InvalidDocumentError("it has no key")
+        document = self._read(bucket, key)
+        chunks = 0
+        for content in _text_contents(document):
+            body = content["contentBody"]
+            path = sections.path_over(body)
+            header = contextual_headers.compose(name, sections.title, path)
+            if header:
+                content["contentBody"] = contextual_headers.prepend(header, body)
+                chunks += 1
+        written = f"{TRANSFORMED_CHUNKS_PREFIX}{key}"
+        body = json.dumps(document).encode()
+        self._client.put_object(Bucket=bucket, Key=written, Body=body, ContentType="application/json")
+        return chunks, {**batch, "key": written}
 
     def _read(self, bucket: str, key: str) -> Any:
         try:
             data = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") not in _MISSING:
+            if error.response.get("Error", {}).get("Code") not in ("NoSuchKey", "404"):
                 raise
-            raise InvalidDocumentError(f"s3://{bucket}/{key} does not exist: start the sync again") from error
+            raise InvalidDocumentError(f"s3://{bucket}/{key} does not exist: start the ingestion job again") from error
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:
             raise InvalidDocumentError(f"{key} is not JSON: {error}") from None
 
-    def _write(self, bucket: str, key: str, document: Any) -> str:
-        written = f"{TRANSFORMED_CHUNKS_PREFIX}{key}"
-        self._client.put_object(
-            Bucket=bucket, Key=written, Body=json.dumps(document).encode(), ContentType="application/json"
-        )
-        return written
-
 
 def _name_of(file: Mapping[str, Any]) -> str:
-    """Return the file's S3 URI, URL or identifier; empty for an unknown kind of place."""
+    """Return the file's S3 URI, URL or identifier; empty for an unknown kind of location."""
     location = file.get("originalFileLocation")
     if not isinstance(location, dict):
         return ""
@@ -146,15 +146,8 @@ def _name_of(file: Mapping[str, Any]) -> str:
     return next((name for name in found if isinstance(name, str)), "")
 
 
-def _key_of(batch: Any) -> str:
-    key = batch.get("key") if isinstance(batch, dict) else None
-    if not isinstance(key, str) or not key:
-        raise InvalidDocumentError("it has no key")
-    return key
-
-
 def _text_contents(document: Any) -> list[dict[str, Any]]:
-    """Return the contents of a batch that are text, in order, to be changed in place.
+    """Return the contents of a batch that are text, in order; changing them changes the batch.
 
     Raises:
         InvalidDocumentError: The batch has another form.

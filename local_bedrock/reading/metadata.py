@@ -55,7 +55,7 @@ def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Sidecar:
     for attribute in attributes:
         key = attribute["key"]
         if key in read:
-            raise InvalidAttributes(f"the attribute {key!r} stands there twice")
+            raise InvalidAttributes(f"the attribute {key!r} is given twice")
         try:
             sidecars.check_key(key)
             read[key] = sidecars.typed_value(key, attribute["value"])

@@ -1,15 +1,15 @@
-"""Attributes of documents: what a sidecar may say, and what the vector store behind a knowledge base can keep.
+"""The attributes of documents: what a sidecar can contain, and what the vector store of a knowledge base can keep.
 
-The local Bedrock reads sidecars with this module as well, so that what is refused here is what it refuses. The message
-of a refusal is one line that names the attribute and says what is wrong with it, to be put after the name of the file.
+The local Bedrock reads sidecars with this module too, so both refuse the same files. An error message is one line that
+names the attribute and the problem; callers put the name of the file before it.
 
-A sidecar is JSON in one of two forms, which may stand side by side::
+A sidecar is JSON. Attributes have one of two forms, which can be mixed::
 
     {"metadataAttributes": {"topic": "leave", "year": 2026, "internal": true, "audience": ["engineers"]}}
     {"metadataAttributes": {"topic": {"value": {"type": "STRING", "stringValue": "x"}, "includeForEmbedding": true}}}
 
-The sidecar of a CSV file may say that each row is a record, with one column as its text and others as its attributes.
-It then needs no ``metadataAttributes``::
+The sidecar of a CSV file can declare that each row is a record, with one column as its text and others as its
+attributes. It then needs no ``metadataAttributes``::
 
     {"documentStructureConfiguration": {"type": "RECORD_BASED_STRUCTURE_METADATA", "recordBasedStructureMetadata": {
         "contentFields": [{"fieldName": "description"}],
@@ -35,17 +35,15 @@ KEYS_ON_S3_VECTORS: Final = 35
 """Bytes of JSON and keys of one document. Source: Amazon Bedrock User Guide, S3 Vectors as a vector store."""
 
 MOST_LIST_MEMBERS: Final = 10
-"""Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Members of a
-longer list in a sidecar are reportedly dropped silently, and filters on them find nothing."""
+"""Source: bedrock-agent, shape MetadataAttributeValueStringListValueList. Bedrock reportedly drops members of a longer
+list in a sidecar without an error, so that filters on them find nothing."""
 
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
-"""Bedrock's own attributes begin with it."""
+"""Of Bedrock's own attributes."""
 
-_CORPUS: Final = "corpus"
 _ENTRIES: Final = "metadataAttributes"
 _STRUCTURE: Final = "documentStructureConfiguration"
 _RECORDS: Final = "RECORD_BASED_STRUCTURE_METADATA"
-_FORM: Final = '{"metadataAttributes": {"name": value, ...}}'
 
 _TYPED_MEMBERS: Final = {
     "STRING": ("stringValue", str),
@@ -55,8 +53,8 @@ _TYPED_MEMBERS: Final = {
 }
 """Source: bedrock-agent, shape MetadataAttributeValue."""
 
-# Half of a UTF-16 pair: JSON can name one, but it is no character.
-_HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""JSON can contain half of a UTF-16 pair, which UTF-8 cannot."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,9 @@ class RecordStructure:
     """How the rows of a CSV file become records.
 
     Attributes:
-        content: The column that is a record's text.
-        included: The columns that are its attributes; empty for all other columns.
-        excluded: Columns that are not.
+        content: The column with a record's text.
+        included: The columns with its attributes; empty for all other columns.
+        excluded: Columns that are left out.
     """
 
     content: str
@@ -76,12 +74,12 @@ class RecordStructure:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What a sidecar says.
+    """The content of a sidecar.
 
     Attributes:
         attributes: Name to string, number, boolean or list of strings.
-        embedded: Names of those that are embedded with every chunk.
-        records: How the rows of a CSV file become records; None where it is one text.
+        embedded: Names of the attributes that are embedded with every chunk.
+        records: How the rows of a CSV file become records; None if the file is one text.
     """
 
     attributes: Attributes = field(default_factory=dict)
@@ -90,11 +88,11 @@ class Sidecar:
 
 
 def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
-    """Read the attributes that a sidecar gives its document.
+    """Return the attributes in a sidecar.
 
     Args:
-        body: The file, whole.
-        vector_store: One of ``settings.VECTOR_STORES``.
+        body: The whole file.
+        vector_store: One of ``config.VECTOR_STORES``.
 
     Raises:
         InvalidDocumentError: Bedrock would refuse it.
@@ -105,22 +103,24 @@ def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
 
 
 def write_sidecar(attributes: Attributes) -> bytes:
-    """Write the sidecar of a document that is to have these attributes.
+    """Return the sidecar of a document with these attributes.
 
     Raises:
-        InvalidDocumentError: An attribute has a name or a value that no sidecar can hold, or they are too long.
+        InvalidDocumentError: A name or a value cannot be in a sidecar, or the sidecar is too long.
     """
-    _check_values(attributes)
+    for key, value in attributes.items():
+        check_key(key)
+        _plain_value(key, value)
     body = json.dumps({_ENTRIES: dict(attributes)}, ensure_ascii=False).encode()
     _check_length(body)
     return body
 
 
 def check_attributes(attributes: Attributes, vector_store: str) -> None:
-    """Check that a document can have these attributes, before they are in a sidecar.
+    """Check that a document can have these attributes.
 
     Raises:
-        InvalidDocumentError: It cannot, or nobody could ask for its corpus.
+        InvalidDocumentError: It cannot.
     """
     write_sidecar(attributes)
     check_size(attributes, vector_store)
@@ -128,25 +128,25 @@ def check_attributes(attributes: Attributes, vector_store: str) -> None:
 
 
 def check_corpus(attributes: Attributes) -> None:
-    """Check that a search can choose the corpus that a document is to belong to.
+    """Check that searches can be restricted to the corpus of a document.
 
     Raises:
-        InvalidDocumentError: It is no text, an empty one, or the word that asks for every corpus.
+        InvalidDocumentError: The corpus is not a string, is empty, or is the word for every corpus.
     """
-    if _CORPUS not in attributes:
+    if "corpus" not in attributes:
         return
-    corpus = attributes[_CORPUS]
+    corpus = attributes["corpus"]
     if not isinstance(corpus, str) or not corpus.strip():
-        raise InvalidDocumentError(f"the attribute {_CORPUS!r} is the name of a corpus, a text, not {_shown(corpus)}")
+        raise InvalidDocumentError(f"the attribute 'corpus' must be the name of a corpus, not {_shown(corpus)}")
     if corpus == ALL_CORPORA:
-        raise InvalidDocumentError(f"no corpus can be called {ALL_CORPORA}, which asks for every corpus")
+        raise InvalidDocumentError(f"a corpus cannot be called {ALL_CORPORA}, which means every corpus")
 
 
 def check_size(attributes: Attributes, vector_store: str) -> None:
-    """Check that the vector store can keep that much about one document.
+    """Check that the vector store can keep all attributes of a document.
 
     Raises:
-        InvalidDocumentError: It is too much.
+        InvalidDocumentError: There are too many, or they are too long.
     """
     if vector_store != S3_VECTORS:
         return
@@ -161,10 +161,10 @@ def check_size(attributes: Attributes, vector_store: str) -> None:
 
 
 def parse_sidecar(body: bytes) -> Sidecar:
-    """Read a sidecar, whatever the vector store can keep of it.
+    """Return the content of a sidecar, without regard to the limits of a vector store.
 
     Raises:
-        InvalidDocumentError: It is too long, no JSON, or has an attribute of a wrong type.
+        InvalidDocumentError: It is too long, is not JSON, or has an attribute of a wrong type.
     """
     _check_length(body)
     try:
@@ -177,7 +177,7 @@ def parse_sidecar(body: bytes) -> Sidecar:
         document.setdefault(_ENTRIES, {})
     entries = document.get(_ENTRIES) if isinstance(document, dict) else None
     if not isinstance(entries, dict):
-        raise InvalidDocumentError(f"it must be {_FORM}")
+        raise InvalidDocumentError('it must be {"metadataAttributes": {"name": value, ...}}')
     attributes, embedded = {}, []
     for key, entry in entries.items():
         check_key(key)
@@ -188,9 +188,8 @@ def parse_sidecar(body: bytes) -> Sidecar:
 
 
 def merged_sidecar(own: bytes, given: Attributes) -> bytes:
-    """Add attributes to a sidecar that :func:`parse_sidecar` takes, where it does not name them itself."""
+    """Add attributes to a valid sidecar; its own values win. All other content is kept."""
     document = json.loads(own.decode("utf-8-sig"))
-    # Merged as it is, because an entry may say more than its value, and the sidecar more than attributes.
     return json.dumps({**document, _ENTRIES: {**given, **document.get(_ENTRIES, {})}}, ensure_ascii=False).encode()
 
 
@@ -198,17 +197,17 @@ def check_key(key: str) -> None:
     """Check the name of an attribute.
 
     Raises:
-        InvalidDocumentError: It is empty, or one of Bedrock's own.
+        InvalidDocumentError: It is empty or reserved.
     """
     if not key or key.startswith(RESERVED_PREFIX):
         raise InvalidDocumentError(f"the attribute name {_shown(key)} is empty or begins with {RESERVED_PREFIX}")
 
 
 def typed_value(key: str, value: Mapping[str, Any]) -> AttributeValue:
-    """Read a value that says its type. Source: bedrock-agent, shape MetadataAttributeValue.
+    """Return the value of an attribute with a type. Source: bedrock-agent, shape MetadataAttributeValue.
 
     Raises:
-        InvalidDocumentError: It has no such type, or no value of it.
+        InvalidDocumentError: The type is unknown, or the value does not have it.
     """
     kind = value.get("type")
     if not isinstance(kind, str) or kind not in _TYPED_MEMBERS:
@@ -217,16 +216,16 @@ def typed_value(key: str, value: Mapping[str, Any]) -> AttributeValue:
     member, expected = _TYPED_MEMBERS[kind]
     found = value.get(member)
     if not isinstance(found, expected) or (isinstance(found, bool) and expected is not bool):
-        raise InvalidDocumentError(f"the attribute {_shown(key)} of type {kind} needs a fitting {member}")
+        raise InvalidDocumentError(f"the attribute {_shown(key)} of type {kind} needs a {member} of that type")
     return _plain_value(key, found)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice: which of the two values the service would take is not documented."""
+    """Refuse duplicate names: which of the values the service takes is not documented."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise InvalidDocumentError(f"the name {_shown(key)} stands there twice")
+            raise InvalidDocumentError(f"the name {_shown(key)} is given twice")
         found[key] = value
     return found
 
@@ -243,7 +242,7 @@ def _entry(key: str, entry: Any) -> AttributeValue:
 
 
 def _structure(found: Any) -> RecordStructure:
-    """Read how a CSV file is made up. Source: Amazon Bedrock User Guide, kb-metadata."""
+    """Return which columns of a CSV file are what. Source: Amazon Bedrock User Guide, kb-metadata."""
     if not isinstance(found, dict) or found.get("type") != _RECORDS:
         raise InvalidDocumentError(f'{_STRUCTURE} must be {{"type": "{_RECORDS}", ...}}')
     records = found.get("recordBasedStructureMetadata")
@@ -270,21 +269,15 @@ def _fields(parent: Mapping[str, Any], member: str) -> tuple[str, ...]:
     raise InvalidDocumentError(f'{member} must be a list of {{"fieldName": "column"}}')
 
 
-def _check_values(attributes: Attributes) -> None:
-    for key, value in attributes.items():
-        check_key(key)
-        _plain_value(key, value)
-
-
 def _plain_value(key: str, value: Any) -> AttributeValue:
     for text in (key, *(value if isinstance(value, list) else [value])):
-        if isinstance(text, str) and _HALF_CHARACTER.search(text):
+        if isinstance(text, str) and _SURROGATE.search(text):
             raise InvalidDocumentError(f"the attribute {_shown(key)} is not valid Unicode")
     if isinstance(value, list) and all(isinstance(member, str) for member in value):
         if len(value) > MOST_LIST_MEMBERS:
             raise InvalidDocumentError(
                 f"the attribute {_shown(key)} is a list of {len(value)} strings, and a knowledge base keeps at most"
-                f" {MOST_LIST_MEMBERS}: shorten it, or divide it into two attributes"
+                f" {MOST_LIST_MEMBERS}: shorten it, or split it into two attributes"
             )
         return list(value)
     if isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max):
@@ -302,5 +295,5 @@ def _compact(attributes: Attributes) -> bytes:
 
 
 def _shown(name: object) -> str:
-    """Write a name so that it stays on one line of bearable length."""
+    """Return a value's representation on one line, shortened."""
     return f"{name!r:.100}"

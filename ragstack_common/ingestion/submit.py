@@ -52,8 +52,9 @@ USUAL_CALL_SECONDS: Final = 2.0
 """Duration of a call, including the wait for its turn. No more documents are claimed than there is time for."""
 
 FULL_CALL_DELAY_SECONDS: Final = 5.0
-"""Shortest time before the first status check of documents that fill a call. They are usually many, and each check
-that comes too early takes one of five calls a second from them. Documents that do not fill one are checked sooner."""
+"""Shortest time before the first status check of documents that fill a call, because every check before the end wastes
+one of five calls a second. With 2 s of indexing, 1,000 documents take 1.09 times the least number of calls; without
+this minimum, 1.7 times. Source: benchmarks/ingestion.py."""
 
 
 class Retry(IntEnum):

@@ -238,7 +238,10 @@ def test_a_sidecar_gives_a_document_its_attributes(s3: Any, bucket: str, s3_sour
         (b'{"metadataAttributes": {"a": 1' + b"0" * 5000 + b"}}", "it is not JSON"),
         (b'{"metadataAttributes": {"a": {"b": 1}}}', "'a' must be a value or"),
         (b'{"metadataAttributes": {"a": {"value": {"type": "DATE"}}}}', "type 'DATE', not one of"),
-        (b'{"metadataAttributes": {"a": {"value": {"type": "NUMBER", "numberValue": "1"}}}}', "fitting numberValue"),
+        (
+            b'{"metadataAttributes": {"a": {"value": {"type": "NUMBER", "numberValue": "1"}}}}',
+            "needs a numberValue of that type",
+        ),
         (b'{"metadataAttributes": {"x-amz-bedrock-kb-source-uri": "s3://other"}}', "begins with x-amz-bedrock-kb-"),
         (b'{"metadataAttributes": {"a": "' + b"x" * 10_240 + b'"}}', "at most 10 KB"),
     ],
@@ -402,7 +405,7 @@ def test_an_attribute_whose_value_does_not_fit_its_type_is_refused(custom: Sourc
     document = text_document("a", "text", {"year": 2024})
     document["metadata"]["inlineAttributes"][0]["value"] = {"type": "NUMBER", "stringValue": "2024"}
 
-    assert "needs a fitting numberValue" in refusal(lambda: custom.ingest(document))
+    assert "needs a numberValue of that type" in refusal(lambda: custom.ingest(document))
 
 
 def test_a_refused_request_submits_nothing(custom: Source) -> None:

@@ -64,7 +64,7 @@ REFUSED = {
     "a list of attributes": (b'{"metadataAttributes": [{"key": "a"}]}', "it must be"),
     "more than 10 KB": (EXACTLY_10_KB + b" ", "10"),
     "the attributes twice": (b'{"metadataAttributes": {}, "metadataAttributes": {}}', "'metadataAttributes'"),
-    "a name twice": (b'{"metadataAttributes": {"topic": 1, "topic": 2}}', "'topic' stands there twice"),
+    "a name twice": (b'{"metadataAttributes": {"topic": 1, "topic": 2}}', "'topic' is given twice"),
     "an empty name": (sidecar({"": "x"}), "''"),
     "a name of Bedrock's own": (
         sidecar({"x-amz-bedrock-kb-source-uri": "s3://other"}),
@@ -89,12 +89,27 @@ REFUSED = {
     "an object": (sidecar({"a": {"b": 1}}), "'a' must be a value or"),
     "a stated type that is none": (sidecar({"a": typed("DATE", "dateValue", "2026")}), "'a' has the type 'DATE'"),
     "a stated type that is an object": (sidecar({"a": {"value": {"type": {}}}}), "'a' has the type {}"),
-    "a stated type without a value": (sidecar({"a": {"value": {"type": "STRING"}}}), "fitting stringValue"),
-    "a text as a stated number": (sidecar({"a": typed("NUMBER", "numberValue", "1")}), "fitting numberValue"),
-    "a boolean as a stated number": (sidecar({"a": typed("NUMBER", "numberValue", value=True)}), "fitting numberValue"),
-    "a number as a stated boolean": (sidecar({"a": typed("BOOLEAN", "booleanValue", 1)}), "fitting booleanValue"),
+    "a stated type without a value": (
+        sidecar({"a": {"value": {"type": "STRING"}}}),
+        "needs a stringValue of that type",
+    ),
+    "a text as a stated number": (
+        sidecar({"a": typed("NUMBER", "numberValue", "1")}),
+        "needs a numberValue of that type",
+    ),
+    "a boolean as a stated number": (
+        sidecar({"a": typed("NUMBER", "numberValue", value=True)}),
+        "needs a numberValue of that type",
+    ),
+    "a number as a stated boolean": (
+        sidecar({"a": typed("BOOLEAN", "booleanValue", 1)}),
+        "needs a booleanValue of that type",
+    ),
     "a number in a stated list": (sidecar({"a": typed("STRING_LIST", "stringListValue", [1])}), "'a' is neither"),
-    "a value in another member": (sidecar({"a": typed("STRING", "numberValue", 1)}), "fitting stringValue"),
+    "a value in another member": (
+        sidecar({"a": typed("STRING", "numberValue", 1)}),
+        "needs a stringValue of that type",
+    ),
     "no word on embedding": (
         sidecar({"a": typed("STRING", "stringValue", "x", includeForEmbedding="yes")}),
         "'a' must be a value or",

@@ -200,9 +200,9 @@ def test_no_attributes_leave_the_sidecar_and_empty_ones_take_it_away(aws: Aws, c
         ({"": "x"}, "empty"),
         ({"x-amz-bedrock-kb-source": "x"}, "x-amz-bedrock-kb-"),
         ({"long": "x" * 10_300}, "10,240"),
-        ({"corpus": "all"}, "no corpus can be called all"),
-        ({"corpus": " "}, "'corpus' is the name of a corpus"),
-        ({"corpus": 2}, "'corpus' is the name of a corpus"),
+        ({"corpus": "all"}, "a corpus cannot be called all"),
+        ({"corpus": " "}, "'corpus' must be the name of a corpus"),
+        ({"corpus": 2}, "'corpus' must be the name of a corpus"),
     ],
 )
 def test_attributes_that_no_document_can_have_are_refused_before_anything_is_written(

@@ -3,7 +3,7 @@
 Beside it, in the same run: Chroma's embedded client, asked in its own process without HTTP, with the same vectors. Its
 queries come as vectors, so it embeds nothing and finds no words; its index is approximate, so its recall is shown.
 
-Run: ``python benchmarks/local_bedrock.py [--chunks 1000 10000 100000] [--clients 1 8 32] [--embedding KIND]``. Reach:
+Run: ``python benchmarks/local_server.py [--chunks 1000 10000 100000] [--clients 1 8 32] [--embedding KIND]``. Reach:
 SEMANTIC over 10,000 chunks under 15 ms p50 through HTTP, a cost that grows no faster than the number of chunks, and
 more of the ingestion's time spent in embedding than in storing. Everything it starts ends with it.
 """
