@@ -1,14 +1,14 @@
-"""What the knowledge base has of a document that the registry has never heard of, from an ingestion job."""
+"""Documents that an ingestion job indexed and the registry does not know."""
 
 from tests.ingestion.world import World
 
 
 def index_behind_the_registrys_back(world: World) -> None:
-    """Have an ingestion job read the bucket before any event was."""
+    """Run an ingestion job before any event is read."""
     world.source.synchronised()
 
 
-def test_a_version_that_fails_takes_out_of_the_index_what_an_ingestion_job_put_there(world: World) -> None:
+def test_a_failing_version_removes_what_an_ingestion_job_indexed(world: World) -> None:
     world.put("a.txt", "granite is hard")
     index_behind_the_registrys_back(world)
     assert world.chunks("a.txt")
@@ -19,7 +19,7 @@ def test_a_version_that_fails_takes_out_of_the_index_what_an_ingestion_job_put_t
     world.check()
 
 
-def test_a_look_takes_out_of_the_index_what_cannot_be_used(world: World) -> None:
+def test_a_look_removes_a_document_with_an_invalid_sidecar_from_the_index(world: World) -> None:
     world.put("a.txt", "granite is hard")
     index_behind_the_registrys_back(world)
     world.put_sidecar("a.txt", b"no JSON")
@@ -31,7 +31,7 @@ def test_a_look_takes_out_of_the_index_what_cannot_be_used(world: World) -> None
     world.check()
 
 
-def test_what_failed_and_is_deleted_leaves_the_knowledge_base_though_a_job_put_it_there(world: World) -> None:
+def test_deleting_a_failed_document_removes_what_an_ingestion_job_indexed(world: World) -> None:
     world.put("a.txt", "\n")
     world.run()
     index_behind_the_registrys_back(world)
@@ -42,7 +42,7 @@ def test_what_failed_and_is_deleted_leaves_the_knowledge_base_though_a_job_put_i
     world.check()
 
 
-def test_what_is_deleted_before_anybody_read_of_it_leaves_the_knowledge_base(world: World) -> None:
+def test_deleting_a_document_before_its_first_event_removes_what_an_ingestion_job_indexed(world: World) -> None:
     world.put("a.txt", "granite is hard")
     index_behind_the_registrys_back(world)
     world.delete("a.txt")
@@ -52,7 +52,7 @@ def test_what_is_deleted_before_anybody_read_of_it_leaves_the_knowledge_base(wor
     world.check()
 
 
-def test_a_sidecar_without_a_document_asks_for_no_deletion(world: World) -> None:
+def test_a_sidecar_without_a_document_causes_no_deletion(world: World) -> None:
     world.put_sidecar("a.txt", {"corpus": "stones"})
 
     world.run()

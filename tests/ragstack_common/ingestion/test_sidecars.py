@@ -1,4 +1,4 @@
-"""What a sidecar may say: the functions and the local Bedrock read it alike."""
+"""Reading, checking and writing sidecars. Whether the local Bedrock accepts the same ones: tests/local_bedrock."""
 
 import json
 from typing import Any
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from local_bedrock.reading import metadata
 from ragstack_common.config import VECTOR_STORES
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import InvalidDocumentError
@@ -21,7 +20,6 @@ from ragstack_common.ingestion.sidecars import (
 )
 from tests.support.sidecars import (
     ALL_TYPED,
-    EXACTLY_10_KB,
     OTHER,
     REFUSED,
     S3_VECTORS,
@@ -30,8 +28,6 @@ from tests.support.sidecars import (
     sidecar,
     typed,
 )
-
-NAME = "s3://documents/a.md.metadata.json"
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 values = st.one_of(
@@ -44,24 +40,6 @@ values = st.one_of(
 names = texts.filter(lambda name: name and not name.startswith("x-amz-bedrock-kb-"))
 attribute_sets = st.dictionaries(names, values, max_size=45)
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
-typed_values = st.builds(
-    typed,
-    st.sampled_from(["STRING", "NUMBER", "BOOLEAN", "STRING_LIST", "DATE"]),
-    st.sampled_from(["stringValue", "numberValue", "booleanValue", "stringListValue"]),
-    values | json_values,
-)
-anything = st.one_of(
-    st.binary(max_size=40),
-    st.dictionaries(st.text(max_size=12), json_values | typed_values | values, max_size=40).map(
-        lambda found: json.dumps({"metadataAttributes": found}).encode()
-    ),
-)
-
 
 def outcome(body: bytes, vector_store: str) -> Any:
     try:
@@ -70,18 +48,8 @@ def outcome(body: bytes, vector_store: str) -> Any:
         return "refused"
 
 
-def outcome_of_the_local_bedrock(body: bytes, vector_store: str) -> Any:
-    try:
-        attributes = metadata.of_sidecar(body, NAME).attributes
-        if vector_store == S3_VECTORS:
-            metadata.check_for_s3_vectors(attributes)
-    except metadata.UnusableMetadata:
-        return "refused"
-    return attributes
-
-
 @pytest.mark.parametrize("name", TAKEN)
-def test_a_sidecar_is_taken_for_the_vector_stores_that_can_keep_it(name: str) -> None:
+def test_a_sidecar_is_accepted_for_the_vector_stores_that_can_keep_it(name: str) -> None:
     body, taken_by = TAKEN[name]
 
     assert tuple(store for store in VECTOR_STORES if outcome(body, store) != "refused") == taken_by
@@ -89,7 +57,7 @@ def test_a_sidecar_is_taken_for_the_vector_stores_that_can_keep_it(name: str) ->
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("vector_store", VECTOR_STORES)
-def test_a_refusal_is_one_line_that_says_what_is_wrong(name: str, vector_store: str) -> None:
+def test_the_error_of_an_invalid_sidecar_is_one_line_with_the_problem(name: str, vector_store: str) -> None:
     body, words = REFUSED[name]
 
     with pytest.raises(InvalidDocumentError) as refusal:
@@ -100,7 +68,7 @@ def test_a_refusal_is_one_line_that_says_what_is_wrong(name: str, vector_store: 
     assert len(str(refusal.value)) < 400
 
 
-def test_a_line_break_in_a_name_breaks_no_line_of_the_reason() -> None:
+def test_a_line_break_in_a_name_is_escaped_in_the_error() -> None:
     with pytest.raises(InvalidDocumentError) as refusal:
         read_sidecar(sidecar({"a\nb" + "c" * 5000: None}), OTHER)
 
@@ -108,7 +76,7 @@ def test_a_line_break_in_a_name_breaks_no_line_of_the_reason() -> None:
     assert len(str(refusal.value)) < 200
 
 
-def test_stated_types_are_read_as_plain_values() -> None:
+def test_typed_values_are_read_as_plain_values() -> None:
     read = parse_sidecar(sidecar(ALL_TYPED))
 
     assert read.attributes == {"topic": "leave", "year": 2026, "internal": False, "audience": ["engineers", "people"]}
@@ -126,7 +94,7 @@ def test_values_keep_their_types() -> None:
     }
 
 
-def test_the_reason_names_the_attribute_to_shorten() -> None:
+def test_the_error_names_the_longest_attribute() -> None:
     body = sidecar({"topic": "leave", "summary": "x" * 2000})
 
     with pytest.raises(InvalidDocumentError, match=r"2,0.. bytes in 2 keys.*at most 1,024 bytes.*35 keys.*'summary'"):
@@ -135,7 +103,7 @@ def test_the_reason_names_the_attribute_to_shorten() -> None:
 
 @given(attribute_sets)
 @example({f"key{number}": "ü" * 20 for number in range(35)})
-def test_what_is_written_is_read_back(attributes: dict[str, Any]) -> None:
+def test_written_attributes_are_read_back(attributes: dict[str, Any]) -> None:
     for vector_store in VECTOR_STORES:
         try:
             check_attributes(attributes, vector_store)
@@ -163,14 +131,14 @@ def test_what_is_written_is_read_back(attributes: dict[str, Any]) -> None:
     ],
     ids=lambda attributes: f"{attributes!r:.40}",
 )
-def test_what_no_sidecar_can_hold_is_not_written(attributes: Any) -> None:
+def test_invalid_attributes_are_not_written(attributes: Any) -> None:
     with pytest.raises(InvalidDocumentError):
         write_sidecar(attributes)
     with pytest.raises(InvalidDocumentError):
         check_attributes(attributes, OTHER)
 
 
-def test_the_sidecar_of_a_csv_file_may_say_which_columns_are_content_and_attributes() -> None:
+def test_the_sidecar_of_a_csv_file_declares_content_and_attribute_columns() -> None:
     read = parse_sidecar(record_sidecar(["description"], ["city", "price"], ["id"], {"source": "listings"}))
     alone = parse_sidecar(b"""{"documentStructureConfiguration": {"type": "RECORD_BASED_STRUCTURE_METADATA",
         "recordBasedStructureMetadata": {"contentFields": [{"fieldName": "description"}]}}}""")
@@ -180,7 +148,7 @@ def test_the_sidecar_of_a_csv_file_may_say_which_columns_are_content_and_attribu
     assert (alone.attributes, alone.records) == ({}, RecordStructure("description"))
 
 
-def test_attributes_that_are_added_to_a_sidecar_leave_everything_else_in_it() -> None:
+def test_merging_attributes_keeps_all_other_content() -> None:
     own = record_sidecar(attributes={"topic": typed("STRING", "stringValue", "own", includeForEmbedding=True)})
 
     merged = parse_sidecar(merged_sidecar(own, {"topic": "given", "corpus": "people"}))
@@ -207,15 +175,8 @@ def test_attributes_that_are_added_to_a_sidecar_leave_everything_else_in_it() ->
         (record_sidecar(attributes=[]), "it must be"),
     ],
 )
-def test_a_structure_that_names_no_records_is_refused(body: bytes, words: str) -> None:
+def test_an_invalid_record_structure_is_refused(body: bytes, words: str) -> None:
     with pytest.raises(InvalidDocumentError) as refusal:
         read_sidecar(body, OTHER)
 
     assert words in str(refusal.value)
-
-
-@pytest.mark.parametrize("vector_store", VECTOR_STORES)
-@given(body=anything)
-@example(body=EXACTLY_10_KB)
-def test_the_functions_and_the_local_bedrock_read_alike(body: bytes, vector_store: str) -> None:
-    assert outcome(body, vector_store) == outcome_of_the_local_bedrock(body, vector_store)

@@ -1,9 +1,7 @@
 """The ingestion helpers against a service that checks each request, without waiting for any delay."""
 
 import copy
-import inspect
 import json
-import pickle
 from typing import Any
 
 import pytest
@@ -22,7 +20,6 @@ from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail, job
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 
-NOT_GIVEN = inspect.Parameter.empty
 TOO_LONG = "Value at 'documents' failed to satisfy constraint: Member must have length less than or equal to 3"
 
 RETRYABLE = [
@@ -74,79 +71,9 @@ def statuses(agent: AwsService, given: list[str], **options: Any) -> dict[str, D
     )
 
 
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (
-            start_ingestion_with_retry,
-            {"kb_id": NOT_GIVEN, "ds_id": NOT_GIVEN, "max_retries": 5, "base_delay": 5, "client": None},
-        ),
-        (
-            ingest_documents_with_retry,
-            {
-                "kb_id": NOT_GIVEN,
-                "ds_id": NOT_GIVEN,
-                "documents": NOT_GIVEN,
-                "max_retries": 5,
-                "base_delay": 2,
-                "client": None,
-            },
-        ),
-        (
-            check_document_status,
-            {"kb_id": NOT_GIVEN, "ds_id": NOT_GIVEN, "s3_uri": NOT_GIVEN, "sleep_first": True, "client": None},
-        ),
-        (
-            batch_check_document_statuses,
-            {"kb_id": NOT_GIVEN, "ds_id": NOT_GIVEN, "s3_uris": NOT_GIVEN, "batch_size": 25, "client": None},
-        ),
-    ],
-)
-def test_the_signatures_and_defaults_are_those_of_the_specification(function: Any, expected: dict[str, Any]) -> None:
-    parameters = inspect.signature(function).parameters.values()
-
-    assert {p.name: p.default for p in parameters if p.kind is not p.KEYWORD_ONLY} == expected
-
-
-def test_the_examples_of_the_specification_work_without_giving_a_client(
-    agent: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT", agent.endpoint)
-    agent.program("StartIngestionJob", job())
-    agent.program("IngestKnowledgeBaseDocuments", accept)
-    agent.program("GetKnowledgeBaseDocuments", answer_with())
-
-    response = start_ingestion_with_retry(kb_id=KNOWLEDGE_BASE, ds_id=DATA_SOURCE, max_retries=5, base_delay=5.0)
-    ingested = ingest_documents_with_retry(
-        kb_id=KNOWLEDGE_BASE,
-        ds_id=DATA_SOURCE,
-        documents=[
-            {"dataSourceId": DATA_SOURCE, "s3": {"uri": "s3://bucket/doc1.txt"}},
-            {"dataSourceId": DATA_SOURCE, "s3": {"uri": "s3://bucket/doc2.txt"}},
-        ],
-    )
-    status = check_document_status(
-        kb_id=KNOWLEDGE_BASE, ds_id=DATA_SOURCE, s3_uri="s3://bucket/document.txt", sleep_first=False
-    )
-    several = batch_check_document_statuses(
-        kb_id=KNOWLEDGE_BASE,
-        ds_id=DATA_SOURCE,
-        s3_uris=["s3://bucket/doc1.txt", "s3://bucket/doc2.txt", "s3://bucket/doc3.txt"],
-        batch_size=25,
-    )
-
-    assert (response["ingestionJobId"], response["status"]) == ("JOBJOBJOB1", "STARTING")
-    assert isinstance(ingested["ingestionJobId"], str)
-    assert f"Status: {status}" == "Status: INDEXED"
-    assert several == dict.fromkeys([f"s3://bucket/doc{n}.txt" for n in (1, 2, 3)], "INDEXED")
-    assert agent.refusals == []
-
-
 @pytest.mark.parametrize("fault", RETRYABLE)
 @pytest.mark.parametrize("operation", ["StartIngestionJob", "IngestKnowledgeBaseDocuments"])
-def test_what_another_attempt_can_save_is_tried_again_under_the_same_token(
-    agent: AwsService, operation: str, fault: Any
-) -> None:
+def test_a_transient_error_is_retried_with_the_same_client_token(agent: AwsService, operation: str, fault: Any) -> None:
     agent.program(operation, fault, fault, job() if operation == "StartIngestionJob" else accept)
     delays: list[float] = []
 
@@ -164,7 +91,7 @@ def test_what_another_attempt_can_save_is_tried_again_under_the_same_token(
 
 @pytest.mark.parametrize("fault", FINAL)
 @pytest.mark.parametrize("operation", ["StartIngestionJob", "IngestKnowledgeBaseDocuments"])
-def test_what_no_attempt_can_save_is_raised_at_once(agent: AwsService, operation: str, fault: Fault) -> None:
+def test_a_permanent_error_is_raised_at_once(agent: AwsService, operation: str, fault: Fault) -> None:
     agent.program(operation, fault)
 
     with pytest.raises(ClientError) as caught:
@@ -174,8 +101,7 @@ def test_what_no_attempt_can_save_is_raised_at_once(agent: AwsService, operation
     assert len(agent.asked(operation)) == 1
 
 
-@pytest.mark.parametrize("max_retries", [0, 1, 3])
-@pytest.mark.parametrize("own_client", [True, False])
+@pytest.mark.parametrize(("max_retries", "own_client"), [(0, False), (3, False), (3, True)])
 def test_max_retries_counts_the_calls_after_the_first(
     agent: AwsService, monkeypatch: pytest.MonkeyPatch, max_retries: int, own_client: bool
 ) -> None:
@@ -187,16 +113,6 @@ def test_max_retries_counts_the_calls_after_the_first(
 
     assert caught.value.response["Error"]["Code"] == "ThrottlingException"
     assert len(agent.requests) == max_retries + 1
-
-
-def test_a_conflict_that_lasts_ends_in_the_conflict_exception_of_the_specification(agent: AwsService) -> None:
-    agent.program("StartIngestionJob", Fault("ConflictException", "busy"))
-
-    with pytest.raises(ClientError) as caught:
-        start(agent)
-
-    assert caught.value.response["Error"]["Code"] == "ConflictException"
-    assert len(agent.requests) == 6
 
 
 def test_the_delays_grow_from_the_base_delay_to_a_minute(agent: AwsService) -> None:
@@ -215,7 +131,7 @@ def test_a_negative_number_of_retries_is_refused(agent: AwsService) -> None:
     assert agent.requests == []
 
 
-def test_two_submissions_have_different_tokens_unless_the_caller_gives_one(agent: AwsService) -> None:
+def test_two_submissions_have_different_client_tokens_unless_the_caller_gives_one(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)
 
     for options in [{}, {}, {"client_token": "mine"}, {"client_token": "mine"}]:
@@ -229,7 +145,7 @@ def test_two_submissions_have_different_tokens_unless_the_caller_gives_one(agent
     assert third not in (first, second)
 
 
-def test_every_batch_has_a_token_of_its_own_of_legal_length(agent: AwsService) -> None:
+def test_every_batch_has_its_own_client_token_of_valid_length(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)
 
     ingest(agent, documents(*(f"{number}.txt" for number in range(25))))
@@ -242,7 +158,7 @@ def test_every_batch_has_a_token_of_its_own_of_legal_length(agent: AwsService) -
 
 
 @pytest.mark.parametrize("form", ["specification", "service"])
-def test_both_forms_of_a_document_are_sent_as_the_service_takes_them(agent: AwsService, form: str) -> None:
+def test_both_forms_of_a_document_are_sent_in_the_form_of_the_service(agent: AwsService, form: str) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)
     metadata = {"type": "S3_LOCATION", "s3Location": {"uri": "s3://bucket/a.txt.metadata.json"}}
     service_form = {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": "s3://bucket/a.txt"}}}}
@@ -253,7 +169,7 @@ def test_both_forms_of_a_document_are_sent_as_the_service_takes_them(agent: AwsS
     assert agent.asked("IngestKnowledgeBaseDocuments")[0]["documents"] == [{**service_form, "metadata": metadata}]
 
 
-def test_a_custom_document_is_answered_for_by_its_identifier(agent: AwsService) -> None:
+def test_a_custom_document_is_identified_by_its_id(agent: AwsService) -> None:
     custom = {"dataSourceType": "CUSTOM", "custom": {"id": "doc-1"}}
     agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [{**detail("s3://b/x"), "identifier": custom}]})
     document = {
@@ -287,16 +203,14 @@ def test_a_custom_document_is_answered_for_by_its_identifier(agent: AwsService) 
         {"dataSourceId": "DSOTHEROT1", "s3": {"uri": "s3://bucket/a.txt"}},
     ],
 )
-def test_a_document_of_neither_form_or_of_another_data_source_is_refused_before_any_call(
-    agent: AwsService, document: dict[str, Any]
-) -> None:
+def test_an_invalid_document_is_refused_before_any_call(agent: AwsService, document: dict[str, Any]) -> None:
     with pytest.raises(InvalidDocumentError):
         ingest(agent, [*documents("fine.txt"), document])
 
     assert agent.requests == []
 
 
-def test_the_same_document_twice_is_sent_once_and_answered_for_twice(agent: AwsService) -> None:
+def test_a_duplicate_document_is_sent_once_and_has_two_details(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)
 
     details = ingest(agent, documents("a.txt", "b.txt", "a.txt"))["documentDetails"]
@@ -311,20 +225,20 @@ def test_the_same_document_twice_is_sent_once_and_answered_for_twice(agent: AwsS
     ]
 
 
-def test_the_same_document_twice_with_different_metadata_is_refused(agent: AwsService) -> None:
+def test_a_duplicate_document_with_different_metadata_is_refused(agent: AwsService) -> None:
     metadata = {"type": "S3_LOCATION", "s3Location": {"uri": "s3://bucket/x.metadata.json"}}
 
     with pytest.raises(InvalidDocumentError, match="twice"):
         ingest(agent, [*documents("a.txt"), {**documents("a.txt")[0], "metadata": metadata}])
 
 
-def test_nothing_to_do_makes_no_call(agent: AwsService) -> None:
+def test_no_documents_need_no_call(agent: AwsService) -> None:
     assert ingest(agent, [])["documentDetails"] == []
     assert statuses(agent, []) == {}
     assert agent.requests == []
 
 
-def test_the_answers_stand_in_the_order_of_the_documents_whatever_the_service_does(agent: AwsService) -> None:
+def test_details_have_the_order_of_the_documents(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", lambda p: {"documentDetails": accept(p)["documentDetails"][::-1]})
 
     details = ingest(agent, documents("c", "a", "b"))["documentDetails"]
@@ -332,7 +246,7 @@ def test_the_answers_stand_in_the_order_of_the_documents_whatever_the_service_do
     assert [key_of(d["identifier"]) for d in details] == ["s3://bucket/c", "s3://bucket/a", "s3://bucket/b"]
 
 
-def test_a_document_that_the_service_says_nothing_of_is_unknown_with_a_reason(agent: AwsService) -> None:
+def test_a_document_missing_from_the_response_is_unknown(agent: AwsService) -> None:
     silent: dict[str, Any] = {"documentDetails": []}
     agent.program("IngestKnowledgeBaseDocuments", {"documentDetails": [detail("s3://bucket/a.txt")]}, silent)
 
@@ -345,7 +259,7 @@ def test_a_document_that_the_service_says_nothing_of_is_unknown_with_a_reason(ag
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"documentDeta'])
-def test_an_answer_that_was_cut_off_is_no_success_and_is_asked_for_again(agent: AwsService, body: bytes) -> None:
+def test_a_truncated_response_is_retried(agent: AwsService, body: bytes) -> None:
     agent.program("IngestKnowledgeBaseDocuments", Raw(body), {"documentDetails": [detail("s3://bucket/a.txt")]})
 
     [answer] = ingest(agent, documents("a.txt"))["documentDetails"]
@@ -354,7 +268,7 @@ def test_an_answer_that_was_cut_off_is_no_success_and_is_asked_for_again(agent: 
     assert len(agent.asked("IngestKnowledgeBaseDocuments")) == 2
 
 
-def test_a_job_whose_description_was_cut_off_is_asked_for_again_under_the_same_token(agent: AwsService) -> None:
+def test_a_truncated_job_description_is_retried_with_the_same_client_token(agent: AwsService) -> None:
     agent.program("StartIngestionJob", Raw(b'{"ingestionJ'))
 
     with pytest.raises(BotoCoreError, match="cut off"):
@@ -362,15 +276,6 @@ def test_a_job_whose_description_was_cut_off_is_asked_for_again_under_the_same_t
 
     first, second = agent.asked("StartIngestionJob")
     assert first["clientToken"] == second["clientToken"]
-
-
-def test_a_document_that_failed_is_visible_with_its_reason(agent: AwsService) -> None:
-    agent.program("IngestKnowledgeBaseDocuments", answer_with(**{"bad.pdf": "FAILED"}))
-
-    good, bad = ingest(agent, documents("good.pdf", "bad.pdf"))["documentDetails"]
-
-    assert good["status"] == "INDEXED"
-    assert (bad["status"], bad["statusReason"]) == ("FAILED", "because FAILED")
 
 
 @pytest.mark.parametrize("failing_batch", [0, 1, 2])
@@ -392,7 +297,7 @@ def test_the_documents_of_a_failed_batch_are_unknown_while_others_are_accepted(
     assert len(details) == 30
 
 
-def test_a_batch_that_botocore_itself_refuses_does_not_hide_that_others_were_accepted(agent: AwsService) -> None:
+def test_a_batch_that_botocore_rejects_is_unknown_while_others_are_accepted(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)
     bad = {**documents("bad")[0], "metadata": {"type": "S3_LOCATION", "s3Location": {"uri": 7}}}
 
@@ -411,16 +316,7 @@ def test_when_every_batch_fails_the_error_of_the_first_reaches_the_caller(agent:
     assert caught.value.response["Error"]["Code"] == "AccessDeniedException"
 
 
-def test_a_service_that_cannot_be_reached_is_botocores_error(agent: AwsService) -> None:
-    agent.program("IngestKnowledgeBaseDocuments", Dropped)
-
-    with pytest.raises(BotoCoreError):
-        ingest(agent, documents("a"), max_retries=1)
-
-    assert len(agent.requests) == 2
-
-
-def test_a_list_that_the_service_finds_too_long_is_halved_until_it_fits(agent: AwsService) -> None:
+def test_a_batch_that_is_too_long_is_halved_until_it_fits(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)
     agent.program(
         "IngestKnowledgeBaseDocuments",
@@ -434,7 +330,7 @@ def test_a_list_that_the_service_finds_too_long_is_halved_until_it_fits(agent: A
     assert [len(p["documents"]) for p in agent.asked("IngestKnowledgeBaseDocuments")] == [10, 5, 2, 2, 2, 2, 2, 2]
 
 
-def test_more_documents_in_a_call_than_modelled_are_split_when_the_service_refuses_them(agent: AwsService) -> None:
+def test_a_batch_over_the_modelled_limit_is_split_when_the_service_refuses_it(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)
 
     details = ingest(agent, documents(*map(str, range(25))), documents_per_call=25)["documentDetails"]
@@ -443,7 +339,7 @@ def test_more_documents_in_a_call_than_modelled_are_split_when_the_service_refus
     assert {len(p["documents"]) for p in agent.asked("IngestKnowledgeBaseDocuments")} <= set(range(1, 11))
 
 
-def test_a_document_that_the_service_refuses_does_not_take_its_batch_with_it(agent: AwsService) -> None:
+def test_a_refused_document_does_not_fail_its_batch(agent: AwsService) -> None:
     too_long = "x" * 200  # the service takes keys of 1 to 128 characters with their bucket
     agent.program("IngestKnowledgeBaseDocuments", accept)
 
@@ -453,7 +349,7 @@ def test_a_document_that_the_service_refuses_does_not_take_its_batch_with_it(age
     assert "regular expression" in details[2]["statusReason"]
 
 
-def test_one_document_that_is_too_long_for_the_service_is_an_error_and_no_endless_splitting(agent: AwsService) -> None:
+def test_a_batch_of_one_is_not_split_further(agent: AwsService) -> None:
     agent.program("IngestKnowledgeBaseDocuments", Fault("ValidationException", TOO_LONG))
 
     with pytest.raises(ClientError):
@@ -472,7 +368,7 @@ def test_batches_of_less_than_one_document_are_refused(agent: AwsService, size: 
     assert agent.requests == []
 
 
-def test_deleting_answers_for_every_document_in_order_and_splits_alike(agent: AwsService) -> None:
+def test_deletions_are_batched_and_have_details_in_order(agent: AwsService) -> None:
     agent.program(
         "DeleteKnowledgeBaseDocuments",
         lambda p: {"documentDetails": [detail(uri, "DELETING") for uri in asked_uris(p)]},
@@ -486,7 +382,7 @@ def test_deleting_answers_for_every_document_in_order_and_splits_alike(agent: Aw
 
 
 @pytest.mark.parametrize(("batch_size", "sizes"), [(25, [10, 10, 5]), (10, [10, 10, 5]), (7, [7, 7, 7, 4])])
-def test_statuses_are_asked_for_in_batches_that_the_service_takes(
+def test_status_checks_are_batched_within_the_modelled_limit(
     agent: AwsService, batch_size: int, sizes: list[int]
 ) -> None:
     agent.program("GetKnowledgeBaseDocuments", answer_with())
@@ -498,7 +394,7 @@ def test_statuses_are_asked_for_in_batches_that_the_service_takes(
     assert agent.refusals == []
 
 
-def test_a_uri_that_the_service_does_not_answer_for_is_not_found_with_a_reason(agent: AwsService) -> None:
+def test_a_uri_missing_from_the_response_is_not_found(agent: AwsService) -> None:
     agent.program("GetKnowledgeBaseDocuments", {"documentDetails": [detail(uris(2)[0], "FAILED", "empty file")]})
 
     first, second = statuses(agent, uris(2)).values()
@@ -508,31 +404,8 @@ def test_a_uri_that_the_service_does_not_answer_for_is_not_found_with_a_reason(a
     assert second.reason
 
 
-def test_uris_whose_call_failed_are_unknown_while_others_are_answered_for(agent: AwsService) -> None:
-    agent.program("GetKnowledgeBaseDocuments", answer_with(), Fault("AccessDeniedException", "not these"))
-
-    found = statuses(agent, uris(12))
-
-    assert list(found.values()) == ["INDEXED"] * 10 + ["UNKNOWN"] * 2
-    assert "not these" in (found[uris(12)[-1]].reason or "")
-
-
-def test_when_no_call_for_statuses_succeeds_the_error_reaches_the_caller(agent: AwsService) -> None:
-    agent.program("GetKnowledgeBaseDocuments", Fault("ResourceNotFoundException"))
-
-    with pytest.raises(ClientError):
-        statuses(agent, uris(12))
-
-
-def test_the_same_uri_twice_is_asked_for_once(agent: AwsService) -> None:
-    agent.program("GetKnowledgeBaseDocuments", answer_with())
-
-    assert statuses(agent, uris(1) * 2) == {uris(1)[0]: "INDEXED"}
-    assert [asked_uris(p) for p in agent.asked("GetKnowledgeBaseDocuments")] == [uris(1)]
-
-
 @pytest.mark.parametrize(("sleep_first", "expected"), [(True, [2.0]), (False, [])])
-def test_the_status_of_a_document_is_asked_for_after_a_moment_or_at_once(
+def test_a_status_check_waits_two_seconds_first_if_asked_to(
     agent: AwsService, sleep_first: bool, expected: list[float]
 ) -> None:
     agent.program("GetKnowledgeBaseDocuments", answer_with())
@@ -545,7 +418,7 @@ def test_the_status_of_a_document_is_asked_for_after_a_moment_or_at_once(
     assert (status, delays) == ("INDEXED", expected)
 
 
-def test_a_throttled_question_for_a_status_is_asked_again(agent: AwsService) -> None:
+def test_a_throttled_status_check_is_retried(agent: AwsService) -> None:
     agent.program("GetKnowledgeBaseDocuments", Fault("ThrottlingException"), answer_with())
 
     assert list(statuses(agent, uris(1)).values()) == ["INDEXED"]
@@ -554,21 +427,11 @@ def test_a_throttled_question_for_a_status_is_asked_again(agent: AwsService) -> 
 def test_a_status_is_a_string_that_knows_its_reason() -> None:
     status = DocumentStatus("FAILED", "empty file")
 
-    assert status == "FAILED"
-    assert isinstance(status, str)
-    assert f"{status}" == "FAILED"
     assert {"FAILED": 1}[status] == 1
     assert json.dumps({"status": status}) == '{"status": "FAILED"}'
-    assert status in ("FAILED", "IGNORED")
     assert status.reason == "empty file"
+    assert copy.deepcopy(status).reason == "empty file"
     assert DocumentStatus("INDEXED").reason is None
-
-
-def test_a_status_keeps_its_reason_when_it_is_copied_or_pickled() -> None:
-    status = DocumentStatus("FAILED", "empty file")
-
-    for again in (copy.copy(status), copy.deepcopy(status), pickle.loads(pickle.dumps(status))):
-        assert (again, again.reason) == ("FAILED", "empty file")
 
 
 def test_a_document_is_not_changed_by_reading_it() -> None:
@@ -579,7 +442,7 @@ def test_a_document_is_not_changed_by_reading_it() -> None:
     assert document == before
 
 
-def test_a_submission_is_named_in_the_log_without_the_names_of_documents(
+def test_the_log_has_the_submission_id_but_no_document_names(
     agent: AwsService, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.program("IngestKnowledgeBaseDocuments", accept)

@@ -1,4 +1,4 @@
-"""What the functions of the ingestion path make of answers that a healthy knowledge base would not give."""
+"""Submitting and following documents when the knowledge base answers with errors, refusals or nothing."""
 
 import json
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class Path:
             found += answer
         return found
 
-    def sent_anew(self) -> int:
+    def sent_again(self) -> int:
         names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed")
         url = self.services.settings.ingestion_queue_url
         return sum(
@@ -132,27 +132,6 @@ def message(*keys: str, name: str = "message-1", receives: int = 1, sequencer: s
     return QueueMessage(name, s3_notification(*[(key, sequencer) for key in keys]), receives)
 
 
-def submitted(agent: AwsService) -> list[Any]:
-    return [d for p in agent.asked(INGEST) for d in p["documents"]]
-
-
-def cause_of(letter: dict[str, Any]) -> str:
-    cause: str = letter["MessageAttributes"]["Cause"]["StringValue"]
-    return cause
-
-
-def test_a_document_is_submitted_as_the_service_wants_it(path: Path, agent: AwsService) -> None:
-    path.put("a b+ü.txt")
-
-    assert path.ingest(message("a b+ü.txt")) == []
-
-    assert submitted(agent) == [
-        {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": f"s3://{BUCKET}/a b+ü.txt"}}}}
-    ]
-    assert agent.refusals == []
-    assert path.record("a b+ü.txt").status is Status.INDEXING
-
-
 @pytest.mark.parametrize(("documents", "delay"), [(1, 0), (9, 0), (10, 5)])
 def test_documents_that_do_not_fill_a_call_are_checked_sooner(path: Path, documents: int, delay: int) -> None:
     names = [f"{number}.txt" for number in range(documents)]
@@ -168,41 +147,7 @@ def test_documents_that_do_not_fill_a_call_are_checked_sooner(path: Path, docume
     assert set(delays) == {delay}
 
 
-@pytest.mark.parametrize("changed", ["a.pdf", "a.pdf.metadata.json"])
-def test_a_document_is_submitted_with_its_sidecar_whichever_of_the_two_came_last(
-    path: Path, agent: AwsService, changed: str
-) -> None:
-    path.put("a.pdf", "a.pdf.metadata.json", body=b'{"metadataAttributes": {}}')
-
-    path.ingest(message(changed))
-
-    [document] = submitted(agent)
-    assert document["metadata"] == {
-        "type": "S3_LOCATION",
-        "s3Location": {"uri": f"s3://{BUCKET}/a.pdf.metadata.json"},
-    }
-    assert agent.refusals == []
-
-
-def test_many_documents_are_submitted_and_asked_about_in_batches_that_the_service_takes(
-    path: Path, agent: AwsService
-) -> None:
-    keys = [f"{number}.txt" for number in range(23)]
-    path.put(*keys)
-    agent.program(GET, answer_with())
-
-    path.ingest(*[message(key, name=key) for key in keys])
-    path.follow(QueueMessage("status", follow([path.record(key) for key in keys], checks=0), 1))
-
-    assert [len(p["documents"]) for p in agent.asked(INGEST)] == [10, 10, 3]
-    assert [len(p["documentIdentifiers"]) for p in agent.asked(GET)] == [10, 10, 3]
-    assert agent.refusals == []
-    assert {path.record(key).status for key in keys} == {Status.INDEXED}
-
-
-def test_a_submission_that_is_repeated_carries_the_same_token_and_another_another(
-    path: Path, agent: AwsService
-) -> None:
+def test_a_repeated_submission_has_the_same_client_token(path: Path, agent: AwsService) -> None:
     path.put("a.txt")
     agent.program(INGEST, Dropped, Dropped, accept)
 
@@ -217,10 +162,8 @@ def test_a_submission_that_is_repeated_carries_the_same_token_and_another_anothe
     assert other not in same
 
 
-@pytest.mark.parametrize(
-    "fault", [Fault("ThrottlingException"), Fault("InternalServerException"), Dropped, Raw(b'{"documentDe')]
-)
-def test_a_passing_failure_has_its_messages_delivered_again(path: Path, agent: AwsService, fault: Any) -> None:
+@pytest.mark.parametrize("fault", [Fault("ThrottlingException"), Dropped, Raw(b'{"documentDe')])
+def test_a_transient_failure_has_its_messages_redelivered(path: Path, agent: AwsService, fault: Any) -> None:
     path.put("a.txt")
     agent.program(INGEST, fault)
 
@@ -232,7 +175,7 @@ def test_a_passing_failure_has_its_messages_delivered_again(path: Path, agent: A
     assert path.followed() == []
 
 
-def test_a_failure_of_the_submission_leaves_the_deletion_accepted(path: Path, agent: AwsService) -> None:
+def test_a_failed_submission_does_not_affect_an_accepted_deletion(path: Path, agent: AwsService) -> None:
     path.put("a.txt")
     agent.program(INGEST, Fault("ThrottlingException"))
 
@@ -244,21 +187,8 @@ def test_a_failure_of_the_submission_leaves_the_deletion_accepted(path: Path, ag
     assert "gone.txt" in followed.body
 
 
-def test_at_the_last_delivery_a_document_is_failed_with_its_cause(path: Path, agent: AwsService) -> None:
-    path.put("a.txt")
-    agent.program(INGEST, Fault("ThrottlingException", "Rate exceeded."))
-
-    assert path.ingest(message("a.txt", receives=3)) == []
-
-    [letter] = path.dead()
-    assert json.loads(letter["Body"])["failed"]["uri"] == f"s3://{BUCKET}/a.txt"
-    assert "ThrottlingException" in cause_of(letter)
-    assert "Rate exceeded." in cause_of(letter)
-    assert path.record("a.txt").status is Status.FAILED
-
-
 @pytest.mark.parametrize("status", ["FAILED", "IGNORED"])
-def test_a_document_that_is_refused_at_once_is_removed_and_failed_with_its_reason_and_the_others_go_on(
+def test_a_document_that_is_refused_at_once_is_removed_and_fails_with_its_reason(
     path: Path, agent: AwsService, status: str
 ) -> None:
     path.put("good.txt", "bad.txt")
@@ -278,7 +208,7 @@ def test_a_document_that_is_refused_at_once_is_removed_and_failed_with_its_reaso
     assert path.record("good.txt").status is Status.INDEXING
 
 
-def test_a_document_that_the_service_says_nothing_of_is_delivered_again(path: Path, agent: AwsService) -> None:
+def test_a_document_missing_from_the_response_is_submitted_again(path: Path, agent: AwsService) -> None:
     path.put("a.txt", "b.txt")
     agent.program(INGEST, {"documentDetails": [detail(f"s3://{BUCKET}/a.txt")]})
 
@@ -286,14 +216,14 @@ def test_a_document_that_the_service_says_nothing_of_is_delivered_again(path: Pa
     assert (path.record("a.txt").status, path.record("b.txt").status) == (Status.INDEXING, Status.WAITING)
 
 
-def test_a_message_with_a_passing_and_a_lasting_problem_is_delivered_again(path: Path, agent: AwsService) -> None:
+def test_a_message_with_a_transient_and_a_permanent_problem_is_redelivered(path: Path, agent: AwsService) -> None:
     path.put("bad.txt", "silent.txt")
     agent.program(INGEST, {"documentDetails": [detail(f"s3://{BUCKET}/bad.txt", "FAILED", "No.")]})
 
     assert path.ingest(message("bad.txt", "silent.txt")) == ["message-1"]
 
 
-def test_an_outcome_that_cannot_be_told_has_its_message_delivered_again(path: Path) -> None:
+def test_a_final_state_that_cannot_be_announced_has_its_message_redelivered(path: Path) -> None:
     path.put("a.txt", "a.txt.metadata.json", body=b"no JSON")
     settings = replace(path.services.settings, dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/1/gone")
     deaf = Services.of(
@@ -311,22 +241,10 @@ def test_an_outcome_that_cannot_be_told_has_its_message_delivered_again(path: Pa
     assert [json.loads(letter["Body"])["failed"]["uri"] for letter in path.dead()] == [f"s3://{BUCKET}/a.txt"]
 
 
-def test_deleting_what_was_never_there_is_followed_to_its_end(path: Path, agent: AwsService) -> None:
-    nothing = lambda p: {"documentDetails": [detail(u, "NOT_FOUND") for u in asked_uris(p)]}  # noqa: E731
-    agent.program(DELETE, nothing)
-    agent.program(GET, nothing)
-
-    assert path.ingest(QueueMessage("m", look([f"s3://{BUCKET}/gone.txt"]), 1)) == []
-    path.follow(*path.followed())
-
-    assert path.record("gone.txt").status is Status.DELETED
-    assert path.dead() == []
-
-
 @pytest.mark.parametrize(
     ("receives", "seconds"), [(1, 5), (2, 10), (3, 20), (9, MAX_PAUSE_SECONDS), (99, MAX_PAUSE_SECONDS)]
 )
-def test_a_message_that_is_delivered_again_comes_back_after_a_growing_delay(
+def test_the_redelivery_delay_grows_with_the_deliveries(
     path: Path, agent: AwsService, receives: int, seconds: int
 ) -> None:
     path.put("a.txt")
@@ -347,17 +265,16 @@ def test_a_message_that_is_delivered_again_comes_back_after_a_growing_delay(
     assert changed == {"QueueUrl": url, "ReceiptHandle": received["ReceiptHandle"], "VisibilityTimeout": seconds}
 
 
-def test_a_message_whose_delay_cannot_be_set_is_delivered_again_all_the_same(path: Path, agent: AwsService) -> None:
+def test_a_message_whose_delay_cannot_be_set_is_redelivered(path: Path, agent: AwsService) -> None:
     path.put("a.txt")
     agent.program(INGEST, Fault("ThrottlingException"))
 
     assert path.ingest(replace(message("a.txt"), receipt_handle="nobody's")) == ["message-1"]
 
 
-@pytest.mark.parametrize("fault", [Fault("ThrottlingException"), Dropped, Fault("InternalServerException")])
-def test_a_question_that_gets_no_answer_is_asked_again_later(path: Path, agent: AwsService, fault: Any) -> None:
+def test_a_failed_status_check_is_repeated_later(path: Path, agent: AwsService) -> None:
     path.put("a.txt")
-    agent.program(GET, fault)
+    agent.program(GET, Fault("ThrottlingException"))
     path.ingest(message("a.txt"))
 
     assert path.follow(*path.followed()) == []
@@ -369,28 +286,8 @@ def test_a_question_that_gets_no_answer_is_asked_again_later(path: Path, agent: 
     assert path.record("a.txt").status is Status.INDEXED
 
 
-def test_a_registry_that_does_not_answer_has_the_status_message_delivered_again(path: Path, agent: AwsService) -> None:
-    path.put("a.txt")
-    agent.program(GET, answer_with())
-    path.ingest(message("a.txt"))
-    followed = path.followed()
-    gone = Services.of(
-        replace(path.services.settings, registry_table="gone"),
-        agent=path.services.agent,
-        dynamodb=path.services.registry.client,
-        s3=path.s3,
-        sqs=path.sqs,
-        events=boto3.client("events", region_name=REGION),
-    )
-
-    assert FollowingService(gone).process(followed) == [followed[0].message_id]
-    assert agent.asked(GET) == []
-
-
 @pytest.mark.parametrize("status", ["INDEXED", "FAILED"])
-def test_a_document_is_not_taken_for_finished_by_the_answer_of_an_earlier_operation(
-    path: Path, agent: AwsService, status: str
-) -> None:
+def test_the_status_of_an_earlier_operation_does_not_end_a_new_one(path: Path, agent: AwsService, status: str) -> None:
     path.put("a.txt")
     agent.program(GET, answer_with())
     path.ingest(message("a.txt"))
@@ -408,7 +305,7 @@ def test_a_document_is_not_taken_for_finished_by_the_answer_of_an_earlier_operat
     assert path.record("a.txt").status in (Status.INDEXED, Status.WAITING)
 
 
-def test_a_message_about_an_operation_that_is_over_is_dropped(path: Path, agent: AwsService) -> None:
+def test_a_message_about_a_superseded_operation_is_dropped(path: Path, agent: AwsService) -> None:
     path.put("a.txt")
     path.ingest(message("a.txt"))
     record = path.record("a.txt")
@@ -421,7 +318,7 @@ def test_a_message_about_an_operation_that_is_over_is_dropped(path: Path, agent:
     assert path.record("a.txt") == record
 
 
-def test_what_there_is_no_time_for_comes_again_without_a_claim(path: Path, agent: AwsService) -> None:
+def test_documents_without_time_left_are_sent_again_without_a_claim(path: Path, agent: AwsService) -> None:
     keys = [f"{number:02d}.txt" for number in range(30)]
     path.put(*keys)
 
@@ -436,11 +333,11 @@ def test_what_there_is_no_time_for_comes_again_without_a_claim(path: Path, agent
     done = {key for key in keys if path.record(key).status is Status.INDEXING}
     assert again == [], "a delivery counts only where something is wrong"
     assert done
-    assert path.sent_anew() == len(keys) - len(done)
+    assert path.sent_again() == len(keys) - len(done)
     assert not any(path.record(key).is_claimed(path.now[0] + 1) for key in set(keys) - done)
 
 
-def test_metrics_tell_what_became_of_the_documents(path: Path, agent: AwsService) -> None:
+def test_metrics_count_submissions_final_states_and_retries(path: Path, agent: AwsService) -> None:
     path.put("good.txt", "bad.txt")
     agent.program(INGEST, answer_with(**{"bad.txt": "FAILED", "good.txt": "STARTING"}))
     agent.program(GET, answer_with(**{"bad.txt": "NOT_FOUND"}))

@@ -81,7 +81,7 @@ def test_a_sample_event_submits_its_document_and_has_it_followed(agent: AwsServi
     assert json.loads(body) == {"follow": [[GUIDE, operation.id]], "checks": 0}
 
 
-def test_a_followed_document_gets_to_its_final_state(agent: AwsService) -> None:
+def test_a_followed_document_reaches_its_final_state(agent: AwsService) -> None:
     ingestion.handler(sample("sqs_s3_created"), Context())
     agent.program("GetKnowledgeBaseDocuments", answer_with())
 
@@ -93,7 +93,7 @@ def test_a_followed_document_gets_to_its_final_state(agent: AwsService) -> None:
     assert agent.refusals == []
 
 
-def test_a_document_that_is_not_finished_waits_in_the_queue_for_the_next_question(agent: AwsService) -> None:
+def test_an_unfinished_document_waits_in_the_status_queue(agent: AwsService) -> None:
     ingestion.handler(sample("sqs_s3_created"), Context())
     agent.program("GetKnowledgeBaseDocuments", answer_with(**{"travel guide.md": "IN_PROGRESS"}))
 
@@ -106,7 +106,7 @@ def test_a_document_that_is_not_finished_waits_in_the_queue_for_the_next_questio
     assert record().status is Status.INDEXING
 
 
-def test_the_messages_to_deliver_again_are_named_as_lambda_wants_it(agent: AwsService) -> None:
+def test_the_response_lists_the_messages_to_redeliver(agent: AwsService) -> None:
     agent.program(INGEST, Fault("ThrottlingException"))
     agent.program("DeleteKnowledgeBaseDocuments", lambda p: {"documentDetails": [detail(u) for u in asked_uris(p)]})
 
@@ -117,7 +117,7 @@ def test_the_messages_to_deliver_again_are_named_as_lambda_wants_it(agent: AwsSe
     assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
 
 
-def test_the_number_of_deliveries_decides_when_a_message_is_given_up(
+def test_a_document_fails_when_its_message_reaches_the_maximum_of_deliveries(
     agent: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INGESTION_MAX_RECEIVES", "5")
@@ -132,7 +132,7 @@ def test_the_number_of_deliveries_decides_when_a_message_is_given_up(
 
 
 @pytest.mark.parametrize("function", [ingestion, ingestion_status])
-def test_a_message_that_nothing_can_be_made_of_is_put_aside(agent: AwsService, function: Any) -> None:
+def test_a_malformed_message_is_dead_lettered(agent: AwsService, function: Any) -> None:
     answer = function.handler(sqs_event("not json"), Context())
 
     assert answer == {"batchItemFailures": []}
@@ -140,7 +140,7 @@ def test_a_message_that_nothing_can_be_made_of_is_put_aside(agent: AwsService, f
     assert agent.requests == []
 
 
-def test_a_registry_that_is_not_there_has_every_status_message_delivered_again(
+def test_a_missing_registry_has_every_status_message_redelivered(
     agent: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REGISTRY_TABLE", "gone")
@@ -158,7 +158,7 @@ def test_a_registry_that_is_not_there_has_every_status_message_delivered_again(
     ["DATA_SOURCE_ID", "KNOWLEDGE_BASE_ID", "REGISTRY_TABLE", "STATUS_QUEUE_URL", "INGESTION_QUEUE_URL",
      "DEAD_LETTER_QUEUE_URL"],
 )  # fmt: skip
-def test_a_function_without_its_settings_fails_so_that_every_message_is_kept(
+def test_a_missing_setting_fails_the_invocation_and_keeps_every_message(
     monkeypatch: pytest.MonkeyPatch, variable: str, function: Any
 ) -> None:
     monkeypatch.delenv(variable)

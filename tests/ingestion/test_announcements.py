@@ -1,4 +1,4 @@
-"""What receivers of events can rely on: each end has a name of its own, and its repetitions have the same."""
+"""Promises to the receivers of events: each final state has its own operation, which its repetitions share."""
 
 import json
 
@@ -16,11 +16,11 @@ def operations(world: World, name: str) -> list[tuple[str, str]]:
     return [(told["type"], told["operation"]) for told in world.told(name)]
 
 
-answer_of_the_event_bus_is_lost = raising("after", "PutEvents", lost)
-dies_before_it_tells = raising("before", "PutEvents", Killed)
+response_of_the_event_bus_is_lost = raising("after", "PutEvents", lost)
+killed_before_announcing = raising("before", "PutEvents", Killed)
 
 
-def test_a_failure_and_a_deletion_without_the_knowledge_base_have_operations_of_their_own(world: World) -> None:
+def test_final_states_without_the_knowledge_base_have_their_own_operations(world: World) -> None:
     world.put("a.txt")
     world.run()
     world.delete("a.txt")
@@ -37,7 +37,7 @@ def test_a_failure_and_a_deletion_without_the_knowledge_base_have_operations_of_
     assert len({operation for _, operation in told}) == len(told)
 
 
-def test_each_failure_has_an_operation_of_its_own_also_in_the_dead_letter_queue(world: World) -> None:
+def test_each_failure_has_its_own_operation(world: World) -> None:
     world.put_sidecar("a.txt", BAD)
     world.put("a.txt")
     world.run()
@@ -50,21 +50,21 @@ def test_each_failure_has_an_operation_of_its_own_also_in_the_dead_letter_queue(
     assert len({operation for _, operation in told}) == len(told)
 
 
-def test_a_failure_that_is_told_again_has_the_same_operation_though_its_record_was_written_since(world: World) -> None:
+def test_a_repeated_announcement_has_the_same_operation_after_the_record_was_written_again(world: World) -> None:
     document, sidecar = world.put("a.txt"), world.put_sidecar("a.txt", BAD)
     world.events.clear()
     world.announce(document)
-    with world.aws.intercepted(answer_of_the_event_bus_is_lost):
+    with world.aws.intercepted(response_of_the_event_bus_is_lost):
         world.ingest()
     world.announce(sidecar)
 
     world.run()
 
-    assert len(world.aws.published) == 2, "the answer was lost, so that it is told again"
+    assert len(world.aws.published) == 2, "the response was lost, so it is announced again"
     assert len(operations(world, "a.txt")) == 1
 
 
-def test_of_two_ends_the_later_one_is_told_by_its_time_which_repetitions_do_not_change(world: World) -> None:
+def test_repetitions_keep_finished_at_which_orders_final_states(world: World) -> None:
     world.put("a.txt")
     world.announce()
     world.ingest()
@@ -86,9 +86,9 @@ def test_of_two_ends_the_later_one_is_told_by_its_time_which_repetitions_do_not_
     assert indexed < deleted
 
 
-def test_an_end_that_another_one_follows_before_it_was_told_is_told_all_the_same(world: World) -> None:
+def test_a_final_state_is_announced_before_another_one_replaces_it(world: World) -> None:
     world.put("a.txt", "granite is hard")
-    with world.aws.intercepted(dies_before_it_tells), pytest.raises(Killed):
+    with world.aws.intercepted(killed_before_announcing), pytest.raises(Killed):
         world.run()
     indexed = world.record("a.txt")
     world.put("a.txt", "granite is grey")
@@ -102,14 +102,14 @@ def test_an_end_that_another_one_follows_before_it_was_told_is_told_all_the_same
     assert operations(world, "a.txt")[0] == ("DocumentIndexed", indexed.operation.id)
 
 
-def test_a_document_waits_where_what_it_was_before_cannot_be_told(world: World) -> None:
+def test_a_document_waits_until_its_last_final_state_is_announced(world: World) -> None:
     world.put("a.txt", "granite is hard")
     world.run()
     world.put("a.txt", "granite is grey")
     world.put("b.txt", "granite is new")
 
     world.announce()
-    with world.aws.intercepted(answer_of_the_event_bus_is_lost):
+    with world.aws.intercepted(response_of_the_event_bus_is_lost):
         world.ingest()
 
     assert world.record("a.txt").status is Status.INDEXED
@@ -118,7 +118,7 @@ def test_a_document_waits_where_what_it_was_before_cannot_be_told(world: World) 
     world.check()
 
 
-def test_what_has_been_told_long_ago_is_not_told_again(world: World) -> None:
+def test_a_final_state_is_not_announced_again_after_half_an_hour(world: World) -> None:
     world.put("a.txt", "granite is hard")
     world.run()
     world.aws.clock.sleep(ANNOUNCED_AFTER_SECONDS + 1)
@@ -129,7 +129,7 @@ def test_what_has_been_told_long_ago_is_not_told_again(world: World) -> None:
     assert len(world.aws.published) == 2
 
 
-def test_a_failure_that_is_repaired_at_once_is_in_the_dead_letter_queue_once(world: World) -> None:
+def test_a_repaired_failure_is_in_the_dead_letter_queue_once(world: World) -> None:
     world.put_sidecar("a.txt", BAD)
     world.put("a.txt")
     world.run()
