@@ -1,4 +1,4 @@
-"""The function behind the routes for documents and jobs."""
+"""The function behind the routes for documents, jobs and failures."""
 
 from typing import Final
 
@@ -9,6 +9,7 @@ from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.python_function import PythonFunction
 from infra.options import Options
 from ragstack_common import config
+from ragstack_common.registry.table import GATE
 
 DOCUMENTS_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
@@ -21,7 +22,7 @@ OBJECT_ACTIONS: Final = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 
 
 class DocumentsFunction(Construct):
-    """Signs uploads, lists and deletes documents, and starts jobs; what follows from it is the other functions' work.
+    """Signs uploads, lists and deletes documents, starts jobs, and replays failures; the other functions do the rest.
 
     Attributes:
         function: The function.
@@ -33,11 +34,13 @@ class DocumentsFunction(Construct):
             self,
             "Documents",
             consequence="Uploads, deletions and lists of documents fail meanwhile.",
-            description="Answers requests about documents and ingestion jobs",
+            description="Answers requests about documents, ingestion jobs and failures",
             environment={
                 config.REGISTRY_TABLE: path.registry.table.table_name,
                 config.DOCUMENTS_BUCKET: path.documents.bucket.bucket_name,
                 config.JOBS_QUEUE_URL: path.jobs.queue.queue_url,
+                config.INGESTION_QUEUE_URL: path.changes.queue.queue_url,
+                config.DEAD_LETTER_QUEUE_URL: path.dead_letters.queue.queue_url,
                 config.VECTOR_STORE: path.knowledge_base.vector_store,
                 **options.upload_variables,
             },
@@ -51,4 +54,8 @@ class DocumentsFunction(Construct):
         path.registry.grant_read(self.function)
         path.registry.grant_list(self.function)
         path.registry.grant_write(self.function, [PUT, DELETE], JOBS)
+        # A discarded message may end a full synchronisation, which then opens its gate.
+        path.registry.grant_write(self.function, [DELETE], [GATE])
         path.jobs.queue.grant_send_messages(self.function)
+        path.changes.queue.grant_send_messages(self.function)
+        path.dead_letters.queue.grant_consume_messages(self.function)

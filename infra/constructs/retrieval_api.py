@@ -34,6 +34,10 @@ ROUTES: Final = (
     (DOCUMENTS, "POST", "/api/ingestion-jobs"),
     (DOCUMENTS, "GET", "/api/ingestion-jobs"),
     (DOCUMENTS, "GET", "/api/ingestion-jobs/{id}"),
+    # For operators.
+    (DOCUMENTS, "GET", "/api/failures"),
+    (DOCUMENTS, "POST", "/api/failures/replay"),
+    (DOCUMENTS, "POST", "/api/failures/discard"),
     (QUERY, "GET", "/tools"),
     (QUERY, "POST", "/tools/{name}"),
     (QUERY, "GET", "/health"),

@@ -1,6 +1,6 @@
-"""The description of the whole interface in OpenAPI: this function's routes and those of the function for documents.
+"""The OpenAPI document of the whole interface: the routes of the query function and of the documents function.
 
-Where the framework's own description would not be true, it is corrected.
+It corrects the framework's own description where that would be wrong.
 """
 
 import json
@@ -23,18 +23,18 @@ _ERROR: Final[Mapping[str, Any]] = {
             "type": "object",
             "required": ["code", "message", "details", "requestId"],
             "properties": {
-                "code": {"type": "string", "description": "For programs, such as InvalidFilter"},
-                "message": {"type": "string", "description": "For people: one line that says what to do"},
+                "code": {"type": "string", "description": "The error code, such as InvalidFilter"},
+                "message": {"type": "string", "description": "One line that says what is wrong"},
                 "details": {
                     "type": "array",
-                    "description": "Each member of the body that does not fit",
+                    "description": "Each invalid member of the body",
                     "items": {
                         "type": "object",
                         "required": ["member", "problem"],
                         "properties": {"member": {"type": "string"}, "problem": {"type": "string"}},
                     },
                 },
-                "requestId": {"type": "string", "description": "The log has the request under this id"},
+                "requestId": {"type": "string", "description": "The id of the request in the log"},
             },
         }
     },
@@ -66,7 +66,7 @@ _TOOL_INPUT: Final[Mapping[str, Any]] = {
     "type": "object",
     "required": ["input"],
     "additionalProperties": False,
-    "properties": {"input": {"type": "object", "description": "As the tool's input_schema in GET /tools has it"}},
+    "properties": {"input": {"type": "object", "description": "Valid under the tool's input_schema in GET /tools"}},
 }
 
 _TOOL_SUCCESS: Final[Mapping[str, Any]] = {
@@ -75,7 +75,7 @@ _TOOL_SUCCESS: Final[Mapping[str, Any]] = {
     "required": ["success", "output", "stats"],
     "properties": {
         "success": {"const": True},
-        "output": {"type": "object", "description": "As the tool's output_schema in GET /tools has it"},
+        "output": {"type": "object", "description": "Valid under the tool's output_schema in GET /tools"},
         "stats": {
             "type": "object",
             "required": ["execution_time"],
@@ -108,9 +108,9 @@ _SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 _PATH: Final = "/openapi.json"
 _LOCAL_PATH: Final = "/_aws/execute-api"
-"""Where the local stack has its APIs, each by id and stage."""
+"""Where the local stack serves its APIs, each by id and stage."""
 
-_OF_THE_FRAMEWORK: Final = ("HTTPValidationError", "ResponseValidationError", "ValidationError")
+_FRAMEWORK_SCHEMAS: Final = ("HTTPValidationError", "ResponseValidationError", "ValidationError")
 
 OK: Final = str(HTTPStatus.OK.value)
 BAD_REQUEST: Final = str(HTTPStatus.BAD_REQUEST.value)
@@ -120,15 +120,15 @@ FRAMEWORK_STATUS: Final = str(HTTPStatus.UNPROCESSABLE_ENTITY.value)
 EVERY_OTHER: Final = "default"
 _TITLE: Final = "RAGStack"
 _VERSION: Final = "1"
-_SUBJECT: Final = "Search over your documents, and what becomes of each document on its way there"
+_SUBJECT: Final = "Search your documents, and manage their ingestion"
 
 
 def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> str:
-    """Describe the interface as JSON.
+    """Return the OpenAPI document as JSON.
 
     Args:
-        app: The routes of the function for searches.
-        base_url: Where every path begins, without a slash at the end.
+        app: The routes of the query function.
+        base_url: The base of every path, without a slash at the end.
         auth: One of ``config.API_AUTHS``; None if callers do not authenticate.
     """
     documents = APIGatewayRestResolver(enable_validation=True)
@@ -145,10 +145,10 @@ def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> st
 
 
 def base_url_of(event: Mapping[str, Any]) -> str:
-    """Return the address of the API that a request for the description came to, with its stage.
+    """Return the URL of the API that received the request, with its stage.
 
     Args:
-        event: API Gateway's. The local one names no domain, so that the request's own host has to do.
+        event: API Gateway's. The local one names no domain, so the request's host is used.
     """
     context = event["requestContext"]
     if domain := context.get("domainName"):
@@ -159,7 +159,7 @@ def base_url_of(event: Mapping[str, Any]) -> str:
 
 
 def _never() -> NoReturn:
-    raise AssertionError("these routes are described here, and called elsewhere")
+    raise AssertionError("these routes are only described here")
 
 
 def _framework_description(app: APIGatewayRestResolver) -> dict[str, Any]:
@@ -174,9 +174,9 @@ def _schemas(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _correct(described: dict[str, Any]) -> None:
-    """Complete what the framework wrote: the errors that are really answered, and the tools' own form."""
+    """Complete the framework's description: the real error responses, and the form of the tools."""
     schemas = _schemas(described)
-    for name in _OF_THE_FRAMEWORK:
+    for name in _FRAMEWORK_SCHEMAS:
         schemas.pop(name, None)
     schemas |= _SCHEMAS
     for path, operations in described["paths"].items():
@@ -190,10 +190,12 @@ def _correct(described: dict[str, Any]) -> None:
             if method == "post" or "parameters" in operation:
                 responses[BAD_REQUEST] = _response("The request must be changed", failure)
             if path.endswith("/{id}"):
-                responses[NOT_FOUND] = _response("There is nothing of that id, or not yet", failure)
+                responses[NOT_FOUND] = _response("The id is unknown, or not known yet", failure)
+            if path in ("/api/failures/replay", "/api/failures/discard"):
+                responses[NOT_FOUND] = _response("A document, job or message is unknown; nothing was done", failure)
             if (method, path) == ("post", "/api/ingestion-jobs"):
-                responses[CONFLICT] = _response("A job of that kind is under way", failure)
-            responses[EVERY_OTHER] = _response("It failed, and this is why", failure)
+                responses[CONFLICT] = _response("A job of that kind is queued or running", failure)
+            responses[EVERY_OTHER] = _response("The request failed; the message says why", failure)
             if path.startswith("/tools"):
                 responses[OK] = _response("Done", "ToolSuccess" if method == "post" else "ToolList")
                 if method == "post":

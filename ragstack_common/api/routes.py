@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
+from ragstack_common.api.dead_letters import DeadLetterQueue
 from ragstack_common.api.documents import (
     DocumentDetail,
     DocumentList,
@@ -20,19 +21,32 @@ from ragstack_common.api.documents import (
     WrittenStatus,
     facets_of,
 )
+from ragstack_common.api.failures import (
+    DiscardAnswer,
+    DiscardRequest,
+    FailureList,
+    Failures,
+    ReplayAnswer,
+    ReplayRequest,
+)
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.api.settings import DocumentApiSettings
 from ragstack_common.api.uploads import UploadAnswer, UploadRequest, Uploads
 from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.errors import InvalidRequestError
+from ragstack_common.ingestion.messages import Queue
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.gate import Gate
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.listing import MAX_LIMIT, Listing
 from ragstack_common.registry.records import Status
 
 MAX_VALUE_CHARACTERS: Final = 200
 MAX_NAME_CHARACTERS: Final = 2048
+
+OPERATORS: Final = "Operators"
+"""Tag of the routes for operators in the OpenAPI document."""
 
 CREATED: Final = 201
 ACCEPTED: Final = 202
@@ -54,6 +68,7 @@ class DocumentService:
     documents: Documents
     jobs: Jobs
     catalogue: Catalogue
+    failures: Failures
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "DocumentService":
@@ -63,18 +78,29 @@ class DocumentService:
             ConfigurationError: A variable is missing or invalid.
         """
         settings = DocumentApiSettings.from_env(env)
-        table, client = settings.registry_table, dynamodb_client()
+        table, client, sqs = settings.registry_table, dynamodb_client(), sqs_client()
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
+        registry, listing, jobs = DocumentRegistry(table, client), Listing(client, table), JobStore(table, client)
         return cls(
             uploads=Uploads(settings, bucket),
-            documents=Documents(DocumentRegistry(table, client), Listing(client, table), bucket),
-            jobs=Jobs(JobStore(table, client), settings.jobs_queue_url, sqs_client()),
+            documents=Documents(registry, listing, bucket),
+            jobs=Jobs(jobs, settings.jobs_queue_url, sqs),
             catalogue=Catalogue(client, table),
+            failures=Failures(
+                bucket=bucket,
+                registry=registry,
+                listing=listing,
+                jobs=jobs,
+                gate=Gate(client, table),
+                dead_letters=DeadLetterQueue(settings.dead_letter_queue_url, sqs),
+                ingestion_queue=Queue(settings.ingestion_queue_url, sqs),
+                jobs_queue=Queue(settings.jobs_queue_url, sqs),
+            ),
         )
 
 
 def add_routes(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
-    """Add the routes of documents and jobs.
+    """Add the routes of documents, jobs and failures.
 
     Args:
         app: Routes the requests.
@@ -82,6 +108,7 @@ def add_routes(app: APIGatewayRestResolver, service: Callable[[], DocumentServic
     """
     _add_documents(app, service)
     _add_jobs(app, service)
+    _add_failures(app, service)
 
 
 def _add_documents(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
@@ -138,3 +165,22 @@ def _add_jobs(app: APIGatewayRestResolver, service: Callable[[], DocumentService
     def get_job(id: _Id) -> JobAnswer:  # noqa: A002 - the name in the path
         """Return its status and its report."""
         return service().jobs.get(id)
+
+
+def _add_failures(app: APIGatewayRestResolver, service: Callable[[], DocumentService]) -> None:
+    """Add the operator routes."""
+
+    @app.get("/api/failures", summary="List failed documents and dead letters", tags=[OPERATORS])
+    def list_failures(limit: _Limit = 100, next_token: _Token = None) -> FailureList:
+        """List what failed and why, with what to do next. The dead letters stay in their queue."""
+        return service().failures.page(limit, next_token)
+
+    @app.post("/api/failures/replay", summary="Replay dead letters and failed documents", tags=[OPERATORS])
+    def replay_failures(request: Annotated[ReplayRequest | None, Body()] = None) -> ReplayAnswer:
+        """Send again what failed. A dead letter is deleted after its content was sent."""
+        return service().failures.replay(request or ReplayRequest())
+
+    @app.post("/api/failures/discard", summary="Delete dead letters", tags=[OPERATORS])
+    def discard_failures(request: DiscardRequest) -> DiscardAnswer:
+        """Delete dead letters without replaying them. A job that only waits for its message ends FAILED."""
+        return service().failures.discard(request)

@@ -1,4 +1,4 @@
-"""What the function for documents is told by its environment."""
+"""The settings of the documents function."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,8 +18,10 @@ class DocumentApiSettings:
 
     Attributes:
         registry_table: The document registry.
-        documents_bucket: Where documents lie.
-        jobs_queue_url: Where jobs are announced.
+        documents_bucket: The documents bucket.
+        jobs_queue_url: The jobs queue.
+        ingestion_queue_url: The queue of the ingestion function.
+        dead_letter_queue_url: The dead-letter queue.
         vector_store: One of ``config.VECTOR_STORES``; decides which attributes a document can have.
         upload_max_bytes: Of one document, 1 to 50 MB, which is what the knowledge base reads.
         upload_seconds: How long a permission to upload holds, 1 to 3,600.
@@ -28,6 +30,8 @@ class DocumentApiSettings:
     registry_table: str
     documents_bucket: str
     jobs_queue_url: str
+    ingestion_queue_url: str
+    dead_letter_queue_url: str
     vector_store: str = config.OTHER_STORE
     upload_max_bytes: int = LARGEST_DOCUMENT
     upload_seconds: int = 900
@@ -43,6 +47,8 @@ class DocumentApiSettings:
             registry_table=required(env, config.REGISTRY_TABLE),
             documents_bucket=required(env, config.DOCUMENTS_BUCKET),
             jobs_queue_url=required(env, config.JOBS_QUEUE_URL),
+            ingestion_queue_url=required(env, config.INGESTION_QUEUE_URL),
+            dead_letter_queue_url=required(env, config.DEAD_LETTER_QUEUE_URL),
             vector_store=optional(env, config.VECTOR_STORE, config.vector_store, cls.vector_store),
             upload_max_bytes=optional(
                 env, config.UPLOAD_MAX_BYTES, _whole_number_to(LARGEST_DOCUMENT), cls.upload_max_bytes

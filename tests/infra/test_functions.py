@@ -24,6 +24,7 @@ READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:Rece
 RIGHTS = {
     "query": {"bedrock:Retrieve", "dynamodb:Query"},
     "documents": SENDING
+    | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     | {"dynamodb:DeleteItem", "dynamodb:PutItem"}
     | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
@@ -44,7 +45,7 @@ RIGHTS = {
     | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "s3:ListBucket"},
 }
 RECEIVERS = {
-    "documents": {"JobsQueue"},
+    "documents": {"ChangesEvents", "JobsQueue"},
     "ingestion": {"ChangesDeadLetters", "ChangesEvents", "StatusQueue"},
     "ingestion_status": {"ChangesDeadLetters", "ChangesEvents", "StatusQueue"},
     "reconcile": {"ChangesEvents", "JobsQueue"},
@@ -113,10 +114,16 @@ def test_a_function_may_send_to_the_queues_that_it_hands_on_to_and_to_no_other(a
     assert {queue for queue in ALL_QUEUES if queue in receivers} == RECEIVERS[service]
 
 
-@pytest.mark.parametrize("service", ["ingestion", "ingestion_status", "reconcile"])
-def test_a_function_takes_messages_from_its_own_queue_alone(aws: Any, service: str) -> None:
-    own = {"ingestion": "ChangesEvents", "ingestion_status": "StatusQueue", "reconcile": "JobsQueue"}[service]
-
+@pytest.mark.parametrize(
+    ("service", "own"),
+    [
+        ("documents", "ChangesDeadLetters"),
+        ("ingestion", "ChangesEvents"),
+        ("ingestion_status", "StatusQueue"),
+        ("reconcile", "JobsQueue"),
+    ],
+)
+def test_a_function_receives_messages_from_its_own_queue_alone(aws: Any, service: str, own: str) -> None:
     for action in READING_A_QUEUE:
         assert {queue for queue in ALL_QUEUES if queue in aws.rights(service)[action]} == {own}
 

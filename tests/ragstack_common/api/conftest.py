@@ -36,7 +36,9 @@ class Aws:
     s3: Any
     sqs: Any
     dynamodb: Any
-    queue_url: str
+    jobs_url: str
+    ingestion_url: str
+    dead_letter_url: str
 
     def put(self, key: str, body: str = "Text.") -> Observation:
         """Upload an object, as its event's reader will see it."""
@@ -89,8 +91,8 @@ class Aws:
             self.s3.meta.events.unregister(f"before-call.s3.{operation}", refuse)
 
     def messages(self) -> list[Any]:
-        """Take what lies in the jobs queue."""
-        answer = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
+        """Receive the messages of the jobs queue."""
+        answer = self.sqs.receive_message(QueueUrl=self.jobs_url, MaxNumberOfMessages=10)
         return [json.loads(message["Body"]) for message in answer.get("Messages", [])]
 
 
@@ -115,18 +117,20 @@ def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aw
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
     create_table(dynamodb, TABLE)
-    queue_url = sqs.create_queue(QueueName="jobs")["QueueUrl"]
+    urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead")]
     for name, value in {
         "REGISTRY_TABLE": TABLE,
         "DOCUMENTS_BUCKET": BUCKET,
-        "JOBS_QUEUE_URL": queue_url,
+        "JOBS_QUEUE_URL": urls[0],
+        "INGESTION_QUEUE_URL": urls[1],
+        "DEAD_LETTER_QUEUE_URL": urls[2],
         "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
         "POWERTOOLS_SERVICE_NAME": "documents",
     }.items():
         monkeypatch.setenv(name, value)
     documents.metrics.namespace, documents.metrics.service = "RAGStack", "documents"
     documents.service.cache_clear()
-    yield Aws(s3, sqs, dynamodb, queue_url)
+    yield Aws(s3, sqs, dynamodb, *urls)
     documents.service.cache_clear()
 
 

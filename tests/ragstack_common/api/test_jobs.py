@@ -53,7 +53,7 @@ def test_a_job_that_runs_is_not_announced_again(aws: Aws, call: Call) -> None:
 
 
 def test_a_job_that_the_queue_does_not_take_has_failed_and_is_in_nobodys_way(aws: Aws, call: Call) -> None:
-    aws.sqs.delete_queue(QueueUrl=aws.queue_url)
+    aws.sqs.delete_queue(QueueUrl=aws.jobs_url)
 
     failed = call("POST", PATH)
     _, listed = call("GET", PATH)

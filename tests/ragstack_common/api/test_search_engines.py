@@ -363,6 +363,9 @@ def test_the_description_names_the_errors_that_are_answered_and_no_others() -> N
         ("post", "/api/ingestion-jobs"): {"202", "400", "409", "default"},
         ("get", "/api/ingestion-jobs"): {"200", "400", "default"},
         ("get", "/api/ingestion-jobs/{id}"): {"200", "400", "404", "default"},
+        ("get", "/api/failures"): {"200", "400", "default"},
+        ("post", "/api/failures/replay"): {"200", "400", "404", "default"},
+        ("post", "/api/failures/discard"): {"200", "400", "404", "default"},
     }
     schemas = described["components"]["schemas"]
     assert not {"ValidationError", "HTTPValidationError"} & set(schemas)
