@@ -5,8 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from ragstack_common.api.search import wait_for
-from ragstack_common.tools import Registry, registry_from_env
-from ragstack_common.tools.http import answer, list_tools
+from ragstack_common.tools import Registry, answer, list_tools, registry_from_env
 
 
 class Tools:

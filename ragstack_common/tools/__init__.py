@@ -1,20 +1,23 @@
-"""Tools for language models and other callers: a registry, the retriever, and both over HTTP.
+"""Tools for language models and other callers.
 
-``registry`` holds tools and runs them; ``retriever`` searches a collection on any engine; ``schemas`` says what it
-takes; ``settings`` which collections there are; ``http`` answers ``GET /tools`` and ``POST /tools/{name}``.
+``registry`` holds tools and runs them, in Python and over HTTP; ``retriever`` searches a collection on any engine;
+``schemas`` defines and checks its input; ``settings`` selects its collections.
 """
 
-from ragstack_common.tools.http import answer, list_tools, run_tool
 from ragstack_common.tools.registry import (
     DuplicateToolError,
+    QueryFailedError,
     Registry,
     Tool,
     ToolError,
     ToolInput,
     ToolResult,
     UnknownToolError,
+    answer,
+    list_tools,
+    run_tool,
 )
-from ragstack_common.tools.retriever import MilvusQueryTool, QueryFailedError, RetrieverTool, registry_from_env
+from ragstack_common.tools.retriever import MilvusQueryTool, RetrieverTool, registry_from_env
 from ragstack_common.tools.settings import MilvusConfig, RetrieverSettings, SearchedCollection
 
 __all__ = [

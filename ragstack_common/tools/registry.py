@@ -1,34 +1,47 @@
-"""Tools by name, and how they are run."""
+"""Tools by name: how they are run in Python and over HTTP."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
 
-from ragstack_common.errors import ConfigurationError, InvalidRequestError, RagStackError
+from ragstack_common.error_responses import message_of, status_of
+from ragstack_common.errors import ConfigurationError, InvalidRequestError, RagStackError, RetrievalError
 
 T = TypeVar("T")
+
+Answer = tuple[int, dict[str, Any]]
+"""HTTP status and body."""
 
 logger: Final = logging.getLogger("ragstack.tools")
 
 
 class UnknownToolError(InvalidRequestError):
-    """No tool of that name is registered."""
+    """The tool is not registered."""
 
 
 class DuplicateToolError(ConfigurationError):
-    """A tool of that name is registered already."""
+    """A tool with this name is already registered."""
+
+
+class ToolError(InvalidRequestError):
+    """The input of a tool is not valid. The caller gets the message word for word."""
+
+
+class QueryFailedError(RetrievalError):
+    """The search of a tool failed; ``__cause__`` is its error."""
 
 
 @dataclass(frozen=True)
 class ToolInput:
-    """What a tool is asked.
+    """A call of a tool.
 
     Attributes:
         name: The tool.
-        data: Its input, as JSON holds it.
+        data: Its input, from JSON.
     """
 
     name: str
@@ -37,14 +50,14 @@ class ToolInput:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool answered.
+    """The result of a tool.
 
     Attributes:
-        success: Whether *data* is the answer.
-        data: The answer, as the tool's output schema describes it; None where there is none.
-        error: What went wrong, for the caller to read; None of a success.
-        seconds: Time of the run.
-        cause: The error behind *error*, where there was one. It is not part of the result's JSON.
+        success: Whether *data* is the result.
+        data: The result, as the tool's output schema describes it; None after an error.
+        error: The message for the caller; None after success.
+        seconds: Duration of the run.
+        cause: The exception behind *error*. It is not part of the result's JSON.
     """
 
     success: bool
@@ -60,18 +73,14 @@ class ToolResult:
         return {"success": False, "error": self.error}
 
 
-class ToolError(InvalidRequestError):
-    """A tool's input cannot be used; the message is for the caller, word for word."""
-
-
 class Tool(Protocol):
-    """Something that a caller, often a language model, can have done.
+    """A function for callers such as language models.
 
     Attributes:
-        name: What it is called by.
+        name: Its name.
         description: What it does and when to use it.
-        input_schema: JSON schema of its input.
-        output_schema: JSON schema of its answer.
+        input_schema: JSON schema of the input.
+        output_schema: JSON schema of the result.
     """
 
     name: str
@@ -80,10 +89,10 @@ class Tool(Protocol):
     output_schema: Mapping[str, Any]
 
     async def run(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Do it.
+        """Run the tool.
 
         Raises:
-            RagStackError: It cannot be done; the message goes to the caller.
+            RagStackError: The run failed; the caller gets the message.
         """
         ...
 
@@ -93,31 +102,28 @@ class Tool(Protocol):
 
 
 class Registry:
-    """Holds tools, tells what they take, and runs them.
-
-    Any thread may use it; :meth:`execute` may run on any event loop.
-    """
+    """Holds, describes and runs tools. Any thread may use it; :meth:`execute` may run on any event loop."""
 
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
 
     def register(self, tool: Tool) -> None:
-        """Make a tool known by its name.
+        """Add a tool.
 
         Raises:
-            DuplicateToolError: There is one of that name.
-            ConfigurationError: It has no name.
+            DuplicateToolError: A tool with this name is already registered.
+            ConfigurationError: The tool has no name.
         """
         if not isinstance(tool.name, str) or not tool.name:
             raise ConfigurationError(f"A tool needs a name, not {tool.name!r}")
         if self._tools.setdefault(tool.name, tool) is not tool:
-            raise DuplicateToolError(f"The tool {tool.name} is registered already: give this one another name")
+            raise DuplicateToolError(f"The tool {tool.name} is already registered: use another name")
 
     def get(self, name: str) -> Tool:
-        """Return the tool of that name.
+        """Return a tool by its name.
 
         Raises:
-            UnknownToolError: There is none.
+            UnknownToolError: The tool is not registered.
         """
         try:
             return self._tools[name]
@@ -126,22 +132,15 @@ class Registry:
             raise UnknownToolError(f"unknown tool: {name!s:.80}; registered: {known}") from None
 
     def list(self) -> list[dict[str, Any]]:
-        """Describe the tools in the order of their names: name, description, input_schema, output_schema."""
-        return [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "input_schema": tool.input_schema,
-                "output_schema": tool.output_schema,
-            }
-            for _, tool in sorted(self._tools.items())
-        ]
+        """Return name, description, input_schema and output_schema of all tools, sorted by name."""
+        members = ("name", "description", "input_schema", "output_schema")
+        return [{member: getattr(tool, member) for member in members} for _, tool in sorted(self._tools.items())]
 
     async def execute(self, request: ToolInput) -> ToolResult:
-        """Run a tool. What goes wrong in it is in the result, whatever it is.
+        """Run a tool. Every error in it becomes part of the result.
 
         Raises:
-            UnknownToolError: There is no tool of that name.
+            UnknownToolError: The tool is not registered.
         """
         tool = self.get(request.name)
         start = time.perf_counter()
@@ -150,33 +149,85 @@ class Registry:
         except RagStackError as error:
             return ToolResult(success=False, error=str(error), seconds=time.perf_counter() - start, cause=error)
         except Exception as error:
-            # A tool is somebody else's code: its callers get an answer, and the log what broke.
+            # A bug in a tool: the caller gets an answer, and the log the details.
             logger.exception("The tool %s is broken", request.name)
             text = f"the tool {request.name} failed: {type(error).__name__}"
             return ToolResult(success=False, error=text, seconds=time.perf_counter() - start, cause=error)
         return ToolResult(success=True, data=data, seconds=time.perf_counter() - start)
 
     def execute_now(self, request: ToolInput) -> ToolResult:
-        """Run a tool and wait for it, where no event loop is running; none is left behind.
+        """Run :meth:`execute` on a new event loop and wait for it.
 
         Raises:
-            UnknownToolError: As :meth:`execute`.
+            UnknownToolError: The tool is not registered.
             RuntimeError: An event loop is running in this thread: await :meth:`execute`.
         """
-        return now(lambda: self.execute(request))
+        return _run_now(lambda: self.execute(request))
 
     async def close(self) -> None:
-        """Close every tool."""
+        """Close all tools."""
         for tool in self._tools.values():
             await tool.close()
 
 
-def now(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run something on an event loop of its own, and leave none behind.
+def list_tools(registry: Registry) -> dict[str, Any]:
+    """Answer ``GET /tools``: ``{"tools": [{name, description, input_schema, output_schema}, ...]}``."""
+    return {"tools": registry.list()}
+
+
+def run_tool(registry: Registry, name: str, body: object) -> Answer:
+    """Run :func:`answer` on a new event loop and wait for it.
 
     Raises:
-        RuntimeError: One is running in this thread.
+        RuntimeError: An event loop is running in this thread: await :func:`answer`.
     """
+    return _run_now(lambda: answer(registry, name, body))
+
+
+async def answer(registry: Registry, name: str, body: object) -> Answer:
+    """Answer ``POST /tools/{name}``. Nothing is raised.
+
+    Args:
+        registry: The tools.
+        name: The tool, from the path.
+        body: The parsed JSON of the request: ``{"input": {...}}``.
+
+    Returns:
+        The status, and ``{"success": true, "output": {...}, "stats": {"execution_time": "1.2s"}}`` or
+        ``{"success": false, "error": "..."}``.
+    """
+    if not isinstance(body, Mapping):
+        return _failure("the request body must be a JSON object")
+    unknown = sorted(str(member) for member in body if member != "input")
+    if unknown:
+        return _failure(f"unknown field: {unknown[0]:.80}")
+    data = body.get("input")
+    if not isinstance(data, Mapping):
+        return _failure("input field is required and must be an object")
+    try:
+        result = await registry.execute(ToolInput(name, data))
+    except UnknownToolError as error:
+        return _failure(str(error), HTTPStatus.NOT_FOUND)
+    if result.success:
+        stats = {"execution_time": execution_time(result.seconds)}
+        return HTTPStatus.OK.value, {"success": True, "output": result.data, "stats": stats}
+    if not isinstance(result.cause, RagStackError):
+        return _failure(str(result.error), HTTPStatus.INTERNAL_SERVER_ERROR)
+    cause = result.cause.__cause__ if isinstance(result.cause, QueryFailedError) else result.cause
+    status = status_of(cause) if isinstance(cause, RagStackError) else HTTPStatus.INTERNAL_SERVER_ERROR
+    return _failure(message_of(result.cause), status)
+
+
+def execution_time(seconds: float) -> str:
+    """Format a duration: ``1.2s``, or ``0.012s`` under a second."""
+    return f"{seconds:.1f}s" if seconds >= 1 else f"{seconds:.3f}s"
+
+
+def _failure(error: str, status: int = HTTPStatus.BAD_REQUEST) -> Answer:
+    return int(status), {"success": False, "error": error}
+
+
+def _run_now(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""The tool that searches a collection by meaning, whatever engine holds it."""
+"""The tool that searches collections on any engine."""
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -9,7 +9,7 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.deadline import in_thread
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_retrieval_backend
 from ragstack_common.retrieval.ordering import best_first, identity_of
-from ragstack_common.tools.registry import Registry
+from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of
 from ragstack_common.tools.settings import MilvusConfig, RetrieverSettings, SearchedCollection
 
@@ -20,19 +20,15 @@ TOOL_NAME: Final = "retriever"
 PARTITION_OPTION: Final = "partition_names"
 
 
-class QueryFailedError(errors.RetrievalError):
-    """A tool's search failed; ``__cause__`` is the error of the search."""
-
-
 class RetrieverTool:
-    """Semantic search over the collections that the settings name.
+    """Semantic search over the configured collections.
 
     Several texts are searched together. A document that several of them find is one result, with its best score;
-    ``top_k`` is the number of results for all texts together, and ``count`` how many there are.
+    ``top_k`` is the maximum number of results for all texts together.
 
     Args:
-        settings: What may be searched.
-        name: What the tool is called by.
+        settings: The collections.
+        name: The tool's name.
     """
 
     description = (
@@ -53,14 +49,14 @@ class RetrieverTool:
         """Search.
 
         Args:
-            data: As ``input_schema`` has it.
+            data: See ``input_schema``.
 
         Returns:
             ``{"results": [{"id", "text", "score", "metadata"}, ...], "count": n}``, best first.
 
         Raises:
-            ToolError: The input cannot be used.
-            QueryFailedError: The search failed; its cause says of which class that was.
+            ToolError: The input is not valid.
+            QueryFailedError: The search failed.
         """
         names = self._settings.names or ()
         request = RetrieverRequest.parse(data, names[0] if len(names) == 1 else None)
@@ -72,7 +68,7 @@ class RetrieverTool:
         return {"results": results, "count": len(results)}
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close all backends and embeddings."""
         with self._making:
             backends, embeddings = [*self._backends.values()], [*self._embeddings.values()]
             self._backends.clear()
@@ -113,15 +109,15 @@ class RetrieverTool:
             return backend
 
     def _embedding(self, choice: str) -> "Embedding":
-        """Load each model once, however many collections it is for."""
-        from ragstack_common.embedding import load  # noqa: PLC0415 - slow to import, and Bedrock needs none
+        """Load each model once for all collections."""
+        from ragstack_common.embedding import load  # noqa: PLC0415 - slow to import, and not needed for Bedrock
 
         if choice not in self._embeddings:
             self._embeddings[choice] = load(choice)
         return self._embeddings[choice]
 
     async def _forget(self, key: tuple[str, str | None]) -> None:
-        """Close the backend of a name that is not there, so that no caller fills the memory with such names."""
+        """Close the backend of a missing collection, so that callers cannot fill the memory with names."""
         with self._making:
             backend = self._backends.pop(key, None)
         if backend is not None:
@@ -132,10 +128,10 @@ class MilvusQueryTool(RetrieverTool):
     """The retriever over every collection of one Milvus database.
 
     Args:
-        config: Where Milvus is; by default a server on this machine.
-        embedding: What the collections were made with: what :func:`ragstack_common.embedding.load` takes.
+        config: Address and login; by default a server on this machine.
+        embedding: The collections' embedding, or the choice for :func:`ragstack_common.embedding.load`.
         timeout_seconds: Deadline of one search.
-        name: What the tool is called by.
+        name: The tool's name.
     """
 
     def __init__(
@@ -152,7 +148,7 @@ class MilvusQueryTool(RetrieverTool):
 
 
 def merged(rankings: Sequence[Sequence[RetrievedChunk]], top_k: int) -> list[RetrievedChunk]:
-    """Join the results of several texts: each chunk once, by its best score, the *top_k* best of them."""
+    """Return the *top_k* best chunks for several texts, each chunk once with its best score."""
     best: dict[tuple[str, ...], RetrievedChunk] = {}
     for chunk in (chunk for ranking in rankings for chunk in ranking):
         known = best.setdefault(identity_of(chunk), chunk)
@@ -162,10 +158,10 @@ def merged(rankings: Sequence[Sequence[RetrievedChunk]], top_k: int) -> list[Ret
 
 
 def registry_from_env(env: Mapping[str, str]) -> Registry:
-    """Return the tools that the environment configures: the retriever, where it has a collection to search.
+    """Return the configured tools: the retriever, if it has a collection.
 
     Raises:
-        ConfigurationError: A variable is unusable; the message names it.
+        ConfigurationError: A variable is invalid; the message names it.
     """
     registry = Registry()
     settings = RetrieverSettings.from_env(env)

@@ -1,4 +1,4 @@
-"""What the retriever takes and gives: its JSON schemas, and the check of an input against them."""
+"""The JSON schemas of the retriever, and the check of its input."""
 
 import re
 import unicodedata
@@ -12,13 +12,13 @@ from ragstack_common.tools.registry import ToolError
 DEFAULT_TOP_K: Final = 10
 MAX_TOP_K: Final = 100
 MAX_TEXTS: Final = 100
-"""Each is one search vector. Source: Milvus takes 16,384 of them; a hundred keep an answer under a second."""
+"""Each is one search vector. Milvus takes 16,384; a hundred keep an answer under a second."""
 
 MAX_NAME_CHARACTERS: Final = 255
 """Source: Milvus, limits of collection and partition names."""
 
 NAME_PATTERN: Final = rf"^[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}$"
-"""Covers the names of Milvus, Chroma and S3 Vectors, and Bedrock's ids; no path and no address matches it."""
+"""Covers the names of Milvus, Chroma and S3 Vectors, and Bedrock's ids, but no path and no address."""
 
 _NAME: Final = re.compile(NAME_PATTERN.removesuffix("$") + r"\Z")
 _NAME_FORM: Final = f"must be 1 to {MAX_NAME_CHARACTERS} letters, digits, '_', '-' or '.', not starting with '-' or '.'"
@@ -89,11 +89,10 @@ OUTPUT_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def input_schema_of(collections: Sequence[str] | None) -> Mapping[str, Any]:
-    """Return the schema of an input, with the collections that it can name.
+    """Return the input schema for the configured collections.
 
     Args:
-        collections: Every collection that can be searched; a single one need not be named. None if any name may be
-            one, as with a whole database.
+        collections: All collections; a single one is the default. None allows any name, as with a whole database.
     """
     if not collections:
         return INPUT_SCHEMA
@@ -112,13 +111,13 @@ def input_schema_of(collections: Sequence[str] | None) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class RetrieverRequest:
-    """A checked input.
+    """A valid input.
 
     Attributes:
-        collection_name: What to search.
-        texts: Cleaned, each once, in their order.
-        top_k: Results at most, for all texts together.
-        partition_name: Part of the collection; None is all of it.
+        collection_name: The collection.
+        texts: Normalized and distinct, in their order.
+        top_k: Maximum number of results for all texts together.
+        partition_name: Part of the collection; None searches all of it.
     """
 
     collection_name: str
@@ -132,10 +131,10 @@ class RetrieverRequest:
 
         Args:
             data: The input.
-            default_collection: What is searched if the input names no collection; None demands a name.
+            default_collection: Used if the input names no collection; None requires a name.
 
         Raises:
-            ToolError: The first member that is wrong, in the order of the specification's table.
+            ToolError: A member is not valid. Members are checked in the order of the specification's table.
         """
         if not isinstance(data, Mapping):
             raise ToolError("input must be an object")
@@ -154,7 +153,7 @@ class RetrieverRequest:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a collection or partition may be called so."""
+    """Check the name of a collection or partition."""
     return _NAME.match(text) is not None
 
 
@@ -189,10 +188,7 @@ def _text(number: int, text: object) -> str:
 
 
 def clean(text: str) -> str:
-    """Normalise a query before it is embedded: composed characters, single blanks, no control characters.
-
-    What is not valid Unicode, as half a surrogate pair, is left out: no embedding could take it.
-    """
+    """Normalize a query: composed characters, single spaces, no control characters and no lone surrogates."""
     readable = "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
     return " ".join(unicodedata.normalize("NFC", readable).split())
 

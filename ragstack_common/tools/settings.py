@@ -1,4 +1,4 @@
-"""Which collections the retriever may search, and how, from environment variables."""
+"""The collections of the retriever, from environment variables."""
 
 import json
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ MILVUS_PASSWORD: Final = "MILVUS_PASSWORD"  # noqa: S105 - the name of the varia
 MILVUS_DATABASE: Final = "MILVUS_DATABASE"
 
 DEFAULT_ADDRESS: Final = "localhost:19530"
-"""Source: Milvus, the port of a server that was started as its guide says."""
+"""Milvus's default port."""
 
 PARTITION_KEY: Final = "corpus"
-"""The attribute that stands for a partition where the engine has none."""
+"""Attribute that replaces partitions if the engine has none."""
 
 EVERY_COLLECTION: Final = "*"
 
@@ -38,19 +38,19 @@ _NAME_OPTION: Final = {
     "s3_vectors": "index_name",
     "bedrock": "knowledge_base_id",
 }
-"""What each engine calls the thing that a collection is."""
+"""The option of each engine that names a collection."""
 
 _EMBEDS: Final = frozenset({"milvus", "chroma", "s3_vectors"})
 
 
 @dataclass(frozen=True)
 class MilvusConfig:
-    """Where Milvus is.
+    """Address and login of Milvus.
 
     Attributes:
         address: ``host:port``, a URL, or the path of a Milvus Lite file, which ends in ``.db``.
-        username: None where the server asks for none.
-        password: Belongs to *username*; alone, it is an API key.
+        username: None without authentication.
+        password: The password of *username*; without a name, an API key.
         database: None is the server's default.
     """
 
@@ -71,28 +71,28 @@ class MilvusConfig:
 
     @property
     def uri(self) -> str:
-        """The address as Milvus's client takes it."""
+        """The address for Milvus's client."""
         known = "://" in self.address or self.address.endswith(".db") or self.address.startswith("unix:")
         return self.address if known else f"http://{self.address}"
 
     @property
     def token(self) -> str | None:
-        """User name and password in one, as Milvus's client takes them; None of none."""
+        """User name and password for Milvus's client; None without authentication."""
         return ":".join(part for part in (self.username, self.password) if part) or None
 
     def options(self) -> dict[str, Any]:
-        """Return what the Milvus engine takes."""
+        """Return the options of the Milvus engine."""
         return {"uri": self.uri, "token": self.token, "database": self.database}
 
 
 @dataclass(frozen=True)
 class SearchedCollection:
-    """What a collection's name stands for.
+    """A collection of the retriever.
 
     Attributes:
         backend: Configuration for the factory.
-        partition_key: Attribute that a chunk of a partition has the partition's name in; None asks the engine for
-            partitions of its own, under its option ``partition_names``.
+        partition_key: Attribute that holds the name of a chunk's partition; None uses the engine's own partitions,
+            with its option ``partition_names``.
     """
 
     backend: Mapping[str, Any]
@@ -101,30 +101,30 @@ class SearchedCollection:
 
 @dataclass(frozen=True)
 class RetrieverSettings:
-    """What the retriever may search. A name that is not here does not exist for its callers.
+    """The collections of the retriever. Callers cannot reach any other.
 
     Attributes:
-        collections: By the name that a caller gives.
-        every: Stands for any other name, which fills its engine's option for names; None for none.
+        collections: By the name that callers use.
+        every: Template for all other names, which replace its engine's option for names; None allows no others.
     """
 
     collections: Mapping[str, SearchedCollection] = field(default_factory=dict)
     every: SearchedCollection | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a name that no caller could give, and an engine whose collections have no names."""
+        """Check the names, and that the engine of *every* has names."""
         for name in self.collections:
             if not is_name(name):
                 raise ConfigurationError(f"{name!r:.80} cannot be a collection's name: use letters, digits, _, - and .")
         if self.every is not None and self.every.backend.get("type") not in _NAME_OPTION:
-            raise ConfigurationError(f"Every collection can be searched of these engines only: {_names()}")
+            raise ConfigurationError(f"Every collection can be searched only with {', '.join(sorted(_NAME_OPTION))}")
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "RetrieverSettings":
-        """Read the settings. Without a variable, the function's own knowledge base is the one collection.
+        """Read the settings. By default, the function's knowledge base is the only collection.
 
         Raises:
-            ConfigurationError: A variable is missing or unusable; the message names it.
+            ConfigurationError: A variable is missing or invalid; the message names it.
         """
         default_engine = "milvus" if env.get(MILVUS_ADDRESS, "").strip() else "bedrock"
         engine = optional(env, RETRIEVER_TOOL_ENGINE, str, default_engine)
@@ -138,11 +138,11 @@ class RetrieverSettings:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The collections that there are; None if any name may be one."""
+        """The names of the collections; None if any name is allowed."""
         return tuple(self.collections) if self.every is None else None
 
     def find(self, name: str) -> SearchedCollection | None:
-        """Return what a name stands for, or None."""
+        """Return a collection by its name, or None."""
         if name in self.collections or self.every is None:
             return self.collections.get(name)
         backend = {**self.every.backend, _NAME_OPTION[self.every.backend["type"]]: name}
@@ -150,7 +150,7 @@ class RetrieverSettings:
 
 
 def _shared(engine: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """Return what all collections of an engine have in common."""
+    """Return the options shared by all collections of an engine."""
     options: dict[str, Any] = {"type": engine}
     if engine == "milvus":
         options |= MilvusConfig.from_env(env).options()
@@ -175,12 +175,12 @@ def _collections(text: str) -> dict[str, dict[str, Any]]:
         return {name.strip(): {} for name in text.split(",") if name.strip()}
     entries = _object(text)
     if not all(isinstance(options, dict) for options in entries.values()):
-        raise ValueError("each collection has an object: the options of its engine, or {}")
+        raise ValueError("each collection needs an object: the options of its engine, or {}")
     return entries
 
 
 def _collection(shared: Mapping[str, Any], options: Mapping[str, Any], name: str | None = None) -> SearchedCollection:
-    """Join the options of one collection with the shared ones; one that names its type stands for itself."""
+    """Add the shared options to those of a collection, unless it names its own type."""
     backend = {**options} if "type" in options else {**shared, **options}
     own_partitions = backend["type"] == "milvus"
     partition_key = backend.pop("partition_key", None if own_partitions else PARTITION_KEY)
@@ -195,7 +195,3 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("write a JSON object")  # noqa: TRY004 - what a variable's parser raises
     return value
-
-
-def _names() -> str:
-    return ", ".join(sorted(_NAME_OPTION))

@@ -23,7 +23,7 @@ from ragstack_common.filters import Filter
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.retrieval.engines.s3_vectors_records import (
-    LONGEST_KEY,
+    MAX_KEY,
     BedrockKeys,
     IndexDescription,
     S3Document,
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     from ragstack_common.embedding import QueryEmbedding
     from ragstack_common.embedding.protocol import Embedding, Vectors
 
-MOST_HITS: Final = 100
+MAX_HITS: Final = 100
 """Source: user guide of Amazon S3, limitations and restrictions of S3 Vectors, top-K results of a query."""
 
-LONGEST_QUERY_TEXT: Final = 1024
-"""Characters; a longer query is searched for its first words. Source: s3vectors, shape QueryTextString."""
+MAX_QUERY_TEXT: Final = 1024
+"""Characters; a longer query is truncated. Source: s3vectors, shape QueryTextString."""
 
-WRITING_SECONDS: Final = 30.0
+WRITE_TIMEOUT_SECONDS: Final = 30.0
 """Timeout of one batch of documents. A put of 500 vectors of 1,024 numbers sends 10 MB."""
 
-_MEANING: Final[Mapping[str, Meaning]] = {
+_MEANINGS: Final[Mapping[str, Meaning]] = {
     "NotFoundException": (CollectionNotFoundError, "check the names of bucket and index, the account and the region"),
     "AccessDeniedException": (
         AccessDeniedError,
@@ -68,33 +68,33 @@ _MEANING: Final[Mapping[str, Meaning]] = {
 
 
 class S3VectorsBackend(Engine):
-    """Searches a vector index: by vector, and fused with BM25 where the index is ENHANCED and searches the text.
+    """Searches a vector index by vector, and by BM25 too if the index is ENHANCED and configured for text search.
 
-    Scores of a search by vector are those of :mod:`ragstack_common.retrieval.scores`. With ``queryTexts``, S3 Vectors
-    ranks by the fused score; a chunk's score is then the share of the best possible one (so that it tells about order,
-    not closeness), and ``ranking.signals`` holds ``fused``, ``bm25`` and ``vector_distance`` as the service gave them.
+    For the scores of a vector search, see :mod:`ragstack_common.retrieval.scores`. With ``queryTexts``, S3 Vectors
+    ranks by a fused score. A chunk's score is then its share of the best possible one, which shows the order and not
+    the similarity; ``ranking.signals`` holds the service's ``fused``, ``bm25`` and ``vector_distance``.
 
     Args:
         vector_bucket_name: 3 to 63 characters.
         index_name: 3 to 63 characters.
-        embedding: What the index was made with, as an object or as ``ragstack_common.embedding.load`` takes it.
-        content_key: Metadata key of the text; make it a non-filterable one. ``AMAZON_BEDROCK_TEXT``, which a Bedrock
-            knowledge base writes, is read too.
-        source_key: Metadata key of the document that a chunk is from; that of Bedrock is read too.
-        use_query_texts: ``"auto"`` where the index allows it; True insists on it; False never.
-        region: By default that of the AWS settings.
-        endpoint_url: By default that of AWS.
+        embedding: The index's embedding, or the choice for :func:`ragstack_common.embedding.load`.
+        content_key: Metadata key of the text, which should be non-filterable. ``AMAZON_BEDROCK_TEXT``, the key of a
+            Bedrock knowledge base, is read too.
+        source_key: Metadata key of a chunk's document. Bedrock's key is read too.
+        use_query_texts: Whether to search the text; ``"auto"`` if the index allows it, True requires it.
+        region: Default: the region of the AWS settings.
+        endpoint_url: Default: the endpoint of AWS.
         timeout_seconds: Deadline of one search, over 0.
-        client: A boto3 client of s3vectors; by default one whose timeouts follow the deadline.
+        client: A boto3 client of s3vectors; the default has timeouts that follow the deadline.
 
     Raises:
         ValueError: An argument is out of range.
-        EmbeddingError: There is no such embedding, or it cannot be had.
+        EmbeddingError: The embedding is unknown or cannot be loaded.
         MissingPackageError: numpy is not installed.
     """
 
     name = "s3_vectors"
-    max_top_k = MOST_HITS
+    max_top_k = MAX_HITS
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class S3VectorsBackend(Engine):
         super().__init__(timeout_seconds=timeout_seconds)
         for argument, value in (("vector_bucket_name", vector_bucket_name), ("index_name", index_name)):
             if not isinstance(value, str) or not value.strip():
-                raise ValueError(f"{argument} must be the name of one, not {value!r}")
+                raise ValueError(f"{argument} must be a name, not {value!r}")
         if use_query_texts not in (True, False, "auto"):
             raise ValueError(f'use_query_texts must be true, false or "auto", not {use_query_texts!r}')
         self._place = {"vectorBucketName": vector_bucket_name, "indexName": index_name}
@@ -122,26 +122,26 @@ class S3VectorsBackend(Engine):
         self._use_query_texts = use_query_texts
         # The stubs are older than queryTexts.
         self._client: Any = client or clients.s3_vectors_client(timeout_seconds, region, endpoint_url)
-        self._writer: Any = client or clients.s3_vectors_client(WRITING_SECONDS, region, endpoint_url)
+        self._writer: Any = client or clients.s3_vectors_client(WRITE_TIMEOUT_SECONDS, region, endpoint_url)
         self._embedding = _query_embedding(embedding)
         self._owns_embedding = isinstance(embedding, str)
         self._index: IndexDescription | None = None
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Name the index."""
+        """Return the names of bucket and index."""
         return {"vector_bucket": self._place["vectorBucketName"], "index": self._place["indexName"]}
 
     async def add(self, documents: Sequence[S3Document]) -> None:
-        """Put documents into the index; one whose id is there is replaced.
+        """Put documents into the index. Existing ids are replaced.
 
         Args:
-            documents: For each its id (1 to 1,024 characters), text, source and metadata: strings, numbers, booleans,
-                or lists of them. A list without members is left out, because a filter takes it for absent.
+            documents: Id (1 to 1,024 characters), text, source and metadata: strings, numbers, booleans, or lists of
+                them. Empty lists are left out, because filters treat them as absent.
 
         Raises:
-            InvalidDocumentError: A document is over a limit of S3 Vectors; nothing was sent.
+            InvalidDocumentError: A document exceeds a limit of S3 Vectors; nothing was sent.
             DimensionMismatchError: The index was made with another embedding.
-            RetrievalError: The service refused or could not be reached; earlier batches of 500 are in the index.
+            RetrievalError: The call failed; earlier batches of 500 are in the index.
         """
         await self.in_thread(lambda: self._add(documents))
 
@@ -149,9 +149,9 @@ class S3VectorsBackend(Engine):
         """Return the vector with this key as a chunk, with a score of 1, or None.
 
         Raises:
-            RetrievalError: The service refused or could not be reached.
+            RetrievalError: The call failed.
         """
-        if not 1 <= len(chunk_id) <= LONGEST_KEY:
+        if not 1 <= len(chunk_id) <= MAX_KEY:
             return None
         answer = await self.within_deadline(
             self.in_thread(lambda: self._call(self._client.get_vectors, keys=[chunk_id], returnMetadata=True))
@@ -160,7 +160,7 @@ class S3VectorsBackend(Engine):
         return chunk_of(found[0], self._keys, score=1.0) if found else None
 
     async def health_check(self) -> bool:
-        """Tell whether the index is there and fits the embedding; it is looked at anew each time."""
+        """Check that the index exists and fits the embedding."""
         try:
             index = await self.within_deadline(self.in_thread(self._described))
         except (RagStackError, BotoCoreError):
@@ -168,7 +168,7 @@ class S3VectorsBackend(Engine):
         return index.dimension == self._embedding.model.dimension
 
     async def close(self) -> None:
-        """Close the embedding, where it was made here; the client is shared and stays."""
+        """Close the embedding if it was loaded here. The client is shared and stays open."""
         if self._owns_embedding:
             self._embedding.close()
 
@@ -186,18 +186,18 @@ class S3VectorsBackend(Engine):
         vector = self._embedding(query)
         self._check_dimension(index, vector)
         if index.metric == "cosine" and not vector.any():
-            return []  # the query says nothing that the embedding knows, and no direction is near
+            return []  # a query without meaning to the embedding has no direction
         request["queryVector"] = {"float32": vector.tolist()}
         key = self._searched_key(index)
         if key is not None:
-            texts = [{"text": query[:LONGEST_QUERY_TEXT], "metadataKey": key}]
+            texts = [{"text": query[:MAX_QUERY_TEXT], "metadataKey": key}]
             request |= {"queryTexts": texts, "returnScores": True}
         return [chunk_of(hit, self._keys, metric=index.metric) for hit in self._hits(request, query, condition)]
 
     def _hits(self, request: dict[str, Any], query: str, condition: Filter | None) -> list[dict[str, Any]]:
         """Read the pages of one query. Source: user guide of Amazon S3, "Querying vectors"."""
         hits: list[dict[str, Any]] = []
-        for _ in range(request["topK"]):  # a page has a hit or more; a search that was given up ends too
+        for _ in range(request["topK"]):  # a page has one hit or more
             page = self._call(self._client.query_vectors, query, condition, **request)
             hits += page["vectors"]
             if not page.get("nextToken"):
@@ -206,14 +206,14 @@ class S3VectorsBackend(Engine):
         return hits[: request["topK"]]
 
     def _searched_key(self, index: IndexDescription) -> str | None:
-        """Return the metadata key to search by words; None searches by vector alone."""
+        """Return the metadata key for the text search; None searches by vector only."""
         if self._use_query_texts is False:
             return None
         found = next((key for key in self._keys.contents if key in index.text_keys), None)
         if found is None and self._use_query_texts is True:
             raise ConfigurationError(
-                f"The index {self._called} does not search {self._keys.content!r} by words: make it ENHANCED with this "
-                "key in textSearchConfigurations, or leave use_query_texts out"
+                f"The index {self._called} has no text search for {self._keys.content!r}: make it ENHANCED with this "
+                "key in textSearchConfigurations, or omit use_query_texts"
             )
         return found
 
@@ -231,14 +231,13 @@ class S3VectorsBackend(Engine):
         if len(vector) != index.dimension:
             raise DimensionMismatchError(
                 f"The index {self._called} holds vectors of {index.dimension} dimensions, and the embedding "
-                f"{self._embedding.model.name} makes vectors of {len(vector)}: choose the one that it was made with"
+                f"{self._embedding.model.name} makes vectors of {len(vector)}: choose the embedding of the index"
             )
 
     def _known_index(self) -> IndexDescription:
-        index = self._index
-        if index is None:  # searches that begin together may each ask: none of them waits for another one's call
-            index = self._index = self._described()
-        return index
+        if self._index is None:
+            self._index = self._described()
+        return self._index
 
     def _described(self) -> IndexDescription:
         return IndexDescription.of(self._call(self._client.get_index)["index"])
@@ -252,9 +251,9 @@ class S3VectorsBackend(Engine):
             ) from error
         except (ClientError, BotoCoreError) as error:
             LOGGER.warning("S3 Vectors failed on the index %s: %s", self._called, describe(error, query, condition))
-            kind, advice = meaning(error, _MEANING)
+            kind, advice = meaning(error, _MEANINGS)
             if issubclass(kind, CollectionNotFoundError | InvalidRequestError):
-                self._index = None  # it may have been made anew, with another dimension
+                self._index = None  # it may have been deleted and created again with another dimension
             if kind is InvalidRequestError and "filter" in request and "filter" in str(error):
                 kind = InvalidFilterError
             raise kind(f"S3 Vectors failed on the index {self._called}: {reason_of(error)}; {advice}") from error

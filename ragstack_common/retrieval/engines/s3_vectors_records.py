@@ -1,4 +1,4 @@
-"""Documents as vectors of S3 Vectors, and vectors as chunks."""
+"""Conversion of documents to vectors of S3 Vectors, and of vectors to chunks."""
 
 import json
 import math
@@ -18,36 +18,35 @@ S3Document: TypeAlias = tuple[str, str, str, Mapping[str, Any]]
 
 BEDROCK_TEXT_KEY: Final = "AMAZON_BEDROCK_TEXT"
 BEDROCK_SOURCE_KEY: Final = "x-amz-bedrock-kb-source-uri"
-"""What a knowledge base of Bedrock writes. Source: user guide of Amazon Bedrock, S3 Vectors as a vector store.
+"""Keys of a Bedrock knowledge base. Source: user guide of Amazon Bedrock, S3 Vectors as a vector store.
 
-The second is how Retrieve names a chunk's source; that it is stored under this name is assumed.
+Retrieve uses the second name; that it is stored under this name is an assumption.
 """
 
-LONGEST_KEY: Final = 1024
+MAX_KEY: Final = 1024
 """Characters. Source: s3vectors, shape VectorKey."""
 
-MOST_METADATA_BYTES: Final = 40 * 1024
-MOST_FILTERABLE_BYTES: Final = 2048
-MOST_METADATA_KEYS: Final = 50
-MOST_IN_A_PUT: Final = 500
-MOST_BYTES_IN_A_PUT: Final = 20 * 1024**2
-"""Source of the five: user guide of Amazon S3, limitations and restrictions of S3 Vectors."""
+MAX_METADATA_BYTES: Final = 40 * 1024
+MAX_FILTERABLE_BYTES: Final = 2048
+MAX_METADATA_KEYS: Final = 50
+MAX_VECTORS_IN_PUT: Final = 500
+MAX_BYTES_IN_PUT: Final = 20 * 1024**2
+"""Source of these limits: user guide of Amazon S3, limitations and restrictions of S3 Vectors."""
 
 BYTES_OF_A_NUMBER: Final = 26
-"""At most, of a float32 written as Python writes it, with comma and blank."""
+"""Upper bound for a float32 in JSON, with comma and space."""
 
 BYTES_AROUND_A_VECTOR: Final = 100
-"""Names of members, braces and blanks, generously."""
+"""Upper bound for names of members, braces and spaces."""
 
 RANK_CONSTANT: Final = 60
-RANKINGS: Final = 2
-BEST_FUSED: Final = RANKINGS / (RANK_CONSTANT + 1)
+BEST_FUSED: Final = 2 / (RANK_CONSTANT + 1)
 """Fused score of a hit that leads both rankings. Source: Cormack et al. 2009; S3 Vectors does not document its own."""
 
 
 @dataclass(frozen=True)
 class BedrockKeys:
-    """Under which metadata keys a text and its source are found: those that were chosen, then Bedrock's."""
+    """Metadata keys of texts and sources: the chosen ones before Bedrock's."""
 
     content: str
     source: str
@@ -65,12 +64,12 @@ class BedrockKeys:
 
 @dataclass(frozen=True)
 class IndexDescription:
-    """What a search needs to know of its index.
+    """The configuration of an index.
 
     Attributes:
         metric: cosine or euclidean.
-        non_filterable: Metadata keys that filters may not name.
-        text_keys: Metadata keys that are searched by words.
+        non_filterable: Metadata keys that filters cannot use.
+        text_keys: Metadata keys with text search.
     """
 
     dimension: int
@@ -94,13 +93,13 @@ class IndexDescription:
 def chunk_of(
     vector: Mapping[str, Any], keys: BedrockKeys, *, metric: str = "cosine", score: float | None = None
 ) -> RetrievedChunk:
-    """Turn a vector of an answer into a chunk.
+    """Convert a vector of a response to a chunk.
 
     Args:
-        vector: With its metadata.
-        keys: Where text and source stand. A vector without a source is its own.
-        metric: Of the index.
-        score: By default that of the distance, or of the fused ranking.
+        vector: A vector with its metadata.
+        keys: Metadata keys of text and source. Without a source, the vector's key is used.
+        metric: The index's metric.
+        score: Default: from the distance or the fused ranking.
     """
     metadata = dict(vector.get("metadata") or {})
     content = next((metadata[key] for key in keys.contents if key in metadata), "")
@@ -118,15 +117,15 @@ def chunk_of(
 def checked(
     documents: Sequence[S3Document], index: IndexDescription, keys: BedrockKeys
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return ids and metadata of documents as they are put.
+    """Check documents, and return their ids and stored metadata.
 
     Raises:
-        InvalidDocumentError: A document is over a limit, or its id stands among them twice.
+        InvalidDocumentError: A document exceeds a limit, or an id is given twice.
     """
     records: dict[str, dict[str, Any]] = {}
     for id_, text, source, metadata in documents:
-        if not isinstance(id_, str) or not 1 <= len(id_) <= LONGEST_KEY:
-            raise InvalidDocumentError(f"An id has 1 to {LONGEST_KEY} characters, not {id_!r:.120}")
+        if not isinstance(id_, str) or not 1 <= len(id_) <= MAX_KEY:
+            raise InvalidDocumentError(f"An id has 1 to {MAX_KEY} characters, not {id_!r:.120}")
         if id_ in records:
             raise InvalidDocumentError(f"The id {id_!r:.120} is given twice")
         for key in metadata.keys() & {keys.content, keys.source}:
@@ -142,21 +141,21 @@ def checked(
 def batches(
     records: Sequence[tuple[str, dict[str, Any]]], vectors: "Vectors", index: IndexDescription
 ) -> Iterator[list[dict[str, Any]]]:
-    """Put ids, metadata and vectors together, as many at once as a request may have.
+    """Combine ids, metadata and vectors to batches within the limits of a request.
 
     Raises:
-        InvalidDocumentError: A text has the zero vector, which cosine has no distance to; nothing was yielded.
+        InvalidDocumentError: A text has the zero vector, which has no cosine distance; nothing was yielded.
     """
     for (id_, _), vector in zip(records, vectors, strict=True):
         if index.metric == "cosine" and not vector.any():
-            raise InvalidDocumentError(f"The text of {id_!r:.120} says nothing that the embedding knows: leave it out")
+            raise InvalidDocumentError(f"The text of {id_!r:.120} has no meaning to the embedding: leave it out")
     batch: list[dict[str, Any]] = []
-    room = MOST_BYTES_IN_A_PUT
+    room = MAX_BYTES_IN_PUT
     for (id_, metadata), vector in zip(records, vectors, strict=True):
         size = len(vector) * BYTES_OF_A_NUMBER + len(json.dumps([id_, metadata])) + BYTES_AROUND_A_VECTOR
-        if batch and (len(batch) == MOST_IN_A_PUT or size > room):
+        if batch and (len(batch) == MAX_VECTORS_IN_PUT or size > room):
             yield batch
-            batch, room = [], MOST_BYTES_IN_A_PUT
+            batch, room = [], MAX_BYTES_IN_PUT
         batch.append({"key": id_, "data": {"float32": vector.tolist()}, "metadata": metadata})
         room -= size
     yield batch
@@ -167,30 +166,30 @@ def _check_metadata(id_: str, metadata: Mapping[str, Any], index: IndexDescripti
         members = value if isinstance(value, list) else [value]
         if not isinstance(name, str) or not name or not all(map(_is_primitive, members)):
             raise InvalidDocumentError(
-                f"The metadata of {id_!r:.120} has at {name!r:.120} something else than a string, a finite number, a "
-                "boolean, or a list of them"
+                f"The metadata of {id_!r:.120} must have at {name!r:.120} a string, a finite number, a boolean, "
+                "or a list of them"
             )
     try:
         json.dumps([id_, metadata], ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidDocumentError(f"{id_!r:.120} holds half of a surrogate pair, which is no character") from None
-    if len(metadata) > MOST_METADATA_KEYS:
+        raise InvalidDocumentError(f"{id_!r:.120} contains a lone surrogate, which is not valid Unicode") from None
+    if len(metadata) > MAX_METADATA_KEYS:
         raise InvalidDocumentError(
-            f"{id_!r:.120} has {len(metadata)} metadata keys, text and source among them; "
-            f"S3 Vectors takes {MOST_METADATA_KEYS}"
+            f"{id_!r:.120} has {len(metadata)} metadata keys, including text and source; "
+            f"S3 Vectors takes {MAX_METADATA_KEYS}"
         )
     size = _size(metadata)
-    if size > MOST_METADATA_BYTES:
+    if size > MAX_METADATA_BYTES:
         raise InvalidDocumentError(
-            f"{id_!r:.120} has {size} bytes of text and metadata; S3 Vectors takes {MOST_METADATA_BYTES} (40 KB): "
-            "cut it into smaller chunks"
+            f"{id_!r:.120} has {size} bytes of text and metadata; S3 Vectors takes {MAX_METADATA_BYTES} (40 KB): "
+            "split it into smaller chunks"
         )
     filterable = {name: value for name, value in metadata.items() if name not in index.non_filterable}
-    if _size(filterable) > MOST_FILTERABLE_BYTES:
+    if _size(filterable) > MAX_FILTERABLE_BYTES:
         largest = max(filterable, key=lambda name: _size({name: filterable[name]}))
         raise InvalidDocumentError(
             f"{id_!r:.120} has {_size(filterable)} bytes of filterable metadata; S3 Vectors takes "
-            f"{MOST_FILTERABLE_BYTES} (2 KB): make the index with {largest!r} among its nonFilterableMetadataKeys"
+            f"{MAX_FILTERABLE_BYTES} (2 KB): make the index with {largest!r} among its nonFilterableMetadataKeys"
         )
 
 

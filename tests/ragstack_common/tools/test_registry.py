@@ -54,7 +54,7 @@ def test_a_second_tool_of_a_name_is_refused_and_the_first_stays() -> None:
     first = Echo()
     made = registry(first)
 
-    with pytest.raises(DuplicateToolError, match="echo is registered already"):
+    with pytest.raises(DuplicateToolError, match="echo is already registered"):
         made.register(Echo())
     assert made.get("echo") is first
 

@@ -1,4 +1,4 @@
-"""The retriever on any engine by configuration: what it takes, what it gives, and what nobody can reach through it."""
+"""The retriever on a small engine: input, results, access to collections, settings."""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ from ragstack_common.tools import (
     registry_from_env,
     run_tool,
 )
-from ragstack_common.tools.http import execution_time
+from ragstack_common.tools.registry import execution_time
 from ragstack_common.tools.schemas import INPUT_SCHEMA, RetrieverRequest, clean
 from ragstack_common.tools.settings import MilvusConfig
 
 
 class Shelf(RetrievalBackend):
-    """A real, small engine: finds the lines that hold the query, the shorter the better."""
+    """A small engine that finds the lines that contain the query, the shortest first."""
 
     made: ClassVar[list["Shelf"]] = []
 
@@ -98,26 +98,26 @@ def test_top_k_counts_the_results_of_all_texts_together() -> None:
     assert [result["text"] for result in answer["results"]] == ["a lease", "pump water"]
 
 
-def test_ten_results_come_where_no_number_is_given(shelf: list[Shelf]) -> None:
+def test_top_k_is_10_by_default(shelf: list[Shelf]) -> None:
     execute(tool(), ask("water"))
 
     assert shelf[0].asked == [("water", 10, None)]
 
 
-def test_equal_texts_are_asked_once(shelf: list[Shelf]) -> None:
+def test_equal_texts_are_searched_once(shelf: list[Shelf]) -> None:
     execute(tool(), ask("water", " water ", "wa\u0000ter", "water"))
 
     assert [query for query, *_ in shelf[0].asked] == ["water", "wa ter"]
 
 
-def test_a_partition_is_a_hard_filter_where_the_engine_has_none(shelf: list[Shelf]) -> None:
+def test_a_partition_is_a_filter_if_the_engine_has_no_partitions(shelf: list[Shelf]) -> None:
     answer = execute(tool(), ask("water", partition_name="lease")).data
 
     assert shelf[0].asked == [("water", 10, {"corpus": "lease"})]
     assert [result["text"] for result in answer["results"]] == ["lease of water"]
 
 
-def test_a_partition_goes_to_an_engine_that_has_its_own(shelf: list[Shelf]) -> None:
+def test_an_engine_with_partitions_gets_the_partition(shelf: list[Shelf]) -> None:
     settings = RetrieverSettings({"lines": SearchedCollection({"type": "shelf", "lines": LINES})})
 
     made = RetrieverTool(settings)
@@ -128,7 +128,7 @@ def test_a_partition_goes_to_an_engine_that_has_its_own(shelf: list[Shelf]) -> N
     assert [query for query, *_ in shelf[0].asked] == ["water", "water"]
 
 
-def test_a_backend_is_made_once_and_closed_with_the_tool(shelf: list[Shelf]) -> None:
+def test_a_backend_is_created_once_and_closed_with_the_tool(shelf: list[Shelf]) -> None:
     made = tool()
     for _ in range(3):
         execute(made, ask("water"))
@@ -138,7 +138,7 @@ def test_a_backend_is_made_once_and_closed_with_the_tool(shelf: list[Shelf]) -> 
     assert [one.closed for one in shelf] == [1]
 
 
-def test_many_runs_at_once_make_one_backend(shelf: list[Shelf]) -> None:
+def test_concurrent_runs_create_one_backend(shelf: list[Shelf]) -> None:
     made = tool()
 
     async def together() -> list[Any]:
@@ -150,7 +150,7 @@ def test_many_runs_at_once_make_one_backend(shelf: list[Shelf]) -> None:
     assert all(answer == answers[0] for answer in answers)
 
 
-def test_a_collection_that_turns_out_missing_is_not_kept(shelf: list[Shelf]) -> None:
+def test_the_backend_of_a_missing_collection_is_closed(shelf: list[Shelf]) -> None:
     made = tool(error="CollectionNotFoundError")
     for _ in range(2):
         assert execute(made, ask("water")).error == "query failed: collection not found"
@@ -159,14 +159,14 @@ def test_a_collection_that_turns_out_missing_is_not_kept(shelf: list[Shelf]) -> 
 
 
 @pytest.mark.parametrize("name", ["other", "LINES", "lines2", "tmp.db", "1"])
-def test_only_what_is_configured_can_be_reached(shelf: list[Shelf], name: str) -> None:
+def test_only_configured_collections_can_be_searched(shelf: list[Shelf], name: str) -> None:
     result = execute(tool(), {"collection_name": name, "texts": ["water"]})
 
     assert result.as_json() == {"success": False, "error": "query failed: collection not found"}
     assert shelf == []
 
 
-def test_the_only_collection_need_not_be_named(shelf: list[Shelf]) -> None:
+def test_a_single_collection_is_the_default(shelf: list[Shelf]) -> None:
     made = tool()
 
     schema = made.input_schema
@@ -178,7 +178,7 @@ def test_the_only_collection_need_not_be_named(shelf: list[Shelf]) -> None:
     assert answer.success
 
 
-def test_the_schema_lists_the_collections_of_which_one_must_be_named() -> None:
+def test_the_schema_lists_several_collections() -> None:
     settings = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": "songs,lines"})
     made = RetrieverTool(settings)
 
@@ -233,7 +233,7 @@ BAD_INPUTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("data", "error"), BAD_INPUTS, ids=lambda value: str(value)[:50])
-def test_a_bad_input_is_refused_in_both_forms(shelf: list[Shelf], data: Any, error: str) -> None:
+def test_an_invalid_input_is_an_error_in_python_and_over_http(shelf: list[Shelf], data: Any, error: str) -> None:
     made = tool()
     registry = Registry()
     registry.register(made)
@@ -257,14 +257,14 @@ def test_a_bad_input_is_refused_in_both_forms(shelf: list[Shelf], data: Any, err
         ({"input": {}, "name": "x"}, "unknown field: name"),
     ],
 )
-def test_a_bad_body_is_refused(body: Any, error: str) -> None:
+def test_an_invalid_body_is_an_error(body: Any, error: str) -> None:
     registry = Registry()
     registry.register(tool())
 
     assert run_tool(registry, "retriever", body) == (400, {"success": False, "error": error})
 
 
-def test_a_tool_that_there_is_not_is_a_404() -> None:
+def test_an_unknown_tool_is_a_404() -> None:
     status, body = run_tool(Registry(), "shovel", {"input": {}})
 
     assert (status, body) == (404, {"success": False, "error": "unknown tool: shovel; registered: none"})
@@ -285,14 +285,14 @@ def test_a_tool_that_there_is_not_is_a_404() -> None:
         ("DimensionMismatchError", 500, "query failed: the shelf is no good"),
     ],
 )
-def test_an_error_of_the_search_has_the_status_that_it_has_elsewhere(error: str, status: int, text: str) -> None:
+def test_an_error_of_the_search_has_its_usual_status(error: str, status: int, text: str) -> None:
     registry = Registry()
     registry.register(tool(error=error))
 
     assert run_tool(registry, "retriever", {"input": ask("a")}) == (status, {"success": False, "error": text})
 
 
-def test_an_engine_that_cannot_be_made_is_an_error_of_the_configuration() -> None:
+def test_an_invalid_configuration_of_an_engine_is_a_500() -> None:
     settings = RetrieverSettings({"lines": SearchedCollection({"type": "shelf", "shelves": 3})})
     registry = Registry()
     registry.register(RetrieverTool(settings))
@@ -308,7 +308,7 @@ members = st.none() | st.integers() | st.text() | st.lists(st.text() | st.intege
 
 
 @given(st.dictionaries(names, members, max_size=4))
-def test_any_input_is_a_request_that_can_be_asked_or_refused_in_words(data: dict[str, Any]) -> None:
+def test_any_input_is_a_valid_request_or_an_error_that_names_the_field(data: dict[str, Any]) -> None:
     try:
         request = RetrieverRequest.parse(data)
     except ToolError as error:
@@ -324,11 +324,11 @@ def test_any_input_is_a_request_that_can_be_asked_or_refused_in_words(data: dict
 
 
 @pytest.mark.parametrize("data", [None, "texts", ["texts"], 5])
-def test_an_input_that_is_no_object_is_refused(data: Any) -> None:
+def test_an_input_that_is_not_an_object_is_an_error(data: Any) -> None:
     assert execute(tool(), data).error == "input must be an object"
 
 
-def test_a_whole_number_with_a_fraction_of_nothing_is_an_integer() -> None:
+def test_a_float_without_a_fraction_is_an_integer() -> None:
     assert RetrieverRequest.parse(ask("a", top_k=5.0)).top_k == 5
 
 
@@ -426,7 +426,7 @@ class TestSettings:
             ({"RETRIEVER_TOOL_COLLECTIONS": '{"a": 1}'}, "RETRIEVER_TOOL_COLLECTIONS.*each collection"),
             ({"RETRIEVER_TOOL_COLLECTIONS": "a/b"}, "cannot be a collection's name"),
             ({"RETRIEVER_TOOL_ENGINE_CONFIG": "[]"}, "RETRIEVER_TOOL_ENGINE_CONFIG.*JSON object"),
-            ({"RETRIEVER_TOOL_ENGINE": "shelf", "RETRIEVER_TOOL_COLLECTIONS": "*"}, "of these engines only"),
+            ({"RETRIEVER_TOOL_ENGINE": "shelf", "RETRIEVER_TOOL_COLLECTIONS": "*"}, "searched only with"),
             ({"RETRIEVAL_TIMEOUT_SECONDS": "soon"}, "RETRIEVAL_TIMEOUT_SECONDS"),
         ],
     )

@@ -1,4 +1,4 @@
-"""The engine s3_vectors on the local service: what it fills, finds, and says when something is wrong."""
+"""The engine s3_vectors on the local service."""
 
 import asyncio
 import json
@@ -32,8 +32,8 @@ from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.retrieval import RetrievedChunk, create_retrieval_backend
 from ragstack_common.retrieval.engines.s3_vectors import S3VectorsBackend
-from ragstack_common.retrieval.engines.s3_vectors_records import MOST_BYTES_IN_A_PUT, IndexDescription, batches
-from tests.local_bedrock.support import Bedrock, client
+from ragstack_common.retrieval.engines.s3_vectors_records import MAX_BYTES_IN_PUT, IndexDescription, batches
+from tests.local_bedrock.support import REGION, Bedrock, client
 from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS
 
 BUCKET = "engine"
@@ -51,7 +51,17 @@ TEXTS = [
 Make = Callable[..., S3VectorsBackend]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def bedrock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bedrock]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "test")
+        patch.setenv("AWS_DEFAULT_REGION", REGION)
+        with running(tmp_path_factory.mktemp("bedrock")) as url:
+            yield Bedrock.at(url)
+
+
+@pytest.fixture(scope="module")
 def s3_vectors(bedrock: Bedrock) -> Any:
     made = client("s3vectors", bedrock.url)
     made.create_vector_bucket(vectorBucketName=BUCKET)
@@ -60,7 +70,7 @@ def s3_vectors(bedrock: Bedrock) -> Any:
 
 @pytest.fixture
 def make(s3_vectors: Any) -> Iterator[Make]:
-    """Makes an index and a backend on it."""
+    """Create an index and a backend for it."""
     names: list[str] = []
 
     def made(
@@ -112,7 +122,7 @@ def test_a_score_is_the_cosine(make: Make) -> None:
     assert chunk.score == pytest.approx(cosine, abs=1e-6)
 
 
-def test_a_euclidean_score_is_one_for_the_same_and_less_for_the_farther(make: Make) -> None:
+def test_a_euclidean_score_is_1_for_equal_texts_and_falls_with_the_distance(make: Make) -> None:
     backend = filled(make(metric="euclidean"))
 
     chunks = found(backend, TEXTS[2][1])
@@ -121,7 +131,7 @@ def test_a_euclidean_score_is_one_for_the_same_and_less_for_the_farther(make: Ma
     assert chunks[0].score > chunks[1].score > chunks[2].score > 0
 
 
-def test_with_words_the_score_is_the_share_of_the_best_fused_rank_and_its_parts_are_told(make: Make) -> None:
+def test_the_score_of_a_text_search_is_the_share_of_the_best_fused_score(make: Make) -> None:
     backend = filled(make(WITH_WORDS))
 
     chunks = found(backend, "annual leave")
@@ -135,26 +145,26 @@ def test_with_words_the_score_is_the_share_of_the_best_fused_rank_and_its_parts_
     assert ranking.base_score == pytest.approx(1 - ranking.signals["vector_distance"])
 
 
-def test_a_query_longer_than_the_service_takes_is_searched_for_its_beginning(make: Make) -> None:
+def test_a_long_query_is_truncated_for_the_text_search(make: Make) -> None:
     backend = filled(make(WITH_WORDS))
 
     assert found(backend, "annual leave " * 1_000, top_k=1)[0].chunk_id == "leave"
 
 
-def test_words_can_be_left_out(make: Make) -> None:
+def test_the_text_search_can_be_disabled(make: Make) -> None:
     backend = filled(make(WITH_WORDS, use_query_texts=False))
 
     assert found(backend, "annual leave")[0].ranking is None
 
 
-def test_words_that_are_insisted_on_and_not_there_are_a_configuration_error(make: Make) -> None:
+def test_requiring_a_missing_text_search_is_a_configuration_error(make: Make) -> None:
     backend = filled(make(use_query_texts=True))
 
     with pytest.raises(ConfigurationError, match="textSearchConfigurations"):
         found(backend, "annual leave")
 
 
-def test_what_a_knowledge_base_of_bedrock_has_written_is_read(make: Make, s3_vectors: Any) -> None:
+def test_an_index_of_a_bedrock_knowledge_base_can_be_searched(make: Make, s3_vectors: Any) -> None:
     backend = make({"nonFilterableMetadataKeys": ["AMAZON_BEDROCK_TEXT", "AMAZON_BEDROCK_METADATA"]})
     metadata = {
         "AMAZON_BEDROCK_TEXT": "The pump stands still.",
@@ -171,7 +181,7 @@ def test_what_a_knowledge_base_of_bedrock_has_written_is_read(make: Make, s3_vec
     assert chunk.metadata["corpus"] == "manual"
 
 
-def test_a_hundred_large_chunks_are_read_over_the_pages_of_the_service(make: Make) -> None:
+def test_large_chunks_are_read_over_several_pages(make: Make) -> None:
     text = "water pump " * 3_500
     backend = filled(make(), [(f"{i:03}", text + str(i), "manual.md", {"n": i}) for i in range(60)])
 
@@ -180,7 +190,7 @@ def test_a_hundred_large_chunks_are_read_over_the_pages_of_the_service(make: Mak
     assert {chunk.metadata["n"] for chunk in chunks} == set(range(60))
 
 
-def test_documents_over_a_thousand_go_in_batches_that_the_service_takes(make: Make) -> None:
+def test_many_documents_are_sent_in_batches(make: Make) -> None:
     backend = make(dimension=4, embedding=_Small())
 
     filled(backend, [(str(i), f"text {i}", "many.md", {}) for i in range(1_201)])
@@ -189,7 +199,7 @@ def test_documents_over_a_thousand_go_in_batches_that_the_service_takes(make: Ma
     assert len(found(backend, "text", top_k=100)) == 100
 
 
-def test_batches_stay_below_what_a_request_may_have() -> None:
+def test_batches_stay_below_the_size_of_a_request() -> None:
     index = IndexDescription(4096, "cosine", frozenset({"content"}), frozenset())
     records = [(str(i), {"content": "\u00e4" * 6_000}) for i in range(250)]
     vectors = np.random.default_rng(1).normal(size=(250, 4096)).astype(np.float32)
@@ -198,7 +208,7 @@ def test_batches_stay_below_what_a_request_may_have() -> None:
 
     assert [record["key"] for batch in made for record in batch] == [str(i) for i in range(250)]
     sizes = [len(json.dumps({"vectors": batch})) for batch in made]
-    assert sum(sizes) > MOST_BYTES_IN_A_PUT > max(sizes)
+    assert sum(sizes) > MAX_BYTES_IN_PUT > max(sizes)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +223,11 @@ def test_batches_stay_below_what_a_request_may_have() -> None:
         (("a", "text", "a.md", {"number": float("nan")}), "'number'"),
         (("a", "text", "a.md", {"content": "b"}), "the key 'content'"),
         (("a", "\ud800", "a.md", {}), "surrogate"),
-        (("a", "?!", "a.md", {}), "says nothing"),
+        (("a", "?!", "a.md", {}), "has no meaning"),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_document_over_a_limit_is_refused_before_anything_is_sent(make: Make, document: Any, named: str) -> None:
+def test_an_invalid_document_is_an_error_and_nothing_is_sent(make: Make, document: Any, named: str) -> None:
     backend = make()
 
     with pytest.raises(InvalidDocumentError, match=named):
@@ -226,32 +236,32 @@ def test_a_document_over_a_limit_is_refused_before_anything_is_sent(make: Make, 
     assert found(backend, "water pump") == []
 
 
-def test_an_id_given_twice_is_refused(make: Make) -> None:
+def test_a_repeated_id_is_an_error(make: Make) -> None:
     with pytest.raises(InvalidDocumentError, match="'pump' is given twice"):
         filled(make(), [TEXTS[0], TEXTS[0]])
 
 
-def test_a_text_under_a_filterable_key_is_refused_with_the_remedy(make: Make) -> None:
+def test_a_long_text_under_a_filterable_key_is_an_error_with_advice(make: Make) -> None:
     with pytest.raises(InvalidDocumentError, match="'content' among its nonFilterableMetadataKeys"):
         filled(make({}), [("a", "text " * 500, "a.md", {})])
 
 
-def test_a_filter_on_a_non_filterable_key_is_refused_by_its_clause(make: Make) -> None:
+def test_a_filter_on_a_non_filterable_key_is_an_error_that_names_the_clause(make: Make) -> None:
     with pytest.raises(InvalidFilterError, match=r"equals\(content, 'x'\).*non-filterable"):
         found(make(), "pump", filters={"content": "x"})
 
 
-def test_a_filter_with_more_constraints_than_the_service_takes_is_an_invalid_filter(make: Make) -> None:
+def test_a_filter_with_too_many_constraints_is_an_invalid_filter(make: Make) -> None:
     with pytest.raises(InvalidFilterError, match="ValidationException"):
         found(make(), "pump", filters={"$or": [{"year": i} for i in range(101)]})
 
 
-def test_more_than_a_hundred_chunks_are_not_to_be_had(make: Make) -> None:
+def test_top_k_is_at_most_100(make: Make) -> None:
     with pytest.raises(InvalidQueryError, match="top_k must be 1 to 100"):
         found(make(), "pump", top_k=101)
 
 
-def test_another_embedding_is_refused_with_both_dimensions(make: Make) -> None:
+def test_an_embedding_of_another_dimension_is_an_error_with_both_dimensions(make: Make) -> None:
     backend = make(dimension=384)
 
     with pytest.raises(DimensionMismatchError, match="384 dimensions, and the embedding hashed makes vectors of 1024"):
@@ -261,7 +271,7 @@ def test_another_embedding_is_refused_with_both_dimensions(make: Make) -> None:
     assert asyncio.run(backend.health_check()) is False
 
 
-def test_an_index_made_anew_with_another_dimension_is_noticed(make: Make, s3_vectors: Any) -> None:
+def test_an_index_that_is_created_again_with_another_dimension_is_noticed(make: Make, s3_vectors: Any) -> None:
     backend = filled(make())
     found(backend, "pump")
     place = {"vectorBucketName": BUCKET, "indexName": "index-0"}
@@ -275,7 +285,7 @@ def test_an_index_made_anew_with_another_dimension_is_noticed(make: Make, s3_vec
 
 
 @pytest.mark.parametrize("place", [(BUCKET, "not-there"), ("not-there", "index")])
-def test_a_bucket_or_an_index_that_is_not_there_is_named(s3_vectors: Any, place: tuple[str, str]) -> None:
+def test_a_missing_bucket_or_index_is_an_error_that_names_it(s3_vectors: Any, place: tuple[str, str]) -> None:
     backend = S3VectorsBackend(*place, client=s3_vectors)
 
     with pytest.raises(CollectionNotFoundError, match="not-there"):
@@ -303,7 +313,6 @@ def test_a_service_that_cannot_be_reached_is_unavailable() -> None:
         (Kind.DROP, ServiceUnavailableError, "check the endpoint"),
     ],
 )
-@pytest.mark.usefixtures("_credentials")
 def test_a_failing_service_is_a_named_error(tmp_path: Path, kind: Kind, expected: type[Exception], named: str) -> None:
     with running(tmp_path, faults=(FaultRule(kind, "GetIndex"),)) as url:
         backend = S3VectorsBackend(BUCKET, "index", client=client("s3vectors", url))
@@ -312,8 +321,7 @@ def test_a_failing_service_is_a_named_error(tmp_path: Path, kind: Kind, expected
             found(backend, "pump")
 
 
-@pytest.mark.usefixtures("_credentials")
-def test_a_slow_service_is_given_up_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_service_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "SHUTDOWN_LIMIT_SECONDS", 0)  # nobody waits for the answers
     with running(tmp_path, faults=(FaultRule(Kind.LATENCY, "GetIndex", milliseconds=60_000),)) as url:
         slow = S3VectorsBackend(BUCKET, "index", client=client("s3vectors", url), timeout_seconds=0.1)
@@ -326,7 +334,7 @@ def test_a_slow_service_is_given_up_at_the_deadline(tmp_path: Path, monkeypatch:
         assert asyncio.run(slow.health_check()) is False
 
 
-def test_a_refused_caller_is_told_which_permissions_are_needed(s3_vectors: Any) -> None:
+def test_an_access_error_names_the_missing_permissions(s3_vectors: Any) -> None:
     # The local service checks no permissions; the answer is as the model has it.
     denied = client("s3vectors", "http://127.0.0.1:9")
     with Stubber(denied) as stub:
@@ -339,14 +347,14 @@ def test_a_refused_caller_is_told_which_permissions_are_needed(s3_vectors: Any) 
 @pytest.mark.parametrize(
     "options", [{"vector_bucket_name": " "}, {"use_query_texts": "always"}, {"timeout_seconds": 0}], ids=str
 )
-def test_an_unusable_argument_is_a_configuration_error_that_names_the_type(options: dict[str, Any]) -> None:
+def test_an_invalid_argument_is_a_configuration_error(options: dict[str, Any]) -> None:
     config = {"type": "s3_vectors", "vector_bucket_name": "bucket", "index_name": "index", "region": "us-east-1"}
 
     with pytest.raises(ConfigurationError, match="s3_vectors"):
         create_retrieval_backend({**config, **options})
 
 
-def test_a_configuration_in_json_reaches_the_endpoint_it_names(make: Make, bedrock: Bedrock) -> None:
+def test_the_backend_can_be_made_from_json(make: Make, bedrock: Bedrock) -> None:
     filled(make())
     config = {
         "type": "s3_vectors",
@@ -368,7 +376,7 @@ def test_a_configuration_in_json_reaches_the_endpoint_it_names(make: Make, bedro
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(DOCUMENTS, min_size=1, max_size=5), st.lists(FILTERS, min_size=1, max_size=6))
-def test_any_filter_finds_on_the_service_what_the_evaluation_lets_through(
+def test_a_filter_selects_on_the_service_what_the_evaluation_selects(
     make: Make, documents: list[dict[str, Any]], conditions: list[Filter]
 ) -> None:
     backend = filled(make(), [(str(i), f"text {i}", "a.md", document) for i, document in enumerate(documents)])
@@ -386,8 +394,11 @@ def test_any_filter_finds_on_the_service_what_the_evaluation_lets_through(
 
 
 @pytest.mark.parametrize("page", ["LOCAL_BEDROCK.md", "RETRIEVAL.md"])
-def test_the_documented_example_runs(page: str, bedrock: Bedrock, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+def test_the_documented_example_runs(
+    page: str, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    text = (Path(__file__).parents[4] / "docs" / page).read_text(encoding="utf-8")
     section = text[text.index("# S3 Vectors\n") :]
     example = section[section.index("```python") + len("```python") :].partition("```")[0]
     assert "http://127.0.0.1:4567" in example
@@ -399,7 +410,7 @@ def test_the_documented_example_runs(page: str, bedrock: Bedrock, capsys: pytest
 
 
 class _Small(HashedEmbedding):
-    """Vectors of four numbers, so that a test moves no megabytes."""
+    """Vectors of four numbers, to keep requests small."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is special to Chroma; what it has in common with the other engines stands in tests/contract."""
+"""Chroma's own behaviour; tests/contract has what all engines share."""
 
 import asyncio
 import shutil
@@ -56,7 +56,7 @@ def ask(backend: RetrievalBackend, query: str = PUMP, **options: Any) -> list[Re
 
 @contextmanager
 def elsewhere(folder: Path) -> Iterator[Callable[[str], None]]:
-    """Change the store, step by step, in another process."""
+    """Change the store in another process."""
     script = (
         "import chromadb, sys\n"
         "from chromadb.config import Settings\n"
@@ -87,7 +87,7 @@ def added(text: str) -> str:
     return f"collection.add(ids=['new'], documents=[{text!r}], embeddings=embed([{text!r}]))"
 
 
-def test_what_other_processes_add_and_delete_is_seen_at_the_next_search(folder: Path) -> None:
+def test_the_next_search_sees_what_other_processes_add_and_delete(folder: Path) -> None:
     quokka = "The quokka sleeps beside the espresso machine."
 
     async def story() -> list[list[str]]:
@@ -111,7 +111,7 @@ def test_what_other_processes_add_and_delete_is_seen_at_the_next_search(folder: 
     assert quokka not in before + after
 
 
-def test_a_collection_that_was_made_anew_is_searched_as_it_is_now(folder: Path) -> None:
+def test_a_collection_that_is_created_again_is_searched(folder: Path) -> None:
     async def story() -> list[RetrievedChunk]:
         async with ChromaBackend(folder, NAME) as backend:
             await backend.retrieve(PUMP)
@@ -123,7 +123,7 @@ def test_a_collection_that_was_made_anew_is_searched_as_it_is_now(folder: Path) 
     assert {chunk.chunk_id for chunk in asyncio.run(story())} == {"chunk-1", "chunk-2"}
 
 
-def test_a_store_that_was_put_in_the_place_of_another_is_searched(folder: Path, tmp_path_factory: Any) -> None:
+def test_a_replaced_folder_is_searched(folder: Path, tmp_path_factory: Any) -> None:
     other = tmp_path_factory.mktemp("other")
     with chromadb.PersistentClient(other, settings=quiet()) as client:
         fill(client, DOCUMENTS[:1], name=NAME)
@@ -138,7 +138,7 @@ def test_a_store_that_was_put_in_the_place_of_another_is_searched(folder: Path, 
     assert [chunk.chunk_id for chunk in asyncio.run(story())] == ["chunk-1"]
 
 
-def test_a_chunk_found_by_its_words_alone_is_among_the_results(folder: Path) -> None:
+def test_a_hybrid_search_finds_a_chunk_by_its_words_alone(folder: Path) -> None:
     class Constant(HashedEmbedding):
         """Says the same of every text."""
 
@@ -163,7 +163,7 @@ def test_a_chunk_found_by_its_words_alone_is_among_the_results(folder: Path) -> 
 
 
 @pytest.mark.parametrize("space", ["cosine", "l2", "ip"])
-def test_scores_are_within_0_and_1_whatever_the_distance(tmp_path: Path, space: str) -> None:
+def test_every_distance_gives_scores_from_0_to_1(tmp_path: Path, space: str) -> None:
     with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
         fill(client, DOCUMENTS, space, NAME)
 
@@ -173,14 +173,14 @@ def test_scores_are_within_0_and_1_whatever_the_distance(tmp_path: Path, space: 
     assert all(0.0 <= chunk.score <= 1.0 for chunk in chunks)
 
 
-def test_a_filter_that_chroma_cannot_express_is_refused_where_the_collection_is_too_large(folder: Path) -> None:
+def test_a_filter_that_chroma_cannot_express_is_an_error_over_the_scan_limit(folder: Path) -> None:
     backend = ChromaBackend(folder, NAME, scan_limit=11)
 
     with pytest.raises(InvalidFilterError, match=r"startsWith\(corpus, 'hand'\).*12 chunks.*scan_limit is 11"):
         ask(backend, filters={"corpus": {"$startsWith": "hand"}})
 
 
-def test_a_collection_that_is_not_there_is_an_error_and_is_not_made(folder: Path) -> None:
+def test_a_missing_collection_is_an_error_and_is_not_created(folder: Path) -> None:
     with pytest.raises(CollectionNotFoundError, match="absent"):
         ask(ChromaBackend(folder, "absent"))
 
@@ -188,21 +188,21 @@ def test_a_collection_that_is_not_there_is_an_error_and_is_not_made(folder: Path
         assert [collection.name for collection in client.list_collections()] == [NAME]
 
 
-def test_a_folder_that_is_not_there_is_an_error_and_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_and_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(CollectionNotFoundError, match="no Chroma store"):
         ask(ChromaBackend(tmp_path / "absent", NAME))
 
     assert not (tmp_path / "absent").exists()
 
 
-def test_a_damaged_store_is_named(folder: Path) -> None:
+def test_a_damaged_store_is_an_error(folder: Path) -> None:
     (folder / "chroma.sqlite3").write_bytes(b"no database" * 1000)
 
     with pytest.raises(ServiceUnavailableError, match="not a database"):
         ask(ChromaBackend(folder, NAME))
 
 
-def test_a_server_that_is_down_is_an_error_and_not_healthy() -> None:
+def test_a_server_that_is_not_running_is_an_error_and_unhealthy() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         backend = ChromaBackend(host="127.0.0.1", port=free.getsockname()[1], collection_name=NAME)
@@ -212,7 +212,7 @@ def test_a_server_that_is_down_is_an_error_and_not_healthy() -> None:
     assert not asyncio.run(backend.health_check())
 
 
-def test_another_embedding_than_the_recorded_one_is_refused(folder: Path) -> None:
+def test_another_embedding_than_the_recorded_one_is_an_error(folder: Path) -> None:
     class Other(HashedEmbedding):
         name = "other"
 
@@ -220,13 +220,13 @@ def test_another_embedding_than_the_recorded_one_is_refused(folder: Path) -> Non
         ask(ChromaBackend(folder, NAME, embedding=Other()))
 
 
-def test_an_embedding_of_another_length_is_refused(folder: Path) -> None:
+def test_an_embedding_of_another_dimension_is_an_error(folder: Path) -> None:
     with pytest.raises(DimensionMismatchError, match="has 16 dimensions and the collection handbook 1024"):
         ask(ChromaBackend(folder, NAME, embedding=HashedEmbedding(16)))
 
 
 class Letters(chromadb.EmbeddingFunction):  # type: ignore[name-defined,misc]
-    """An embedding function of somebody else, registered with Chroma."""
+    """A third-party embedding function, registered with Chroma."""
 
     def __init__(self) -> None:
         """Nothing is needed."""
@@ -253,7 +253,7 @@ def foreign(folder: Path, function: Any) -> None:
         made.add(ids=["a", "u"], documents=["aaa", "uuu"], **vectors)
 
 
-def test_a_collection_of_others_is_searched_with_the_function_that_chroma_stored(tmp_path: Path) -> None:
+def test_a_foreign_collection_is_searched_with_the_embedding_function_that_it_stores(tmp_path: Path) -> None:
     chromadb.utils.embedding_functions.register_embedding_function(Letters)
     foreign(tmp_path, Letters())
 
@@ -263,7 +263,7 @@ def test_a_collection_of_others_is_searched_with_the_function_that_chroma_stored
     assert chunks[0].source == "u"
 
 
-def test_a_function_that_cannot_be_had_is_a_clear_error(tmp_path: Path) -> None:
+def test_an_embedding_function_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
     functions = chromadb.utils.embedding_functions.known_embedding_functions
     chromadb.utils.embedding_functions.register_embedding_function(Letters)
     foreign(tmp_path, Letters())
@@ -276,7 +276,7 @@ def test_a_function_that_cannot_be_had_is_a_clear_error(tmp_path: Path) -> None:
         functions["letters"] = kept
 
 
-def test_a_collection_that_says_nothing_of_its_embedding_asks_for_it(tmp_path: Path) -> None:
+def test_a_collection_without_a_recorded_embedding_needs_one(tmp_path: Path) -> None:
     foreign(tmp_path, None)
 
     with pytest.raises(ConfigurationError, match="does not record the embedding it was made with"):
@@ -284,7 +284,7 @@ def test_a_collection_that_says_nothing_of_its_embedding_asks_for_it(tmp_path: P
     assert ask(ChromaBackend(tmp_path, "foreign", embedding=HashedEmbedding(2)), "something")
 
 
-def test_an_empty_collection_has_no_answers_and_is_healthy(tmp_path: Path) -> None:
+def test_an_empty_collection_finds_nothing_and_is_healthy(tmp_path: Path) -> None:
     with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
         client.create_collection("empty", embedding_function=None)
     backend = ChromaBackend(tmp_path, "empty")
@@ -293,7 +293,7 @@ def test_an_empty_collection_has_no_answers_and_is_healthy(tmp_path: Path) -> No
     assert asyncio.run(backend.health_check())
 
 
-def test_chunks_without_text_and_metadata_come_back_empty(tmp_path: Path) -> None:
+def test_chunks_may_lack_text_and_metadata(tmp_path: Path) -> None:
     with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
         made = client.create_collection("bare", embedding_function=None)
         made.add(ids=["x"], embeddings=HashedEmbedding().embed(["pump"]))
@@ -303,18 +303,18 @@ def test_chunks_without_text_and_metadata_come_back_empty(tmp_path: Path) -> Non
     assert (chunk.content, chunk.metadata, chunk.source) == ("", {}, "x")
 
 
-def test_a_query_that_says_nothing_finds_nothing_by_vectors(backend: ChromaBackend) -> None:
+def test_a_query_without_words_finds_nothing(backend: ChromaBackend) -> None:
     assert ask(backend, "?!") == []
 
 
-def test_a_search_that_takes_too_long_is_given_up(folder: Path) -> None:
+def test_a_slow_search_times_out(folder: Path) -> None:
     backend = ChromaBackend(folder, NAME, timeout_seconds=0.001)
 
     with pytest.raises(RetrievalTimeoutError, match=r"chroma did not answer within 0\.001 seconds"):
         ask(backend)
 
 
-def test_the_document_of_a_chunk_is_named_by_the_attribute_of_choice(folder: Path) -> None:
+def test_source_key_selects_the_source_of_a_chunk(folder: Path) -> None:
     (chunk,) = ask(ChromaBackend(folder, NAME, source_key="corpus"), top_k=1)
 
     assert chunk.source == "manual"
@@ -330,12 +330,12 @@ def test_the_document_of_a_chunk_is_named_by_the_attribute_of_choice(folder: Pat
         ({"path": "x", "collection_name": "c", "timeout_seconds": 0}, "timeout_seconds"),
     ],
 )
-def test_unusable_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ChromaBackend(**options)
 
 
-def test_a_batch_with_a_bad_filter_is_refused(backend: ChromaBackend) -> None:
+def test_a_batch_with_an_invalid_filter_is_an_error(backend: ChromaBackend) -> None:
     with pytest.raises(InvalidRequestError):
         asyncio.run(backend.retrieve_batch(["a", "b"], filters={"x": {"$regex": "y"}}))
 
