@@ -24,7 +24,8 @@ import boto3
 from rich.console import Console
 from rich.table import Table
 
-from ragstack_common.multislice_retriever import CANDIDATES_PER_RESULT, MultiSliceRetriever
+from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT
 
 KNOWLEDGE_BASE = "KBOVERHEAD"
 DATA_SOURCE = "DSOVERHEAD"
@@ -33,9 +34,10 @@ FILTER = {"topic": {"$eq": "leave"}}
 TEXT_CHARACTERS = 800
 MAX_HITS = 100
 NUM_RESULTS = 5
+CANDIDATES = NUM_RESULTS * CANDIDATES_PER_DOCUMENT
 WARM_UP_SEARCHES = 10
 
-REACH_RATIO = 1.4
+REACH_RATIO = 2.0
 DEADLINE_SECONDS = 0.5
 REACH_DEADLINE_SECONDS = 0.52
 SLOW_SERVICE_SECONDS = 4.0
@@ -112,7 +114,9 @@ def plain_call(client: Any) -> object:
     return client.retrieve(
         knowledgeBaseId=KNOWLEDGE_BASE,
         retrievalQuery={"text": QUERY},
-        retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": NUM_RESULTS * CANDIDATES_PER_RESULT}},
+        retrievalConfiguration={
+            "vectorSearchConfiguration": {"numberOfResults": NUM_RESULTS * CANDIDATES_PER_DOCUMENT}
+        },
     )["retrievalResults"]
 
 

@@ -18,10 +18,9 @@ from ragstack_common.config import OPENSEARCH_SERVERLESS
 from ragstack_common.errors import RagStackError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.base import RetrievalBackend
-from ragstack_common.retrieval.engines.bedrock import BedrockBackend
+from ragstack_common.retrieval.engines.bedrock import BedrockBackend, uri_of
 from ragstack_common.retrieval.factory import create_retrieval_backend, register_backend
 from ragstack_common.retrieval.models import SearchRequest
-from ragstack_common.retrieval.ranking import uri_of
 from ragstack_common.retrieval.rerank import LexicalReranker
 
 COLLECTION_TYPE: Final = "collection"

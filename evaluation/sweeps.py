@@ -15,12 +15,13 @@ from evaluation.local_rankings import Ids
 from evaluation.runs import documents_of
 from evaluation.setups import DEFAULT_BOOST
 from local_bedrock.retrieval.ranking import RANK_CONSTANT, fuse
-from ragstack_common.multislice_retriever import CANDIDATES_PER_RESULT
-from ragstack_common.retrieval.ranking import SliceHits, merge, uri_of
-from ragstack_common.retrieval.rerank import LexicalReranker, RerankingWeights
+from ragstack_common.retrieval.engines.bedrock import chunk_of
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, Found, merge_slices
+from ragstack_common.retrieval.rerank import LexicalReranker, Passage, RerankingWeights
+from ragstack_common.retrieval.rerank.chunks import text_of
 
 RESULTS: Final = 10
-DEFAULT_CANDIDATES: Final = RESULTS * CANDIDATES_PER_RESULT
+DEFAULT_CANDIDATES: Final = RESULTS * CANDIDATES_PER_DOCUMENT
 RERANK: Final = "rerank_"
 
 BOOST: Final = "filtered_score_boost"
@@ -136,27 +137,26 @@ class HitSweeps:
     def _boosted(self, kind: str, boost: float) -> Values:
         def ranked(query: str) -> Sequence[str]:
             filtered = self._hits[query, kind][:DEFAULT_CANDIDATES]
-            slices = [SliceHits(kind, boost, filtered)] if filtered else []
-            return self._documents([*slices, SliceHits(UNFILTERED, 1.0, self._first(query, DEFAULT_CANDIDATES))])
+            return self._documents(_found(kind, boost, filtered), self._unfiltered(query, DEFAULT_CANDIDATES))
 
         return self._judged(ranked)
 
     def _found(self, candidates: int, query: str) -> Sequence[str]:
-        return self._documents([SliceHits(UNFILTERED, 1.0, self._first(query, candidates))])
+        return self._documents(self._unfiltered(query, candidates))
 
     def _reranked(self, candidates: int, reranker: LexicalReranker, query: str) -> Sequence[str]:
-        merged = merge([SliceHits(UNFILTERED, 1.0, self._first(query, candidates))])
-        text = self._texts[query]
-        return self._named([uri_of(result) or "" for result in reranker.rerank(text, merged)])
+        chunks = merge_slices([self._unfiltered(query, candidates)])
+        passages = [Passage(text_of(chunk), chunk.metadata, chunk.score) for chunk in chunks]
+        return self._named([chunks[number].source for number, _ in reranker.order(self._texts[query], passages)])
 
-    def _documents(self, slices: Sequence[SliceHits]) -> Sequence[str]:
-        return self._named([uri_of(result) or "" for result in merge(slices)])
+    def _documents(self, *slices: Found) -> Sequence[str]:
+        return self._named([chunk.source for chunk in merge_slices(slices)])
 
     def _named(self, sources: Sequence[str]) -> Sequence[str]:
         return documents_of(sources, self._data.documents)[:RESULTS]
 
-    def _first(self, query: str, candidates: int) -> Hits:
-        return self._hits[query, UNFILTERED][:candidates]
+    def _unfiltered(self, query: str, candidates: int) -> Found:
+        return _found(UNFILTERED, 1.0, self._hits[query, UNFILTERED][:candidates])
 
     @cached_property
     def _texts(self) -> Mapping[str, str]:
@@ -164,6 +164,10 @@ class HitSweeps:
 
     def _judged(self, ranked: Ranked) -> Values:
         return judged(self._data, ranked)
+
+
+def _found(name: str, boost: float, hits: Hits) -> Found:
+    return Found(name, boost, [chunk_of(hit) for hit in hits])
 
 
 class FusionSweeps:

@@ -1,10 +1,7 @@
 """The one place that makes boto3 clients: lazily, once each, with timeouts, pool and retries set on purpose."""
 
-import json
 import os
-from contextlib import suppress
 from functools import cache
-from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,7 +51,6 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
         # The retriever checks what it sends; the service checks the rest.
         parameter_validation=False,
     )
-    client.meta.events.register("before-parse.bedrock-agent-runtime.Retrieve", _parse_without_the_model)
     return client
 
 
@@ -127,19 +123,6 @@ def events_client() -> "EventBridgeClient":
         "events", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS
     )
     return client
-
-
-def _parse_without_the_model(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
-    """Take a success as the JSON that it is.
-
-    A page of hits holds a thousand values; looking each up in the service model takes longer than everything else
-    that is done with the response (measured by benchmarks/retriever_overhead.py).
-    """
-    if response_dict["status_code"] != HTTPStatus.OK:
-        return
-    with suppress(ValueError, TypeError):  # what is no JSON object, botocore finds words for
-        customized_response_dict.update(json.loads(response_dict["body"]))
-        response_dict["body"] = b"{}"
 
 
 def _client(

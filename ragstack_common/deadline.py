@@ -8,12 +8,12 @@ import asyncio
 import contextvars
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from queue import Empty, SimpleQueue
-from threading import Event, Lock, Semaphore, Thread
+from queue import SimpleQueue
+from threading import Lock, Semaphore, Thread
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -69,30 +69,6 @@ def inner_deadline(timeout_seconds: float) -> Iterator[None]:
         yield
     finally:
         _ends_at.reset(token)
-
-
-def call_together(calls: Sequence[Callable[[], T]], timeout_seconds: float) -> list[Finished[T]]:
-    """Run the calls in parallel and come back when all have ended or the deadline has come.
-
-    A call that outlives the deadline is abandoned: it ends in its own time, in its thread, and nobody waits for it,
-    not even the end of the process. One that no thread was free for until then is not made at all.
-
-    Returns:
-        One entry for each call, in the order of the calls.
-    """
-    start = time.perf_counter()
-    endings: SimpleQueue[tuple[int, Finished[T]]] = SimpleQueue()
-    too_late = Event()
-    for number, call in enumerate(calls):
-        _threads().run(partial(_timed, call, number, start, endings, too_late))
-    finished: dict[int, Finished[T]] = {}
-    try:
-        while len(finished) < len(calls):
-            number, end = endings.get(timeout=max(0.0, start + timeout_seconds - time.perf_counter()))
-            finished[number] = end
-    except Empty:
-        too_late.set()
-    return [finished.get(number) or Finished(_milliseconds_since(start), late=True) for number in range(len(calls))]
 
 
 async def await_together(calls: Sequence[Callable[[], Awaitable[T]]], timeout_seconds: float) -> list[Finished[T]]:
@@ -199,18 +175,6 @@ def _threads() -> _Threads:
 os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
-def _timed(
-    call: Callable[[], T], number: int, start: float, endings: "SimpleQueue[tuple[int, Finished[T]]]", too_late: Event
-) -> _Telling:
-    if too_late.is_set():
-        return _tell_nobody
-    try:
-        end = Finished(value=call(), milliseconds=_milliseconds_since(start))
-    except Exception as error:  # noqa: BLE001 - it is reported to the caller, who knows which errors are whose
-        end = Finished(_milliseconds_since(start), error=error)
-    return partial(endings.put, (number, end))
-
-
 def _tell_nobody() -> None:
     """The end of a call that nobody waits for."""
 
@@ -225,3 +189,27 @@ async def _awaited(call: Callable[[], Awaitable[T]], start: float) -> Finished[T
 
 def _milliseconds_since(start: float) -> float:
     return (time.perf_counter() - start) * 1000
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the event loop of this process, from any other thread, and return its result.
+
+    The loop is kept, because backends hold connections and shared searches that belong to it. Compared with a loop for
+    each call this saves about 0.1 ms.
+    """
+    with _LOOP_LOCK:
+        loop = _loop()
+    return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+
+_LOOP_LOCK: Final = Lock()
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="ragstack-loop", daemon=True).start()
+    return loop
+
+
+os.register_at_fork(after_in_child=_loop.cache_clear)

@@ -213,7 +213,7 @@ class KnowledgeBase:
         request = SearchRequest(query, n_results, filters={"$and": filters} if filters else None)
         count = max(RERANKED_CANDIDATES, n_results) if rerank else n_results
         hybrid, expand = options.get("hybrid", False), options.get("expand", False)
-        (chunks,) = self._search.several([query], count, request.condition, hybrid=hybrid, expand=expand)
+        (chunks,) = self._search.several([query], count, request.restriction, hybrid=hybrid, expand=expand)
         if rerank:
             chunks = _reranked(query, chunks)[:n_results]
         if neighbours and chunks:

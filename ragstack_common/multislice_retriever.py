@@ -1,73 +1,68 @@
-"""Parallel filtered and unfiltered searches, merged into one ranking."""
+"""The synchronous interface to parallel filtered and unfiltered searches of a knowledge base."""
 
+import hashlib
 import math
-import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from botocore.exceptions import BotoCoreError
-
-from ragstack_common.clients import retrieval_client
-from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
-from ragstack_common.deadline import Finished, await_together, call_together, in_thread, seconds_left
-from ragstack_common.errors import ConfigurationError
-from ragstack_common.models import DeduplicateBy, Result, RetrievalOutcome, Shortage, SliceReport
-from ragstack_common.retrieval.ranking import SliceHits, deduplicate, distinct, merge, uri_of
-from ragstack_common.retrieval.slices import (
-    CANDIDATES_PER_RESULT,
-    MAX_PAGED_RESULTS,
-    Extent,
-    OutOfTime,
-    Reading,
-    Slice,
-    check,
-    extent_of,
-    read,
-    report_on,
-    request_of,
-    slices_of,
+from ragstack_common.config import MAX_RESULTS, OTHER_STORE
+from ragstack_common.deadline import wait_for
+from ragstack_common.errors import InvalidRequestError
+from ragstack_common.retrieval.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, uri_of
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT
+from ragstack_common.retrieval.models import (
+    RAW_SCORE_KEY,
+    DeduplicateBy,
+    RetrievedChunk,
+    SearchRequest,
+    SliceReport,
+    check_top_k,
 )
-from ragstack_common.retrieval_errors import raise_total_failure
-from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
+from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
-T = TypeVar("T")
-
-__all__ = ["CANDIDATES_PER_RESULT", "MultiSliceRetriever", "Reranker", "deduplicate_results"]
+__all__ = ["MultiSliceRetriever", "Reranker", "RetrievalOutcome", "deduplicate_results"]
 
 
 class Reranker(Protocol):
     """Puts results in a better order."""
 
-    def rerank(self, query: str, results: list[Result]) -> list[Result]:
+    def rerank(self, query: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the same results, best first, with new scores."""
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """A search that can be begun: the slices, the calls that read them, and where these put what they read."""
+class RetrievalOutcome:
+    """Results, and whether the search was complete.
 
-    query: str
-    num_results: int
-    extent: Extent
-    start: float
-    timeout_seconds: float
-    slices: Sequence[Slice]
-    readings: Sequence[Reading]
-    calls: Sequence[Callable[[], Reading]]
+    Attributes:
+        results: Best first, at most as many as asked for.
+        slices: One report for each slice.
+        milliseconds: Time of the search.
+        notes: What else a caller should know, such as a :class:`~ragstack_common.retrieval.models.Shortage`.
+    """
+
+    results: list[dict[str, Any]]
+    slices: tuple[SliceReport, ...]
+    milliseconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every slice answered in time."""
+        return all(report.status == "ok" for report in self.slices)
 
 
 class MultiSliceRetriever:
-    """Searches a knowledge base with and without the metadata filter at once, and merges what comes back.
+    """Searches a knowledge base with and without the metadata filter in parallel, and merges the results.
 
     Filtered hits match the intent of the query: their scores are multiplied by a boost. Unfiltered hits are the
     baseline for a filter that is wrong or too narrow. Each document appears once, with its best score.
 
-    Instances hold no state of a search and may be used by several threads.
+    Instances hold no state of a search; threads may share them.
     """
 
     def __init__(
@@ -82,40 +77,18 @@ class MultiSliceRetriever:
         vector_store: str = OTHER_STORE,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
-        """Configure the searches.
-
-        Args:
-            bedrock_agent_client: A boto3 client of bedrock-agent-runtime; by default one is made at the first search,
-                with timeouts that follow the deadline. A client of your own keeps its own timeouts: the search still
-                comes back in time, but its abandoned calls live as long as they allow.
-            timeout_seconds: Deadline of one search, over 0.
-            max_slices: Parallel calls at most, 1 or more. With 1, the one call has the filter.
-            enabled: False makes one call, with the filter.
-            filtered_score_boost: Factor on the scores of filtered hits when slices run in parallel, over 0.
-            search_type: HYBRID or SEMANTIC; by default the service decides.
-            vector_store: What the knowledge bases are on: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown.
-                Filters with operators that the store may ignore are rejected.
-            metrics: Where failed slices and latencies are counted.
-
-        Raises:
-            ValueError: A parameter is out of range.
-        """
-        if not 0 < timeout_seconds < math.inf:
-            raise ValueError(f"timeout_seconds must be over 0 and finite, not {timeout_seconds}")
-        if max_slices < 1:
-            raise ValueError(f"max_slices must be 1 or more, not {max_slices}")
-        if not 0 < filtered_score_boost < math.inf:
-            raise ValueError(f"filtered_score_boost must be over 0 and finite, not {filtered_score_boost}")
-        if search_type not in (None, *SEARCH_TYPES):
-            raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
-        if vector_store not in VECTOR_STORES:
-            raise ValueError(f"vector_store must be one of {', '.join(VECTOR_STORES)}, not {vector_store!r}")
-        self._given_client = bedrock_agent_client
-        self._timeout_seconds = timeout_seconds
-        self._slice_boost = filtered_score_boost if enabled and max_slices > 1 else None
-        self._search_type = search_type
-        self._vector_store = vector_store
-        self._metrics = metrics
+        """Configure the searches; arguments and errors are those of ``BedrockBackend``."""
+        self._options: dict[str, Any] = {
+            "client": bedrock_agent_client,
+            "timeout_seconds": timeout_seconds,
+            "max_slices": max_slices,
+            "enabled": enabled,
+            "filtered_score_boost": filtered_score_boost,
+            "search_type": search_type,
+            "vector_store": vector_store,
+            "metrics": metrics,
+        }
+        BedrockBackend("checks the options", **self._options)
 
     def retrieve(
         self,
@@ -128,8 +101,8 @@ class MultiSliceRetriever:
         scope_filter: Mapping[str, Any] | None = None,
         deduplicate_by: DeduplicateBy = "document",
         reranker: Reranker | None = None,
-    ) -> list[Result]:
-        """Search, and return the results alone. Parameters and errors are those of :meth:`search`."""
+    ) -> list[dict[str, Any]]:
+        """Search, and return only the results. Arguments and errors are those of :meth:`search`."""
         return self.search(
             query,
             knowledge_base_id,
@@ -161,223 +134,87 @@ class MultiSliceRetriever:
             data_source_id: Restricts every slice to one data source; None searches all of them.
             metadata_filter: What the query is about, in Mongo style or Bedrock's form; applied to the filtered slice.
             num_results: 1 to 100.
-            scope_filter: What the caller may see; applied to every slice, the unfiltered one too. An empty one is
-                refused, because it would let everything through.
+            scope_filter: What the caller may see; applied to every slice. An empty one is rejected.
             deduplicate_by: One result for each document (by its URI), or for each chunk.
             reranker: Orders the merged candidates before the best *num_results* are kept.
 
         Returns:
-            The results that came before the deadline. ``complete`` tells whether a slice is missing.
+            The results that came before the deadline; ``complete`` says whether a slice is missing. A result has
+            ``score``, ``content``, ``location`` and ``metadata`` as in specification 001, ``content_type`` (for all
+            but TEXT also ``content_details``, as sent by the service), ``context`` if the chunk was indexed with a
+            contextual header, and ``ranking`` with ``base_score`` (the service's), ``boost`` and ``slices`` (those
+            that found the document).
 
         Raises:
             InvalidQueryError: The query or *num_results* is out of range.
             InvalidFilterError: A filter is malformed, or Bedrock cannot express it.
-            InvalidRequestError: The service refused the request as it is.
+            InvalidRequestError: The service rejected the request.
             ConfigurationError: The region, the endpoint or the credentials are missing or unusable.
-            RetrievalError: Every slice failed; the class and ``__cause__`` tell why.
+            RetrievalError: Every slice failed; the class and ``__cause__`` say why.
         """
-        check(query, knowledge_base_id, num_results, MAX_RESULTS, deduplicate_by)
-        start = time.perf_counter()
-        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
-        extent = extent_of(num_results, deduplicate_by, start + self._timeout_seconds, pages=False)
-        plan = self._plan(start, self._timeout_seconds, query, knowledge_base_id, slices, num_results, extent)
-        finished = call_together(plan.calls, extent.ends_at - time.perf_counter())
-        return self._outcome(plan, finished, reranker)
-
-    async def search_async(
-        self,
-        query: str,
-        knowledge_base_id: str,
-        data_source_id: str | None,
-        metadata_filter: Mapping[str, Any] | None = None,
-        num_results: int = 5,
-        *,
-        scope_filter: Mapping[str, Any] | None = None,
-        deduplicate_by: DeduplicateBy = "document",
-        documents: int | None = None,
-        least_score: float = -math.inf,
-    ) -> RetrievalOutcome:
-        """Search without holding up the event loop, and read further pages where one is not enough.
-
-        The arguments and errors are those of :meth:`search`, but *num_results* is 1 to 1,000. A slice asks for pages
-        of 100 hits at most, one after the other, until it has enough. One that fails or is out of time after its first
-        page gives what it has, and its report says that the rest is missing. A search inside another deadline ends
-        before it.
-
-        Args:
-            query: As in :meth:`search`.
-            knowledge_base_id: As in :meth:`search`.
-            data_source_id: As in :meth:`search`.
-            metadata_filter: As in :meth:`search`.
-            num_results: As in :meth:`search`.
-            scope_filter: As in :meth:`search`.
-            deduplicate_by: As in :meth:`search`.
-            documents: Different documents that are worth further searches, at most *num_results*; None is that number
-                with one result for each document, and 0 without.
-            least_score: Boosted score below which a document is not worth one.
-        """
-        check(query, knowledge_base_id, num_results, MAX_PAGED_RESULTS, deduplicate_by)
-        start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
-        slices = slices_of(data_source_id, metadata_filter, scope_filter, self._slice_boost, self._vector_store)
-        extent = extent_of(
-            num_results, deduplicate_by, start + seconds, pages=True, documents=documents, least_score=least_score
+        if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
+            raise InvalidRequestError(f"A search needs the id of a knowledge base, not {knowledge_base_id!r}")
+        check_top_k(num_results, MAX_RESULTS, "The number of results")
+        candidates = num_results if reranker is None else min(MAX_RESULTS, num_results * CANDIDATES_PER_DOCUMENT)
+        request = SearchRequest(
+            query,
+            candidates,
+            metadata_filter=metadata_filter,
+            deduplicate_by=deduplicate_by,
+            documents=num_results if deduplicate_by == "document" else None,
+            scope_filter=scope_filter,
         )
-        plan = await self._in_time(
-            partial(self._plan, start, seconds, query, knowledge_base_id, slices, num_results, extent)
-        )
-        finished = await await_together(
-            [partial(in_thread, call) for call in plan.calls], extent.ends_at - time.perf_counter()
-        )
-        return self._outcome(plan, finished)
-
-    async def pages(
-        self,
-        query: str,
-        knowledge_base_id: str,
-        data_source_id: str | None,
-        *,
-        scope_filter: Mapping[str, Any] | None = None,
-        page_size: int = MAX_RESULTS,
-    ) -> AsyncGenerator[list[Result], None]:
-        """Yield the ranking of the unfiltered slice page by page, each chunk by itself, as far as the service goes.
-
-        Args:
-            query: As in :meth:`search`.
-            knowledge_base_id: As in :meth:`search`.
-            data_source_id: As in :meth:`search`.
-            scope_filter: As in :meth:`search`.
-            page_size: 1 to 100.
-
-        Raises:
-            RagStackError: As in :meth:`search`; each page has the deadline to itself.
-        """
-        check(query, knowledge_base_id, page_size, MAX_RESULTS, "chunk")
-        [part] = slices_of(data_source_id, None, scope_filter, None, self._vector_store)
-        client = await self._in_time(self._client)
-        request = request_of(query, knowledge_base_id, part, page_size, self._search_type)
-        one_page = Extent(page_size, 1, page_size, "chunk", math.inf)
-        while True:
-            call = partial(in_thread, partial(read, client, request, one_page, Reading(), part))
-            finished = await await_together([call], self._timeout_seconds)
-            reading = finished[0].value or Reading()
-            self._reports([part], finished, [reading], query, self._timeout_seconds)
-            yield merge([SliceHits(part.name, part.boost, reading.hits)], "chunk")
-            if not reading.token:
-                return
-            request = {**request, "nextToken": reading.token}
-
-    async def _in_time(self, call: Callable[[], T]) -> T:
-        """Do what would hold up the loop in a thread; there may be none free in time."""
-        [end] = await await_together([partial(in_thread, call)], self._timeout_seconds)
-        if end.error is not None:
-            raise end.error
-        if end.value is None:
-            raise_total_failure((), (), self._timeout_seconds)
-        return end.value
-
-    def _plan(
-        self,
-        start: float,
-        timeout_seconds: float,
-        query: str,
-        knowledge_base_id: str,
-        slices: Sequence[Slice],
-        num_results: int,
-        extent: Extent,
-    ) -> _Plan:
-        requests = [request_of(query, knowledge_base_id, part, extent.page, self._search_type) for part in slices]
-        client = self._client()
-        readings = [Reading() for _ in slices]
-        calls = [
-            partial(read, client, request, extent, reading, part)
-            for request, reading, part in zip(requests, readings, slices, strict=True)
-        ]
-        return _Plan(query, num_results, extent, start, timeout_seconds, slices, readings, calls)
-
-    def _outcome(
-        self, plan: _Plan, finished: Sequence[Finished[Reading]], reranker: Reranker | None = None
-    ) -> RetrievalOutcome:
-        # A slice that is out of time may still be read in its thread: what counts is what is there now.
-        readings = [Reading(list(each.hits), each.pages, exhausted=each.exhausted) for each in plan.readings]
-        reports = self._reports(plan.slices, finished, readings, plan.query, plan.timeout_seconds)
-        results = merge(
-            (
-                SliceHits(part.name, part.boost, reading.hits)
-                for part, reading in zip(plan.slices, readings, strict=True)
-            ),
-            plan.extent.deduplicate_by,
-        )
-        found = len(results) if plan.extent.deduplicate_by == "document" else distinct(results, "document")
-        notes = () if found >= plan.extent.documents else _shortage(found, plan.extent.documents, reports, readings)
+        backend = BedrockBackend(knowledge_base_id, data_source_id, **self._options)
+        outcome = wait_for(backend.search(request))
+        results = [_result(chunk) for chunk in outcome.chunks]
         if reranker is not None:
-            results = reranker.rerank(plan.query, results)
-        milliseconds = (time.perf_counter() - plan.start) * 1000
-        return RetrievalOutcome(_kept(results, plan), reports, milliseconds, notes)
-
-    def _reports(
-        self,
-        slices: Sequence[Slice],
-        finished: Sequence[Finished[Reading]],
-        readings: Sequence[Reading],
-        query: str,
-        timeout_seconds: float,
-    ) -> tuple[SliceReport, ...]:
-        """Report, and raise what it means when nothing came at all."""
-        reports = tuple(
-            report_on(part, end, reading, query) for part, end, reading in zip(slices, finished, readings, strict=True)
-        )
-        self._record(reports)
-        if all(each.status != "ok" and not each.hits for each in reports):
-            errors = [None if isinstance(end.error, OutOfTime) else end.error for end in finished]
-            raise_total_failure(reports, errors, timeout_seconds)
-        return reports
-
-    def _client(self) -> "AgentsforBedrockRuntimeClient":
-        try:
-            return self._given_client or retrieval_client(self._timeout_seconds)
-        except (BotoCoreError, ValueError) as error:
-            LOGGER.error("no client can be made: %s", error)
-            raise ConfigurationError(
-                f"Cannot create the Bedrock client ({type(error).__name__}): set the region and the endpoint"
-            ) from error
-
-    def _record(self, reports: tuple[SliceReport, ...]) -> None:
-        for report in reports:
-            if report.status != "ok":
-                self._metrics.add_metric("SliceFailures", "Count", 1)
-            self._metrics.add_metric("SliceLatency", "Milliseconds", report.milliseconds)
+            results = reranker.rerank(query, results)[:num_results]
+        return RetrievalOutcome(results, outcome.parts, outcome.milliseconds, outcome.notes)
 
 
-def _kept(results: list[Result], plan: _Plan) -> list[Result]:
-    """Keep the best results, and with them the best chunk of each further document that is wanted."""
-    kept, rest = results[: plan.num_results], results[plan.num_results :]
-    if plan.extent.deduplicate_by == "document" or not rest:
-        return kept
-    missing = plan.extent.documents - distinct(kept, "document")
-    known = {uri_of(result) for result in kept}
-    others = [result for result in deduplicate(rest) if uri_of(result) not in known]
-    return kept + others[: max(0, missing)]
-
-
-def _shortage(
-    found: int, wanted: int, reports: Sequence[SliceReport], readings: Sequence[Reading]
-) -> tuple[Shortage, ...]:
-    """Note that documents may be missing; the report of a slice without any results already says so."""
-    unfinished = [
-        report for report, reading in zip(reports, readings, strict=True) if reading.pages and not reading.exhausted
-    ]
-    if not unfinished:
-        return ()
-    statuses = {report.status for report in unfinished}
-    why = "before the deadline" if "timeout" in statuses else "before a search failed" if "failed" in statuses else ""
-    calls = sum(reading.pages for reading in readings)
-    return (Shortage.of(found, wanted, why or f"in {calls} searches"),)
-
-
-def deduplicate_results(results: list[Result]) -> list[Result]:
-    """Keep the result with the highest score of each S3 URI, best first.
+def deduplicate_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the result with the highest score for each S3 URI, best first.
 
     A result without a URI is a duplicate only of one with the same chunk id or the same content. A score of None
-    ranks below every number. Equal scores are ordered by URI. The results are returned as they were given.
+    ranks below every number. Equal scores are ordered by URI. The results are returned unchanged.
     """
-    return deduplicate(results)
+    best: dict[str, dict[str, Any]] = {}
+    for result in sorted(results, key=_order):
+        best.setdefault(_identity(result), result)
+    return list(best.values())
+
+
+def _result(chunk: RetrievedChunk) -> dict[str, Any]:
+    ranking = chunk.ranked_by
+    own = (RAW_SCORE_KEY, CONTENT_DETAILS_KEY)
+    result: dict[str, Any] = {
+        "score": ranking.score,
+        "content": chunk.content,
+        "location": chunk.location or {},
+        "metadata": {name: value for name, value in chunk.metadata.items() if name not in own},
+        "content_type": chunk.content_type,
+        "ranking": {"base_score": ranking.base_score, "boost": ranking.boost, "slices": list(ranking.found_by)},
+    }
+    if CONTENT_DETAILS_KEY in chunk.metadata:
+        result["content_details"] = chunk.metadata[CONTENT_DETAILS_KEY]
+    if chunk.context is not None:
+        result["context"] = chunk.context
+    return result
+
+
+def _order(result: Mapping[str, Any]) -> tuple[float, float, str, str, str]:
+    score = result.get("score")
+    base = (result.get("ranking") or {}).get("base_score", score)
+    chunk = (result.get("metadata") or {}).get(CHUNK_ID_KEY)
+    descending = math.inf if score is None else -float(score)
+    return descending, -float(base or 0.0), uri_of(result) or "", str(chunk or ""), str(result.get("content"))
+
+
+def _identity(result: Mapping[str, Any]) -> str:
+    uri, chunk = uri_of(result), (result.get("metadata") or {}).get(CHUNK_ID_KEY)
+    if uri is not None:
+        return f"uri {uri}"
+    if chunk:
+        return f"chunk {chunk}"
+    content = repr([result.get("content"), result.get("content_details")])
+    return f"text {hashlib.sha256(content.encode('utf-8', 'surrogatepass')).hexdigest()}"

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final, NoReturn, TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, ParamValidationError
 
@@ -14,12 +14,10 @@ from ragstack_common.errors import (
     KnowledgeBaseNotFoundError,
     RagStackError,
     RetrievalError,
-    RetrievalTimeoutError,
     ServiceUnavailableError,
     ThrottledError,
 )
 from ragstack_common.filters import And, Clause, Filter, Not, Or
-from ragstack_common.models import SliceReport
 
 Meaning: TypeAlias = tuple[type[RagStackError], str]
 """A class, and what the caller can do."""
@@ -56,7 +54,7 @@ def reason_of(error: Exception) -> str:
     return " ".join(f"{name}: {error}".split()) if isinstance(error, RagStackError) else name
 
 
-def describe(error: Exception, query: str, condition: Filter | None = None) -> str:
+def describe(error: Exception, query: str, filters: Filter | None = None) -> str:
     """Return the error with its full message, in one line, for logs.
 
     The service quotes a value that it refuses. The query and the values of the filter are left out, because they can
@@ -68,7 +66,7 @@ def describe(error: Exception, query: str, condition: Filter | None = None) -> s
     else:
         text = f"{type(error).__name__}: {error}"
     text = text.replace(f"'{query}'", "'...'")
-    for value in sorted(filter(None, _values_of(condition)), key=len, reverse=True):
+    for value in sorted(filter(None, _values_of(filters)), key=len, reverse=True):
         # The service may shorten a long value, and escapes it where it quotes JSON.
         for form in {value, json.dumps(value)[1:-1]}:
             shown, more = form[:_LONGEST_SHOWN], r"[^'\"]*" if len(form) > _LONGEST_SHOWN else r"(?!\w)"
@@ -76,37 +74,28 @@ def describe(error: Exception, query: str, condition: Filter | None = None) -> s
     return " ".join(text.split())
 
 
-def raise_total_failure(
-    reports: Sequence[SliceReport], errors: Sequence[Exception | None], timeout_seconds: float
-) -> NoReturn:
-    """Raise what a search without a single answer means; a refusal outweighs a timeout.
-
-    Raises:
-        RagStackError: Of the class that fits the first refused slice, raised from its error.
-    """
-    for report, error in zip(reports, errors, strict=True):
-        if error is not None:
-            kind, advice = _meaning(error)
-            raise kind(f"The search failed: {report.error}; {advice}") from error
-    raise RetrievalTimeoutError(
-        f"The knowledge base did not answer within {timeout_seconds:.3g} seconds; "
-        "try again, or raise the retriever's timeout_seconds"
-    )
-
-
-def meaning(error: Exception, own: Mapping[str, Meaning]) -> Meaning:
-    """Return the class that an error of boto3 means, and what to do about it.
+def meaning(error: Exception, own: Mapping[str, Meaning] = _MEANING) -> Meaning:
+    """Return the error class for an error of boto3, and what to do about it.
 
     Args:
         error: What was raised.
-        own: The codes of a service that has others than Bedrock, or another advice for them.
+        own: Meanings by error code, for services other than Bedrock; those of Bedrock still apply.
     """
-    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
-    return own[code] if code in own else _meaning(error)
+    if isinstance(error, ClientError):
+        code = error.response.get("Error", {}).get("Code", "")
+        unknown = ServiceUnavailableError, "try again; if it lasts, check the service's health"
+        return {**_MEANING, **own}.get(code, unknown)
+    if isinstance(error, NoCredentialsError | NoRegionError):
+        return ConfigurationError, "configure the AWS credentials and the region"
+    if isinstance(error, ParamValidationError):
+        return InvalidRequestError, "change the request; the cause of this error says how"
+    if isinstance(error, BotoCoreError):
+        return ServiceUnavailableError, "check the endpoint and the network"
+    return RetrievalError, "see the cause"
 
 
-def _values_of(condition: Filter | None) -> set[str]:
-    match condition:
+def _values_of(filters: Filter | None) -> set[str]:
+    match filters:
         case And(members) | Or(members):
             return {value for member in members for value in _values_of(member)}
         case Not(member):
@@ -116,16 +105,3 @@ def _values_of(condition: Filter | None) -> set[str]:
         case Clause(value=value):
             return {str(value)}
     return set()
-
-
-def _meaning(error: Exception) -> Meaning:
-    if isinstance(error, ClientError):
-        code = error.response.get("Error", {}).get("Code", "")
-        return _MEANING.get(code, (ServiceUnavailableError, "try again; if it lasts, look at the service's health"))
-    if isinstance(error, NoCredentialsError | NoRegionError):
-        return ConfigurationError, "configure the AWS credentials and the region"
-    if isinstance(error, ParamValidationError):
-        return InvalidRequestError, "change the request; the cause of this error says how"
-    if isinstance(error, BotoCoreError):
-        return ServiceUnavailableError, "check the endpoint and the network"
-    return RetrievalError, "see the cause"

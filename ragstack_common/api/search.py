@@ -1,13 +1,10 @@
 """Searches over HTTP: requests and answers as JSON, and the service between the two."""
 
-import asyncio
 import math
-import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
-from threading import Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -32,7 +29,7 @@ from ragstack_common.config import (
     OTHER_STORE,
     QuerySettings,
 )
-from ragstack_common.deadline import inner_deadline
+from ragstack_common.deadline import inner_deadline, wait_for
 from ragstack_common.error_responses import redacted
 from ragstack_common.retrieval import (
     Ranking,
@@ -286,7 +283,7 @@ class QueryService:
         filters = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
         if self._settings.corpora:
             balanced = self._balanced(rerank=self._reranks(request, by_default=True))
-            return await balanced.search(self._search_request(request, filters), corpus_filter=corpus)
+            return await balanced.search(self._search_request(request, filters, corpus))
         if corpus not in (None, ALL_CORPORA):
             filters.append({CORPUS_KEY: {"$eq": corpus}})
         backend = self._reranked() if self._reranks(request, by_default=False) else self._engine
@@ -297,7 +294,9 @@ class QueryService:
         wanted = self._settings.rerank if request.rerank is None else request.rerank
         return by_default if wanted is None else wanted in (True, LEXICAL)
 
-    def _search_request(self, request: RetrieveRequest, filters: list[dict[str, Any]]) -> SearchRequest:
+    def _search_request(
+        self, request: RetrieveRequest, filters: list[dict[str, Any]], corpus: str | None = None
+    ) -> SearchRequest:
         return SearchRequest(
             request.query,
             request.top_k or (self._settings.search_k if self._settings.corpora else DEFAULT_TOP_K),
@@ -306,6 +305,7 @@ class QueryService:
             filters={"$and": filters} if filters else None,
             metadata_filter=request.metadata_filter or None,
             deduplicate_by=request.deduplicate_by,
+            corpus_filter=corpus,
         )
 
     def _make_balanced(self, *, rerank: bool) -> "BalancedBackend":
@@ -335,7 +335,7 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
     """Return an outcome as the API shows it."""
     least = request.min_score or 0.0
     only = [part.name for part in outcome.parts] if len(outcome.parts) == 1 else []
-    chunks = [chunk for chunk in outcome.chunks if _ranking_of(chunk).score >= least]
+    chunks = [chunk for chunk in outcome.chunks if chunk.ranked_by.score >= least]
     return RetrieveResponse(
         results=[_result(chunk, only, explain=request.explain) for chunk in chunks],
         complete=outcome.complete,
@@ -360,7 +360,7 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
 
 
 def _result(chunk: RetrievedChunk, only: list[str], *, explain: bool) -> RetrievedResult:
-    ranking = _ranking_of(chunk)
+    ranking = chunk.ranked_by
     return RetrievedResult(
         score=ranking.score,
         content=chunk.content,
@@ -373,10 +373,6 @@ def _result(chunk: RetrievedChunk, only: list[str], *, explain: bool) -> Retriev
     )
 
 
-def _ranking_of(chunk: RetrievedChunk) -> Ranking:
-    return chunk.ranking or Ranking(base_score=chunk.score, score=chunk.score)
-
-
 def _explanation(ranking: Ranking, only: list[str]) -> RankingSummary:
     """Explain a score. If there was only one search, it is the one that found the result."""
     return RankingSummary(
@@ -386,30 +382,3 @@ def _explanation(ranking: Ranking, only: list[str]) -> RankingSummary:
         signals=dict(ranking.signals),
         score=ranking.score,
     )
-
-
-T = TypeVar("T")
-
-_MAKING: Final = Lock()
-
-
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in the event loop of this process, and return its result.
-
-    The loop is kept because connections, and searches that several requests share, belong to the loop that made them.
-    It runs in its own thread, so that any thread may wait. Compared with a loop per request this saves 0.1 ms a call.
-    """
-    with _MAKING:
-        loop = _loop()
-    return asyncio.run_coroutine_threadsafe(work, loop).result()
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, name="ragstack-loop", daemon=True).start()
-    return loop
-
-
-# A forked process has none of its parent's threads.
-os.register_at_fork(after_in_child=_loop.cache_clear)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from ragstack_common.api.search import wait_for
+from ragstack_common.deadline import wait_for
 from ragstack_common.tools import Registry, answer, list_tools, registry_from_env
 
 

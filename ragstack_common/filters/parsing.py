@@ -40,6 +40,7 @@ _MONGO: Final = {
     "$contains": Operator.STRING_CONTAINS,
     "$listContains": Operator.LIST_CONTAINS,
 }
+_MONGO_NAME_OF: Final = {operator: name for name, operator in _MONGO.items()}
 _MONGO_NAMES: Final = ", ".join([*_MONGO, "$nin", "$not"])
 _NATIVE: Final = {operator.value: operator for operator in Operator}
 _LARGEST_INTEGER: Final = 2**63
@@ -59,6 +60,26 @@ def parse(source: Mapping[str, Any]) -> Filter:
     if (clauses := _clauses_in(parsed)) > MAX_CLAUSES:
         raise InvalidFilterError(f"The filter has {clauses:,} clauses; at most {MAX_CLAUSES:,} are taken")
     return parsed
+
+
+def to_mongo(filter_: Filter) -> dict[str, Any]:
+    """Write a filter so that :func:`parse` returns it again: in Mongo style, or in Bedrock's form where that has none.
+
+    Backends outside this package take filters in this form.
+    """
+    match filter_:
+        case And(members):
+            return {"$and": [to_mongo(member) for member in members]}
+        case Or(members):
+            return {"$or": [to_mongo(member) for member in members]}
+        case Not(member):
+            return {"$not": to_mongo(member)}
+        case Clause(operator, key, value):
+            operand = list(value) if isinstance(value, tuple) else value
+            name = _MONGO_NAME_OF.get(operator)
+            if name is None or key.startswith("$") or key in ("andAll", "orAll"):
+                return {operator.value: {"key": key, "value": operand}}
+            return {key: operand if operator is Operator.EQUALS else {name: operand}}
 
 
 def _check_size(source: object) -> None:

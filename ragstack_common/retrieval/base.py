@@ -1,25 +1,28 @@
-"""The interface that every engine and every wrapper around one has."""
+"""The interface of every engine and every wrapper around one."""
 
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ragstack_common.config import ALL_CORPORA
 from ragstack_common.errors import InvalidRequestError
-from ragstack_common.filters import Filter
+from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.retrieval.document_search import DocumentSearch
+from ragstack_common.retrieval.merge import Identity, identity_of
 from ragstack_common.retrieval.models import (
     DEFAULT_TOP_K,
     MAX_TOP_K,
+    FilterSource,
     RetrievedChunk,
     SearchOutcome,
     SearchRequest,
     check_top_k,
+    parsed,
 )
-from ragstack_common.retrieval.ordering import identity_of
 from ragstack_common.retrieval.tracing import traced
 
 PAGE_SIZE: Final = 50
@@ -30,12 +33,12 @@ HEALTH_QUERY: Final = "health"
 class RetrievalBackend(ABC):
     """Answers queries with chunks.
 
-    A subclass needs :meth:`retrieve`; the rest has a default that works by it. Engines of this package derive from
+    A subclass needs :meth:`retrieve`; everything else has a default that uses it. Engines of this package derive from
     :class:`~ragstack_common.retrieval.engine.Engine`, wrappers from :class:`Wrapper`.
 
     Attributes:
-        name: What reports and spans call it.
-        max_top_k: Chunks that one search can return at most.
+        name: Name in reports and spans.
+        max_top_k: Maximum number of chunks of one search.
     """
 
     name: str = "backend"
@@ -53,25 +56,22 @@ class RetrievalBackend(ABC):
 
         Args:
             query: 1 to 20,000 characters.
-            top_k: Chunks at most, 1 or more.
+            top_k: Maximum number of chunks, 1 or more.
             min_score: Drops chunks with a lower score, 0 to 1.
             filters: What a chunk must match, in Mongo style or Bedrock's form.
 
         Raises:
-            InvalidRequestError: The query or a filter cannot be used; the subclass tells which.
-            RetrievalError: Nothing could be found out.
+            InvalidRequestError: The query or a filter cannot be used; the subclass says which.
+            RetrievalError: The search failed.
         """
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search, and report how it went. Errors are those of :meth:`retrieve`."""
-        if request.metadata_filter is not None:
-            raise InvalidRequestError(
-                f"The backend {self.name} has no slices for metadata_filter: give filters, or put it into a "
-                "MultiSliceBackend"
-            )
+        check_for_engine(self.name, request)
 
-        async def ask(count: int, _condition: Filter | None) -> list[RetrievedChunk]:
-            return await self.retrieve(request.query, count, request.min_score, _plain(request.filters))
+        async def ask(count: int, restriction: Filter | None) -> list[RetrievedChunk]:
+            filters = None if restriction is None else to_mongo(restriction)
+            return await self.retrieve(request.query, count, request.min_score, filters)
 
         return await DocumentSearch(self.name, request, self.max_top_k, ask).outcome()
 
@@ -82,15 +82,15 @@ class RetrievalBackend(ABC):
         min_score: float | None = None,
         filters: dict[str, Any] | None = None,
     ) -> list[list[RetrievedChunk]]:
-        """Answer several queries, some at a time; the answers have the order of the queries.
+        """Answer several queries, some of them in parallel; the answers are in the order of the queries.
 
         Raises:
             The error of the first query that failed.
         """
-        turn = asyncio.Semaphore(QUERIES_AT_ONCE)
+        slots = asyncio.Semaphore(QUERIES_AT_ONCE)
 
         async def one(query: str) -> list[RetrievedChunk]:
-            async with turn:
+            async with slots:
                 return await self.retrieve(query, top_k, min_score, filters)
 
         try:
@@ -111,14 +111,14 @@ class RetrievalBackend(ABC):
     ) -> AsyncIterator[RetrievedChunk]:
         """Yield a large result set chunk by chunk, best first, each once.
 
-        This default asks for ever larger result sets; an engine that has pages or cursors overrides it.
+        This default asks for larger and larger result sets; an engine with pages or cursors overrides it.
 
         Args:
             query: As in :meth:`retrieve`.
-            limit: Chunks at most; None yields as many as the engine can return.
+            limit: Maximum number of chunks; None yields as many as the engine can return.
             min_score: As in :meth:`retrieve`.
             filters: As in :meth:`retrieve`.
-            page_size: Chunks that the first request asks for, 1 or more; some backends ask for more.
+            page_size: Chunks that the first search asks for, 1 or more; some backends ask for more.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
@@ -127,11 +127,11 @@ class RetrievalBackend(ABC):
         if limit is not None:
             check_top_k(limit, math.inf, "limit")
         last = min(self.max_top_k, limit or self.max_top_k)
-        seen: set[tuple[str, ...]] = set()
+        seen: set[Identity] = set()
         wanted = min(self._first_page(page_size), last)
         while True:
             chunks = await self.retrieve(query, wanted, min_score, filters)
-            # By identity, not by place: a larger search may rank anew, or the documents may have changed since.
+            # By identity, not by place: a larger search may rank differently, or the documents may have changed.
             for chunk in chunks:
                 if identity_of(chunk) not in seen and len(seen) < last:
                     seen.add(identity_of(chunk))
@@ -141,10 +141,10 @@ class RetrievalBackend(ABC):
             wanted = min(last, wanted * 2)
 
     async def health_check(self) -> bool:
-        """Tell whether a search would be answered. It never raises."""
+        """Return whether a search would be answered. It never raises."""
         try:
             await self.retrieve(HEALTH_QUERY, top_k=1)
-        except Exception:  # noqa: BLE001 - whatever is wrong, the answer is no
+        except Exception:  # noqa: BLE001 - any error means no
             return False
         return True
 
@@ -161,10 +161,9 @@ class RetrievalBackend(ABC):
         return
 
     def _first_page(self, page_size: int) -> int:
-        """Tell how many chunks a stream asks for first; each later search must begin with the chunks of the one before.
+        """Return how many chunks a stream asks for first.
 
-        Args:
-            page_size: What the caller wants.
+        Each later search must begin with the chunks of the one before.
         """
         return page_size
 
@@ -178,7 +177,7 @@ class RetrievalBackend(ABC):
 
 
 class ReportingBackend(RetrievalBackend):
-    """A backend whose searches report on their parts; it needs :meth:`_search` and gets the rest from it."""
+    """A backend that implements :meth:`_search` on whole requests; everything else uses it."""
 
     async def retrieve(
         self,
@@ -186,9 +185,22 @@ class ReportingBackend(RetrievalBackend):
         top_k: int = DEFAULT_TOP_K,
         min_score: float | None = None,
         filters: dict[str, Any] | None = None,
+        *,
+        metadata_filter: FilterSource | None = None,
+        scope_filter: FilterSource | None = None,
+        corpus_filter: str | None = None,
     ) -> list[RetrievedChunk]:
-        """Return the chunks alone; parameters and errors are those of :meth:`RetrievalBackend.retrieve`."""
-        return (await self.search(SearchRequest(query, top_k, min_score, filters))).chunks
+        """Return the chunks alone. Parameters are those of :class:`SearchRequest`."""
+        request = SearchRequest(
+            query,
+            top_k,
+            min_score,
+            filters,
+            metadata_filter,
+            scope_filter=scope_filter,
+            corpus_filter=corpus_filter,
+        )
+        return (await self.search(request)).chunks
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search under a span of its own, and report how it went."""
@@ -199,10 +211,10 @@ class ReportingBackend(RetrievalBackend):
 
     @abstractmethod
     async def _search(self, request: SearchRequest) -> SearchOutcome:
-        """Search; the request is valid in itself."""
+        """Search."""
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Say what a span of this backend should show of its configuration, such as ``search_type``."""
+        """Return the configuration that a span shows, such as ``search_type``."""
         return {}
 
 
@@ -210,7 +222,7 @@ class Wrapper(ReportingBackend):
     """A backend around another one.
 
     Attributes:
-        backend: The other one, which is closed with this.
+        backend: The wrapped backend, which is closed with this one.
     """
 
     def __init__(self, backend: RetrievalBackend) -> None:
@@ -218,11 +230,11 @@ class Wrapper(ReportingBackend):
         self.max_top_k = backend.max_top_k
 
     async def health_check(self) -> bool:
-        """Tell whether the wrapped backend would answer."""
+        """Return whether the wrapped backend would answer."""
         return await self.backend.health_check()
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
-        """Return the chunk as the wrapped backend has it."""
+        """Return the chunk from the wrapped backend."""
         return await self.backend.get_by_id(chunk_id)
 
     async def close(self) -> None:
@@ -230,18 +242,29 @@ class Wrapper(ReportingBackend):
         await self.backend.close()
 
 
-def narrowed(request: SearchRequest, *conditions: Mapping[str, Any] | None, **changes: Any) -> SearchRequest:
-    """Return the request with more conditions on the chunks, and other fields changed.
+def check_for_engine(name: str, request: SearchRequest) -> None:
+    """Check that a request asks nothing that only wrappers can do.
+
+    Raises:
+        InvalidRequestError: It has a ``metadata_filter`` or a ``corpus_filter``.
+    """
+    if request.metadata_filter is not None:
+        raise InvalidRequestError(
+            f"The backend {name} does not support metadata_filter: use filters, or wrap it in a MultiSliceBackend"
+        )
+    if request.corpus_filter not in (None, ALL_CORPORA):
+        raise InvalidRequestError(
+            f"The backend {name} does not support corpus_filter: use filters, or wrap it in a BalancedBackend"
+        )
+
+
+def narrowed(request: SearchRequest, *filters: FilterSource | None, **changes: Any) -> SearchRequest:
+    """Return the request with further filters that chunks must match, and other fields changed.
 
     Args:
-        request: The request; its own filters keep their force.
-        conditions: Filters that the chunks must match too; None is none.
+        request: The request; its own filters still apply.
+        filters: Further filters; None restricts nothing.
         changes: Fields of the request with their new values.
     """
-    present = [_plain(part) for part in (request.filters, *conditions) if part is not None]
-    filters = None if not present else present[0] if len(present) == 1 else {"$and": present}
-    return replace(request, **{"filters": filters, **changes})
-
-
-def _plain(filters: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if filters is None else dict(filters)
+    combined = all_of(parsed(request.filters), *map(parsed, filters))
+    return replace(request, **{"filters": combined, **changes})

@@ -1,4 +1,4 @@
-"""Enough documents from any store, even where one long document fills the first candidates."""
+"""The loop that searches on until it has enough documents, even if one long document fills the first candidates."""
 
 import asyncio
 import math
@@ -10,34 +10,44 @@ from typing import Final
 from ragstack_common.deadline import seconds_left
 from ragstack_common.errors import InvalidRequestError, RagStackError, RetrievalTimeoutError
 from ragstack_common.filters import Clause, Filter, Not, Operator, all_of
-from ragstack_common.models import Shortage, SliceReport, SliceStatus
-from ragstack_common.retrieval.models import Ranking, RetrievedChunk, SearchOutcome, SearchRequest
-from ragstack_common.retrieval.ordering import best_of
-
-CANDIDATES_PER_DOCUMENT: Final = 4
-"""Chunks asked for each document wanted, so that several chunks of one document leave enough."""
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, best_of
+from ragstack_common.retrieval.models import (
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    Shortage,
+    SliceReport,
+    SliceStatus,
+)
 
 MORE_SEARCHES: Final = 20
-"""Further searches for documents at most; each finds one at least, and as many as the store returns chunks."""
+"""Maximum number of further searches for documents; each finds one or more."""
 
 Ask = Callable[[int, Filter | None], Awaitable[list[RetrievedChunk]]]
-"""Returns this many chunks that match a condition, or all if there are fewer, best first."""
+"""Returns this number of chunks that match a filter, or all if there are fewer, best first."""
+
+
+def not_in(key: str, values: tuple[str, ...]) -> Filter:
+    """Exclude chunks with one of these values; those without the attribute stay in."""
+    return Not(Clause(Operator.IN, key, values))
 
 
 class DocumentSearch:
-    """A search that continues until it has found enough documents, even if long ones fill the first candidates.
+    """A search that continues until it has enough documents.
 
-    It asks for ever more chunks, and, where the store can return no more, searches without the documents found so far.
-    If the first chunks suffice, that is all. An error or a deadline after the first chunks leaves what was found: the
-    report says that the rest is missing.
+    It asks for more chunks, and, once the store can return no more, searches without the documents found so far. If
+    the first chunks suffice, no further search is made. An error or a deadline after the first chunks leaves what was
+    found: the report says that the rest is missing.
 
     Args:
-        name: What the report calls the backend.
-        request: What to look for.
+        name: The backend's name in the report.
+        request: What to search for.
         most: Chunks that the store can return.
-        ask: Asks the store.
-        source_keys: Attributes that name a chunk's document; without any, no document can be left out.
-        approximate: Whether the store may miss chunks, so that fewer than asked for need not be all there are.
+        ask: Searches the store.
+        source_keys: Attributes that identify a chunk's document; without any, no document can be excluded.
+        exclude: Returns the filter that excludes the documents with these values of an attribute.
+        approximate: Whether the store may miss chunks, so that fewer chunks than asked for need not be all of them.
+        page: Chunks that one call to the store returns; None means *most*.
     """
 
     def __init__(
@@ -47,15 +57,19 @@ class DocumentSearch:
         most: int,
         ask: Ask,
         source_keys: Callable[[], Sequence[str]] = tuple,
+        exclude: Callable[[str, tuple[str, ...]], Filter] = not_in,
         *,
         approximate: bool = False,
+        page: int | None = None,
     ) -> None:
         self._name = name
         self._request = request
         self._most = most
         self._ask = ask
         self._source_keys = source_keys
+        self._exclude = exclude
         self._approximate = approximate
+        self._page = most if page is None else page
         self._chunks: list[RetrievedChunk] = []
         self._searches = 0
         self._exhausted = False
@@ -64,10 +78,10 @@ class DocumentSearch:
         """Search, and report how it went.
 
         Args:
-            within: Awaits the search under a deadline; None ends it in time for a deadline around it.
+            within: Awaits the search under a deadline; by default, the deadline around the caller counts.
 
         Raises:
-            Exception: The first search failed, or had no answer before the deadline.
+            Exception: The first search failed, or did not answer before the deadline.
         """
         start = time.perf_counter()
         status: SliceStatus = "ok"
@@ -96,48 +110,64 @@ class DocumentSearch:
             ) from error
 
     async def _search(self) -> None:
-        request, condition = self._request, self._request.condition
+        request = self._request
         by_document = request.deduplicate_by == "document"
-        count = min(self._most, request.top_k * (CANDIDATES_PER_DOCUMENT if by_document else 1))
-        self._chunks = await self._ask(count, condition)
-        self._searches = 1
+        candidates = min(self._most, request.top_k * (CANDIDATES_PER_DOCUMENT if by_document else 1))
+        page = count = min(self._page, candidates)
+        full = await self._read(count)
+        while full and count < candidates and not (by_document and not self._is_short()):
+            count = min(candidates, count + page)
+            full = await self._read(count)
+        others = True  # whether the store can exclude documents
+        for _ in range(MORE_SEARCHES):
+            if self._exhausted or not self._is_short():
+                return
+            keys = self._source_keys()
+            can_exclude = others and bool(keys)
+            paged = self._page < self._most
+            if full and count < self._most and not (can_exclude and (paged or count * 2 > self._most)):
+                count = min(self._most, count + page if paged else count * CANDIDATES_PER_DOCUMENT)
+                full = await self._read(count)
+            elif can_exclude:
+                others = await self._read_others(keys)
+            else:
+                return
+
+    async def _read(self, count: int) -> bool:
+        """Read the first *count* chunks of the ranking; return whether there may be more."""
+        self._chunks = await self._ask(count, self._request.restriction)
+        self._searches += 1
         full = len(self._chunks) >= count
         self._exhausted = not (full or self._approximate)
-        while self._is_short() and not self._exhausted and self._searches <= MORE_SEARCHES:
-            keys = self._source_keys()
-            wider = full and count < self._most and (count * 2 <= self._most or not keys)
-            if not wider and not keys:
-                return
-            count = min(self._most, count * CANDIDATES_PER_DOCUMENT)
-            try:
-                found = await self._ask(count, condition if wider else all_of(condition, self._others(keys)))
-            except InvalidRequestError:
-                return  # the store cannot express it
-            self._searches += 1
-            full = len(found) >= count
-            known = {chunk.source for chunk in self._chunks}
-            new = [chunk for chunk in found if chunk.source not in known]
-            if wider:
-                self._chunks = found
-            elif new:
-                self._chunks += _below(new, self._chunks[-1]) if self._chunks else new
-            elif found:
-                return  # the store does not filter by what names a document
-            self._exhausted = not (full or self._approximate) or not (wider or found)
+        return full
+
+    async def _read_others(self, keys: Sequence[str]) -> bool:
+        """Search without the documents found so far; return whether this can find others."""
+        try:
+            found = await self._ask(self._page, all_of(self._request.restriction, self._others(keys)))
+        except InvalidRequestError:
+            return False  # the store cannot express the filter
+        self._searches += 1
+        known = {chunk.source for chunk in self._chunks}
+        new = [chunk for chunk in found if chunk.source not in known]
+        if found and not new:
+            return False  # the store does not filter by what identifies a document
+        self._chunks += _below(new, self._chunks[-1]) if self._chunks else new
+        self._exhausted = not found or not (len(found) >= self._page or self._approximate)
+        return True
 
     def _is_short(self) -> bool:
         if self._chunks and self._chunks[-1].score < self._request.least_score:
-            return False  # whatever else there is scores lower
+            return False  # everything else scores lower
         return len({chunk.source for chunk in self._chunks}) < self._request.documents_wanted
 
     def _others(self, keys: Sequence[str]) -> Filter | None:
-        """Write the condition that a chunk is of no document found so far."""
+        """Write the filter that excludes the documents found so far."""
         sources: dict[str, set[str]] = {}
         for chunk in self._chunks:
             key = next((key for key in keys if chunk.metadata.get(key) == chunk.source), keys[0])
             sources.setdefault(key, set()).add(chunk.source)
-        found = (Clause(Operator.IN, key, tuple(sorted(sources[key]))) for key in sorted(sources))
-        return all_of(*map(Not, found))
+        return all_of(*(self._exclude(key, tuple(sorted(sources[key]))) for key in sorted(sources)))
 
     def _shortage(self, why: str) -> tuple[Shortage, ...]:
         if self._exhausted or not self._is_short():
@@ -147,20 +177,12 @@ class DocumentSearch:
 
 
 def _below(chunks: Sequence[RetrievedChunk], last: RetrievedChunk) -> list[RetrievedChunk]:
-    """Bring scores of a search that left documents out below those of the ranking that it continues.
+    """Scale the scores of a search that excluded documents so that they continue the ranking before.
 
-    A store that scores by rank gives its best score to whatever leads a search. None of these chunks was among the
-    best of the whole ranking, so none may score over the last of those; their order and proportions stay.
+    A store that scores by rank gives its best score to the first chunk of any search. None of these chunks was among
+    the best of the whole ranking, so none may score over the last of those; their order and proportions stay.
     """
-    lowest, highest = _score(last), max(map(_score, chunks), default=0.0)
+    lowest, highest = last.ranked_by.score, max((chunk.ranked_by.score for chunk in chunks), default=0.0)
     if highest <= lowest:
         return list(chunks)
-    rankings = [chunk.ranking or Ranking(base_score=chunk.score, score=chunk.score) for chunk in chunks]
-    return [
-        chunk.ranked(replace(ranking, score=ranking.score * lowest / highest))
-        for chunk, ranking in zip(chunks, rankings, strict=True)
-    ]
-
-
-def _score(chunk: RetrievedChunk) -> float:
-    return chunk.score if chunk.ranking is None else chunk.ranking.score
+    return [chunk.ranked(replace(chunk.ranked_by, score=chunk.ranked_by.score * lowest / highest)) for chunk in chunks]

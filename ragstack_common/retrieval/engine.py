@@ -4,13 +4,14 @@ import asyncio
 import math
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from ragstack_common.deadline import in_thread, seconds_left
-from ragstack_common.errors import InvalidRequestError, RetrievalTimeoutError
+from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.filters import Filter
-from ragstack_common.retrieval.base import ReportingBackend
-from ragstack_common.retrieval.document_search import DocumentSearch
+from ragstack_common.retrieval.base import ReportingBackend, check_for_engine
+from ragstack_common.retrieval.document_search import Ask, DocumentSearch, not_in
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ class Engine(ReportingBackend):
 
     Attributes:
         approximate: Whether the store's index may miss chunks.
+        page_size: Chunks that one call to the store returns; None means ``max_top_k``.
 
     Args:
         timeout_seconds: Deadline of one search, over 0 and finite.
@@ -32,6 +34,7 @@ class Engine(ReportingBackend):
     """
 
     approximate = False
+    page_size: int | None = None
 
     def __init__(self, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         if not 0 < timeout_seconds < math.inf:
@@ -40,30 +43,38 @@ class Engine(ReportingBackend):
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
-        if request.metadata_filter is not None:
-            raise InvalidRequestError(
-                f"The engine {self.name} has no slices for metadata_filter: give filters, or put it into a "
-                "MultiSliceBackend"
-            )
-
-        async def ask(count: int, condition: Filter | None) -> list[RetrievedChunk]:
-            return await self._find(request.query, count, condition)
+        check_for_engine(self.name, request)
 
         search = DocumentSearch(
-            self.name, request, self.max_top_k, ask, self._source_keys, approximate=self.approximate
+            self.name,
+            request,
+            self.max_top_k,
+            self._finder(request.query),
+            self._source_keys,
+            self._exclude,
+            approximate=self.approximate,
+            page=self.page_size,
         )
         return await search.outcome(self.within_deadline)
+
+    def _finder(self, query: str) -> Ask:
+        """Return what searches for one query; an engine that remembers its pages overrides it."""
+        return partial(self._find, query)
 
     def _source_keys(self) -> Sequence[str]:
         """Return the attributes that name a chunk's document, as a filter knows them."""
         return ()
 
+    def _exclude(self, key: str, sources: tuple[str, ...]) -> Filter:
+        """Return the filter that excludes documents; chunks without the attribute stay in if the store can do it."""
+        return not_in(key, sources)
+
     @abstractmethod
-    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
-        """Return the *count* best chunks that pass the condition, best first, equal scores in a fixed order.
+    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+        """Return the *count* best chunks that match the filters, best first, equal scores in a fixed order.
 
         Raises:
-            InvalidFilterError: The store cannot express the condition; the message names the clause.
+            InvalidFilterError: The store cannot express the filters; the message names the clause.
             RetrievalError: The store refused or could not be reached; the message says what to do.
         """
 

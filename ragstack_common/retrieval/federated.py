@@ -10,11 +10,16 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_args
 
 from ragstack_common.errors import InvalidRequestError
-from ragstack_common.models import SliceReport
 from ragstack_common.retrieval.base import QUERIES_AT_ONCE, ReportingBackend, RetrievalBackend
-from ragstack_common.retrieval.document_search import CANDIDATES_PER_DOCUMENT
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
-from ragstack_common.retrieval.fusion import RANK_CONSTANT, MergeBy, fuse
+from ragstack_common.retrieval.merge import (
+    CANDIDATES_PER_DOCUMENT,
+    RANK_CONSTANT,
+    MergeBy,
+    best_of,
+    fuse,
+    notes_of,
+)
 from ragstack_common.retrieval.models import (
     DEFAULT_TOP_K,
     MAX_TOP_K,
@@ -23,9 +28,7 @@ from ragstack_common.retrieval.models import (
     SearchRequest,
     check_top_k,
 )
-from ragstack_common.retrieval.ordering import best_of, notes_of
-from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, one_line
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, raise_if_all_failed, reports_of
 
 T = TypeVar("T")
 
@@ -34,7 +37,7 @@ CANDIDATES: Final = 50
 
 
 class FederatedBackend(ReportingBackend):
-    """Asks several backends at once and fuses their rankings (:func:`~ragstack_common.retrieval.fusion.fuse`).
+    """Asks several backends at once and fuses their rankings (:func:`~ragstack_common.retrieval.merge.fuse`).
 
     A backend that fails, is late, or cannot express a filter is a failed part of the outcome, under its name; the
     others answer without it, and the search is never loosened. Where all fail, the error names every cause.
@@ -194,7 +197,7 @@ class FederatedBackend(ReportingBackend):
         chunks = self._fused({name: outcome.chunks for name, outcome in found.items()}, request)
         return SearchOutcome(
             chunks,
-            tuple(report for name, end in ended.items() for report in _reports(name, end)),
+            tuple(report for name, end in ended.items() for report in reports_of(name, end)),
             (time.perf_counter() - start) * 1000,
             notes=notes_of(found, chunks, request),
         )
@@ -204,28 +207,12 @@ class FederatedBackend(ReportingBackend):
     ) -> dict[str, Ended[T]]:
         calls = {name: partial(call, backend) for name, backend in self.backends.items()}
         ended = await ask_together(calls, timeout_seconds)
-        errors = {name: end.error for name, end in ended.items() if end.error is not None}
-        if len(errors) == len(ended):
-            raise failure_of(errors, f"Every backend of the federation {self.name} failed")
-        for name, error in errors.items():
-            LOGGER.warning("backend %s of a federation failed: %s", name, type(error).__name__)
+        raise_if_all_failed(ended, f"Every backend of the federation {self.name} failed")
         return ended
 
     def _fused(self, rankings: Mapping[str, Sequence[RetrievedChunk]], request: SearchRequest) -> list[RetrievedChunk]:
         chunks = fuse(rankings, self.weights, rank_constant=self.rank_constant, merge_by=self.merge_by)
         return best_of(chunks, request)
-
-
-def _reports(name: str, end: Ended[SearchOutcome]) -> Iterable[SliceReport]:
-    """Report on a backend, and on those of its own parts that failed."""
-    if end.value is None:
-        cause = None if end.error is None else one_line(end.error)
-        yield SliceReport(name, end.status, end.milliseconds, 0, cause)
-        return
-    yield SliceReport(name, "ok", end.milliseconds, len(end.value.chunks))
-    for part in end.value.parts:
-        if part.status != "ok":
-            yield replace(part, name=f"{name}/{part.name}")
 
 
 def _named(backends: Mapping[str, RetrievalBackend] | Sequence[RetrievalBackend]) -> dict[str, RetrievalBackend]:

@@ -1,28 +1,32 @@
-"""What is asked of a retrieval backend, and what it answers. All of it is frozen."""
+"""The request, the chunk and the outcome: the only types between a caller and an engine. All are frozen."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common import filters as filter_language
 from ragstack_common.config import MAX_QUERY_CHARACTERS
 from ragstack_common.errors import InvalidQueryError
-from ragstack_common.models import DeduplicateBy, SliceReport
+from ragstack_common.filters import Filter, all_of
 
 DEFAULT_TOP_K: Final = 5
 
 MAX_TOP_K: Final = 10_000
-"""More is refused: a larger result set is what :meth:`RetrievalBackend.stream` is for."""
+"""For larger result sets, use :meth:`RetrievalBackend.stream`."""
 
 RAW_SCORE_KEY: Final = "ragstack_raw_score"
-"""Metadata of a chunk whose score was over 1 and has been clamped: the score that it was ranked by."""
-
+"""Metadata key for the score of a chunk that was ranked by more than 1 and clamped to 1."""
 
 UNNAMED_SOURCE: Final = "unnamed:"
-"""Begins the source of a chunk that lies nowhere, such as a row of a query; what follows tells such chunks apart."""
+"""Prefix of the source of a chunk without a document, such as a row of a SQL query."""
+
+DeduplicateBy: TypeAlias = Literal["document", "chunk"]
+SliceStatus: TypeAlias = Literal["ok", "failed", "timeout"]
+FilterSource: TypeAlias = Mapping[str, Any] | Filter
+"""A filter in Mongo style, in Bedrock's form, or parsed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +34,11 @@ class Ranking:
     """How a chunk came to its place.
 
     Attributes:
-        base_score: What the engine said, on the scale from 0 to 1.
-        boost: Factor on it, 1 for none.
-        score: What the chunk was ranked by; may be over 1.
+        base_score: The engine's score, 0 to 1.
+        boost: Factor applied to the score; 1 means no boost.
+        score: The score that decided the order; may be over 1.
         found_by: Names of the slices, corpora or backends that found the chunk, in their order.
-        signals: What each signal of a reranker, or each backend of a fusion, contributed.
+        signals: The contribution of each signal of a reranker, or of each backend of a fusion.
     """
 
     base_score: float
@@ -48,16 +52,16 @@ class RetrievedChunk(BaseModel):
     """A piece of retrieved content.
 
     Attributes:
-        content: Its text.
+        content: The text.
         score: Relevance, 0 to 1.
-        source: File path, URL or identifier of the document that it is from.
-        metadata: What else is known of it.
+        source: File path, URL or identifier of the document.
+        metadata: Further attributes.
         chunk_id: Unique identifier.
-        embedding: The vector that it was found by, where a backend was asked for it.
-        ranking: How it came to its place; None where nothing but the engine's score had a part in it.
-        context: What the content belongs to (document, headings over it), where it was indexed with that.
-        content_type: TEXT, or what else the engine found: IMAGE, ROW, AUDIO, VIDEO.
-        location: Where the document lies, as the engine says it.
+        embedding: The vector of the chunk, if the backend was asked for it.
+        ranking: How the chunk came to its place; None if only the engine's score decided.
+        context: The document title and headings that the content was indexed with, if any.
+        content_type: TEXT, IMAGE, ROW, AUDIO or VIDEO.
+        location: Where the document is, as reported by the engine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,15 +77,20 @@ class RetrievedChunk(BaseModel):
     content_type: str = "TEXT"
     location: dict[str, Any] | None = None
 
+    @property
+    def ranked_by(self) -> Ranking:
+        """The ranking; for a chunk that only the engine ranked, one with the engine's score."""
+        return self.ranking or Ranking(base_score=self.score, score=self.score)
+
     def ranked(self, ranking: Ranking) -> "RetrievedChunk":
-        """Return the chunk with the score of a ranking, as :func:`placed` has it."""
-        return self.model_copy(update=placed(ranking, self.metadata))
+        """Return a copy with another ranking and the fields that :func:`ranked_fields` derives from it."""
+        return self.model_copy(update=ranked_fields(ranking, self.metadata))
 
 
-def placed(ranking: Ranking, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a chunk that a ranking decides.
+def ranked_fields(ranking: Ranking, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a chunk that depend on its ranking.
 
-    The score is clamped to 0 and 1; the metadata keep one that was over 1.
+    The score is clamped to 0 to 1. If it was over 1, the metadata keep it under :data:`RAW_SCORE_KEY`.
     """
     own = {name: value for name, value in metadata.items() if name != RAW_SCORE_KEY}
     if ranking.score > 1.0:
@@ -91,40 +100,45 @@ def placed(ranking: Ranking, metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What to look for.
+    """What to search for. Filters are parsed when the request is made.
 
     Attributes:
         query: 1 to 20,000 characters.
-        top_k: Chunks at most, 1 to 10,000; an engine may take fewer.
+        top_k: Maximum number of chunks, 1 to 10,000; an engine may have a lower limit.
         min_score: Drops chunks with a lower score, 0 to 1.
-        filters: What a chunk must match, in Mongo style or Bedrock's form.
-        metadata_filter: What the query is about: chunks that match it rank higher, others are not left out. Only
-            backends with parallel slices take it. Empty means None.
+        filters: What every chunk must match.
+        metadata_filter: What the query is about: matching chunks rank higher, others stay in. Only backends with
+            parallel slices support it. An empty one counts as None.
         deduplicate_by: One chunk for each document (by its source), or every chunk.
-        documents: Different documents that are worth further searches where the first one finds fewer. None is *top_k*
-            with one chunk for each document, and 0 without. A wrapper that asks for more candidates than it returns
-            sets it to what its caller wants. With every chunk, documents over *top_k* add one chunk each.
+        documents: Number of different documents that are worth further searches if the first one finds fewer. None
+            means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that asks for more candidates
+            than it returns passes its caller's number on. With every chunk, documents over *top_k* add one chunk each.
+        scope_filter: What the caller may see. It restricts every slice, corpus and backend, like *filters*, and no
+            other field can widen it.
+        corpus_filter: The corpus to search; None or "all" searches all of them. Only balanced backends support it.
 
     Raises:
-        InvalidQueryError: The query, *top_k* or *min_score* is out of range.
-        InvalidFilterError: A filter is malformed.
+        InvalidQueryError: The query, *top_k*, *min_score* or *deduplicate_by* is out of range.
+        InvalidFilterError: A filter is malformed, or *filters* or *scope_filter* is empty.
     """
 
     query: str
     top_k: int = DEFAULT_TOP_K
     min_score: float | None = None
-    filters: Mapping[str, Any] | None = None
-    metadata_filter: Mapping[str, Any] | None = None
+    filters: FilterSource | None = None
+    metadata_filter: FilterSource | None = None
     deduplicate_by: DeduplicateBy = "chunk"
     documents: int | None = None
+    scope_filter: FilterSource | None = None
+    corpus_filter: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no backend could answer."""
+        """Check the values and parse the filters."""
         if not isinstance(self.query, str) or not self.query.strip():
             raise InvalidQueryError("The query is empty: ask something")
         if len(self.query) > MAX_QUERY_CHARACTERS:
             raise InvalidQueryError(
-                f"The query has {len(self.query)} characters; at most {MAX_QUERY_CHARACTERS} are taken"
+                f"The query has {len(self.query)} characters; the maximum is {MAX_QUERY_CHARACTERS}"
             )
         check_top_k(self.top_k, MAX_TOP_K)
         least = self.min_score
@@ -132,20 +146,18 @@ class SearchRequest:
             raise InvalidQueryError(f"min_score must be 0 to 1, not {least!r}")
         if self.deduplicate_by not in get_args(DeduplicateBy):
             raise InvalidQueryError(f"deduplicate_by must be document or chunk, not {self.deduplicate_by!r}")
-        if not self.metadata_filter:  # nothing to prefer
-            object.__setattr__(self, "metadata_filter", None)
-        for part in (self.filters, self.metadata_filter):
-            if part is not None:
-                filter_language.parse(part)
+        object.__setattr__(self, "filters", parsed(self.filters))
+        object.__setattr__(self, "metadata_filter", parsed(self.metadata_filter or None))
+        object.__setattr__(self, "scope_filter", parsed(self.scope_filter))
 
     @property
-    def condition(self) -> filter_language.Filter | None:
-        """The filters, parsed; None of none."""
-        return None if self.filters is None else filter_language.parse(self.filters)
+    def restriction(self) -> Filter | None:
+        """What every chunk must match: *scope_filter* and *filters* together."""
+        return all_of(parsed(self.scope_filter), parsed(self.filters))
 
     @property
     def documents_wanted(self) -> int:
-        """Different documents that are worth further searches, 0 or more."""
+        """Number of different documents that are worth further searches, 0 or more."""
         if self.documents is not None:
             return self.documents
         return self.top_k if self.deduplicate_by == "document" else 0
@@ -156,14 +168,47 @@ class SearchRequest:
         return -math.inf if self.min_score is None else self.min_score
 
 
+class Shortage(str):
+    """A note that fewer documents came back than wanted although the store may hold more.
+
+    Code that merges several searches drops the note if the merged list is long enough.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, found: int, wanted: int, why: str) -> "Shortage":
+        """Write the note; *why* ends the sentence, such as "before the deadline"."""
+        return cls(f"Found {found} of the {wanted} documents wanted {why}; the store may hold more")
+
+
+@dataclass(frozen=True)
+class SliceReport:
+    """How one part of a search went: a slice, a corpus or a backend.
+
+    Attributes:
+        name: The part.
+        status: ok, failed, or timeout if the deadline came first.
+        milliseconds: Time until the part ended, or until the deadline.
+        hits: Chunks that it found, before merging.
+        error: Why it failed, in one line.
+    """
+
+    name: str
+    status: SliceStatus
+    milliseconds: float
+    hits: int = 0
+    error: str | None = None
+
+
 @dataclass(frozen=True)
 class CorpusCount:
-    """How many chunks one corpus gave.
+    """How many chunks one corpus contributed.
 
     Attributes:
         name: The corpus.
-        candidates: Chunks that its own search brought.
-        results: Chunks that are among the results.
+        candidates: Chunks found in it.
+        results: Chunks among the results.
     """
 
     name: str
@@ -173,16 +218,15 @@ class CorpusCount:
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """Chunks, and whether they are all there is.
+    """Chunks, and whether the search was complete.
 
     Attributes:
         chunks: Best first.
         parts: One report for each slice, corpus or backend that was asked, in their order.
         milliseconds: Time of the whole search.
-        corpora: Counts of each corpus, where the search was balanced over several.
-        notes: What else a caller should know, such as a reranker that failed and was left out, or a
-            :class:`~ragstack_common.models.Shortage` of documents.
-        age_seconds: How long ago the backend was asked, of an answer that a cache has kept; None of a new one.
+        corpora: Counts for each corpus, if the search was balanced over several.
+        notes: What else a caller should know, such as a reranker that failed, or a :class:`Shortage`.
+        age_seconds: Age of an answer from a cache; None for a new one.
     """
 
     chunks: list[RetrievedChunk]
@@ -198,8 +242,13 @@ class SearchOutcome:
         return all(part.status == "ok" for part in self.parts)
 
 
+def parsed(source: FilterSource | None) -> Filter | None:
+    """Parse a filter; return one that is already parsed as it is."""
+    return source if source is None or isinstance(source, Filter) else filter_language.parse(source)
+
+
 def check_top_k(top_k: object, maximum: float, name: str = "top_k") -> None:
-    """Refuse a number of results that is none.
+    """Check a number of results.
 
     Raises:
         InvalidQueryError: It is not a whole number from 1 to *maximum*; the message calls it *name*.

@@ -1,44 +1,37 @@
-"""The filtered and the unfiltered search at once, on any backend: what the bedrock engine does by itself."""
+"""The filtered and the unfiltered search in parallel, on any backend."""
 
 import math
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from ragstack_common.errors import InvalidRequestError
-from ragstack_common.models import DeduplicateBy, SliceReport
+from ragstack_common.errors import InvalidFilterError, InvalidQueryError, RetrievalTimeoutError
 from ragstack_common.retrieval.base import PAGE_SIZE, RetrievalBackend, Wrapper, narrowed
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
-from ragstack_common.retrieval.models import CorpusCount, Ranking, RetrievedChunk, SearchOutcome, SearchRequest
-from ragstack_common.retrieval.ordering import best_first, best_of, identity_of, notes_of
-from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, one_line
-from ragstack_common.retrieval.slices import FILTERED, UNFILTERED
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, Found, best_of, merge_slices, notes_of
+from ragstack_common.retrieval.models import CorpusCount, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.retrieval.parts import ask_together, raise_if_all_failed, reports_of
 
 DEFAULT_BOOST: Final = 1.25
 
+FILTERED: Final = "filtered"
+UNFILTERED: Final = "unfiltered"
 
-@dataclass(frozen=True)
-class _Found:
-    """What one slice brought, with the factor on its scores."""
-
-    name: str
-    boost: float
-    chunks: Sequence[RetrievedChunk]
+MAX_CANDIDATES: Final = 100
+"""Chunks that a slice is asked for, for one result per document: a page of Bedrock."""
 
 
 class MultiSliceBackend(Wrapper):
-    """Searches a backend with and without ``metadata_filter`` in parallel, and merges what comes back by best score.
+    """Searches a backend with and without ``metadata_filter`` in parallel, and merges the results by best score.
 
-    Scores of chunks that match the filter are multiplied by a boost; the other slice is the baseline for a filter that
-    is wrong or too narrow. A slice that fails or comes too late is reported, and the other one answers without it.
-    Without a ``metadata_filter`` there is nothing to divide: the wrapped backend answers as it does by itself, within
-    the deadline.
+    Scores of chunks that match the filter are multiplied by a boost; the unfiltered slice is the baseline for a filter
+    that is wrong or too narrow. A slice that fails or is late is reported, and the search returns the results of the
+    other. Without a ``metadata_filter`` there is one search, under the same deadline.
 
     Args:
-        backend: The scores of two of its searches for one query must be comparable, as those of one index are.
-        filtered_score_boost: Factor on the scores of the filtered slice when slices run in parallel, over 0.
+        backend: Scores of two of its searches for one query must be comparable, as those of one index are.
+        filtered_score_boost: Factor for the scores of the filtered slice if slices run in parallel, over 0.
         timeout_seconds: Deadline of one search, over 0.
         enabled: False makes one search, with the filter, and boosts nothing.
 
@@ -73,7 +66,7 @@ class MultiSliceBackend(Wrapper):
         *,
         page_size: int = PAGE_SIZE,
     ) -> AsyncIterator[RetrievedChunk]:
-        """Stream as the wrapped backend does: a stream has no ``metadata_filter``, so there is nothing to divide."""
+        """Stream from the wrapped backend: a stream has no ``metadata_filter``."""
         async for chunk in self.backend.stream(query, limit, min_score, filters, page_size=page_size):
             yield chunk
 
@@ -85,17 +78,18 @@ class MultiSliceBackend(Wrapper):
         start = time.perf_counter()
         slices = self._slices(request)
         ended = await ask_together(
-            {name: self.backend.search(part) for name, (_boost, part) in slices.items()}, self.timeout_seconds
+            {name: self.backend.search(part) for name, (_, part) in slices.items()}, self.timeout_seconds
         )
-        _raise_failure(ended)
+        _raise_failure([end.error for end in ended.values()])
+        raise_if_all_failed(ended, "Every slice of the search failed")
         outcomes = {name: end.value for name, end in ended.items() if end.value is not None}
-        if not request.metadata_filter:
+        if request.metadata_filter is None:
             return outcomes[UNFILTERED]
-        found = [_Found(name, slices[name][0], outcome.chunks) for name, outcome in outcomes.items()]
-        chunks = best_of(_merged(found, request.deduplicate_by), request)
+        found = [Found(name, slices[name][0], outcome.chunks) for name, outcome in outcomes.items()]
+        chunks = best_of(merge_slices(found, request.deduplicate_by), request)
         return SearchOutcome(
             chunks,
-            tuple(report for name, end in ended.items() for report in _reports(name, end)),
+            tuple(report for name, end in ended.items() for report in reports_of(name, end)),
             (time.perf_counter() - start) * 1000,
             _counted(outcomes.values(), chunks),
             notes_of(outcomes, chunks, request),
@@ -103,77 +97,48 @@ class MultiSliceBackend(Wrapper):
         )
 
     def _slices(self, request: SearchRequest) -> dict[str, tuple[float, SearchRequest]]:
-        """Name the slices, each with its boost and what it asks."""
-        if not request.metadata_filter:
-            return {UNFILTERED: (1.0, replace(request, metadata_filter=None))}
-        # Scores are final after the boost only: what is too low is left out then.
-        everything = replace(request, metadata_filter=None, min_score=None)
+        """Return the boost and the request of each slice, by name."""
+        if request.metadata_filter is None:
+            return {UNFILTERED: (1.0, request)}
+        top_k = request.top_k
+        if request.deduplicate_by == "document":
+            top_k = max(top_k, min(MAX_CANDIDATES, CANDIDATES_PER_DOCUMENT * top_k, self.max_top_k))
+        everything = replace(
+            request,
+            top_k=top_k,
+            metadata_filter=None,
+            min_score=None,  # scores are final only after the boost
+            deduplicate_by="chunk",  # the slices may find different chunks of a document
+            documents=request.documents_wanted,
+        )
         matching = narrowed(everything, request.metadata_filter)
         if not self.enabled:
             return {FILTERED: (1.0, matching)}
         return {FILTERED: (self.filtered_score_boost, matching), UNFILTERED: (1.0, everything)}
 
 
-def _raise_failure(ended: Mapping[str, Ended[SearchOutcome]]) -> None:
-    """Raise where no slice answered, and where the caller must change the request, whatever the other slice says."""
-    errors = {name: end.error for name, end in ended.items() if end.error is not None}
-    for error in errors.values():
-        if isinstance(error, InvalidRequestError):
+def _raise_failure(errors: Sequence[Exception | None]) -> None:
+    """Raise the error of one slice if it stands for the whole search.
+
+    It does if the caller must change the request, whatever the other slice found, and if all slices failed alike or
+    were late.
+    """
+    for error in errors:
+        if isinstance(error, InvalidFilterError | InvalidQueryError):
             raise error
-    if len(errors) == 1 == len(ended):
-        raise next(iter(errors.values()))
-    if len(errors) == len(ended):
-        raise failure_of(errors, "Every slice of the search failed")
-    for name, error in errors.items():
-        LOGGER.warning("slice %s failed: %s", name, type(error).__name__)
-
-
-def _reports(name: str, end: Ended[SearchOutcome]) -> Iterable[SliceReport]:
-    """Report on a slice, and on those parts of the wrapped backend that failed in it."""
-    if end.value is None:
-        yield SliceReport(name, end.status, end.milliseconds, 0, None if end.error is None else one_line(end.error))
-        return
-    yield SliceReport(name, "ok", end.milliseconds, len(end.value.chunks))
-    for part in end.value.parts:
-        if part.status != "ok":
-            yield replace(part, name=f"{name}/{part.name}")
-
-
-def _merged(found: Iterable[_Found], deduplicate_by: DeduplicateBy) -> list[RetrievedChunk]:
-    """Merge slices into one ranking: each chunk or document once, with its best score and all slices that had it."""
-    slices: dict[object, dict[str, None]] = {}
-    best: dict[object, RetrievedChunk] = {}
-
-    def identity(chunk: RetrievedChunk) -> object:
-        return chunk.source if deduplicate_by == "document" else identity_of(chunk)
-
-    for part in found:
-        for chunk in part.chunks:
-            slices.setdefault(identity(chunk), {})[part.name] = None
-    for chunk in best_first(_boosted(chunk, part) for part in found for chunk in part.chunks):
-        best.setdefault(identity(chunk), chunk)
-    return [_found_by(chunk, tuple(slices[name])) for name, chunk in best.items()]
-
-
-def _boosted(chunk: RetrievedChunk, part: _Found) -> RetrievedChunk:
-    before = chunk.ranking or Ranking(base_score=chunk.score, score=chunk.score)
-    return chunk.ranked(replace(before, boost=before.boost * part.boost, score=before.score * part.boost))
-
-
-def _found_by(chunk: RetrievedChunk, slices: tuple[str, ...]) -> RetrievedChunk:
-    """Name the slices before whatever the wrapped backend named."""
-    assert chunk.ranking is not None
-    found_by = (*slices, *(name for name in chunk.ranking.found_by if name not in slices))
-    return chunk.model_copy(update={"ranking": replace(chunk.ranking, found_by=found_by)})
+    failed = [error for error in errors if error is not None]
+    causes = [error for error in failed if not isinstance(error, RetrievalTimeoutError)] or failed
+    if len(failed) == len(errors) and len({(type(error), str(error)) for error in causes}) == 1:
+        raise causes[0]
 
 
 def _counted(outcomes: Iterable[SearchOutcome], chunks: Sequence[RetrievedChunk]) -> tuple[CorpusCount, ...]:
-    """Count corpora anew where the wrapped backend is balanced over some: each result names its own in ``found_by``."""
+    """Count corpora among the merged chunks, which name theirs in ``found_by``, if the wrapped backend is balanced."""
     candidates: dict[str, int] = {}
     for outcome in outcomes:
         for corpus in outcome.corpora:
             candidates[corpus.name] = max(candidates.get(corpus.name, 0), corpus.candidates)
-    named = [chunk.ranking.found_by if chunk.ranking else () for chunk in chunks]
     return tuple(
-        CorpusCount(name, count, sum(name in found_by for found_by in named)) for name, count in candidates.items()
+        CorpusCount(name, count, sum(name in chunk.ranked_by.found_by for chunk in chunks))
+        for name, count in candidates.items()
     )

@@ -9,8 +9,8 @@ from typing import Final
 
 from ragstack_common.deadline import inner_deadline, seconds_left
 from ragstack_common.retrieval.base import RetrievalBackend, Wrapper
+from ragstack_common.retrieval.merge import best_of
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
-from ragstack_common.retrieval.ordering import best_of
 from ragstack_common.retrieval.rerank.chunks import ChunkReranker, RerankerChoice, load_reranker
 from ragstack_common.retrieval.tracing import traced_reranking
 from ragstack_common.retrieval_errors import describe, reason_of

@@ -8,7 +8,7 @@ from ragstack_common import errors
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.deadline import in_thread
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_retrieval_backend
-from ragstack_common.retrieval.ordering import best_first, identity_of
+from ragstack_common.retrieval.merge import best_first, identity_of
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of
 from ragstack_common.tools.settings import MilvusConfig, RetrieverSettings, SearchedCollection

@@ -3,98 +3,16 @@
 import asyncio
 import os
 import time
-from threading import Barrier, Event, current_thread
+from threading import Event, current_thread
 from typing import Any
 
 import pytest
 
 from ragstack_common import deadline
-from ragstack_common.deadline import await_together, call_together, in_thread, inner_deadline, seconds_left
-from tests.support.deadlines import deadline_after
+from ragstack_common.deadline import await_together, in_thread, inner_deadline, seconds_left, wait_for
 from tests.support.virtual_time import in_virtual_time
 
 NEVER_MIND_SECONDS = 30.0
-
-
-def fail(error: Exception) -> Any:
-    raise error
-
-
-def test_the_endings_stand_in_the_order_of_the_calls_and_not_of_their_ends() -> None:
-    second_has_ended = Event()
-
-    def first() -> str:
-        assert second_has_ended.wait(NEVER_MIND_SECONDS)
-        return "first"
-
-    def second() -> str:
-        second_has_ended.set()
-        return "second"
-
-    assert [end.value for end in call_together([first, second], NEVER_MIND_SECONDS)] == ["first", "second"]
-
-
-def test_the_calls_run_at_the_same_time() -> None:
-    meeting = Barrier(3)
-
-    ends = call_together([lambda: meeting.wait(NEVER_MIND_SECONDS)] * 3, NEVER_MIND_SECONDS)
-
-    assert sorted(end.value for end in ends if end.value is not None) == [0, 1, 2]
-
-
-def test_an_error_is_handed_over_and_disturbs_no_other_call() -> None:
-    error = ValueError("no")
-
-    failed, done = call_together([lambda: fail(error), lambda: 7], NEVER_MIND_SECONDS)
-
-    assert (failed.error, failed.value) == (error, None)
-    assert (done.error, done.value) == (None, 7)
-
-
-def test_a_call_that_outlives_the_deadline_has_neither_value_nor_error() -> None:
-    release = Event()
-    start = time.monotonic()
-
-    [late] = call_together([lambda: release.wait(NEVER_MIND_SECONDS)], 0.3)
-    release.set()
-
-    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
-    assert (late.value, late.error) == (None, None)
-    assert late.milliseconds >= 300
-
-
-def test_what_ended_before_the_deadline_counts_though_another_call_is_late() -> None:
-    release = Event()
-
-    with deadline_after(1):
-        late, done = call_together([lambda: release.wait(NEVER_MIND_SECONDS), lambda: True], NEVER_MIND_SECONDS)
-    release.set()
-
-    assert (late.value, late.error) == (None, None)
-    assert done.value is True
-
-
-@pytest.mark.parametrize("timeout_seconds", [0.0, -1.0])
-def test_a_deadline_that_has_passed_already_returns_at_once(timeout_seconds: float) -> None:
-    release = Event()
-
-    [end] = call_together([lambda: release.wait(NEVER_MIND_SECONDS)], timeout_seconds)
-    release.set()
-
-    assert (end.value, end.error) == (None, None)
-
-
-def test_no_calls_end_at_once() -> None:
-    assert call_together([], NEVER_MIND_SECONDS) == []
-
-
-@pytest.mark.usefixtures("new_threads")
-def test_calls_one_after_the_other_are_made_by_one_thread() -> None:
-    threads = {
-        end.value for _ in range(200) for end in call_together([lambda: current_thread().name], NEVER_MIND_SECONDS)
-    }
-
-    assert len(threads) == 1
 
 
 @pytest.mark.usefixtures("new_threads")
@@ -105,35 +23,13 @@ def test_blocking_calls_awaited_one_after_the_other_are_made_by_one_thread() -> 
     assert len(asyncio.run(names())) == 1
 
 
-@pytest.mark.usefixtures("new_threads")
-def test_a_call_that_no_thread_was_free_for_is_not_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "THREADS", 1)
-    release, begun, made = Event(), Event(), []
-
-    def hang() -> None:
-        begun.set()
-        release.wait(NEVER_MIND_SECONDS)
-
-    with deadline_after(0, begun.is_set):
-        call_together([hang], NEVER_MIND_SECONDS)
-
-    [end] = call_together([lambda: made.append("late")], 0.05)
-    release.set()
-    [after] = call_together([lambda: "after"], NEVER_MIND_SECONDS)
-
-    assert (end.value, end.error) == (None, None)
-    assert after.value == "after"
-    assert made == []
-
-
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_has_threads_of_its_own() -> None:
-    call_together([lambda: 1], NEVER_MIND_SECONDS)
+def test_a_forked_process_has_threads_and_an_event_loop_of_its_own() -> None:
+    assert wait_for(in_thread(lambda: 1)) == 1
 
     child = os.fork()
     if child == 0:
-        (ended,) = call_together([lambda: 2], NEVER_MIND_SECONDS)
-        os._exit(0 if ended.value == 2 else 1)
+        os._exit(0 if wait_for(in_thread(lambda: 2)) == 2 else 1)
 
     assert os.waitpid(child, 0)[1] == 0
 

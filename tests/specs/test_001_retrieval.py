@@ -138,4 +138,4 @@ def test_the_error_handling_of_the_document_catches_what_a_failed_retrieval_rais
         assert isinstance(e, RagStackError)  # noqa: PT017 - what the example leaves open
 
     assert results == []
-    assert f"Retrieval failed: The search failed: {code}; " in caplog.text
+    assert f"Retrieval failed: Retrieve failed: {code}; " in caplog.text

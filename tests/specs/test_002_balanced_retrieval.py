@@ -83,7 +83,7 @@ def search(
     async def searched() -> SearchOutcome:
         settings = BalancedSettings.from_env(os.environ)
         async with settings.over(create_retrieval_backend(store), timeout_seconds=60, **options) as balanced:
-            return await balanced.search(SearchRequest(query, settings.search_k), corpus_filter=corpus_filter)
+            return await balanced.search(SearchRequest(query, settings.search_k, corpus_filter=corpus_filter))
 
     return asyncio.run(searched())
 

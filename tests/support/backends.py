@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragstack_common import filters as filter_language
-from ragstack_common.models import SliceReport
 from ragstack_common.retrieval import RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.base import ReportingBackend
-from ragstack_common.retrieval.models import MAX_TOP_K
+from ragstack_common.retrieval.models import MAX_TOP_K, SliceReport
 
 
 def chunk(name: str, score: float = 0.5, **fields: Any) -> RetrievedChunk:
@@ -63,7 +62,7 @@ class Shelf(ReportingBackend):
             chunk
             for chunk in self.chunks
             if chunk.score >= request.least_score
-            and (request.condition is None or filter_language.evaluate(request.condition, chunk.metadata))
+            and (request.restriction is None or filter_language.evaluate(request.restriction, chunk.metadata))
         ][: request.top_k]
         parts = self.parts or (SliceReport(self.name, "ok", 1.0, len(found)),)
         return SearchOutcome(found, parts, 1.0, notes=self.notes)

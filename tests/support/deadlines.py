@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
-from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -23,31 +22,8 @@ def deadline_after(ends: int = 0, when: Callable[[], object] = lambda: True) -> 
     """
     waiting = SimpleNamespace(**{**vars(asyncio), "wait": partial(_wait, ends, when)})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deadline, "SimpleQueue", partial(_Endings, ends, when))
         patch.setattr(deadline, "asyncio", waiting)
         yield
-
-
-class _Endings:
-    """The queue of what ended, which is empty for ever at the deadline."""
-
-    def __init__(self, ends: int, when: Callable[[], object]) -> None:
-        self._queue: SimpleQueue[Any] = SimpleQueue()
-        self._left = ends
-        self._when = when
-        self.put = self._queue.put
-
-    def get(self, timeout: float | None = None) -> Any:
-        if timeout is None:
-            return self._queue.get()
-        while self._left > 0 or not self._when():
-            try:
-                ending = self._queue.get(timeout=POLL_SECONDS)
-            except Empty:
-                continue
-            self._left -= 1
-            return ending
-        raise Empty
 
 
 async def _wait(ends: int, when: Callable[[], object], tasks: Collection[asyncio.Task[Any]], **_: float) -> Any:

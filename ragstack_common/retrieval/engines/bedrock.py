@@ -1,15 +1,26 @@
-"""A knowledge base of Amazon Bedrock behind the interface."""
+"""A knowledge base of Amazon Bedrock."""
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.config import MAX_RESULTS, OTHER_STORE
-from ragstack_common.models import Result
-from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.retrieval.base import PAGE_SIZE, ReportingBackend
+from botocore.exceptions import BotoCoreError
+from botocore.parsers import ResponseParserError
+
+from ragstack_common import contextual_headers, filters
+from ragstack_common.clients import retrieval_client
+from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
+from ragstack_common.errors import ConfigurationError, RagStackError
+from ragstack_common.filters import Filter
+from ragstack_common.retrieval.base import PAGE_SIZE
+from ragstack_common.retrieval.document_search import Ask
+from ragstack_common.retrieval.engine import Engine
+from ragstack_common.retrieval.merge import Identity, best_first, found_by, identity_of, rank_key
 from ragstack_common.retrieval.models import (
     UNNAMED_SOURCE,
     Ranking,
@@ -17,51 +28,62 @@ from ragstack_common.retrieval.models import (
     SearchOutcome,
     SearchRequest,
     check_top_k,
-    placed,
+    parsed,
+    ranked_fields,
 )
-from ragstack_common.retrieval.ordering import best_first, identity_of, rank_key
-from ragstack_common.retrieval.ranking import CHUNK_ID_KEY, SOURCE_URI_KEY, uri_of
-from ragstack_common.retrieval.slices import MAX_PAGED_RESULTS
-from ragstack_common.telemetry import NO_METRICS, MetricSink
+from ragstack_common.retrieval.multislice import UNFILTERED, MultiSliceBackend
+from ragstack_common.retrieval_errors import describe, meaning, reason_of
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
+CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
+SOURCE_URI_KEY: Final = "x-amz-bedrock-kb-source-uri"
+
 CONTENT_DETAILS_KEY: Final = "ragstack_content_details"
-"""Metadata of a chunk that is no text: the image, row, recording or film as the service sent it."""
+"""Metadata key for the image, row, recording or film of a chunk that is not text, as sent by the service."""
+
+MAX_PAGED_RESULTS: Final = 1_000
+"""Chunks of one search that reads pages. AWS documents no limit of nextToken; the local Bedrock ranks 1,000 chunks."""
 
 LOOKUP_QUERY: Final = "document"
-"""Any word will do: a lookup reads every chunk of one document, in whatever order."""
+"""Any word will do: a lookup reads every chunk of one document, in any order."""
+
+ATTEMPTS: Final = 3
+"""Attempts if a response is cut off; the same as botocore's for a lost connection."""
+
+CUT_OFF: Final = (ResponseParserError, TypeError, UnicodeDecodeError)
+"""What an incomplete body raises, in botocore or here. botocore retries only if the connection ended early."""
 
 _ID_SEPARATOR: Final = "#"
 
 
-class BedrockBackend(ReportingBackend):
-    """Retrieve, with the slices of :class:`~ragstack_common.multislice_retriever.MultiSliceRetriever`.
+class BedrockBackend(MultiSliceBackend):
+    """Searches a knowledge base with parallel slices, page by page for more than 100 chunks.
 
-    ``filters`` restrict every slice, ``metadata_filter`` makes the filtered one. Over 100 chunks are read by further
-    pages. Bedrock cannot look up a chunk: chunk ids are made of the source URI and the service's own id, and
-    :meth:`get_by_id` reads the chunks of that one document until it meets the id, a call for each 100 of them.
+    Bedrock cannot look up a chunk: chunk ids combine the source URI and the service's own id, and :meth:`get_by_id`
+    reads the chunks of that one document until it finds the id, with one call for each 100 of them.
 
     Args:
         knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN.
         data_source_id: Restricts every search to one data source; None searches all of them.
-        timeout_seconds: Deadline of one search, of one page of a stream, and of a lookup's page, over 0.
-        max_slices: Parallel calls at most, 1 or more. With 1, the one call has the metadata filter.
+        timeout_seconds: Deadline of one search, of one page of a stream, and of one page of a lookup, over 0.
+        max_slices: Maximum number of parallel calls, 1 or more. With 1, the only call has the metadata filter.
         enabled: False makes one call, with the metadata filter.
-        filtered_score_boost: Factor on the scores of the filtered slice, over 0.
+        filtered_score_boost: Factor for the scores of the filtered slice, over 0.
         search_type: HYBRID or SEMANTIC; by default the service decides.
-        vector_store: What the knowledge base is on: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters
-            with operators that the store may ignore are rejected.
-        client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline.
-        metrics: Where failed slices and latencies are counted.
+        vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
+            may ignore are rejected.
+        client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
+            of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
+        metrics: Receives SliceFailures and SliceLatency.
 
     Raises:
         ValueError: An argument is out of range.
     """
 
     name = "bedrock"
-    max_top_k = MAX_PAGED_RESULTS
 
     def __init__(
         self,
@@ -78,37 +100,43 @@ class BedrockBackend(ReportingBackend):
         metrics: MetricSink = NO_METRICS,
     ) -> None:
         if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
-            raise ValueError(f"knowledge_base_id must name a knowledge base, not {knowledge_base_id!r}")
+            raise ValueError(f"knowledge_base_id must be the id of a knowledge base, not {knowledge_base_id!r}")
+        if max_slices < 1:
+            raise ValueError(f"max_slices must be 1 or more, not {max_slices}")
+        if search_type not in (None, *SEARCH_TYPES):
+            raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
+        if vector_store not in VECTOR_STORES:
+            raise ValueError(f"vector_store must be one of {', '.join(VECTOR_STORES)}, not {vector_store!r}")
         self.knowledge_base_id = knowledge_base_id
         self.data_source_id = data_source_id
         self.search_type = search_type
         self.vector_store = vector_store
-        self._retriever = MultiSliceRetriever(
-            client,
-            timeout_seconds,
-            max_slices,
-            enabled,
-            filtered_score_boost,
-            search_type=search_type,
-            vector_store=vector_store,
-            metrics=metrics,
-        )
+        self._retrieve = _Retrieve(knowledge_base_id, data_source_id, search_type, timeout_seconds, client, metrics)
+        super().__init__(self._retrieve, filtered_score_boost, timeout_seconds, enabled and max_slices > 1)
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
-        found = await self._retriever.search_async(
-            request.query,
-            self.knowledge_base_id,
-            self.data_source_id,
-            request.metadata_filter,
-            request.top_k,
-            scope_filter=request.filters,
-            deduplicate_by=request.deduplicate_by,
-            documents=request.documents_wanted,
-            least_score=request.least_score,
+        self._check(request)
+        outcome = await super()._search(request)
+        if request.metadata_filter is not None:
+            return outcome
+        return replace(
+            outcome,
+            chunks=[found_by(chunk, (UNFILTERED,)) for chunk in outcome.chunks],
+            parts=tuple(replace(part, name=UNFILTERED) for part in outcome.parts),
         )
-        chunks = [chunk for chunk in map(_chunk, found.results) if chunk.score >= request.least_score]
-        return SearchOutcome(chunks, found.slices, found.milliseconds, notes=found.notes)
+
+    def _check(self, request: SearchRequest) -> None:
+        """Check the filters of a request.
+
+        Raises:
+            InvalidFilterError: The vector store may ignore a filter.
+        """
+        restriction, preference = request.restriction, parsed(request.metadata_filter)
+        if restriction is not None:
+            filters.check_vector_store(restriction, self.vector_store, restricts=True)
+        if preference is not None:
+            filters.check_vector_store(preference, self.vector_store, restricts=False)
 
     async def stream(
         self,
@@ -119,23 +147,24 @@ class BedrockBackend(ReportingBackend):
         *,
         page_size: int = PAGE_SIZE,
     ) -> AsyncIterator[RetrievedChunk]:
-        """Yield chunks as the service's pages come, each page asked for once and only when it is wanted.
+        """Yield chunks page by page; each page is requested once and only when it is needed.
 
-        This is the ranking of the unfiltered slice: nothing is boosted. Without a limit it goes on to the service's
-        last page, past ``max_top_k`` where there is more.
+        This is the ranking of the unfiltered slice, without boost. Without a limit it continues to the service's last
+        page, past ``max_top_k`` if there is more.
 
         Args:
             query: As in :meth:`retrieve`.
-            limit: Chunks at most.
+            limit: Maximum number of chunks.
             min_score: As in :meth:`retrieve`.
             filters: As in :meth:`retrieve`.
-            page_size: Chunks of one page, 1 or more; the service gives at most 100.
+            page_size: Chunks of one page, 1 or more; the service returns at most 100.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
-            RagStackError: As in :meth:`retrieve`, also between two chunks, where a later page fails.
+            RagStackError: As in :meth:`retrieve`, also between two chunks if a later page fails.
         """
         request = SearchRequest(query, min_score=min_score, filters=filters)
+        self._check(request)
         check_top_k(page_size, sys.maxsize, "page_size")
         if limit is not None:
             check_top_k(limit, sys.maxsize, "limit")
@@ -152,45 +181,38 @@ class BedrockBackend(ReportingBackend):
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Return the chunk with this identifier, with a score of 1, or None.
 
-        A document of ``n`` chunks costs up to ``n / 100`` calls, one after the other. None is also the answer for a
-        chunk that the service gave no source URI, and for one beyond the chunks that the service ranks.
+        A document of ``n`` chunks costs up to ``n / 100`` calls, one after the other. The answer is also None for a
+        chunk without a source URI, and for one beyond the chunks that the service ranks.
 
         Raises:
-            RetrievalError: A page could not be had.
+            RetrievalError: A page could not be read.
         """
         source = chunk_id.rpartition(_ID_SEPARATOR)[0]
         if not source:
             return None
-        condition = {"equals": {"key": SOURCE_URI_KEY, "value": source}}
-        pages = self._retriever.pages(LOOKUP_QUERY, self.knowledge_base_id, self.data_source_id, scope_filter=condition)
-        async with aclosing(pages):
+        of_document = {"equals": {"key": SOURCE_URI_KEY, "value": source}}
+        request = SearchRequest(LOOKUP_QUERY, filters=of_document)
+        async with aclosing(self._retrieve.pages(request, MAX_RESULTS)) as pages:
             async for page in pages:
-                for chunk in map(_chunk, page):
+                for chunk in page:
                     if chunk.chunk_id == chunk_id:
-                        return chunk.ranked(Ranking(base_score=1.0, score=1.0)).model_copy(update={"ranking": None})
+                        return chunk.model_copy(update={"score": 1.0, "ranking": None})
         return None
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Name the knowledge base and the kind of search."""
+        """Show the knowledge base and the search type."""
         return {"knowledge_base_id": self.knowledge_base_id, "search_type": self.search_type or "service's default"}
 
     async def _ranking(self, request: SearchRequest, page_size: int) -> AsyncGenerator[RetrievedChunk, None]:
-        """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also over the end of a page."""
-        pages = self._retriever.pages(
-            request.query,
-            self.knowledge_base_id,
-            self.data_source_id,
-            scope_filter=request.filters,
-            page_size=page_size,
-        )
+        """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also across pages."""
         held: list[RetrievedChunk] = []
-        seen: set[tuple[str, ...]] = set()
-        async with aclosing(pages):
+        seen: set[Identity] = set()
+        async with aclosing(self._retrieve.pages(request, page_size)) as pages:
             async for page in pages:
-                new = {identity_of(chunk): chunk for chunk in map(_chunk, page) if identity_of(chunk) not in seen}
+                new = {identity_of(chunk): chunk for chunk in page if identity_of(chunk) not in seen}
                 seen |= new.keys()
-                ordered = best_first([*held, *new.values()])
-                # The next page may begin with chunks that score as its last one does.
+                ordered = best_first([*held, *(found_by(chunk, (UNFILTERED,)) for chunk in new.values())])
+                # The next page may begin with chunks that score as this one's last.
                 held = [chunk for chunk in ordered if rank_key(chunk)[0] == rank_key(ordered[-1])[0]]
                 for chunk in ordered[: len(ordered) - len(held)]:
                     yield chunk
@@ -198,30 +220,177 @@ class BedrockBackend(ReportingBackend):
             yield chunk
 
 
-def _chunk(result: Result) -> RetrievedChunk:
-    metadata = result["metadata"]
-    if "content_details" in result:
-        metadata = {**metadata, CONTENT_DETAILS_KEY: result["content_details"]}
-    ranking = result["ranking"]
-    ranked = Ranking(
-        base_score=ranking["base_score"],
-        boost=ranking["boost"],
-        score=result["score"],
-        found_by=tuple(ranking["slices"]),
-    )
+class _Retrieve(Engine):
+    """One slice: Retrieve with a filter, read page by page."""
+
+    name = "bedrock"
+    max_top_k = MAX_PAGED_RESULTS
+    page_size = MAX_RESULTS
+
+    def __init__(
+        self,
+        knowledge_base_id: str,
+        data_source_id: str | None,
+        search_type: str | None,
+        timeout_seconds: float,
+        client: "AgentsforBedrockRuntimeClient | None",
+        metrics: MetricSink,
+    ) -> None:
+        super().__init__(timeout_seconds=timeout_seconds)
+        self._knowledge_base_id = knowledge_base_id
+        self._data_source = filters.in_data_source(data_source_id)
+        self._search_type = search_type
+        self._given_client = client
+        self._metrics = metrics
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        """Search, and measure the slice."""
+        start, complete = time.perf_counter(), False
+        try:
+            outcome = await self._search(request)
+            complete = outcome.complete
+        finally:
+            if not complete:
+                self._metrics.add_metric("SliceFailures", "Count", 1)
+            self._metrics.add_metric("SliceLatency", "Milliseconds", (time.perf_counter() - start) * 1000)
+        return outcome
+
+    async def pages(self, request: SearchRequest, page_size: int) -> AsyncGenerator[list[RetrievedChunk], None]:
+        """Yield the ranking page by page to the service's last one; each page has the deadline to itself."""
+        query = self._request(request.query, page_size, request.restriction)
+        while True:
+            chunks, token = await self.within_deadline(self.in_thread(partial(self._page, query, request.restriction)))
+            yield chunks
+            if not token:
+                return
+            query = {**query, "nextToken": token}
+
+    def _source_keys(self) -> Sequence[str]:
+        return (SOURCE_URI_KEY,)
+
+    def _exclude(self, key: str, sources: tuple[str, ...]) -> Filter:
+        """Use one clause; the opposite of ``in`` would take one for each document, and Bedrock accepts five."""
+        return filters.Clause(filters.Operator.NOT_IN, key, sources)
+
+    def _finder(self, query: str) -> Ask:
+        """Return a search that continues after the pages it has read."""
+        read: dict[Filter | None, tuple[list[RetrievedChunk], dict[str, Any] | None]] = {}
+
+        async def ask(count: int, restriction: Filter | None) -> list[RetrievedChunk]:
+            first = self._request(query, min(count, MAX_RESULTS), restriction)
+            chunks, request = read.get(restriction, ([], first))
+            while request is not None and len(chunks) < count:
+                page, token = await self.in_thread(partial(self._page, request, restriction))
+                chunks = chunks + page
+                request = {**request, "nextToken": token} if token else None
+            read[restriction] = chunks, request
+            return chunks
+
+        return ask
+
+    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+        return await self._finder(query)(count, filters)
+
+    def _request(self, query: str, count: int, restriction: Filter | None) -> dict[str, Any]:
+        """Write the request of a first page.
+
+        Raises:
+            InvalidFilterError: Bedrock cannot express the filter.
+        """
+        search: dict[str, Any] = {"numberOfResults": count}
+        combined = filters.all_of(self._data_source, restriction)
+        if combined is not None:
+            search["filter"] = filters.to_bedrock(combined)
+        if self._search_type is not None:
+            search["overrideSearchType"] = self._search_type
+        return {
+            "knowledgeBaseId": self._knowledge_base_id,
+            "retrievalQuery": {"text": query},
+            "retrievalConfiguration": {"vectorSearchConfiguration": search},
+        }
+
+    def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> tuple[list[RetrievedChunk], str | None]:
+        """Read one page, and the token of the next one.
+
+        Raises:
+            RagStackError: The call failed; ``__cause__`` is the error of botocore.
+        """
+        try:
+            answer = self._answer(request)
+        except RagStackError:
+            raise
+        except Exception as error:
+            query = request["retrievalQuery"]["text"]
+            LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
+            kind, advice = meaning(error)
+            raise kind(f"Retrieve failed: {reason_of(error)}; {advice}") from error
+        return [chunk_of(hit) for hit in answer["retrievalResults"]], answer.get("nextToken")
+
+    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Call Retrieve, again if the response was cut off."""
+        client: Any = self._client()
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                answer: dict[str, Any] = client.retrieve(**request)
+                if not isinstance(answer.get("retrievalResults"), list):
+                    raise TypeError("the answer has no list of retrievalResults")
+            except CUT_OFF:
+                if attempt == ATTEMPTS:
+                    raise
+            else:
+                return answer
+        raise AssertionError("the last attempt returns or raises")
+
+    def _client(self) -> "AgentsforBedrockRuntimeClient":
+        try:
+            return self._given_client or retrieval_client(self.timeout_seconds)
+        except (BotoCoreError, ValueError) as error:
+            LOGGER.error("no client can be made: %s", error)
+            raise ConfigurationError(
+                f"Cannot create the Bedrock client ({type(error).__name__}): set the region and the endpoint"
+            ) from error
+
+
+def chunk_of(hit: Mapping[str, Any]) -> RetrievedChunk:
+    """Convert one of the ``retrievalResults``; a missing score counts as 0."""
+    score = float(hit.get("score") or 0.0)
+    content = hit.get("content") or {}
+    metadata = hit.get("metadata") or {}
+    header, text = contextual_headers.split(_text(content))
+    content_type = content.get("type") or "TEXT"
+    if content_type != "TEXT":
+        metadata = {**metadata, CONTENT_DETAILS_KEY: {name: part for name, part in content.items() if name != "type"}}
     return RetrievedChunk(
-        content=result["content"],
-        source=uri_of(result) or _own_name(result),
+        content=text,
+        source=uri_of(hit) or _own_name(text, metadata),
         chunk_id=_chunk_id(metadata),
-        context=result.get("context"),
-        content_type=result["content_type"],
-        location=result["location"] or None,
-        **placed(ranked, metadata),
+        context=header,
+        content_type=content_type,
+        location=hit.get("location") or None,
+        **ranked_fields(Ranking(base_score=score, score=score), metadata),
     )
 
 
-def _chunk_id(metadata: dict[str, Any]) -> str | None:
-    """Join the source URI and the service's id, which is unique in its knowledge base and says nothing of a place."""
+def uri_of(hit: Mapping[str, Any]) -> str | None:
+    """Return the S3 URI, URL or identifier of the document of a hit or result, or None."""
+    location = hit.get("location") or {}
+    for name, place in location.items():
+        if name.endswith("Location") and isinstance(place, dict):
+            uri = place.get("uri") or place.get("url") or place.get("id")
+            if uri:
+                return str(uri)
+    uri = (hit.get("metadata") or {}).get(SOURCE_URI_KEY)
+    return str(uri) if uri else None
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """Return the text of a content, the transcription of a recording, or the summary of a film."""
+    audio, video = content.get("audio") or {}, content.get("video") or {}
+    return content.get("text") or audio.get("transcription") or video.get("summary") or ""
+
+
+def _chunk_id(metadata: Mapping[str, Any]) -> str | None:
+    """Join the source URI and the service's id, which is unique in its knowledge base but names no document."""
     own, source = metadata.get(CHUNK_ID_KEY), metadata.get(SOURCE_URI_KEY)
     if not own:
         return None
@@ -229,7 +398,7 @@ def _chunk_id(metadata: dict[str, Any]) -> str | None:
     return f"{source}{_ID_SEPARATOR}{own}" if source else own
 
 
-def _own_name(result: Result) -> str:
-    """Name a result that lies nowhere, such as a row of a query, so that it is a document of its own."""
-    content = [result["content"], result.get("content_details")]
-    return f"{UNNAMED_SOURCE}{sha256(repr(content).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+def _own_name(text: str, metadata: Mapping[str, Any]) -> str:
+    """Name a hit without a document, such as a row of a query, so that it counts as a document of its own."""
+    own = metadata.get(CHUNK_ID_KEY) or [text, metadata.get(CONTENT_DETAILS_KEY)]
+    return f"{UNNAMED_SOURCE}{sha256(repr(own).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

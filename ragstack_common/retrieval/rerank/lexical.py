@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ragstack_common.models import Result
 from ragstack_common.retrieval.rerank import words
 from ragstack_common.retrieval.rerank.attributes import AttributeMatches
 from ragstack_common.retrieval.rerank.weights import NAMES, RerankingWeights, weights_in_force
@@ -129,7 +128,7 @@ class LexicalReranker:
         signals = self.score(query, documents)
         return sorted(enumerate(signals), key=lambda entry: (-entry[1].total, -entry[1].vector, entry[0]))
 
-    def rerank(self, query: str, results: list[Result]) -> list[Result]:
+    def rerank(self, query: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Order results of a search, as :class:`~ragstack_common.multislice_retriever.MultiSliceRetriever` has them.
 
         Returns:
@@ -142,13 +141,13 @@ class LexicalReranker:
         return [_with(results[number], signals) for number, signals in self.order(query, passages)]
 
 
-def _text(result: Result) -> str:
+def _text(result: Mapping[str, Any]) -> str:
     """Return what is read of a result: the header that it was indexed with, where there is one, and its text."""
     parts = (result.get("context"), result.get("content"))
     return "\n".join(str(part) for part in parts if part)
 
 
-def _with(result: Result, signals: Signals) -> Result:
+def _with(result: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     ranking = {**(result.get("ranking") or {}), "signals": signals.as_numbers(), "matched": list(signals.matched)}
     ranking.setdefault("base_score", _number(result.get("score")))
     return {**result, "score": signals.score, "ranking": ranking}

@@ -196,7 +196,7 @@ def test_a_failed_slice_is_reported_beside_the_results_of_the_other(searches: Aw
     assert len(body["results"]) == 1
     assert body["complete"] is False
     assert body["slices"][0]["status"] == "failed"
-    assert body["slices"][0]["error"] == "ValidationException"
+    assert body["slices"][0]["error"].startswith("Retrieve failed: ValidationException; ")
 
 
 def test_a_body_in_base64_is_read(searches: AwsService) -> None:

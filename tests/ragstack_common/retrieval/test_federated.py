@@ -22,11 +22,11 @@ from ragstack_common.errors import (
     ThrottledError,
     UnknownEngineError,
 )
-from ragstack_common.models import SliceReport
+from ragstack_common.filters import parse
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend, register_backend
 from ragstack_common.retrieval.federated import FederatedBackend
-from ragstack_common.retrieval.fusion import fuse
-from ragstack_common.retrieval.models import RAW_SCORE_KEY
+from ragstack_common.retrieval.merge import fuse
+from ragstack_common.retrieval.models import RAW_SCORE_KEY, SliceReport
 from ragstack_common.retrieval.parts import failure_of
 from tests.support.backends import Shelf, chunk, names
 from tests.support.virtual_time import in_virtual_time
@@ -261,7 +261,7 @@ async def test_a_filter_that_one_cannot_express_fails_that_one_alone_and_is_not_
 
     assert names(outcome.chunks) == "right"
     assert [part.status for part in outcome.parts] == ["ok", "failed"]
-    assert able.requests[0].filters == unable.requests[0].filters == {"v": 1}
+    assert able.requests[0].filters == unable.requests[0].filters == parse({"v": 1})
 
 
 @pytest.mark.asyncio

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
-from ragstack_common.models import SliceReport
+from ragstack_common.filters import parse
 from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.base import narrowed
-from ragstack_common.retrieval.models import RAW_SCORE_KEY
-from ragstack_common.retrieval.ordering import best_first, one_for_each_document
+from ragstack_common.retrieval.merge import best_first, one_for_each_document
+from ragstack_common.retrieval.models import RAW_SCORE_KEY, SliceReport
 
 
 def chunk(name: str = "a", score: float = 0.5, **more: Any) -> RetrievedChunk:
@@ -106,7 +106,7 @@ def test_a_narrowed_request_keeps_the_filters_that_it_had() -> None:
     assert narrowed(request, {"corpus": "x"}, top_k=9) == SearchRequest(
         "q", 9, filters={"$and": [{"tenant": "t1"}, {"corpus": "x"}]}, metadata_filter={"topic": "a"}
     )
-    assert narrowed(SearchRequest("q"), {"corpus": "x"}).filters == {"corpus": "x"}
+    assert narrowed(SearchRequest("q"), {"corpus": "x"}).filters == parse({"corpus": "x"})
 
 
 @pytest.mark.parametrize("status", ["failed", "timeout"])

@@ -16,7 +16,6 @@ from ragstack_common.errors import (
     RetrievalTimeoutError,
     ThrottledError,
 )
-from ragstack_common.models import Shortage, SliceReport
 from ragstack_common.retrieval import (
     CorpusCount,
     Ranking,
@@ -27,7 +26,7 @@ from ragstack_common.retrieval import (
     create_retrieval_backend,
     register_backend,
 )
-from ragstack_common.retrieval.models import RAW_SCORE_KEY
+from ragstack_common.retrieval.models import RAW_SCORE_KEY, Shortage, SliceReport
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -128,7 +127,7 @@ def test_the_filter_narrows_one_slice_and_the_hard_filters_both() -> None:
 
     asyncio.run(MultiSliceBackend(backend).search(request))
 
-    shared = replace(request, metadata_filter=None, min_score=None)
+    shared = replace(request, top_k=28, metadata_filter=None, min_score=None, deduplicate_by="chunk", documents=7)
     assert backend.requests == [replace(shared, filters={"$and": [{"tenant": "t1"}, TOPIC]}), shared]
 
 
@@ -167,7 +166,7 @@ def test_a_slice_that_fails_is_reported_and_leaves_the_other(
     assert bad.status == "failed"
     assert bad.error == ("Slow down." if isinstance(error, ThrottledError) else "KeyError")
     assert str(error.args[0]) in caplog.text or isinstance(error, ThrottledError)
-    assert f"slice {failing} failed" in caplog.text
+    assert f"{failing} failed" in caplog.text
 
 
 @pytest.mark.parametrize("late", ["filtered", "unfiltered"])

@@ -1,18 +1,12 @@
 """MultiSliceRetriever against a service that checks each request: which calls are made, and what comes of them."""
 
 import inspect
-from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ragstack_common import multislice_retriever
-from ragstack_common.deadline import Finished
-from ragstack_common.errors import InvalidFilterError, InvalidQueryError, RetrievalTimeoutError
-from ragstack_common.models import Result
+from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
-from ragstack_common.retrieval.slices import Reading, Slice, slices_of
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import (
     DATA_SOURCE,
@@ -334,7 +328,7 @@ def test_the_reports_stand_in_the_order_of_the_slices_with_their_hits(searches: 
 
 def test_a_reranker_sees_all_candidates_and_decides_which_are_kept(searches: AwsService) -> None:
     class Reversed:
-        def rerank(self, query: str, results: list[Result]) -> list[Result]:
+        def rerank(self, query: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
             assert query == "Judy"
             return results[::-1]
 
@@ -400,25 +394,3 @@ def test_a_malformed_filter_is_refused_before_any_call(searches: AwsService, whe
         MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, **{where: {"topic": {"$equal": 1}}})
 
     assert searches.requests == []
-
-
-def test_the_deadline_includes_the_reading_of_the_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    allowed = []
-
-    def slow(*arguments: Any) -> list[Slice]:
-        now[0] += 2
-        return slices_of(*arguments)
-
-    def together(calls: Sequence[Any], timeout_seconds: float) -> list[Finished[Reading]]:
-        allowed.append(timeout_seconds)
-        return [Finished(0.0, late=True) for _ in calls]
-
-    monkeypatch.setattr(multislice_retriever, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(multislice_retriever, "slices_of", slow)
-    monkeypatch.setattr(multislice_retriever, "call_together", together)
-
-    with pytest.raises(RetrievalTimeoutError):
-        MultiSliceRetriever(timeout_seconds=5.0).search("Judy", KNOWLEDGE_BASE, None, {"topic": "x"})
-
-    assert allowed == [3.0]

@@ -3,7 +3,6 @@
 import pytest
 
 from ragstack_common.retrieval import Ranking, RetrievedChunk
-from ragstack_common.retrieval.copies import OwnCopies
 from ragstack_common.retrieval.parts import ask_together
 
 
@@ -27,17 +26,6 @@ def test_what_is_done_to_the_metadata_of_a_ranked_chunk_is_not_seen_by_the_one_b
     before.ranked(Ranking(base_score=0.5, score=0.5)).metadata.clear()
 
     assert before.metadata == {"year": 2024}
-
-
-def test_copies_of_a_chunk_have_signals_of_their_own() -> None:
-    ranking = Ranking(base_score=0.5, score=0.5, found_by=("legal",), signals={"phrase": 1.0})
-    copies = OwnCopies([RetrievedChunk(content="a", score=0.5, source="a", ranking=ranking)])
-
-    [first], [second] = copies.made(), copies.made()
-    assert first.ranking is not None
-    first.ranking.signals.clear()
-
-    assert second.ranking == ranking
 
 
 @pytest.mark.asyncio

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from ragstack_common import multislice_retriever
 from ragstack_common.contextual_headers import prepend
 from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
-from ragstack_common.retrieval.ranking import SliceHits, merge, uri_of
+from ragstack_common.retrieval.engines.bedrock import chunk_of, uri_of
+from ragstack_common.retrieval.merge import Found, merge_slices
+from ragstack_common.retrieval.models import UNNAMED_SOURCE
 from tests.support.knowledge_base import KNOWLEDGE_BASE, TOPIC, chunk, hit, hits, is_filtered
 
 SCORES = st.none() | st.sampled_from([0.0, 0.25, 0.5, 0.625, 1.0]) | st.floats(0, 1)
@@ -26,6 +28,10 @@ HITS = st.lists(
     ),
     max_size=8,
 )
+
+
+def found(name: str, boost: float, hits: list[Any]) -> Found:
+    return Found(name, boost, [chunk_of(each) for each in hits])
 
 
 class InOrder:
@@ -67,43 +73,30 @@ def test_a_document_has_the_best_of_its_scores_and_no_document_is_lost(
     filtered: list[Any], unfiltered: list[Any], boost: float
 ) -> None:
     best: dict[str, float] = {}
-    for found, factor in [*((f, boost) for f in filtered), *((u, 1.0) for u in unfiltered)]:
-        uri = uri_of(found)
+    for each, factor in [*((f, boost) for f in filtered), *((u, 1.0) for u in unfiltered)]:
+        uri = uri_of(each)
         if uri is not None:
-            best[uri] = max(best.get(uri, 0.0), (found.get("score") or 0.0) * factor)
+            best[uri] = max(best.get(uri, 0.0), (each.get("score") or 0.0) * factor)
 
-    results = merge([SliceHits("filtered", boost, filtered), SliceHits("unfiltered", 1.0, unfiltered)])
+    chunks = merge_slices([found("filtered", boost, filtered), found("unfiltered", 1.0, unfiltered)])
 
-    assert {uri_of(r): r["score"] for r in results if uri_of(r) is not None} == best
-    assert [r["score"] for r in results] == sorted((r["score"] for r in results), reverse=True)
+    scores = [chunk.ranked_by.score for chunk in chunks]
+    assert {c.source: c.ranked_by.score for c in chunks if not c.source.startswith(UNNAMED_SOURCE)} == best
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_a_tie_is_broken_by_the_base_score_and_then_by_the_uri() -> None:
-    boosted = SliceHits("filtered", 1.25, [hit("s3://b/a", 0.4)])
-    plain = SliceHits("unfiltered", 1.0, [hit("s3://b/c", 0.5), hit("s3://b/b", 0.5)])
+    boosted = found("filtered", 1.25, [hit("s3://b/a", 0.4)])
+    plain = found("unfiltered", 1.0, [hit("s3://b/c", 0.5), hit("s3://b/b", 0.5)])
 
-    results = merge([boosted, plain])
-
-    assert [uri_of(r) for r in results] == ["s3://b/b", "s3://b/c", "s3://b/a"]
+    assert [chunk.source for chunk in merge_slices([boosted, plain])] == ["s3://b/b", "s3://b/c", "s3://b/a"]
 
 
-def test_merging_leaves_the_hits_as_they_were() -> None:
-    found = [chunk("s3://b/a", 0.4, "1"), chunk("s3://b/a", None, "2")]
-    before = copy.deepcopy(found)
+def test_a_contextual_header_is_separated_from_the_content() -> None:
+    headed, plain = chunk_of(hit(text=prepend("Leave", "Up to five days."))), chunk_of(hit(text="Plain."))
 
-    merge([SliceHits("filtered", 2.0, found), SliceHits("unfiltered", 1.0, found)])
-
-    assert found == before
-
-
-def test_a_contextual_header_is_taken_off_the_content_and_kept() -> None:
-    found = [hit("s3://b/1", 0.9, prepend("Leave", "Up to five days.")), hit("s3://b/2", 0.8, "Plain.")]
-
-    headed, plain = merge([SliceHits("unfiltered", 1.0, found)])
-
-    assert (headed["content"], headed["context"]) == ("Up to five days.", "Leave")
-    assert plain["content"] == "Plain."
-    assert "context" not in plain
+    assert (headed.content, headed.context) == ("Up to five days.", "Leave")
+    assert (plain.content, plain.context) == ("Plain.", None)
 
 
 def test_deduplicating_keeps_the_highest_score_of_each_uri_best_first() -> None:

@@ -85,15 +85,6 @@ def test_a_search_for_more_than_the_candidates_asks_for_as_many_as_are_wanted() 
     assert inner.requests[0].top_k == 7
 
 
-def test_filters_of_both_kinds_and_deduplication_go_to_the_wrapped_backend() -> None:
-    inner = Holding(chunk("a"))
-    wanted = {"filters": {"a": 1}, "metadata_filter": {"b": 2}, "deduplicate_by": "document"}
-
-    search(RerankedBackend(inner), **wanted)
-
-    assert {name: getattr(inner.requests[0], name) for name in wanted} == wanted
-
-
 def test_chunks_tell_how_they_came_to_their_place() -> None:
     before = Ranking(base_score=0.8, boost=1.25, score=1.0, found_by=("filtered",))
     inner = Holding(chunk("annual leave", 1.0, ranking=before))

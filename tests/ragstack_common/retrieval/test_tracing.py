@@ -103,9 +103,7 @@ class Library(Engine):
 
 
 def spans_of(backend: Any, corpus_filter: str | None = None, **request: Any) -> dict[str, list[ReadableSpan]]:
-    wanted = SearchRequest(SECRET, **request)
-    named = {} if corpus_filter is None else {"corpus_filter": corpus_filter}
-    asyncio.run(backend.search(wanted, **named))
+    asyncio.run(backend.search(SearchRequest(SECRET, corpus_filter=corpus_filter, **request)))
     return finished()
 
 

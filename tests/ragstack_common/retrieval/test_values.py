@@ -13,9 +13,8 @@ from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or
 from ragstack_common.filters.evaluation import kind_of
-from ragstack_common.models import SliceReport
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
-from ragstack_common.retrieval.models import MAX_TOP_K
+from ragstack_common.retrieval.models import MAX_TOP_K, SliceReport
 from ragstack_common.retrieval.values import DistinctValues, distinct_values, natural_order
 from tests.support.soak import examples
 
@@ -43,7 +42,7 @@ class Attributes(RetrievalBackend):
     ) -> list[RetrievedChunk]:
         request = SearchRequest(query, top_k, min_score, filters)
         self.requests.append(request)
-        condition = request.condition
+        condition = request.restriction
         if not self._lists and Operator.LIST_CONTAINS in _operators(condition):
             raise InvalidFilterError("listContains(key) is not known here")
         return [c for c in self._chunks if condition is None or filter_language.evaluate(condition, c.metadata)][:top_k]

@@ -104,7 +104,7 @@ class ChromaBackend(Engine):
         if not requests:
             return []
         check_top_k(top_k, self.max_top_k)
-        found = await self.within_deadline(self._find_several(queries, top_k, requests[0].condition))
+        found = await self.within_deadline(self._find_several(queries, top_k, requests[0].restriction))
         return [[chunk for chunk in chunks if chunk.score >= requests[0].least_score] for chunks in found]
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:

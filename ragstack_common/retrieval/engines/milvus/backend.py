@@ -118,7 +118,7 @@ class MilvusBackend(Engine):
         if not requests:
             return []
         check_top_k(top_k, self.max_top_k)
-        rankings = await self._find_several(queries, top_k, requests[0].condition)
+        rankings = await self._find_several(queries, top_k, requests[0].restriction)
         return [[chunk for chunk in ranking if chunk.score >= requests[0].least_score] for ranking in rankings]
 
     def _source_keys(self) -> Sequence[str]:

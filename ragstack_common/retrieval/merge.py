@@ -1,0 +1,221 @@
+"""From several rankings to one: boost, deduplicate, order, fuse, and carry over the notes. Nothing else does this."""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from ragstack_common.retrieval.models import (
+    DeduplicateBy,
+    Ranking,
+    RetrievedChunk,
+    SearchOutcome,
+    SearchRequest,
+    Shortage,
+)
+
+Key = TypeVar("Key", bound=Hashable)
+Identity: TypeAlias = tuple[str, ...]
+
+CANDIDATES_PER_DOCUMENT: Final = 4
+"""Chunks to ask for per document wanted, so that several chunks of one document leave enough."""
+
+RANK_CONSTANT: Final = 60
+"""Added to each rank in a fusion: the larger it is, the less the first places count.
+
+Source: Cormack, Clarke and Buettcher 2009, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+Methods".
+"""
+
+MergeBy = Literal["source_and_text", "text", "chunk_id"]
+"""What makes chunks of two backends the same; white space between words never counts."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The chunks of one slice.
+
+    Attributes:
+        name: The slice.
+        boost: Factor for its scores.
+        chunks: Best first.
+    """
+
+    name: str
+    boost: float
+    chunks: Sequence[RetrievedChunk]
+
+
+def rank_key(chunk: RetrievedChunk) -> tuple[float, float, str, str, str]:
+    """Order by score before clamping, base score, source, chunk id, text: never by which search answered first."""
+    ranking = chunk.ranking
+    score = chunk.score if ranking is None else ranking.score
+    base = score if ranking is None else ranking.base_score
+    return -score, -base, chunk.source, chunk.chunk_id or "", chunk.content
+
+
+def best_first(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
+    """Sort chunks of several searches into one ranking."""
+    return sorted(chunks, key=rank_key)
+
+
+def identity_of(chunk: RetrievedChunk) -> Identity:
+    """Return what identifies a chunk: its id if it has one, otherwise its source and text."""
+    return (chunk.chunk_id,) if chunk.chunk_id is not None else (chunk.source, chunk.content)
+
+
+def merge_slices(slices: Iterable[Found], deduplicate_by: DeduplicateBy = "document") -> list[RetrievedChunk]:
+    """Boost and merge slices: each chunk or document once, with its best score and the names of all its slices."""
+
+    def identity(chunk: RetrievedChunk) -> object:
+        return chunk.source if deduplicate_by == "document" else identity_of(chunk)
+
+    names: dict[object, list[str]] = {}
+    boosted: list[RetrievedChunk] = []
+    for part in slices:
+        for chunk in part.chunks:
+            found = names.setdefault(identity(chunk), [])
+            if part.name not in found:
+                found.append(part.name)
+            boosted.append(chunk if part.boost == 1.0 else boost(chunk, part.boost))
+    best: dict[object, RetrievedChunk] = {}
+    for chunk in best_first(boosted):
+        best.setdefault(identity(chunk), chunk)
+    return [found_by(chunk, names[key]) for key, chunk in best.items()]
+
+
+def boost(chunk: RetrievedChunk, factor: float) -> RetrievedChunk:
+    """Multiply the score of a chunk."""
+    before = chunk.ranked_by
+    return chunk.ranked(replace(before, boost=before.boost * factor, score=before.score * factor))
+
+
+def found_by(chunk: RetrievedChunk, names: Sequence[str]) -> RetrievedChunk:
+    """Put names in front of those that found the chunk before."""
+    ranking = chunk.ranked_by
+    others = (name for name in ranking.found_by if name not in names)
+    return chunk.model_copy(update={"ranking": replace(ranking, found_by=(*names, *others))})
+
+
+def one_for_each_document(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
+    """Keep the first chunk of each source, in the given order."""
+    first: dict[str, RetrievedChunk] = {}
+    for chunk in chunks:
+        first.setdefault(chunk.source, chunk)
+    return list(first.values())
+
+
+def best_of(chunks: Iterable[RetrievedChunk], request: SearchRequest) -> list[RetrievedChunk]:
+    """Keep what a request asks for among chunks in their final order."""
+    kept = [chunk for chunk in chunks if chunk.score >= request.least_score]
+    if request.deduplicate_by == "document":
+        return one_for_each_document(kept)[: request.top_k]
+    best, rest = kept[: request.top_k], kept[request.top_k :]
+    known = {chunk.source for chunk in best}
+    others = [chunk for chunk in one_for_each_document(rest) if chunk.source not in known]
+    return best + others[: max(0, request.documents_wanted - len(known))]
+
+
+def fuse(
+    rankings: Mapping[str, Sequence[RetrievedChunk]],
+    weights: Mapping[str, float],
+    *,
+    rank_constant: float = RANK_CONSTANT,
+    merge_by: MergeBy = "source_and_text",
+) -> list[RetrievedChunk]:
+    """Merge rankings of backends by :func:`reciprocal_ranks`; the scores of the backends only break ties.
+
+    ``ranking.signals`` holds the contribution of each backend; they sum to the score. ``ranking.base_score`` is the
+    highest of the backends' own scores.
+
+    Args:
+        rankings: By the name of the backend, best first. If several backends have the same chunk, the first backend's
+            is returned.
+        weights: By the name of the backend, over 0.
+        rank_constant: Over 0.
+        merge_by: What makes chunks the same.
+
+    Returns:
+        Every chunk once, best first.
+    """
+    identify = _IDENTITIES[merge_by]
+    first: dict[Hashable, RetrievedChunk] = {}
+    scores: dict[Hashable, float] = {}
+    for chunk in (chunk for chunks in rankings.values() for chunk in chunks):
+        identity = identify(chunk)
+        first.setdefault(identity, chunk)
+        scores[identity] = max(scores.get(identity, 0.0), chunk.score)
+    ranked = reciprocal_ranks(
+        {name: [identify(chunk) for chunk in chunks] for name, chunks in rankings.items()},
+        weights,
+        scores,
+        rank_constant=rank_constant,
+    )
+    return best_first(first[identity].ranked(ranking) for identity, ranking in ranked.items())
+
+
+def reciprocal_ranks(
+    rankings: Mapping[str, Sequence[Key]],
+    weights: Mapping[str, float],
+    base_scores: Mapping[Key, float],
+    *,
+    rank_constant: float = RANK_CONSTANT,
+) -> dict[Key, Ranking]:
+    """Fuse rankings of anything that identifies a chunk.
+
+    The score is the weighted mean of (rank_constant + 1) / (rank_constant + rank) over all *weights*, and 0 for the
+    rankings without the key. A key that is first everywhere scores 1.
+
+    Args:
+        rankings: Keys, best first; a key that occurs twice counts at its better place.
+        weights: By the name of the ranking; also of rankings that failed, so that a failure never raises scores.
+        base_scores: By key; 0 for keys without one.
+        rank_constant: Over 0.
+
+    Returns:
+        By key, the score, and under ``signals`` the share of each ranking.
+    """
+    total = math.fsum(weights.values())
+    shares: dict[Key, dict[str, float]] = {}
+    for name, keys in rankings.items():
+        for rank, key in enumerate(keys, start=1):
+            shares.setdefault(key, {}).setdefault(name, weights[name] * ((rank_constant + 1) / (rank_constant + rank)))
+    return {
+        key: Ranking(
+            base_score=base_scores.get(key, 0.0),
+            score=min(1.0, math.fsum(parts.values()) / total),
+            found_by=tuple(parts),
+            signals={name: part / total for name, part in parts.items()},
+        )
+        for key, parts in shares.items()
+    }
+
+
+def notes_of(
+    found: Mapping[str, SearchOutcome], chunks: Sequence[RetrievedChunk], request: SearchRequest
+) -> tuple[str, ...]:
+    """Collect the notes of merged searches, each with the name of its search.
+
+    Args:
+        found: The searches, by name.
+        chunks: The merged result; if it has enough documents, shortages of single searches are dropped.
+        request: The merged search.
+    """
+    enough = len({chunk.source for chunk in chunks}) >= request.documents_wanted
+    return tuple(
+        type(note)(f"{name}: {note}")
+        for name, outcome in found.items()
+        for note in outcome.notes
+        if not (enough and isinstance(note, Shortage))
+    )
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+_IDENTITIES: Final[dict[MergeBy, Callable[[RetrievedChunk], Hashable]]] = {
+    "source_and_text": lambda chunk: (chunk.source, _words(chunk.content)),
+    "text": lambda chunk: _words(chunk.content),
+    "chunk_id": identity_of,
+}
