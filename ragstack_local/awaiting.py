@@ -5,12 +5,11 @@ that is awaited decides itself whether a record of the registry is about it.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.errors import RegistryError
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
 from ragstack_local.connection import Connection
@@ -18,13 +17,9 @@ from ragstack_local.connection import Connection
 NOT_UPLOADED: Final = "NOT_UPLOADED"
 """Said of a file that could not be read, or changed again and again."""
 
-UNREADABLE: Final = "UNREADABLE"
-"""Said of a document whose record cannot be read: nobody goes on with it before the next reconciliation. And of a job
-whose item cannot be: nobody does any more."""
-
 DELETED: Final = str(Status.DELETED)
 
-ENDED: Final = frozenset({*map(str, FINAL), NOT_UPLOADED, UNREADABLE})
+ENDED: Final = frozenset({*map(str, FINAL), NOT_UPLOADED})
 """Statuses after which nothing goes on by itself."""
 
 FOUND: Final = frozenset(map(str, SEARCHABLE))
@@ -122,17 +117,6 @@ def registry_of(connection: Connection) -> DocumentRegistry:
     return DocumentRegistry(connection.registry_table, connection.client("dynamodb"))
 
 
-def readable(registry: DocumentRegistry, uris: Iterable[str]) -> dict[str, DocumentRecord]:
-    """Read the records of documents, without those that cannot be read, which are in nobody's way.
-
-    Raises:
-        RegistryError: The registry answered for a part only.
-        ClientError: It refused.
-    """
-    found = registry.read_each(uris)
-    return {uri: record for uri, record in found.items() if isinstance(record, DocumentRecord)}
-
-
 def ask(registry: DocumentRegistry, awaited: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
     """Ask once how documents stand; those in :data:`ENDED` have got to what is awaited of them, or never will.
 
@@ -140,7 +124,7 @@ def ask(registry: DocumentRegistry, awaited: Mapping[str, Awaited]) -> dict[str,
         RegistryError: The registry answered for a part only.
         ClientError: It refused.
     """
-    records = registry.read_each(awaited)
+    records = registry.read(awaited)
     return {uri: _status(records[uri], what) for uri, what in awaited.items()}
 
 
@@ -192,9 +176,7 @@ def follow(
     return statuses
 
 
-def _status(record: DocumentRecord | RegistryError, awaited: Awaited) -> DocumentStatus:
-    if isinstance(record, RegistryError):
-        return DocumentStatus(UNREADABLE, str(record))
+def _status(record: DocumentRecord, awaited: Awaited) -> DocumentStatus:
     if awaited.is_ended_by(record):
         status = Status.DELETED if record.revision == 0 else record.status
         return DocumentStatus(status, record.reason or _reason(status, awaited))

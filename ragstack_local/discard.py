@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from ragstack_common.errors import NotKnownError, RegistryError
+from ragstack_common.errors import NotKnownError
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_local.awaiting import registry_of
 from ragstack_local.connection import Connection
@@ -74,7 +74,7 @@ class Discard:
             for letter in letters
             if letter.message_id in message_ids or (unreadable and letter.fault is not None)
         ]
-        records = self._registry.read_each({uri for letter in chosen for uri in letter.uris})
+        records = self._registry.read({uri for letter in chosen for uri in letter.uris})
         return [self._discardable(letter, [records[uri] for uri in letter.uris]) for letter in chosen]
 
     def delete(self, chosen: Sequence[Discardable]) -> Discarded:
@@ -99,7 +99,7 @@ class Discard:
         discarded.missing = [found.letter for found in waiting.values()]
         return discarded
 
-    def _discardable(self, letter: DeadLetter, records: Sequence[DocumentRecord | RegistryError]) -> Discardable:
+    def _discardable(self, letter: DeadLetter, records: Sequence[DocumentRecord]) -> Discardable:
         notes = [_note(record) for record in records if not _is_right(record)]
         job = self._jobs.read(letter)
         if job is None:
@@ -110,13 +110,11 @@ class Discard:
         return Discardable(letter, tuple(notes), job if ends else None)
 
 
-def _is_right(record: DocumentRecord | RegistryError) -> bool:
-    return isinstance(record, DocumentRecord) and record.revision > 0 and record.status in {*SEARCHABLE, Status.DELETED}
+def _is_right(record: DocumentRecord) -> bool:
+    return record.revision > 0 and record.status in {*SEARCHABLE, Status.DELETED}
 
 
-def _note(record: DocumentRecord | RegistryError) -> str:
-    if isinstance(record, RegistryError):
-        return str(record)
+def _note(record: DocumentRecord) -> str:
     if not record.revision:
         return f"The registry does not know {record.uri}. {advice_about(record)}"
     stays = " and stays so" if record.is_final else ", whatever becomes of the letter"
@@ -124,8 +122,6 @@ def _note(record: DocumentRecord | RegistryError) -> str:
 
 
 def _job_note(found: JobLetter, *, ends: bool) -> str | None:
-    if found.fault is not None:
-        return found.fault
     if ends:
         return f"{found.name} is {found.status}, and ends FAILED with this message: nothing else goes on with it"
     if found.to_send is not None:

@@ -5,13 +5,13 @@ from typing import Final
 
 from rich.text import Text
 
-from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.jobs import Job
 from ragstack_local import display
 from ragstack_local.dead_letters import DeadLetter
 from ragstack_local.discard import Discardable, Discarded
 from ragstack_local.display import console, counted
 from ragstack_local.failures import Failure, JobFailure
-from ragstack_local.ingestion_display import below, duration, print_unreadable_records
+from ragstack_local.ingestion_display import below, duration
 from ragstack_local.job_letters import FORGOTTEN, JobLetter
 from ragstack_local.replay import Replayed
 
@@ -99,7 +99,6 @@ def print_replayed(replayed: Replayed) -> None:
             " `ragstack replay` replays them all",
             style="yellow",
         )
-    print_unreadable_records(replayed.records)
 
 
 def print_jobs(jobs: Iterable[Job]) -> None:
@@ -115,8 +114,6 @@ def _of_no_use(found: JobLetter) -> str:
         return (
             f"{found.name} is not in the registry, so it was not sent. `ragstack reconcile` compares everything again"
         )
-    if found.fault is not None:
-        return f"{found.name} was not sent. {found.fault}"
     if found.is_start:
         return f"{found.name} is {found.status}, so it was not started again"
     reason = f": {found.job.reason}" if found.job and found.job.reason else ""

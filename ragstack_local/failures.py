@@ -7,10 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ragstack_common.errors import RegistryError
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.advice import advice
-from ragstack_local.awaiting import UNREADABLE, registry_of
+from ragstack_local.awaiting import registry_of
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter, DeadLetters
 from ragstack_local.job_letters import FORGOTTEN, NOT_STARTED, JobLetter, JobLetters
@@ -30,8 +29,7 @@ class Failure:
 
     Attributes:
         uri: The document's.
-        status: What the registry says of it now; UNKNOWN where it does not know it, UNREADABLE where its record cannot
-            be read.
+        status: What the registry says of it now; UNKNOWN where it does not know it.
         reasons: Why, each once: the registry's, then those of the letters.
         attempts: Submissions to the knowledge base.
         since: Seconds since 1970.
@@ -67,8 +65,8 @@ class JobFailure:
     Attributes:
         job_id: Its id; None of one that was to be started, and was not.
         kind: ``reconcile`` or ``full``; None where nobody knows.
-        status: What the registry says of it now; FORGOTTEN where it does not know it, UNREADABLE where its item cannot
-            be read, NOT_STARTED where nobody did since what was to be started.
+        status: What the registry says of it now; FORGOTTEN where it does not know it, NOT_STARTED where nobody did
+            since what was to be started.
         by: Who asked for it; None where nobody knows.
         reasons: Why, each once: the registry's, then those of the letters.
         since: Seconds since 1970.
@@ -101,18 +99,15 @@ class Failures:
         documents: By URI.
         jobs: By the age of their letters.
         unreadable: Messages that are about no document, and no job.
-        records: What is wrong with records of failed documents that cannot be read, and what to do. Those that dead
-            letters are about are among the documents.
     """
 
     documents: tuple[Failure, ...]
     jobs: tuple[JobFailure, ...]
     unreadable: tuple[DeadLetter, ...]
-    records: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is anything."""
-        return bool(self.documents or self.jobs or self.unreadable or self.records)
+        return bool(self.documents or self.jobs or self.unreadable)
 
 
 def find_failures(connection: Connection) -> Failures:
@@ -130,14 +125,12 @@ def find_failures(connection: Connection) -> Failures:
     view = RegistryView(connection)
     uris = {record.uri for record in view.documents(Status.FAILED)} | about.keys()
     # Whole and as they are now: an index has neither.
-    records = registry_of(connection).read_each(sorted(uris))
-    documents = [_failure(uri, record, about.get(uri, ())) for uri, record in records.items()]
-    told = {reason for found in documents for reason in found.reasons}
+    records = registry_of(connection).read(sorted(uris))
+    documents = [_failure(record, about.get(uri, ())) for uri, record in records.items()]
     return Failures(
-        tuple(found for found in documents if found.letters or found.status in (Status.FAILED, UNREADABLE)),
+        tuple(found for found in documents if found.letters or found.status == Status.FAILED),
         tuple(_job_failures(JobLetters(connection), letters)),
         tuple(letter for letter in letters if letter.fault is not None),
-        tuple(fault for fault in view.unreadable if fault not in told),
     )
 
 
@@ -153,8 +146,6 @@ def advice_about_job(found: JobLetter, message_id: str) -> str:
         return f"Nobody did it since: ragstack replay starts it, or {found.starts_another} starts one now"
     if found.status == FORGOTTEN:
         return f"The registry does not know it: ragstack reconcile compares everything again; {to_clear}"
-    if found.status == UNREADABLE:
-        return f"ragstack reconcile compares everything again; {to_clear}"
     if found.to_send is not None:
         return f"It has not ended, and may wait for this message: ragstack replay {found.to_send.job_id}"
     if found.is_start or found.status == "COMPLETE":
@@ -170,7 +161,7 @@ def _job_failures(jobs: JobLetters, letters: Iterable[DeadLetter]) -> Iterator[J
     for same in about.values():
         found = jobs.read(same[-1])
         assert found is not None, "the letter is about a job"
-        said = [found.job.reason if found.job else found.fault, *(letter.cause for letter in same)]
+        said = [found.job.reason if found.job else None, *(letter.cause for letter in same)]
         yield JobFailure(
             job_id=found.job.id if found.job else found.message.job_id or None,
             kind=found.kind,
@@ -184,9 +175,7 @@ def _job_failures(jobs: JobLetters, letters: Iterable[DeadLetter]) -> Iterator[J
         )
 
 
-def _failure(uri: str, record: DocumentRecord | RegistryError, letters: Sequence[DeadLetter]) -> Failure:
-    if isinstance(record, RegistryError):
-        return _unreadable(uri, record, letters)
+def _failure(record: DocumentRecord, letters: Sequence[DeadLetter]) -> Failure:
     causes = [cause for letter in letters if (cause := letter.cause or _told(letter))]
     stated = [record.reason] if record.reason and record.status is Status.FAILED else []
     return Failure(
@@ -198,19 +187,6 @@ def _failure(uri: str, record: DocumentRecord | RegistryError, letters: Sequence
         letters=len(letters),
         message_ids=tuple(letter.message_id for letter in letters),
         advice=_advice(record, letters),
-    )
-
-
-def _unreadable(uri: str, error: RegistryError, letters: Sequence[DeadLetter]) -> Failure:
-    return Failure(
-        uri=uri,
-        status=UNREADABLE,
-        reasons=(str(error),),
-        attempts=0,
-        since=min((letter.sent_at for letter in letters), default=time.time()),
-        letters=len(letters),
-        message_ids=tuple(letter.message_id for letter in letters),
-        advice=f"ragstack reconcile, then: ragstack replay '{uri}'",
     )
 
 

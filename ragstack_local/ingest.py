@@ -10,7 +10,7 @@ from typing import Final
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.records import Attributes, Status
 from ragstack_local import display
-from ragstack_local.awaiting import ENDED, NOT_UPLOADED, Uploaded, follow, readable, registry_of
+from ragstack_local.awaiting import ENDED, NOT_UPLOADED, Uploaded, follow, registry_of
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
 from ragstack_local.uploads import FOLLOW_LINKS, Fault, LocalFile, Selection, Skip, Skipped, shown
@@ -87,7 +87,7 @@ def ingest(
     """
     bucket, registry = Bucket.of(connection, given), registry_of(connection)
     done = Round(paths={bucket.uri(file): shown(file.path) for file in files})
-    known = {} if force else readable(registry, done.paths)
+    known = {} if force else registry.read(done.paths)
     with display.progress(beside=beside) as bars:
         uploading = bars.add_task("Uploading", total=len(files), detail="")
         try:

@@ -14,7 +14,7 @@ from ragstack_local import api_documents, display, ingestion_display
 from ragstack_local.advice import advice
 from ragstack_local.asking import NOTHING_FOUND
 from ragstack_local.attributes import read_options
-from ragstack_local.awaiting import ENDED, FOUND, readable, registry_of
+from ragstack_local.awaiting import ENDED, FOUND, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
 from ragstack_local.ingest import SHOW_SKIPPED, Round, note_passed_over
@@ -196,7 +196,6 @@ def status(
     ingestion_display.print_counts(counts, view.queues())
     ingestion_display.print_in_motion(moving, sum(counts.get(status, 0) for status in IN_MOTION))
     ingestion_display.print_failed_in_short(last_failed, counts.get(Status.FAILED, 0))
-    ingestion_display.print_unreadable_records(view.unreadable)
 
 
 def end(statuses: Mapping[str, DocumentStatus], timeout: float) -> None:
@@ -270,7 +269,7 @@ def _status(view: RegistryView, failed: bool) -> dict[str, Any]:
     }
     if failed:
         answer["failed"] = [{**_plain(record), "advice": advice(record)} for record in view.documents(Status.FAILED)]
-    return {**answer, "unreadable": list(view.unreadable)}
+    return answer
 
 
 def _show_documents(documents: Iterable["DocumentDetail"], as_json: bool) -> None:
@@ -296,9 +295,8 @@ def _plain(record: DocumentRecord) -> dict[str, Any]:
 def _print_failed(connection: Connection, view: RegistryView) -> None:
     found = list(view.documents(Status.FAILED))
     # As they are now: the index follows the table a little later.
-    for record in readable(registry_of(connection), (record.uri for record in found)).values():
+    for record in registry_of(connection).read(record.uri for record in found).values():
         if record.status is Status.FAILED:
             ingestion_display.print_failed(record)
-    ingestion_display.print_unreadable_records(view.unreadable)
-    if not found and not view.unreadable:
+    if not found:
         display.console.print("No document failed.")

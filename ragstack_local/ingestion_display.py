@@ -83,12 +83,6 @@ def print_failed_in_short(records: Iterable[DocumentRecord], count: int) -> None
         console.print("`ragstack status --failed` says what to do about each.", style="yellow")
 
 
-def print_unreadable_records(faults: Iterable[str]) -> None:
-    """Say what is wrong with records of the registry that cannot be read."""
-    for fault in faults:
-        console.print(Text(fault, "red"), soft_wrap=True)
-
-
 def print_failed(record: DocumentRecord) -> None:
     """Show a failed document with all that helps to mend it."""
     console.print(Text.assemble((str(record.status), "red"), " ", (record.uri, "bold")), soft_wrap=True)

@@ -5,12 +5,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ragstack_common.errors import JobNotFoundError, RegistryError
+from ragstack_common.errors import JobNotFoundError
 from ragstack_common.reconciliation.messages import JobMessage
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import FULL, Job
-from ragstack_common.registry.jobs import MAX_PAGE, JobStore
-from ragstack_local.awaiting import UNREADABLE
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.jobs import FULL, MAX_PAGE, Job, JobStore
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter
 
@@ -32,14 +30,11 @@ class JobLetter:
 
     Attributes:
         message: What the letter says.
-        job: The job that it names, or the one that does what it was to start; None where the registry has none, or
-            none that can be read.
-        fault: What is wrong with the job's item, and what to do; None where nothing is.
+        job: The job that it names, or the one that does what it was to start; None where the registry has none.
     """
 
     message: JobMessage
     job: Job | None
-    fault: str | None = None
 
     @property
     def is_start(self) -> bool:
@@ -56,8 +51,6 @@ class JobLetter:
         """How the job stands."""
         if self.job is not None:
             return self.job.status
-        if self.fault is not None:
-            return UNREADABLE
         return NOT_STARTED if self.is_start else FORGOTTEN
 
     @property
@@ -111,8 +104,6 @@ class JobLetters:
             return JobLetter(letter.job, self.store.get(letter.job.job_id))
         except JobNotFoundError:
             return JobLetter(letter.job, None)
-        except RegistryError as error:
-            return JobLetter(letter.job, None, str(error))
 
     def would_end(self, found: JobLetter) -> bool:
         """Whether a job ends with its letter, if that is discarded."""

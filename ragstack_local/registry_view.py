@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_common.registry.listing import MAX_LIMIT, Listing
+from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import FINAL, DocumentRecord, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS
 from ragstack_local.connection import Connection
@@ -50,17 +50,12 @@ class Queues:
 
 
 class RegistryView:
-    """Reads the registry and counts messages.
-
-    Attributes:
-        unreadable: What is wrong with records that were met and cannot be read, and what to do.
-    """
+    """Reads the registry and counts messages."""
 
     def __init__(self, connection: Connection) -> None:
-        self.unreadable: dict[str, None] = {}
         self._connection = connection
         self._client = connection.client("dynamodb")
-        self._listing = Listing(self._client, connection.registry_table)
+        self._registry = DocumentRegistry(connection.registry_table, self._client)
 
     def counts(self) -> dict[str, int]:
         """Count documents by status; a status that no document has is left out.
@@ -107,8 +102,7 @@ class RegistryView:
         """
         token = None
         while True:
-            page = self._listing.page(status=status, limit=MAX_LIMIT, token=token)
-            self.unreadable |= dict.fromkeys(page.unreadable)
+            page = self._registry.page(status=status, limit=MAX_LIMIT, token=token)
             yield from page.documents
             token = page.next_token
             if token is None:

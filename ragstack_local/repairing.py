@@ -53,7 +53,6 @@ def failures(as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix =
             "documents": [asdict(failure) for failure in found.documents],
             "jobs": [asdict(failure) for failure in found.jobs],
             "unreadable": unreadable,
-            "records": list(found.records),
         }
         display.print_json(answer)
         return
@@ -63,7 +62,6 @@ def failures(as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix =
         failure_display.print_job_failure(job)
     for letter in found.unreadable:
         failure_display.print_unreadable(letter)
-    ingestion_display.print_unreadable_records(found.records)
     if not found:
         display.console.print("Nothing failed, and there is no dead letter.")
 

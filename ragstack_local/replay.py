@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from ragstack_common.errors import NotKnownError, RegistryError
+from ragstack_common.errors import NotKnownError
 from ragstack_common.ingestion.messages import Queue, look
-from ragstack_common.registry.job_records import is_job_id
-from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.registry.jobs import is_job_id
+from ragstack_common.registry.records import Status
 from ragstack_local.awaiting import Gone, LookedAt, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
@@ -33,9 +33,6 @@ class Replayed:
         jobs: What the dead letters about jobs came to: sent again, or of no use any more. In either case they are gone.
         unreadable: Dead letters that stay, because nobody can read them.
         shared: Dead letters that stay, because they are about documents too that were not chosen.
-        left: By URI, what is wrong with the record of a document that was therefore not sent, and what to do. Its dead
-            letters stay.
-        records: The same of failed documents that nobody can name.
     """
 
     awaited: dict[str, LookedAt] = field(default_factory=dict)
@@ -43,8 +40,6 @@ class Replayed:
     jobs: list[JobLetter] = field(default_factory=list)
     unreadable: int = 0
     shared: int = 0
-    left: dict[str, str] = field(default_factory=dict)
-    records: list[str] = field(default_factory=list)
 
     @property
     def job_ids(self) -> list[str]:
@@ -74,8 +69,7 @@ class Replay:
         """
         strange = [name for name in names if is_job_id(name)]
         uris = [name for name in names if not is_job_id(name)]
-        records = self._registry.read_each(uris)
-        known = {uri for uri, record in records.items() if isinstance(record, RegistryError) or record.revision}
+        known = {uri for uri, record in self._registry.read(uris).items() if record.revision}
         strange += [uri for uri in uris if uri not in known and isinstance(self._bucket.current(uri), Gone)]
         if strange:
             letters = self._letters.peek()
@@ -113,7 +107,6 @@ class Replay:
             others = (record.uri for record in self._view.documents(Status.FAILED))
         for group in _groups(others):
             self._send([uri for uri in group if uri not in replayed.awaited], replayed)
-        replayed.records = [fault for fault in self._view.unreadable if fault not in replayed.left.values()]
         return replayed
 
     def _send_letters(self, letters: Sequence[DeadLetter], chosen: Collection[str] | None, replayed: Replayed) -> None:
@@ -132,9 +125,8 @@ class Replay:
         uris = dict.fromkeys(uri for letter in taken for uri in letter.uris)
         for group in _groups(uri for uri in uris if uri not in replayed.awaited):
             self._send(group, replayed)
-        done = [letter for letter in taken if not replayed.left.keys() & set(letter.uris)]
-        self._letters.delete(done)
-        replayed.deleted += len(done)
+        self._letters.delete(taken)
+        replayed.deleted += len(taken)
 
     def _send_job(self, letter: DeadLetter, replayed: Replayed) -> None:
         found = self._jobs.read(letter)
@@ -147,10 +139,7 @@ class Replay:
 
     def _send(self, uris: Sequence[str], replayed: Replayed) -> None:
         # Read before it is sent: a record that is newer than this was written by whoever looked.
-        before = self._registry.read_each(uris)
-        # Without a record that they can read, the functions would only put it aside once more.
-        replayed.left |= {uri: str(found) for uri, found in before.items() if isinstance(found, RegistryError)}
-        found = {uri: record for uri, record in before.items() if isinstance(record, DocumentRecord)}
+        found = self._registry.read(uris)
         if found:
             self._queue.send([look(found)])
             replayed.awaited |= {uri: LookedAt(record.revision) for uri, record in found.items()}

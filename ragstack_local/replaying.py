@@ -8,10 +8,9 @@ import typer
 from rich.progress import Progress
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.registry.job_records import Job, is_job_id
+from ragstack_common.registry.jobs import Job, is_job_id
 from ragstack_local import display, failure_display
-from ragstack_local.asking import NOTHING_FOUND
-from ragstack_local.awaiting import DELETED, ENDED, UNREADABLE, follow, registry_of
+from ragstack_local.awaiting import DELETED, ENDED, follow, registry_of
 from ragstack_local.connection import DEFAULT_PREFIX, Connection
 from ragstack_local.ingesting import end
 from ragstack_local.job_letters import JobLetter, JobLetters, follow_jobs
@@ -71,7 +70,6 @@ def replay(
     except KeyboardInterrupt:
         (display.errors if as_json else display.console).print(display.interrupted(statuses))
         raise typer.Exit(INTERRUPTED) from None
-    statuses |= {uri: DocumentStatus(UNREADABLE, fault) for uri, fault in replayed.left.items()}
     # What is gone from the bucket is as it should be.
     unsettled = {uri: status for uri, status in statuses.items() if status != DELETED}
     if as_json:
@@ -85,8 +83,6 @@ def replay(
     for job in jobs.values():
         end_job(job.id, job.status, job.reason, timeout)
     end(unsettled, timeout)
-    if replayed.records:
-        raise typer.Exit(NOTHING_FOUND)
 
 
 def _chosen(names: list[str] | None, everything: bool) -> list[str] | None:
@@ -145,7 +141,6 @@ def _plain(replayed: Replayed, statuses: Mapping[str, DocumentStatus], jobs: Map
         ],
         "jobs": [_plain_job(found, jobs) for found in replayed.jobs],
         "letters": {"deleted": replayed.deleted, "unreadable": replayed.unreadable, "shared": replayed.shared},
-        "records": replayed.records,
     }
 
 
@@ -156,6 +151,6 @@ def _plain_job(found: JobLetter, jobs: Mapping[str, Job]) -> dict[str, Any]:
         "job_id": job_id,
         "kind": found.kind,
         "status": job.status if job else found.status,
-        "reason": job.reason if job else found.fault,
+        "reason": job.reason if job else None,
         "sent": found.to_send is not None,
     }

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus
-from ragstack_common.errors import DocumentNotFoundError, RegistryError
-from ragstack_common.registry.listing import MAX_LIMIT, Listing
+from ragstack_common.errors import DocumentNotFoundError
+from ragstack_common.registry.documents import MAX_LIMIT
 from ragstack_common.registry.records import Status
 from ragstack_local import api_documents, display
 from ragstack_local.asking import NOTHING_FOUND
@@ -212,11 +212,9 @@ def _choose(connection: Connection, bucket: Bucket, names: Sequence[str], corpus
     uris = [bucket.uri_of(key) for key in keys] if names else _of_corpus(connection, corpus)
     of_corpus = []
     # The index follows the table a little later, so that the records decide.
-    for uri, record in sorted(registry_of(connection).read_each(uris).items()):
+    for uri, record in sorted(registry_of(connection).read(uris).items()):
         key = bucket.key_of(uri)
-        if isinstance(record, RegistryError):
-            display.errors.print(str(record), style="yellow", soft_wrap=True)
-        elif key is not None and record.corpus == corpus and record.status is not Status.DELETED:
+        if key is not None and record.corpus == corpus and record.status is not Status.DELETED:
             of_corpus.append(key)
     if not of_corpus:
         raise DocumentNotFoundError(f"No such document belongs to the corpus {corpus}; nothing was deleted")
@@ -243,12 +241,10 @@ def _named(connection: Connection, bucket: Bucket, names: Sequence[str]) -> list
 
 
 def _of_corpus(connection: Connection, corpus: str) -> list[str]:
-    listing, token, uris = Listing(connection.client("dynamodb"), connection.registry_table), None, []
+    registry, token, uris = registry_of(connection), None, []
     while True:
-        page = listing.page(corpus=corpus, limit=MAX_LIMIT, token=token)
+        page = registry.page(corpus=corpus, limit=MAX_LIMIT, token=token)
         uris += [record.uri for record in page.documents]
-        for fault in page.unreadable:
-            display.errors.print(fault, style="yellow", soft_wrap=True)
         token = page.next_token
         if token is None:
             return uris

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.errors import RegistryError
 from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_local.awaiting import ENDED, FOUND, NOT_UPLOADED, Awaited, Gone, Uploaded, ask, readable
+from ragstack_local.awaiting import ENDED, FOUND, NOT_UPLOADED, Awaited, Gone, Uploaded, ask
 from ragstack_local.bucket import Bucket, NotUploaded, State, state_of
 from ragstack_local.stack.errors import StackError
 from ragstack_local.uploads import LINKS, LocalFile, Selection, select, shown
@@ -180,7 +180,7 @@ class Watch:
     def _upload(self, changed: Sequence[_Seen]) -> None:
         if not changed:
             return
-        known = readable(self._registry, (self._bucket.uri(seen.file) for seen in changed))
+        known = self._registry.read(self._bucket.uri(seen.file) for seen in changed)
         start = self._clock()
         results = dict(self._bucket.put_all([seen.file for seen in changed], known))
         for seen in changed:

@@ -19,8 +19,7 @@ from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_common.registry.listing import DEFAULT_LIMIT, Listing
+from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import (
     ABANDONED,
     SEARCHABLE,
@@ -90,9 +89,6 @@ class DocumentList(BaseModel):
 
     documents: list[DocumentSummary]
     next_token: str | None = Field(description="Requests the next page; null on the last page")
-    unreadable: list[str] = Field(
-        default=[], description="What is wrong with records of this page that cannot be read, and what to do"
-    )
 
 
 class HistoryLine(BaseModel):
@@ -269,10 +265,9 @@ class DocumentNow:
 class Documents:
     """Answers requests about documents from the registry, and about a single one from the bucket as well."""
 
-    def __init__(self, registry: DocumentRegistry, listing: Listing, bucket: DocumentsBucket) -> None:
+    def __init__(self, registry: DocumentRegistry, bucket: DocumentsBucket) -> None:
         """Bind the registry and the bucket."""
         self._registry = registry
-        self._listing = listing
         self._bucket = bucket
 
     def page(
@@ -289,9 +284,9 @@ class Documents:
             RegistryError: The registry cannot be read.
         """
         with reaching_the_registry():
-            page = self._listing.page(status, corpus, limit, token)
+            page = self._registry.page(status, corpus, limit, token)
         documents = [summary_of(each) for each in page.documents]
-        return DocumentList(documents=documents, next_token=page.next_token, unreadable=list(page.unreadable))
+        return DocumentList(documents=documents, next_token=page.next_token)
 
     def named(self, *, key: str | None = None, uri: str | None = None) -> DocumentList:
         """List the one document of a name, whether the registry knows it or not; an empty list if there is none.
@@ -347,7 +342,7 @@ class Documents:
 
     def _find(self, identifier: str) -> DocumentRecord:
         with reaching_the_registry():
-            record = self._listing.find(identifier)
+            record = self._registry.find(identifier)
         if record is None:
             raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
         return record

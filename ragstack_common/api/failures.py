@@ -22,11 +22,9 @@ from ragstack_common.error_responses import failing_as, reaching_the_registry, r
 from ragstack_common.errors import DeliveryError, InvalidRequestError, JobNotFoundError, NotKnownError
 from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.reconciliation.messages import JobMessage
-from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import FULL, Job, JobKind, is_job_id
-from ragstack_common.registry.jobs import MAX_PAGE, JobStore
-from ragstack_common.registry.listing import MAX_LIMIT, Listing
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
+from ragstack_common.registry.jobs import FULL, MAX_PAGE, Job, JobKind, JobStore, is_job_id
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 
 Action = Literal["replay", "discard", "reconcile"]
@@ -247,7 +245,6 @@ class Failures:
         *,
         bucket: DocumentsBucket,
         registry: DocumentRegistry,
-        listing: Listing,
         jobs: JobStore,
         gate: Gate,
         dead_letters: DeadLetterQueue,
@@ -260,7 +257,6 @@ class Failures:
         Args:
             bucket: The documents bucket.
             registry: The document registry.
-            listing: Lists its documents.
             jobs: The jobs of the registry.
             gate: Closed by a full synchronisation.
             dead_letters: The dead-letter queue.
@@ -270,7 +266,6 @@ class Failures:
         """
         self._bucket = bucket
         self._registry = registry
-        self._listing = listing
         self._jobs = jobs
         self._gate = gate
         self._dead_letters = dead_letters
@@ -295,7 +290,7 @@ class Failures:
             for uri in message.uris:
                 about.setdefault(uri, []).append(message)
         with reaching_the_registry():
-            page = self._listing.page(status=Status.FAILED, limit=limit, token=token)
+            page = self._registry.page(status=Status.FAILED, limit=limit, token=token)
             # The index is a moment late, and has no whole records.
             records = self._registry.read(sorted({record.uri for record in page.documents} | about.keys()))
             jobs = self._failed_jobs(messages)
@@ -443,7 +438,7 @@ class Failures:
         """Send some of the FAILED documents; return the token for the next ones."""
         for _ in range(FAILED_PER_CALL // MAX_LIMIT):
             with reaching_the_registry():
-                page = self._listing.page(status=Status.FAILED, limit=MAX_LIMIT, token=token)
+                page = self._registry.page(status=Status.FAILED, limit=MAX_LIMIT, token=token)
             self._send_documents((record.uri for record in page.documents if record.updated_at <= before), sent)
             token = page.next_token
             if token is None:

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragstack_common.api.documents import Time, iso, redacted_or_none, time_of
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DeliveryError, JobConflictError
-from ragstack_common.registry.job_records import Job, JobKind, JobStatus
-from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.jobs import Job, JobKind, JobStatus, JobStore
 from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
@@ -59,9 +58,6 @@ class JobList(BaseModel):
 
     jobs: list[JobAnswer]
     next_token: str | None = Field(description="Requests the next, older page; null on the last page")
-    unreadable: list[str] = Field(
-        default=[], description="What is wrong with items of this page that cannot be read, and what to do"
-    )
 
 
 class Jobs:
@@ -128,7 +124,7 @@ class Jobs:
         with reaching_the_registry():
             page = self._store.page(limit, token)
         jobs = [answer_of(job) for job in page.jobs]
-        return JobList(jobs=jobs, next_token=page.next_token, unreadable=list(page.unreadable))
+        return JobList(jobs=jobs, next_token=page.next_token)
 
     def _send(self, job: Job) -> None:
         with failing_as(DeliveryError, "The jobs queue did not take the job"):

@@ -36,10 +36,9 @@ from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.ingestion.messages import Queue
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_common.registry.gate import Gate
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import JobStore
-from ragstack_common.registry.listing import MAX_LIMIT, Listing
 from ragstack_common.registry.records import Status
 
 MAX_VALUE_CHARACTERS: Final = 200
@@ -80,16 +79,15 @@ class DocumentService:
         settings = DocumentApiSettings.from_env(env)
         table, client, sqs = settings.registry_table, dynamodb_client(), sqs_client()
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
-        registry, listing, jobs = DocumentRegistry(table, client), Listing(client, table), JobStore(table, client)
+        registry, jobs = DocumentRegistry(table, client), JobStore(table, client)
         return cls(
             uploads=Uploads(settings, bucket),
-            documents=Documents(registry, listing, bucket),
+            documents=Documents(registry, bucket),
             jobs=Jobs(jobs, settings.jobs_queue_url, sqs),
             catalogue=Catalogue(client, table),
             failures=Failures(
                 bucket=bucket,
                 registry=registry,
-                listing=listing,
                 jobs=jobs,
                 gate=Gate(client, table),
                 dead_letters=DeadLetterQueue(settings.dead_letter_queue_url, sqs),

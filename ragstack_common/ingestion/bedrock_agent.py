@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingErr
 from ragstack_common.clients import agent_client
 from ragstack_common.documents import DocumentStatus, identifier_of, key_of, s3_identifier, to_request
 from ragstack_common.errors import InvalidDocumentError
-from ragstack_common.registry.call_rate import CallRate
+from ragstack_common.registry.coordination import CallRate
 from ragstack_common.retry import LOST, Backoff
 from ragstack_common.telemetry import LOGGER
 

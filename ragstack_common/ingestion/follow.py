@@ -13,8 +13,8 @@ from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuses, batched
 from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, follow, look, read_follow
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
-from ragstack_common.registry.answers import CHANGED_MEANWHILE, Next, Patience, answered
 from ragstack_common.registry.documents import Change
+from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, Next, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.telemetry import LOGGER
 
@@ -77,7 +77,7 @@ class FollowingService:
         unannounced: list[DocumentRecord] = []
         waiting: list[DocumentRecord] = []
         followed: dict[str, tuple[DocumentRecord, int]] = {}
-        for record in self._read_records(awaited):
+        for record in self._services.registry.read(awaited).values():
             current = [a for a in awaited[record.uri] if record.operation and record.operation.id == a.operation]
             if not current:
                 continue
@@ -92,17 +92,6 @@ class FollowingService:
         self._services.outcomes.announce([*unannounced, *ended])
         self._send_looks([*waiting, *retried])
         self._send_follows(unfinished)
-
-    def _read_records(self, uris: Iterable[str]) -> Iterator[DocumentRecord]:
-        """Read the records; what cannot be read is dead-lettered, and repaired by a reconciliation."""
-        faults: list[DeadLetter] = []
-        for uri, found in self._services.registry.read_each(uris).items():
-            if isinstance(found, DocumentRecord):
-                yield found
-            else:
-                LOGGER.error("%s", found)
-                faults.append(DeadLetter(look([uri], forced=False), str(found)))
-        self._services.dead_letters.send(faults)
 
     def _check(
         self, followed: Mapping[str, tuple[DocumentRecord, int]]

@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.errors import DeliveryError, InvalidDocumentError
-from ragstack_common.registry.life import Seen, is_newer
+from ragstack_common.registry.lifecycle import Seen, is_newer
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.telemetry import LOGGER
 

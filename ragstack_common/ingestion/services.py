@@ -14,9 +14,8 @@ from ragstack_common.ingestion.messages import Queue
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.ingestion.outcomes import Outcomes
 from ragstack_common.ingestion.settings import IngestionSettings
-from ragstack_common.registry.call_rate import CallRate
+from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_common.registry.gate import Gate
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class Services:
         return cls(
             settings=settings,
             agent=PacedAgent(agent or agent_client(), rate),
-            registry=DocumentRegistry(settings.registry_table, dynamodb, sleep=sleep),
+            registry=DocumentRegistry(settings.registry_table, dynamodb, metrics=metrics, sleep=sleep),
             gate=Gate(dynamodb, settings.registry_table, clock=clock),
             observer=Observer(s3 or s3_client(), settings.vector_store),
             ingestion_queue=Queue(settings.ingestion_queue_url, sqs),

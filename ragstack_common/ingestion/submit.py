@@ -32,10 +32,9 @@ from ragstack_common.ingestion.messages import (
 )
 from ragstack_common.ingestion.outcomes import may_be_unannounced
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
-from ragstack_common.registry import life
-from ragstack_common.registry.answers import OUTCOMES, refused, told
+from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change
-from ragstack_common.registry.life import Seen, Step
+from ragstack_common.registry.lifecycle import OUTCOMES, Seen, Step, refused, told
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.telemetry import LOGGER
 
@@ -249,11 +248,7 @@ class _Invocation:
         return bool(written)
 
     def _read(self) -> None:
-        for uri, found in self._services.registry.read_each(self._seen).items():
-            if isinstance(found, DocumentRecord):
-                self._records[uri] = found
-            else:
-                self.problems[uri] = _problem_of(found)
+        self._records.update(self._services.registry.read(self._seen))
 
     def _advance(self, uris: Sequence[str]) -> None:
         """Observe documents, and take the next step of each."""

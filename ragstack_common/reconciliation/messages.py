@@ -1,28 +1,28 @@
-"""What stands in the jobs queue.
+"""Messages of the jobs queue.
 
 ::
 
-    {"start": "reconcile", "by": "schedule"}        create a job of that kind, and go on with it
-    {"job": "<id>", "step": 3, "failures": 1}       go on with a job; without a step, it is the first
+    {"start": "reconcile", "by": "schedule"}        create a job of that kind and run it
+    {"job": "<id>", "step": 3, "failures": 1}       continue a job; without a step, from the first
 """
 
 import json
 from dataclasses import dataclass
 
 from ragstack_common.errors import InvalidRequestError
-from ragstack_common.registry.job_records import KINDS, JobKind
+from ragstack_common.registry.jobs import KINDS, JobKind
 
 
 @dataclass(frozen=True)
 class JobMessage:
-    """What a message of the jobs queue asks for: to start a job of a kind, or to go on with one.
+    """A message of the jobs queue: a request to start a job of a kind, or to continue one.
 
     Attributes:
-        kind: Of the job that is to be started; None where one is to be gone on with.
+        kind: Of the job to start; None to continue one.
         by: Who asks for the start.
-        job_id: The job that is to be gone on with; empty where one is to be started.
-        step: Of that job, at which it stood when this was sent.
-        failures: Attempts at that step which failed.
+        job_id: The job to continue; empty to start one.
+        step: The job's step when the message was sent.
+        failures: Failed attempts at that step.
     """
 
     kind: JobKind | None = None
@@ -33,7 +33,7 @@ class JobMessage:
 
     @property
     def body(self) -> str:
-        """As it is sent."""
+        """The text of the message."""
         if self.kind is not None:
             return json.dumps({"start": self.kind, "by": self.by})
         return json.dumps({"job": self.job_id, "step": self.step, "failures": self.failures})
@@ -43,7 +43,7 @@ def read_job_message(body: str) -> JobMessage:
     """Read a message of the jobs queue.
 
     Raises:
-        InvalidRequestError: It is none of the two forms.
+        InvalidRequestError: It has neither of the two forms.
     """
     try:
         message = json.loads(body)
@@ -56,5 +56,5 @@ def read_job_message(body: str) -> JobMessage:
     except (ValueError, TypeError, KeyError):
         job_id = None
     if not isinstance(job_id, str):
-        raise InvalidRequestError(f"The message is no request for a job: {body!r:.200}")
+        raise InvalidRequestError(f"The message is not a request for a job: {body!r:.200}")
     return JobMessage(job_id=job_id, step=step, failures=failures)

@@ -1,12 +1,11 @@
-"""The function `reconcile`: which job is to be gone on with, by whom, and how it ends.
+"""The function `reconcile`: starts jobs, takes their steps, and ends them.
 
-A message is sent for the next step before the job says that this one is done. So a function that dies between any two
-of its actions leaves a message that goes on, and a message of a step that is done already says nothing new.
+The message for the next step is sent before the job records that this step is done. So a function that dies between
+any two of its actions leaves a message that continues the job, and a message about a finished step is ignored.
 
-A job ends FAILED here after three attempts. A message that the queue puts aside is one that no function lived to see,
-or for which the registry did not answer: that of a job nobody could write to. Such a job is FAILED for everybody who
-reads it once nothing was heard of it for two hours, or as soon as its dead letter is discarded; sent again before, it
-goes on.
+A job is FAILED after three attempts. A message that ends in the dead-letter queue is one that no function survived, or
+for which the registry did not answer. Its job reads as FAILED after two hours without a sign of life, or as soon as
+its dead letter is discarded; if the message is sent again before, the job continues.
 """
 
 import time
@@ -21,13 +20,13 @@ from ragstack_common.ingestion.bedrock_agent import PacedAgent
 from ragstack_common.ingestion.messages import Queue, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
-from ragstack_common.reconciliation.reconciliation import Reconciliation
+from ragstack_common.reconciliation.run import Reconciliation
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.reconciliation.synchronisation import REPORT, Synchronisation
-from ragstack_common.registry.call_rate import CallRate
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import FULL, Job, JobKind, JobStatus, UnreadableJobError
-from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.coordination import CallRate, Gate
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -40,22 +39,17 @@ MAX_FAILURES: Final = 3
 FAILURE_DELAY_SECONDS: Final = 60.0
 
 LEASE_DELAY_SECONDS: Final = 60.0
-"""A message whose job somebody is working on comes back after this, or when that function has ended."""
+"""A message about a job that another worker has leased comes back after this, or when the lease has ended."""
 
 NEXT_STEP_SECONDS: Final = 1.0
-"""At least, so that the job says what was done before the next step begins."""
+"""At least, so that the job is written before the next step begins."""
 
 _LONGEST_REASON: Final = 1000
-
-_ENDED_BY_FORCE: Final = "its function was ended"
-_NEVER_BEGUN: Final = "no function came to begin it, or the registry did not answer"
-
-_BUSY: Final = "A full synchronisation is running, which ends with a reconciliation of its own"
 
 
 @dataclass(frozen=True)
 class ReconcileService:
-    """Starts jobs, and brings them to their end."""
+    """Starts jobs, takes their steps, and ends them."""
 
     jobs: JobStore
     queue: Queue
@@ -79,40 +73,48 @@ class ReconcileService:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> "ReconcileService":
-        """Bind clients to settings; those that are not given are made."""
+        """Bind clients to settings; missing clients are created."""
         dynamodb, sqs = dynamodb or dynamodb_client(), sqs or sqs_client()
         table = settings.registry_table
         rate = CallRate(dynamodb, table, settings.calls_per_second, clock=clock, sleep=sleep)
         paced: Any = PacedAgent(agent or agent_client(), rate)
         gate = Gate(dynamodb, table, clock=clock)
-        looks = Queue(settings.ingestion_queue_url, sqs)
+        registry = DocumentRegistry(table, dynamodb, metrics=metrics, sleep=sleep)
         return cls(
-            jobs=JobStore(table, dynamodb, clock=clock, sleep=sleep),
+            jobs=JobStore(table, dynamodb, metrics=metrics, clock=clock, sleep=sleep),
             queue=Queue(settings.jobs_queue_url, sqs),
             gate=gate,
             reconciliation=Reconciliation(
-                settings, paced, dynamodb, s3 or s3_client(), looks, metrics, clock=clock, sleep=sleep
+                settings,
+                paced,
+                registry,
+                Catalogue(dynamodb, table),
+                s3 or s3_client(),
+                Queue(settings.ingestion_queue_url, sqs),
+                metrics,
+                clock=clock,
+                sleep=sleep,
             ),
-            synchronisation=Synchronisation(settings, paced, dynamodb, gate, clock=clock, sleep=sleep),
+            synchronisation=Synchronisation(settings, paced, registry, gate, clock=clock, sleep=sleep),
             poll_seconds=settings.poll_seconds,
             metrics=metrics,
             clock=clock,
         )
 
     def process(self, messages: Sequence[QueueMessage], seconds_left: Callable[[], float]) -> list[str]:
-        """Carry out what the messages ask for.
+        """Process messages of the jobs queue.
 
         Args:
             messages: Of the jobs queue.
-            seconds_left: Until the function is ended.
+            seconds_left: Until the function times out.
 
         Returns:
-            The ids of the messages that must be delivered again: the registry or the queue did not answer; or nobody
-            can read them, or the item of their job, and the queue puts them aside after a while.
+            The ids of the messages that must be delivered again: the registry or the queue did not answer, or a
+            message has no valid form, so that the queue sends it to the dead-letter queue.
 
         Raises:
-            Exception: A fault of ours. The function fails, which its alarm tells; the message comes again, and the job
-                says why it did not get on.
+            Exception: A bug. The function fails, which raises an alarm; the message is delivered again, and the job's
+                reason names the exception.
         """
         again = []
         for message in messages:
@@ -121,10 +123,10 @@ class ReconcileService:
                 if request.kind is not None:
                     self._start(request.kind, request.by)
                 else:
-                    self._go_on(request, request.failures + message.receives - 1, seconds_left)
-            except (InvalidRequestError, UnreadableJobError) as error:
-                LOGGER.error("message %s cannot be carried out: %s", message.message_id, error)
-                # It will never be: the queue is to put it aside now, not after hours.
+                    self._continue(request, request.failures + message.receives - 1, seconds_left)
+            except InvalidRequestError as error:
+                LOGGER.error("message %s cannot be processed: %s", message.message_id, error)
+                # It never will be: have it reach the dead-letter queue now, not after hours.
                 self.queue.give_back(message, 0)
                 again.append(message.message_id)
             except CALL_ERRORS as error:
@@ -143,11 +145,11 @@ class ReconcileService:
             LOGGER.info("%s asked for a job: %s", by, error)
             job = self.jobs.running(kind)
         if job is not None and job.status == "QUEUED":
-            # Also of a job that somebody else created, who may have died before sending this.
+            # Also for a job that another worker created: it may have died before sending this.
             self._send(JobMessage(job_id=job.id), NEXT_STEP_SECONDS)
 
-    def _go_on(self, request: JobMessage, failures: int, seconds_left: Callable[[], float]) -> None:
-        job = self._at_work(request.job_id)
+    def _continue(self, request: JobMessage, failures: int, seconds_left: Callable[[], float]) -> None:
+        job = self._running(request.job_id)
         if job is None or request.step < job.step:
             return
         request = replace(request, failures=failures)
@@ -156,8 +158,8 @@ class ReconcileService:
             self._send(request, min(LEASE_DELAY_SECONDS, job.lease_until - now + 1))
             return
         if failures >= MAX_FAILURES:
-            unsaid = _ENDED_BY_FORCE if job.lease_until else _NEVER_BEGUN
-            self._end(job, "FAILED", f"Given up after {failures} attempts: {job.reason or unsaid}")
+            default = "its function was stopped" if job.lease_until else "no function began it, or the registry failed"
+            self._end(job, "FAILED", f"Given up after {failures} attempts: {job.reason or default}")
             return
         claim = replace(
             job, status="RUNNING", started_at=job.started_at or now, step=request.step, lease_until=now + seconds_left()
@@ -169,25 +171,22 @@ class ReconcileService:
         try:
             self._carry_out(job, seconds_left)
         except CALL_ERRORS as error:
-            LOGGER.warning("job %s did not get on: %s", job.id, error)
+            LOGGER.warning("job %s failed at a step: %s", job.id, error)
             self._send(replace(request, failures=failures + 1), FAILURE_DELAY_SECONDS)
             self._write(job, replace(job, lease_until=0.0, reason=_in_one_line(str(error))))
         except Exception as error:
             reason = _in_one_line(f"{type(error).__name__}: {error}")
-            LOGGER.error("job %s did not get on: %s", job.id, reason)
+            LOGGER.error("job %s failed at a step: %s", job.id, reason)
             self._write(job, replace(job, lease_until=0.0, reason=reason))
             raise
 
-    def _at_work(self, job_id: str) -> Job | None:
-        """Read a job that has not ended. Behind the gate of any other, no document is to wait."""
+    def _running(self, job_id: str) -> Job | None:
+        """Read a job that has not ended. Open the gate of one that has."""
         try:
             job = self.jobs.get(job_id)
         except JobNotFoundError as error:
-            LOGGER.error("a message names no job: %s", error)
+            LOGGER.error("a message names an unknown job: %s", error)
             return None
-        except UnreadableJobError:
-            self.gate.open(job_id)
-            raise
         if job.is_running:
             return job
         if job.kind == FULL:
@@ -199,7 +198,9 @@ class ReconcileService:
             self._synchronise(job)
             return
         if job.kind != FULL and self.gate.closed_until() is not None:
-            self._end(job, "INCOMPLETE", _BUSY)
+            self._end(
+                job, "INCOMPLETE", "A full synchronisation is running, which ends with a reconciliation of its own"
+            )
             return
         outcome = self.reconciliation.run(seconds_left, job.started_at if job.kind == FULL else None)
         job_after = replace(job, report={**job.report, **outcome.report})
@@ -209,7 +210,7 @@ class ReconcileService:
             self._end(job, "COMPLETE" if outcome.is_complete else "INCOMPLETE", outcome.reason, job_after)
 
     def _synchronise(self, job: Job) -> None:
-        step = self.synchronisation.go_on(job)
+        step = self.synchronisation.take_step(job)
         if step.failure is not None:
             self._end(job, "FAILED", step.failure)
             return
@@ -221,7 +222,7 @@ class ReconcileService:
         self._write(job, replace(step.job, step=job.step + 1, lease_until=0.0))
 
     def _end(self, job: Job, status: JobStatus, reason: str | None, after: Job | None = None) -> None:
-        """End a job, and open the gate if it was the one that closed it."""
+        """End a job, and open the gate if this job closed it."""
         if job.kind == FULL:
             self.gate.open(job.id)
         LOGGER.log(_LEVELS[status], "job %s is %s: %s", job.id, status, reason)
@@ -232,7 +233,7 @@ class ReconcileService:
     def _write(self, before: Job, after: Job) -> bool:
         written = self.jobs.write(before, after)
         if not written:
-            LOGGER.warning("job %s was written by somebody else, or another job has taken its place", before.id)
+            LOGGER.warning("job %s was written by another worker, or a newer job has taken its lock", before.id)
         return written
 
     def _send(self, request: JobMessage, delay_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What the function `reconcile` is told by its environment."""
+"""The settings of the function `reconcile`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,21 +1,43 @@
-"""Reading and writing documents of the registry, in batches."""
+"""The documents of the registry: read, written under conditions, listed in pages."""
 
+import json
 import time
 import uuid
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.clients import dynamodb_client
-from ragstack_common.errors import RegistryError
+from ragstack_common.errors import InvalidRequestError, RegistryError
 from ragstack_common.registry.catalogue import count_changes, count_writes
-from ragstack_common.registry.items import REVISION, Item, item_of, record_of
-from ragstack_common.registry.records import DocumentRecord
-from ragstack_common.registry.replacement import replacement
-from ragstack_common.registry.table import PARTITION_KEY, URI, document_id, id_in_key, key_of_id, uri_in_indexes
+from ragstack_common.registry.records import DocumentRecord, Status, item_of, record_of, unknown_record
+from ragstack_common.registry.table import (
+    BY_CORPUS,
+    BY_STATUS,
+    BY_URI,
+    CORPUS,
+    DOCUMENT,
+    FULL_URI,
+    ID_CHARACTERS,
+    INDEXES,
+    INVALID_ITEMS,
+    PARTITION_KEY,
+    REVISION,
+    SORT_KEY,
+    STATUS,
+    URI,
+    Item,
+    document_id,
+    document_key,
+    to_item,
+    uri_in_indexes,
+)
 from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION, Transactions, Write
 from ragstack_common.retry import Backoff
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -24,9 +46,19 @@ KEYS_PER_READ: Final = 100
 """Source: DynamoDB API reference, BatchGetItem."""
 
 DOCUMENTS_PER_TRANSACTION: Final = 25
-"""Fewer writes in one transaction meet fewer other transactions; a document has at most 4 KB or so of the 4 MB."""
+"""Small transactions conflict with fewer others. A document has at most about 4 KB of the 4 MB."""
 
-_READ_AGAIN: Final = 6
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 100
+
+ITEMS_PER_CALL: Final = 1000
+"""Read in one call if most items do not pass the filter. One call reads at most 1 MB, about 2,000 items of an index."""
+
+ITEMS_PER_PAGE: Final = 20_000
+"""Read for one page, so that a listing that hardly any document matches still answers in time."""
+
+_READ_ATTEMPTS: Final = 6
+_CHECK_CHARACTERS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -37,140 +69,189 @@ class Change:
     after: DocumentRecord
 
 
+@dataclass(frozen=True)
+class DocumentPage:
+    """A page of documents by URI.
+
+    Attributes:
+        documents: Without history and operation, which the indexes do not hold.
+        next_token: Returns the next page; None at the end.
+    """
+
+    documents: list[DocumentRecord]
+    next_token: str | None
+
+
 class DocumentRegistry:
-    """The documents of the registry; the one thing that writes them."""
+    """Reads and writes documents. Nothing else writes them.
+
+    An item that is not valid is logged and counted, and its document is treated as unknown: the bucket decides.
+    """
 
     def __init__(
         self,
         table: str,
         client: "DynamoDBClient | None" = None,
         *,
+        metrics: MetricSink = NO_METRICS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Bind a table.
 
         Args:
-            table: Its name.
-            client: A boto3 client of DynamoDB; by default one is made.
-            sleep: Waits that many seconds.
+            table: The table's name.
+            client: A boto3 client of DynamoDB; by default a new one.
+            metrics: Receives measurements.
+            sleep: Waits a number of seconds.
         """
         self.table = table
         self.client = client or dynamodb_client()
+        self._metrics = metrics
         self._sleep = sleep
         self._transactions = Transactions(self.client, table, sleep)
 
     def read(self, uris: Iterable[str]) -> dict[str, DocumentRecord]:
-        """Read documents as they are now; one that the registry does not know has the revision 0.
+        """Read the current records of documents; an unknown document has revision 0.
 
         Raises:
             ClientError: The table cannot be read.
-            RegistryError: The table answered for only a part, several times; or the record of a document cannot be
-                read, which the message names. :meth:`read_each` gives the others all the same.
+            RegistryError: The table repeatedly returned only a part of the documents.
         """
-        found: dict[str, DocumentRecord] = {}
-        for uri, each in self.read_each(uris).items():
-            if isinstance(each, RegistryError):
-                raise each
-            found[uri] = each
-        return found
+        found = dict.fromkeys(uris)
+        records = {uri: DocumentRecord(uri) for uri in found}
+        keys = [document_key(document_id(uri)) for uri in found]
+        for start in range(0, len(keys), KEYS_PER_READ):
+            for record in self._records(self._items(keys[start : start + KEYS_PER_READ])):
+                records[record.uri] = record
+        return records
 
-    def read_each(self, uris: Iterable[str]) -> dict[str, DocumentRecord | RegistryError]:
-        """Read documents as they are now; for one whose record cannot be read, the error that says what to do.
+    def find(self, identifier: str) -> DocumentRecord | None:
+        """Read the current record of a document by the document's id; None if there is none.
 
         Raises:
             ClientError: The table cannot be read.
-            RegistryError: The table answered for only a part, several times.
         """
-        by_id = {document_id(uri): uri for uri in uris}
-        items = self.items(by_id)
-        return {uri: _read(uri, items.get(identifier)) for identifier, uri in by_id.items()}
+        answer = self.client.get_item(TableName=self.table, Key=document_key(identifier), ConsistentRead=True)
+        return self._record(answer["Item"]) if "Item" in answer else None
 
-    def items(self, identifiers: Iterable[str]) -> dict[str, Item]:
-        """Read the items of documents by id, whatever is in them; those that there are.
+    def scan(self, page_size: int | None = None) -> Iterator[list[DocumentRecord]]:
+        """Read all documents consistently, in pages, in no particular order.
 
         Raises:
             ClientError: The table cannot be read.
-            RegistryError: The table answered for only a part, several times.
         """
-        keys = [_typed(key_of_id(identifier)) for identifier in dict.fromkeys(identifiers)]
-        return {id_in_key(item): dict(item) for item in self._items(keys)}
+        scan: dict[str, Any] = {
+            "TableName": self.table,
+            "ConsistentRead": True,
+            "FilterExpression": f"{SORT_KEY} = :document",
+            "ExpressionAttributeValues": to_item({":document": DOCUMENT}),
+        }
+        if page_size is not None:
+            scan["Limit"] = page_size
+        for page in self.client.get_paginator("scan").paginate(**scan):
+            yield self._records(page["Items"])
+
+    def page(
+        self,
+        status: Status | None = None,
+        corpus: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        token: str | None = None,
+    ) -> DocumentPage:
+        """List documents by URI. The indexes follow the table within about a second.
+
+        Args:
+            status: Only documents of this status. By default, all but deleted ones.
+            corpus: Only documents of this corpus.
+            limit: The maximum number of documents, 1 to 100. A page can have fewer although more follow: only the
+                token tells.
+            token: From the previous page, which had the same status and corpus.
+
+        Raises:
+            InvalidRequestError: The limit is out of range, or the token does not belong to this listing.
+            ClientError: The table cannot be read.
+        """
+        if isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
+            raise InvalidRequestError(f"limit must be 1 to {MAX_LIMIT}, not {limit!r}")
+        query = {"TableName": self.table, **_listing(status, corpus)}
+        found: list[DocumentRecord] = []
+        items_per_call, read = limit + 1, 0
+        if token is not None:
+            identifier, uri = _read_token(token, status, corpus)
+            # The key is built from a document's id, so that a forged token cannot point outside the documents.
+            partition = query["ExpressionAttributeValues"][":partition"]
+            index = INDEXES[query["IndexName"]]
+            query["ExclusiveStartKey"] = {**document_key(identifier), index: partition, **to_item({URI: uri})}
+        while True:
+            answer = self.client.query(**query, Limit=items_per_call)
+            found += self._records(answer["Items"])
+            read += answer["ScannedCount"]
+            if len(found) > limit:
+                last = found[limit - 1]
+                return DocumentPage(found[:limit], _token(last.id, uri_in_indexes(last.uri), status, corpus))
+            if not (position := answer.get("LastEvaluatedKey")):
+                return DocumentPage(found, None)
+            if read >= ITEMS_PER_PAGE:
+                identifier = position[PARTITION_KEY]["S"].removeprefix(f"{DOCUMENT}#")
+                return DocumentPage(found, _token(identifier, position[URI]["S"], status, corpus))
+            query["ExclusiveStartKey"] = position
+            items_per_call = min(4 * items_per_call, ITEMS_PER_CALL)
 
     def write(self, changes: Sequence[Change]) -> set[str]:
-        """Write documents, and with each what the catalogue counts.
+        """Write documents, and change the catalogue's counts in the same transactions.
 
         Returns:
-            The URIs of those that were not written, because somebody else wrote them meanwhile.
+            The URIs of the documents that were not written because another worker wrote them in the meantime.
 
         Raises:
-            ClientError: The table cannot be written; those before may have been.
+            ClientError: The table cannot be written; some of the documents may have been.
         """
         write = uuid.uuid4().hex
         lost: set[str] = set()
         batches = deque(_batches(changes))
         while batches:
             batch = batches.popleft()
-            losers = self._write(batch, write)
+            counts = count_changes((change.before, change.after) for change in batch)
+            puts = [_put(change, write) for change in batch]
+            losers = self._transactions.write([*puts, *count_writes(sorted(counts.items()))])
             lost |= losers
             if losers:
-                # Without those, counts that cancelled out may not any more: the rest is divided anew.
+                # Counts that cancelled out may not do so without the losers: divide the rest again.
                 batches.extend(_batches([change for change in batch if change.after.uri not in losers]))
         return lost
 
-    def replace(self, item: Item, record: DocumentRecord | None) -> bool:
-        """Put a record into the place of an item that makes none, and correct the counts by what they had of it.
+    def _items(self, keys: list[Item]) -> Iterator[Mapping[str, Any]]:
+        waiting: Any = {self.table: {"Keys": keys, "ConsistentRead": True}}
+        backoff = Backoff(_READ_ATTEMPTS, base_seconds=0.05, ceiling_seconds=2.0, sleep=self._sleep)
+        for attempt in range(_READ_ATTEMPTS):
+            answer = self.client.batch_get_item(RequestItems=waiting)
+            yield from answer["Responses"].get(self.table, [])
+            waiting = answer.get("UnprocessedKeys")
+            if not waiting:
+                return
+            backoff.pause(attempt)
+        raise RegistryError("The registry's table returned only a part of the documents; try again")
 
-        Args:
-            item: As it was read. It must be the same still, in every attribute that is ours: its revision may be
-                what is wrong with it.
-            record: What is known of the document; None removes the item.
+    def _records(self, items: Iterable[Mapping[str, Any]]) -> list[DocumentRecord]:
+        return [self._record(item) for item in items]
 
-        Returns:
-            False where somebody else wrote it meanwhile.
-
-        Raises:
-            ClientError: The table cannot be written.
-        """
-        return not self._transactions.write(replacement(item, record, uuid.uuid4().hex))
-
-    def _write(self, batch: Sequence[Change], write: str) -> set[str]:
-        """Write all, or none and tell who is in the way."""
-        counts = count_changes((change.before, change.after) for change in batch)
-        puts = [_put(change, write) for change in batch]
-        return self._transactions.write([*puts, *count_writes(sorted(counts.items()))])
-
-    def _items(self, keys: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        for start in range(0, len(keys), KEYS_PER_READ):
-            waiting: Any = {self.table: {"Keys": keys[start : start + KEYS_PER_READ], "ConsistentRead": True}}
-            backoff = Backoff(_READ_AGAIN, 0.05, ceiling_seconds=2.0, sleep=self._sleep)
-            for attempt in range(_READ_AGAIN):
-                answer = self.client.batch_get_item(RequestItems=waiting)
-                yield from answer["Responses"].get(self.table, [])
-                waiting = answer.get("UnprocessedKeys")
-                if not waiting:
-                    break
-                backoff.pause(attempt)
-            else:
-                raise RegistryError("The registry's table answered for a part of the documents only; try again")
-
-
-def _read(uri: str, item: Item | None) -> DocumentRecord | RegistryError:
-    try:
-        return DocumentRecord(uri) if item is None else record_of(item, uri)
-    except RegistryError as error:
-        return error
+    def _record(self, item: Mapping[str, Any]) -> DocumentRecord:
+        try:
+            return record_of(item)
+        except (ValueError, TypeError) as error:
+            uri = item[FULL_URI]["S"]
+            LOGGER.error("The registry's record of %s is not valid and is treated as unknown: %s", uri, error)
+            self._metrics.add_metric(INVALID_ITEMS, "Count", 1)
+            return unknown_record(uri, item)
 
 
 def _put(change: Change, write: str) -> Write:
-    after = replace(change.after, revision=change.before.revision + 1)
-    put: dict[str, Any] = {"Item": item_of(after, write)}
+    put: dict[str, Any] = {"Item": item_of(replace(change.after, revision=change.before.revision + 1), write)}
     if change.before.revision == 0:
-        put["ConditionExpression"] = f"attribute_not_exists({PARTITION_KEY})"
+        put["ConditionExpression"] = f"attribute_not_exists({REVISION})"
     else:
-        put["ConditionExpression"] = f"{REVISION} = :revision AND {URI} = :uri"
-        put["ExpressionAttributeValues"] = {
-            ":revision": {"N": str(change.before.revision)},
-            ":uri": {"S": uri_in_indexes(change.before.uri)},
-        }
+        put["ConditionExpression"] = f"{REVISION} = :revision"
+        put["ExpressionAttributeValues"] = to_item({":revision": change.before.revision})
     return Write(change.after.uri, {"Put": put}, mark=write)
 
 
@@ -188,5 +269,51 @@ def _batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
         yield batch
 
 
-def _typed(key: Mapping[str, str]) -> dict[str, Any]:
-    return {name: {"S": value} for name, value in key.items()}
+def _listing(status: Status | None, corpus: str | None) -> dict[str, Any]:
+    """Query the index with the fewest other documents, and filter those out."""
+    if status is not None:
+        index, partition = BY_STATUS, str(status)
+        condition, name, value = ("=", CORPUS, corpus) if corpus is not None else ("", "", None)
+    else:
+        index, partition = (BY_CORPUS, corpus) if corpus is not None else (BY_URI, DOCUMENT)
+        condition, name, value = "<>", STATUS, str(Status.DELETED)
+    query: dict[str, Any] = {
+        "IndexName": index,
+        "KeyConditionExpression": "#partition = :partition",
+        "ExpressionAttributeNames": {"#partition": INDEXES[index]},
+        "ExpressionAttributeValues": {":partition": {"S": partition}},
+    }
+    if condition:
+        query["FilterExpression"] = f"#filtered {condition} :filtered"
+        query["ExpressionAttributeNames"]["#filtered"] = name
+        query["ExpressionAttributeValues"][":filtered"] = {"S": value}
+    return query
+
+
+def _token(identifier: str, uri: str, status: Status | None, corpus: str | None) -> str:
+    position = f"{identifier}{uri}"
+    return urlsafe_b64encode(f"{_check(position, status, corpus)}{position}".encode()).decode().rstrip("=")
+
+
+def _read_token(token: str, status: Status | None, corpus: str | None) -> tuple[str, str]:
+    """Return the document's id in a token, and its URI as the indexes hold it.
+
+    Raises:
+        InvalidRequestError: The token was made for other filters, or not by RAGStack.
+    """
+    try:
+        text = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4)).decode()
+    except ValueError:
+        text = ""
+    check, position = text[:_CHECK_CHARACTERS], text[_CHECK_CHARACTERS:]
+    identifier, uri = position[:ID_CHARACTERS], position[ID_CHARACTERS:]
+    if not uri or check != _check(position, status, corpus):
+        raise InvalidRequestError(
+            "next_token does not belong to this listing: take it from the previous page and keep its filters"
+        )
+    return identifier, uri
+
+
+def _check(position: str, status: Status | None, corpus: str | None) -> str:
+    parts = json.dumps(["documents", status, corpus, position])
+    return sha256(parts.encode()).hexdigest()[:_CHECK_CHARACTERS]

@@ -1,20 +1,43 @@
-"""A document as the registry knows it."""
+"""A document as the registry knows it, and its item in the table.
 
+Attributes that keys, conditions and indexes use are attributes of the item; the others are stored as JSON texts.
+"""
+
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from ragstack_common.registry.table import document_id
+from pydantic import TypeAdapter
+
+from ragstack_common.registry.table import (
+    CORPUS,
+    DOCUMENT,
+    FULL_URI,
+    KIND,
+    LONGEST_KEY_BYTES,
+    REVISION,
+    URI,
+    WRITE,
+    Item,
+    document_id,
+    document_key,
+    from_item,
+    to_item,
+    uri_in_indexes,
+    valid_text,
+)
 
 AttributeValue: TypeAlias = str | int | float | bool | list[str]
 Attributes: TypeAlias = Mapping[str, AttributeValue]
 
 
 class Status(StrEnum):
-    """Where a document stands. The last five are final: nothing goes on by itself.
+    """The state of a document.
 
-    ``UPLOADED`` is never written: it is what is said of an object whose event has not been read yet.
+    INDEXED, PARTIALLY_INDEXED, FAILED and DELETED are final. UPLOADED is never stored: it describes an object whose
+    event has not been read yet.
     """
 
     UPLOADED = "UPLOADED"
@@ -40,22 +63,22 @@ class OperationKind(StrEnum):
 
 
 ABANDONED: Final = (
-    "The message of a function that did not get to its end, to be delivered again, minutes later;"
-    " `ragstack replay` has the document looked at now"
+    "The function that worked on it stopped early; its message is delivered again within minutes;"
+    " `ragstack replay` checks the document now"
 )
-"""What a document waits for of which :meth:`DocumentRecord.is_abandoned` is true."""
+"""What a document waits for if :meth:`DocumentRecord.is_abandoned` is true."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What is being done about a document; there is one at a time.
+    """An operation on a document. A document has one at a time.
 
     Attributes:
-        id: Names it, in the registry and in the queue of those that are followed.
-        kind: To ingest, or to delete.
-        lease_until: Seconds since 1970. Before it, nobody but the function that claimed the document calls the
-            knowledge base for it; after it, whoever comes next takes over, unless the operation was accepted.
-        accepted_at: When the knowledge base had accepted it; None before. From then on it is followed by messages.
+        id: Identifies the operation in the registry and in the status queue.
+        kind: INGEST or DELETE.
+        lease_until: Seconds since 1970. Until then only the function that claimed the document calls the knowledge
+            base for it. Afterwards another function takes over, unless the operation was accepted.
+        accepted_at: When the knowledge base accepted it; None before. From then on it is followed by messages.
     """
 
     id: str
@@ -66,18 +89,18 @@ class Operation:
 
 @dataclass(frozen=True)
 class Observation:
-    """What lay in the bucket for a document at one moment. Without an ETag there was no such object.
+    """What the bucket held for a document at one moment. Without an ETag there was no such object.
 
     Attributes:
         etag: The object's entity tag, quotes included.
-        version_id: The object's version, where the bucket keeps versions.
+        version_id: The object's version, if the bucket keeps versions.
         size: Bytes.
         last_modified: Seconds since 1970.
-        sidecar_etag: Entity tag of the document's sidecar; None where there is none.
-        sidecar_version_id: The sidecar's version, where the bucket keeps versions.
+        sidecar_etag: Entity tag of the document's sidecar; None without a sidecar.
+        sidecar_version_id: The sidecar's version, if the bucket keeps versions.
         sidecar_last_modified: Seconds since 1970.
-        attributes: What the sidecar says.
-        refusal: Why the document cannot be submitted as it is, such as what is wrong with its sidecar.
+        attributes: From the sidecar.
+        refusal: Why the document cannot be submitted as it is, such as an error in its sidecar.
     """
 
     etag: str | None = None
@@ -98,25 +121,24 @@ class Observation:
     def is_the_same_as(self, other: "Observation") -> bool:
         """Whether both saw the same versions of document and sidecar.
 
-        Equal bytes are not enough: another version may have lain there in between, and been read by the knowledge base.
+        Equal bytes are not enough: the knowledge base may have read another version in between.
         """
         return self.versions == other.versions
 
     @property
     def versions(self) -> tuple[str | float | None, ...]:
-        """What tells versions of document and sidecar apart."""
+        """What distinguishes versions of document and sidecar."""
         document = (self.etag, self.version_id, self.last_modified)
         return (*document, self.sidecar_etag, self.sidecar_version_id, self.sidecar_last_modified)
 
 
-@dataclass(frozen=True)
-class Transition:
+class Transition(NamedTuple):
     """One line of a document's history.
 
     Attributes:
         at: Seconds since 1970.
-        status: What the document became.
-        reason: Why, where there is something to say.
+        status: The new status.
+        reason: Why, if known.
     """
 
     at: float
@@ -126,28 +148,28 @@ class Transition:
 
 @dataclass(frozen=True)
 class DocumentRecord:
-    """A document's life so far.
+    """A document and its state.
 
     Attributes:
         uri: ``s3://bucket/key``.
-        revision: Goes up by one with each write; 0 for a record that was never written.
-        status: Where it stands.
-        reason: Why, where there is something to say.
+        revision: Increases by one with each write; 0 for a record that is not in the table.
+        status: The document's state.
+        reason: Why it is in that state, if known.
         observed: What the current operation, or the final state, is about.
-        sequencer: Of the newest event of the document that was taken into account; hexadecimal, empty for none.
+        sequencer: Of the newest event of the document that was processed; hexadecimal, empty for none.
         sidecar_sequencer: The same for its sidecar.
-        operation: What is being done, or was done last.
-        again: Whether something happened since the operation was accepted, so that it must be looked at again.
-        attempts: Submissions of what was observed.
-        in_knowledge_base: Whether the knowledge base may know the document, be it as one that failed.
-        knowledge_base_status: What it last said.
-        knowledge_base_updated_at: As of when, in seconds since 1970.
+        operation: The current operation, or the last one.
+        again: Whether something changed after the operation was accepted, so that the document must be checked again.
+        attempts: Submissions of the observed version.
+        in_knowledge_base: Whether the knowledge base may know the document, even as a failed one.
+        knowledge_base_status: The last status that the knowledge base reported.
+        knowledge_base_updated_at: The time of that status, in seconds since 1970.
         counted: What the catalogue counts the document under: pairs of an attribute and the JSON text of a value.
         created_at: When the registry first heard of it, in seconds since 1970.
-        received_at: When the event was read that the current state is due to.
+        received_at: When the event that led to the current state was read.
         updated_at: When the record was last written.
-        finished_at: When it got to its final state; None on the way.
-        expires_at: After which the registry may forget it; None never.
+        finished_at: When it reached its final state; None before.
+        expires_at: When the registry may forget it; None for never.
         history: The last transitions, oldest first.
     """
 
@@ -179,33 +201,78 @@ class DocumentRecord:
 
     @property
     def corpus(self) -> str | None:
-        """The corpus it belongs to, where its attributes name one."""
-        return _text(self.observed.attributes.get("corpus"))
+        """The corpus, if the attributes name one."""
+        corpus = self.observed.attributes.get("corpus")
+        return corpus if isinstance(corpus, str) else None
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing goes on by itself."""
+        """Whether the state is final."""
         return self.status in FINAL
 
     @property
     def is_followed(self) -> bool:
-        """Whether the knowledge base accepted an operation whose end is awaited."""
+        """Whether the knowledge base accepted an operation that has not ended."""
         return self._is_worked_on and self.operation is not None and self.operation.accepted_at is not None
 
     def is_claimed(self, now: float) -> bool:
-        """Whether a function is at this moment calling the knowledge base about the document, as far as it is known."""
-        claimed = self._is_worked_on and not self.is_followed
-        return claimed and self.operation is not None and now < self.operation.lease_until
+        """Whether a function may be calling the knowledge base about the document at this moment."""
+        return self._has_lease and self.operation is not None and now < self.operation.lease_until
 
     def is_abandoned(self, now: float) -> bool:
-        """Whether a function claimed the document and did not get to the end: its message will be delivered again."""
-        claimed = self._is_worked_on and not self.is_followed
-        return claimed and self.operation is not None and now >= self.operation.lease_until
+        """Whether the function that claimed the document stopped early: its message will be delivered again."""
+        return self._has_lease and self.operation is not None and now >= self.operation.lease_until
+
+    @property
+    def _has_lease(self) -> bool:
+        return self._is_worked_on and not self.is_followed
 
     @property
     def _is_worked_on(self) -> bool:
         return self.status in (Status.SUBMITTING, Status.INDEXING, Status.DELETING)
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+_RECORD: Final = TypeAdapter(DocumentRecord)
+_JSON: Final = ("attributes", "counted", "history", "operation")
+
+
+def item_of(record: DocumentRecord, write: str) -> Item:
+    """Return the item that stores a record; *write* is the id of the write."""
+    stored: dict[str, Any] = {**vars(record.observed), **vars(record)}
+    del stored["observed"]
+    stored["operation"] = record.operation and asdict(record.operation)
+    for name in _JSON:
+        if stored[name] is not None:
+            stored[name] = json.dumps(stored[name], ensure_ascii=False, separators=(",", ":"))
+    corpus = record.corpus or ""
+    stored |= {
+        KIND: DOCUMENT,
+        WRITE: write,
+        URI: uri_in_indexes(record.uri),
+        FULL_URI: record.uri,
+        # A corpus that is too long for a key is left out of its index.
+        CORPUS: corpus if len(valid_text(corpus).encode()) <= LONGEST_KEY_BYTES else None,
+    }
+    return {**document_key(record.id), **to_item(stored)}
+
+
+def record_of(item: Mapping[str, Any]) -> DocumentRecord:
+    """Return the record that an item stores, or as much of it as an index repeats.
+
+    Raises:
+        ValueError: The item is not valid.
+    """
+    stored = from_item(item)
+    for name in _JSON:
+        if name in stored:
+            stored[name] = json.loads(stored[name])
+    return _RECORD.validate_python({**stored, URI: stored.get(FULL_URI), "observed": stored})
+
+
+def unknown_record(uri: str, item: Mapping[str, Any]) -> DocumentRecord:
+    """Return the record of a document whose item is not valid: the bucket decides what happens next.
+
+    The knowledge base may have the document. The revision is the item's, so that a write replaces the item.
+    """
+    revision = int(item.get(REVISION, {}).get("N", 0))
+    return DocumentRecord(uri, revision, reason="Its record in the registry is not valid", in_knowledge_base=True)

@@ -1,21 +1,28 @@
-"""Names in the registry's table: keys, attributes and indexes. The stacks make the table from the same names.
+"""The registry's DynamoDB table: its keys, attributes and indexes, and plain values to items and back.
 
 ::
 
     partition key                sort key                  what
     DOCUMENT#<id>                DOCUMENT                  one document
-    CATALOGUE                    <attribute> <type> <value>  how many searchable documents have that value
+    CATALOGUE                    <attribute> <type> <value>  number of searchable documents with that value
     JOB                          <id of the job>           a reconciliation or a synchronisation, and its report
-    RATE#<operation>             RATE                      when the next call of that operation may be made
-    GATE                         GATE                      a full synchronisation that direct ingestion waits for
+    JOB#LOCK                     <kind of job>             the job of that kind that is running
+    RATE#<operation>             RATE                      when the next call of that operation may start
+    GATE                         GATE                      the full synchronisation that blocks direct ingestion
 
-A document's item is also in three indexes, each sorted by its URI: every document, the documents of one status, and
-those of one corpus.
+A document's item is also in three indexes, each sorted by URI: all documents, the documents of one status, and the
+documents of one corpus. The stacks create the table from the same names.
 """
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+Item: TypeAlias = dict[str, Any]
+"""An item in the form of DynamoDB's low-level interface: ``{"size": {"N": "3"}}``."""
 
 PARTITION_KEY: Final = "pk"
 SORT_KEY: Final = "sk"
@@ -24,12 +31,16 @@ EXPIRES_AT: Final = "expires_at"
 """Seconds since 1970 after which DynamoDB may remove an item."""
 
 URI: Final = "uri"
-"""Sort key of the indexes: a document's URI, or what of it a key may hold."""
+"""Sort key of the indexes: the document's URI, shortened if it is too long for a key."""
 
 FULL_URI: Final = "full_uri"
 KIND: Final = "kind"
 STATUS: Final = "status"
 CORPUS: Final = "corpus"
+
+REVISION: Final = "revision"
+WRITE: Final = "write"
+"""Id of the write that made an item. A writer that lost the response recognises its own write by it."""
 
 BY_URI: Final = "by_uri"
 BY_STATUS: Final = "by_status"
@@ -54,7 +65,7 @@ LISTED: Final = (
     "updated_at",
     "version_id",
 )
-"""What an index repeats of an item beside the keys."""
+"""The attributes that an index holds besides the keys."""
 
 DOCUMENT: Final = "DOCUMENT"
 CATALOGUE: Final = "CATALOGUE"
@@ -62,25 +73,35 @@ JOB: Final = "JOB"
 RATE: Final = "RATE"
 GATE: Final = "GATE"
 
-DIVIDER: Final = "\x1f"
-"""Between attribute and value in the sort key of a count."""
-
-VALUES_COUNTED: Final = 40
-"""Of one document, at most: a transaction takes a hundred writes, and replacing a document takes two for each value."""
-
 ID_CHARACTERS: Final = 32
 
 LONGEST_KEY_BYTES: Final = 1000
 """A sort key takes 1,024. Source: DynamoDB developer guide, quotas."""
 
+INVALID_ITEMS: Final = "InvalidRegistryItems"
+"""Metric: items that failed validation when they were read."""
+
+_SERIALIZER: Final = TypeSerializer()
+_DESERIALIZER: Final = TypeDeserializer()
+
+
+def to_item(values: Mapping[str, Any]) -> Item:
+    """Serialize plain values. None and empty strings are left out: an index refuses them."""
+    return {name: _SERIALIZER.serialize(_storable(value)) for name, value in values.items() if value not in (None, "")}
+
+
+def from_item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Deserialize an item; numbers become Decimal."""
+    return {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
+
 
 def document_id(uri: str) -> str:
-    """Derive a document's id from its URI: 32 hexadecimal digits, the same for ever."""
+    """Derive a document's permanent id from its URI: 32 hexadecimal digits."""
     return hashlib.sha256(uri.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARACTERS]
 
 
 def uri_in_indexes(uri: str) -> str:
-    """Write a URI as the indexes hold it: one that is too long for a key is cut, and told apart by its id."""
+    """Return the URI as the indexes hold it: one that is too long for a key is cut and ends in the document's id."""
     encoded = uri.encode("utf-8", "surrogatepass")
     if len(encoded) <= LONGEST_KEY_BYTES:
         return uri
@@ -88,17 +109,19 @@ def uri_in_indexes(uri: str) -> str:
     return f"{cut}#{document_id(uri)}"
 
 
-def document_key(uri: str) -> dict[str, str]:
-    """Name a document's item."""
-    return key_of_id(document_id(uri))
+def document_key(identifier: str) -> Item:
+    """Return the key of a document's item, given the document's id."""
+    return to_item({PARTITION_KEY: f"{DOCUMENT}#{identifier}", SORT_KEY: DOCUMENT})
 
 
-def key_of_id(identifier: str) -> dict[str, str]:
-    """Name a document's item by the document's id."""
-    return {PARTITION_KEY: f"{DOCUMENT}#{identifier}", SORT_KEY: DOCUMENT}
+def valid_text(text: str) -> str:
+    """Replace lone surrogates, which JSON can hold and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
 
 
-def id_in_key(item: Mapping[str, Any]) -> str:
-    """Tell the id that an item of a document is kept under: that of the document, unless somebody made the item."""
-    partition: str = item[PARTITION_KEY]["S"]
-    return partition.removeprefix(f"{DOCUMENT}#")
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return valid_text(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else Decimal(repr(value))
+    return value

@@ -1,4 +1,4 @@
-"""Writes that hold only under their conditions: many in one request, and who lost is told by name."""
+"""Groups of conditional writes: all of them are carried out, or none."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.registry.items import WRITE
+from ragstack_common.registry.table import WRITE
 from ragstack_common.retry import Backoff
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 ACTIONS_PER_TRANSACTION: Final = 100
 """Source: DynamoDB API reference, TransactWriteItems."""
 
-CONFLICT_RETRIES: Final = 8
-CONFLICT_BASE_SECONDS: Final = 0.05
+CONDITION_FAILED: Final = "ConditionalCheckFailedException"
+"""Error code of a single write whose condition does not hold."""
 
-_FAILED_CONDITION: Final = "ConditionalCheckFailed"
+_CONDITION_FAILED: Final = "ConditionalCheckFailed"
 _TRANSIENT_REASONS: Final = frozenset(
     {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 )
@@ -30,9 +30,9 @@ class Write:
     """One action of a transaction.
 
     Attributes:
-        name: What it is called when it loses.
-        action: ``{"Put": ...}`` or ``{"Update": ...}`` without the table's name.
-        mark: What stands in the item's attribute ``write`` once it has been carried out; None where nothing does.
+        name: Identifies the write if its condition fails.
+        action: ``{"Put": ...}``, ``{"Update": ...}`` or ``{"Delete": ...}`` without the table's name.
+        mark: The item's attribute ``write`` after this write; None if the write does not set it.
     """
 
     name: str
@@ -46,44 +46,40 @@ class Transactions:
     def __init__(self, client: "DynamoDBClient", table: str, sleep: Callable[[float], None] = time.sleep) -> None:
         self._client = client
         self._table = table
-        self._backoff = Backoff(CONFLICT_RETRIES, CONFLICT_BASE_SECONDS, ceiling_seconds=2.0, sleep=sleep)
+        self._backoff = Backoff(retries=8, base_seconds=0.05, ceiling_seconds=2.0, sleep=sleep)
 
     def write(self, writes: Sequence[Write]) -> set[str]:
         """Carry out all of the writes in one transaction, or none.
 
         Returns:
-            The names of those whose condition does not hold; with any, nothing was written. A write that an earlier
-            attempt carried out, whose answer was lost, is none of them.
+            The names of the writes whose condition failed. If there are any, nothing was written. A write that an
+            earlier attempt carried out, and whose response was lost, does not count as failed.
 
         Raises:
             ClientError: The table cannot be reached, or the request is wrong.
         """
-        actions = [self._action(write) for write in writes]
+        actions: Any = [
+            {kind: {**parameters, "TableName": self._table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}}
+            for write in writes
+            for kind, parameters in write.action.items()
+        ]
         try:
             self._backoff.call(lambda: self._client.transact_write_items(TransactItems=actions), retry_on=_is_conflict)
         except ClientError as error:
             reasons = _reasons(error)
-            if not any(reason.get("Code") == _FAILED_CONDITION for reason in reasons):
+            if not any(reason.get("Code") == _CONDITION_FAILED for reason in reasons):
                 raise
-            return _losers(writes, reasons)
+            return {
+                write.name
+                for write, reason in zip(writes, reasons, strict=True)
+                if reason.get("Code") == _CONDITION_FAILED and not _is_own(write, reason)
+            }
         return set()
 
-    def _action(self, write: Write) -> Any:
-        ((kind, parameters),) = write.action.items()
-        return {
-            kind: {**parameters, "TableName": self._table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"},
-        }
 
-
-def _losers(writes: Sequence[Write], reasons: Sequence[Mapping[str, Any]]) -> set[str]:
-    lost = set()
-    for write, reason in zip(writes, reasons, strict=True):
-        if reason.get("Code") != _FAILED_CONDITION:
-            continue
-        mark = reason.get("Item", {}).get(WRITE, {}).get("S")
-        if write.mark is None or mark != write.mark:
-            lost.add(write.name)
-    return lost
+def _is_own(write: Write, reason: Mapping[str, Any]) -> bool:
+    """Check whether the item that fails the condition was made by an earlier attempt at the same write."""
+    return write.mark is not None and reason.get("Item", {}).get(WRITE) == {"S": write.mark}
 
 
 def _reasons(error: ClientError) -> list[Mapping[str, Any]]:
@@ -92,7 +88,7 @@ def _reasons(error: ClientError) -> list[Mapping[str, Any]]:
 
 
 def _is_conflict(error: Exception) -> bool:
-    """Tell whether only other transactions, or a limit, were in the way."""
+    """Check whether the transaction failed only because of other transactions or a limit."""
     if not isinstance(error, ClientError):
         return False
     code = error.response.get("Error", {}).get("Code")

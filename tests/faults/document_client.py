@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from ragstack_common.documents import s3_uri
-from ragstack_common.registry.job_records import JobKind
+from ragstack_common.registry.jobs import JobKind
 from ragstack_common.registry.table import document_id
 
 PATIENCE_SECONDS: Final = 120.0

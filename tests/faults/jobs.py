@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from ragstack_common.registry.job_records import FULL, RECONCILE, JobKind
+from ragstack_common.registry.jobs import FULL, RECONCILE, JobKind
 from tests.faults.document_client import DocumentClient
 from tests.faults.faulty_stack import Places
 from tests.faults.repeating import Repeating

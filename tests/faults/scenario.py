@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ragstack_common.reconciliation.comparison import CLOCK_SECONDS
-from ragstack_common.registry.job_records import RECONCILE
+from ragstack_common.reconciliation.compare import CLOCK_SECONDS
+from ragstack_common.registry.jobs import RECONCILE
 from ragstack_common.registry.records import Status
 from tests.faults.agreement import disagreements, search_disagreements, told_of
 from tests.faults.document_client import DocumentClient

@@ -7,11 +7,9 @@ from typing import Any, Final
 
 from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, s3_uri
 from ragstack_common.registry.catalogue import COUNT
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.items import plain_of, record_of
-from ragstack_common.registry.job_records import Job
-from ragstack_common.registry.jobs import MAX_PAGE, JobStore
-from ragstack_common.registry.records import DocumentRecord
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.jobs import MAX_PAGE, Job, JobStore
+from ragstack_common.registry.records import DocumentRecord, record_of
 from ragstack_common.registry.table import CATALOGUE, DOCUMENT, PARTITION_KEY, SORT_KEY
 from tests.faults.faulty_stack import Places
 
@@ -57,12 +55,12 @@ def take(places: Places) -> Snapshot:
     """Read everything. Dead letters are taken out of their queue."""
     items = _items(places)
     records = [record_of(item) for item in items if item[SORT_KEY]["S"] == DOCUMENT]
-    counts = [plain_of(item) for item in items if item[PARTITION_KEY]["S"] == CATALOGUE]
+    counts = [item for item in items if item[PARTITION_KEY]["S"] == CATALOGUE]
     return Snapshot(
         bucket=_bucket(places),
         registry={record.uri: record for record in records},
         knowledge_base=_knowledge_base(places),
-        counts={_divided(item[SORT_KEY]): item[COUNT] for item in counts},
+        counts={_divided(item[SORT_KEY]["S"]): int(item[COUNT]["N"]) for item in counts},
         dead_letters=tuple(drained(places.client("sqs"), places.dead_letter_queue)),
         jobs=tuple(jobs(places)),
         gate_closed_until=Gate(places.client("dynamodb"), places.table).closed_until(),
@@ -87,9 +85,9 @@ def documents(places: Places) -> list[DocumentRecord]:
 def jobs(places: Places) -> list[Job]:
     """Read every job, the newest first."""
     store = JobStore(places.table, places.client("dynamodb"))
-    found, token, _ = store.page(MAX_PAGE)
+    found, token = store.page(MAX_PAGE)
     while token is not None:
-        more, token, _ = store.page(MAX_PAGE, token)
+        more, token = store.page(MAX_PAGE, token)
         found += more
     return found
 

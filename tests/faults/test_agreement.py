@@ -8,7 +8,7 @@ import pytest
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.catalogue import counted_under
-from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
 from tests.faults.agreement import disagreements
 from tests.faults.snapshot import Objects, Snapshot

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ragstack_common.registry.job_records import FULL
+from ragstack_common.registry.jobs import FULL
 from tests.faults.faulty_stack import FUNCTIONS, FaultyStack
 from tests.faults.scenario import Size, run
 from tests.support.soak import SOAK

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragstack_common.registry.life import TRANSITIONS_KEPT
+from ragstack_common.registry.lifecycle import TRANSITIONS_KEPT
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind, Status, Transition
 from tests.faults.listener import Told
 from tests.faults.snapshot import Snapshot

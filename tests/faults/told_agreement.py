@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES
-from ragstack_common.registry.life import TRANSITIONS_KEPT
+from ragstack_common.registry.lifecycle import TRANSITIONS_KEPT
 from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
 from tests.faults.agreement import told_of
 from tests.faults.listener import Told

@@ -9,7 +9,6 @@ from moto import mock_aws
 
 from ragstack_common.registry import table as names
 from ragstack_common.registry.documents import Change, DocumentRegistry
-from ragstack_common.registry.listing import Listing
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 
 
@@ -61,9 +60,9 @@ def test_dynamodb_makes_the_table_as_it_is_declared_and_the_registry_lists_by_it
         assert registry.write([Change(before, after)]) == set()
 
         pages = [
-            Listing(client, "registry").page(status=Status.INDEXED),
-            Listing(client, "registry").page(corpus="legal"),
-            Listing(client, "registry").page(),
+            DocumentRegistry("registry", client).page(status=Status.INDEXED),
+            DocumentRegistry("registry", client).page(corpus="legal"),
+            DocumentRegistry("registry", client).page(),
         ]
 
     assert [[document.uri for document in page.documents] for page in pages] == [["s3://documents/a.md"]] * 3

@@ -30,7 +30,7 @@ from ragstack_common.ingestion.sidecars import (
     parse_sidecar,
     read_sidecar,
 )
-from ragstack_common.reconciliation.differences import SAMPLES_PER_KIND, Difference
+from ragstack_common.reconciliation.compare import SAMPLES_PER_KIND, Difference
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.catalogue import LONGEST_VALUE, VALUES_COUNTED
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status

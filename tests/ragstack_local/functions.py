@@ -8,10 +8,9 @@ from functools import cache
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.ingestion.observation import Observer
-from ragstack_common.registry import life
-from ragstack_common.registry.answers import Patience, answered
+from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change, DocumentRegistry
-from ragstack_common.registry.life import Seen
+from ragstack_common.registry.lifecycle import Patience, Seen, answered
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
 from ragstack_local.awaiting import registry_of
 from ragstack_local.connection import Connection

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from ragstack_common.errors import NotKnownError
 from ragstack_common.ingestion.messages import failure, look
 from ragstack_common.reconciliation.messages import JobMessage
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import FULL, RECONCILE, Job, JobKind
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.jobs import FULL, RECONCILE, Job, JobKind
 from ragstack_local import dead_letters
 from ragstack_local.cli import app
 from ragstack_local.connection import Connection

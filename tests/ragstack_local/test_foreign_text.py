@@ -129,7 +129,6 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
     failure_display.print_failure(Failure(ATTACK, "FAILED", (ATTACK,), 1, **times))  # type: ignore[arg-type]
     failure_display.print_unreadable(letter)
     failure_display.print_discardable(Discardable(letter, (ATTACK,)))
-    ingestion_display.print_unreadable_records([ATTACK])
     ingestion_display.print_job({"report": {ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}}})
     with display.progress() as bars:
         bars.add_task(ATTACK, total=1, detail=ATTACK)

@@ -127,4 +127,3 @@ def test_replay_as_json_is_one_document_and_says_everything(
         queued.id: {"kind": "reconcile", "status": "QUEUED", "reason": None, "sent": True},
     }
     assert answer["letters"] == {"deleted": 3, "unreadable": 1, "shared": 0}
-    assert answer["records"] == []

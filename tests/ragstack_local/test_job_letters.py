@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from ragstack_common.errors import NotKnownError
 from ragstack_common.ingestion.messages import look
 from ragstack_common.reconciliation.messages import JobMessage
-from ragstack_common.registry.job_records import FULL, RECONCILE, Job, JobKind, JobStatus
+from ragstack_common.registry.jobs import FULL, RECONCILE, Job, JobKind, JobStatus
 from ragstack_local import dead_letters
 from ragstack_local.connection import Connection
 from ragstack_local.failures import NOT_HANDLED, JobFailure, find_failures

@@ -216,7 +216,7 @@ def test_a_document_on_its_way_says_what_it_waits_for_and_that_it_changed_meanwh
 def test_a_document_whose_function_died_says_so_and_what_helps(aws: Aws, call: Call, status: Status) -> None:
     aws.record("a.md", status, aws.put("a.md"), operation=Operation("o", OperationKind.INGEST, AT))
 
-    assert "did not get to its end" in detail(call)["waiting_for"]
+    assert "stopped early" in detail(call)["waiting_for"]
     assert "`ragstack replay`" in detail(call)["waiting_for"]
 
 

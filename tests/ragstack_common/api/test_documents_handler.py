@@ -119,7 +119,7 @@ def test_a_path_that_is_not_served_is_not_found(call: Call, method: str, path: s
 
 def test_a_bug_is_answered_without_its_trace(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragstack_common.api.documents.detail_of", 7)
-    monkeypatch.setattr("ragstack_common.registry.listing.Listing.find", lambda *_: 7)
+    monkeypatch.setattr("ragstack_common.registry.documents.DocumentRegistry.find", lambda *_: 7)
 
     answer = call("GET", "/api/documents/x")
 

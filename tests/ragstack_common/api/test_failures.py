@@ -13,9 +13,8 @@ from ragstack_common.api import dead_letters
 from ragstack_common.api.failures import DISCARDED, NOT_HANDLED
 from ragstack_common.ingestion.messages import look
 from ragstack_common.reconciliation.messages import JobMessage
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import FULL, RECONCILE, Job, JobKind, JobStatus
-from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.jobs import FULL, RECONCILE, Job, JobKind, JobStatus, JobStore
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.api.conftest import BUCKET, Aws, Call, error_of
 from tests.support.registry_table import TABLE

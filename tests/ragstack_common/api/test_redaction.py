@@ -175,7 +175,7 @@ def test_the_reason_of_a_document_says_what_is_wrong_and_names_no_account(aws: A
 def test_the_history_of_a_document_names_no_account(aws: Aws, call: Call) -> None:
     seen = aws.put("a.pdf")
     record = aws.record("a.pdf", Status.FAILED, seen)
-    listing = documents.service().documents._listing
+    listing = documents.service().documents._registry
     remembered = replace(record, history=(Transition(1.0, Status.FAILED, MESSAGE),))
     listing.find = lambda _: remembered  # type: ignore[method-assign]
 

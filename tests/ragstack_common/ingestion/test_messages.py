@@ -18,7 +18,7 @@ from ragstack_common.ingestion.messages import (
     read_follow,
     read_looks,
 )
-from ragstack_common.registry.life import Seen
+from ragstack_common.registry.lifecycle import Seen
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind, Status
 from tests.support.events import s3_notification, sample, sqs_event
 

@@ -15,8 +15,7 @@ from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.reconciliation.service import ReconcileService
 from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.documents import Change, DocumentRegistry
-from ragstack_common.registry.job_records import Job, JobKind
-from ragstack_common.registry.jobs import JobStore
+from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from tests.local_bedrock.support import Source, s3_document, s3_identifier
 from tests.ragstack_common.reconciliation.clients import Patient, Undelayed

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.reconciliation import catalogue_counts, sources
+from ragstack_common.registry import catalogue as module
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.records import Status
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import DocumentRecord, Status
 from tests.ragstack_common.reconciliation.stack import Stack
 
 
@@ -71,14 +72,14 @@ def test_a_count_that_changes_between_the_reading_and_the_repair_is_left_alone(
 ) -> None:
     stack.indexed("a.txt", corpus="x")
     _spoil(stack, 'corpus\x1f"x"', 7)
-    real = catalogue_counts.CatalogueCounts._has_moved
+    real = Catalogue._has_changed
 
     def has_moved(self: Any, since: float) -> bool:
         moved = real(self, since)
         _spoil(stack, 'corpus\x1f"x"', 8)
         return moved
 
-    monkeypatch.setattr(catalogue_counts.CatalogueCounts, "_has_moved", has_moved)
+    monkeypatch.setattr(Catalogue, "_has_changed", has_moved)
 
     report = stack.reconcile().report
 
@@ -90,14 +91,14 @@ def test_a_document_that_is_deleted_while_it_is_counted_spoils_no_count(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack.indexed("a.txt", "b.txt", corpus="x")
-    real = sources.registry_pages
+    real = DocumentRegistry.scan
 
-    def registry_pages(*args: Any) -> Iterator[list[Any]]:
-        yield from real(*args)
+    def scan(registry: DocumentRegistry) -> Iterator[list[DocumentRecord]]:
+        yield from real(registry)
         # Counted already, and then removed by whoever works meanwhile.
         stack.claim("a.txt", status=Status.DELETED, counted=(), updated_at=stack.clock())
 
-    monkeypatch.setattr("ragstack_common.reconciliation.reconciliation.registry_pages", registry_pages)
+    monkeypatch.setattr(DocumentRegistry, "scan", scan)
 
     report = stack.reconcile().report
 
@@ -107,7 +108,7 @@ def test_a_document_that_is_deleted_while_it_is_counted_spoils_no_count(
 
 def test_too_many_values_are_not_counted_again(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     stack.indexed("a.txt", tags=["one", "two", "three"])
-    monkeypatch.setattr(catalogue_counts, "MOST_VALUES", 2)
+    monkeypatch.setattr(module, "MOST_VALUES", 2)
 
     report = stack.reconcile().report
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from ragstack_common.ingestion.submit import IngestionService
-from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
+from ragstack_common.registry.table import INVALID_ITEMS, document_id, document_key
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
 
 PLAIN: dict[str, Any] = {}
@@ -187,7 +189,7 @@ def test_an_object_that_no_document_can_be_gets_its_reason(stack: Stack) -> None
     stack.clock.ahead += HOUR
     afterwards = stack.reconcile()
 
-    assert job.report["differences"] == {"unreadable": {"count": 1, "samples": [stack.uri(key)]}}
+    assert job.report["differences"] == {"not_in_registry": {"count": 1, "samples": [stack.uri(key)]}}
     assert stack.record(key).status == "FAILED"
     assert "shorter key" in str(stack.record(key).reason)
     assert afterwards.report["differences"] == {}
@@ -293,3 +295,27 @@ def test_documents_of_another_bucket_are_left_alone(stack: Stack) -> None:
     assert job.report["differences"] == {}
     assert job.report["elsewhere"] == 2
     assert stack.take("ingestion") == []
+
+
+def test_a_document_whose_record_is_not_valid_is_submitted_again(stack: Stack) -> None:
+    stack.indexed("x.txt", "gone.txt", corpus="x")
+    for key in ("x.txt", "gone.txt"):
+        stack.aws.dynamodb.update_item(
+            TableName=stack.bucket,
+            Key=document_key(document_id(stack.uri(key))),
+            UpdateExpression="SET attributes = :invalid",
+            ExpressionAttributeValues={":invalid": {"S": "{"}},
+        )
+    stack.remove("gone.txt")
+    stack.remove("gone.txt.metadata.json")
+
+    job = stack.reconcile()
+    stack.rest()
+    stack.clock.ahead += HOUR
+    afterwards = stack.reconcile()
+
+    assert job.report["differences"] == {"stuck": {"count": 2, "samples": [stack.uri("gone.txt"), stack.uri("x.txt")]}}
+    assert stack.metrics.values[INVALID_ITEMS] == ("Count", 1)
+    assert (stack.record("x.txt").status, stack.record("gone.txt").status) == (Status.INDEXED, Status.DELETED)
+    assert afterwards.report["differences_in_all"] == 0
+    assert [facet.documents for facet in Catalogue(stack.aws.dynamodb, stack.bucket).facets()] == [1]

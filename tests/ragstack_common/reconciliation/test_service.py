@@ -13,8 +13,8 @@ from ragstack_common.errors import ConfigurationError, JobConflictError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.service import MAX_FAILURES, ReconcileService
 from ragstack_common.reconciliation.settings import ReconcileSettings
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.jobs import Job
 from tests.local_bedrock.support import REGION
 from tests.ragstack_common.reconciliation.clients import Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
@@ -167,7 +167,7 @@ def test_a_job_whose_function_is_killed_every_time_is_given_up(stack: Stack) -> 
 
     ended = stack.jobs.get(job.id)
     assert ended.status == "FAILED"
-    assert ended.reason == "Given up after 3 attempts: its function was ended"
+    assert ended.reason == "Given up after 3 attempts: its function was stopped"
     assert stack.reconcile().status == "COMPLETE"
 
 

@@ -14,9 +14,8 @@ from ragstack_common.errors import InvalidRequestError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.service import FAILURE_DELAY_SECONDS, MAX_FAILURES, ReconcileService
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import FULL, RECONCILE, JobKind
-from ragstack_common.registry.jobs import ABANDONED, SILENT_SECONDS
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.jobs import ABANDONED, FULL, RECONCILE, SILENT_SECONDS, JobKind
 from tests.local_bedrock.support import REGION
 from tests.ragstack_common.reconciliation.clients import KilledError
 from tests.ragstack_common.reconciliation.stack import LONG, Stack
@@ -199,7 +198,7 @@ def test_a_job_that_no_function_came_to_begin_is_given_up_with_that_reason(stack
 
     ended = stack.jobs.get(job.id)
     assert ended.status == "FAILED"
-    assert ended.reason == "Given up after 3 attempts: no function came to begin it, or the registry did not answer"
+    assert ended.reason == "Given up after 3 attempts: no function began it, or the registry failed"
 
 
 def test_what_an_abandoned_job_said_last_is_not_lost(stack: Stack) -> None:
@@ -208,7 +207,7 @@ def test_what_an_abandoned_job_said_last_is_not_lost(stack: Stack) -> None:
 
     stack.clock.ahead += SILENT_SECONDS + 1
 
-    assert stack.jobs.get(job.id).reason == f"{ABANDONED}. The last that was said: Could not connect"
+    assert stack.jobs.get(job.id).reason == f"{ABANDONED}. The last reason was: Could not connect"
 
 
 @pytest.mark.parametrize(
@@ -222,5 +221,5 @@ def test_a_message_is_read_as_it_was_written(message: JobMessage) -> None:
 
 @pytest.mark.parametrize("job_id", [None, 1, ["x"]])
 def test_a_job_is_named_by_a_text(job_id: Any) -> None:
-    with pytest.raises(InvalidRequestError, match="no request for a job"):
+    with pytest.raises(InvalidRequestError, match="not a request for a job"):
         read_job_message(json.dumps({"job": job_id}))

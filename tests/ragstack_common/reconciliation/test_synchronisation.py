@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.registry.gate import Gate
-from ragstack_common.registry.job_records import Job
+from ragstack_common.registry.coordination import Gate
+from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from tests.ragstack_common.reconciliation.clients import Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
@@ -104,7 +104,7 @@ def test_it_waits_behind_a_closed_gate_for_what_the_knowledge_base_works_on(
     waiting = _first_steps(stack, 5)
 
     assert (waiting.status, waiting.ingestion_job_id) == ("RUNNING", None)
-    assert waiting.reason == f"The knowledge base works on documents, such as {stack.uri('a.txt')}"
+    assert waiting.reason == f"The knowledge base is working on documents, such as {stack.uri('a.txt')}"
     assert gate.closed_until() is not None
     assert _ingestion_jobs(stack) == []
 
@@ -144,7 +144,7 @@ def test_waiting_has_an_end_and_the_gate_is_opened(stack: Stack, gate: Gate) -> 
     ended = stack.jobs.get(job.id)
 
     assert ended.status == "FAILED"
-    assert "did not get its turn in 120 min: The knowledge base works on documents" in str(ended.reason)
+    assert "could not start within 120 min: The knowledge base is working on documents" in str(ended.reason)
     assert gate.closed_until() is None
     assert stack.take("jobs") == []
     assert _ingestion_jobs(stack) == []

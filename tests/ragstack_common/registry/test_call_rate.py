@@ -11,7 +11,7 @@ from botocore.exceptions import ConnectionError as LostConnection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.registry.call_rate import CallRate
+from ragstack_common.registry.coordination import CallRate
 from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE
 
@@ -147,11 +147,3 @@ def test_an_answer_that_was_lost_costs_a_turn_and_never_gives_one_twice(dynamodb
 def test_a_table_that_cannot_be_written_is_the_callers_error(dynamodb: Any) -> None:
     with pytest.raises(ClientError, match="ResourceNotFound"):
         CallRate(dynamodb, "elsewhere", RATE).wait("get")
-
-
-def test_a_turn_that_somebody_edited_is_taken_at_once(dynamodb: Any) -> None:
-    clock = Clock()
-    key = {"pk": {"S": "RATE#get"}, "sk": {"S": "RATE"}}
-    dynamodb.put_item(TableName=TABLE, Item={**key, "next_at": {"S": "never"}})
-
-    assert [round(called(dynamodb, clock) - clock.now, 3) for _ in range(3)] == [0.0, 0.2, 0.4]

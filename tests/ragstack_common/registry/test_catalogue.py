@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import boto3
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -93,18 +92,6 @@ def test_more_values_than_a_page_holds_are_all_listed(dynamodb: Any) -> None:
 
     assert "LastEvaluatedKey" in first, "one page holds them all"
     assert [facet.value for facet in Catalogue(dynamodb, TABLE).facets("topic")] == values
-
-
-def test_a_count_that_somebody_edited_is_in_nobodys_way_and_is_told(
-    dynamodb: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    registry = DocumentRegistry(TABLE, dynamodb)
-    written(registry, NAMES[0], topic="a")
-    for sort_key, count in (('topic\x1f"b"', {"S": "many"}), ("topic\x1fno JSON", {"N": "1"}), ("topic", {"N": "1"})):
-        dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": CATALOGUE}, "sk": {"S": sort_key}, COUNT: count})
-
-    assert Catalogue(dynamodb, TABLE).facets() == [Facet("topic", "a", 1)]
-    assert "`ragstack reconcile` counts anew" in caplog.text
 
 
 def test_what_nobody_has_any_more_is_not_listed(dynamodb: Any) -> None:

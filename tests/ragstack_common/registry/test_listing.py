@@ -9,11 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstack_common.errors import InvalidRequestError
-from ragstack_common.registry import listing
-from ragstack_common.registry.documents import Change, DocumentRegistry
-from ragstack_common.registry.listing import Listing
+from ragstack_common.registry import documents as module
+from ragstack_common.registry.documents import Change, DocumentPage, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
-from ragstack_common.registry.table import document_id, document_key, uri_in_indexes
+from ragstack_common.registry.table import document_id, uri_in_indexes
 from tests.support.registry_table import TABLE, create_table
 
 CORPORA = ("people", "product", "übrige")
@@ -37,7 +36,7 @@ def write(client: Any, *records: DocumentRecord, table: str = TABLE) -> None:
     assert DocumentRegistry(table, client).write(changes) == set()
 
 
-def uris(found: listing.DocumentPage) -> list[str]:
+def uris(found: DocumentPage) -> list[str]:
     return [document.uri for document in found.documents]
 
 
@@ -55,7 +54,7 @@ def test_the_pages_together_are_every_document_that_was_asked_for_once_and_in_or
     create_table(dynamodb, table)
     records = [record(uri, *rest) for uri, rest in of.items()]
     write(dynamodb, *records, table=table)
-    reader = Listing(dynamodb, table)
+    reader = DocumentRegistry(table, dynamodb)
 
     pages = [reader.page(status, corpus, limit)]
     while pages[-1].next_token:
@@ -74,7 +73,7 @@ def test_the_pages_together_are_every_document_that_was_asked_for_once_and_in_or
 def test_a_page_repeats_what_the_index_has_of_a_document(dynamodb: Any) -> None:
     write(dynamodb, record("s3://documents/a.md", Status.FAILED, "people"))
 
-    (found,) = Listing(dynamodb, TABLE).page().documents
+    (found,) = DocumentRegistry(TABLE, dynamodb).page().documents
 
     assert (found.status, found.corpus, found.observed.etag, found.observed.size) == (Status.FAILED, "people", '"e"', 7)
     assert found.id == document_id("s3://documents/a.md")
@@ -83,10 +82,10 @@ def test_a_page_repeats_what_the_index_has_of_a_document(dynamodb: Any) -> None:
 def test_a_page_that_had_to_pass_over_very_many_ends_early_and_goes_on_from_there(
     dynamodb: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "ITEMS_PER_PAGE", 8)
-    monkeypatch.setattr(listing, "ITEMS_PER_CALL", 4)
+    monkeypatch.setattr(module, "ITEMS_PER_PAGE", 8)
+    monkeypatch.setattr(module, "ITEMS_PER_CALL", 4)
     write(dynamodb, *(record(f"s3://documents/{n:02}", Status.FAILED, "people" if n > 25 else None) for n in range(30)))
-    reader = Listing(dynamodb, TABLE)
+    reader = DocumentRegistry(TABLE, dynamodb)
 
     pages = [reader.page(Status.FAILED, "people", 2)]
     while pages[-1].next_token:
@@ -99,7 +98,7 @@ def test_a_page_that_had_to_pass_over_very_many_ends_early_and_goes_on_from_ther
 @pytest.mark.parametrize("limit", [0, -1, 101, True])
 def test_a_limit_out_of_range_is_refused(dynamodb: Any, limit: int) -> None:
     with pytest.raises(InvalidRequestError, match="limit"):
-        Listing(dynamodb, TABLE).page(limit=limit)
+        DocumentRegistry(TABLE, dynamodb).page(limit=limit)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ def test_a_limit_out_of_range_is_refused(dynamodb: Any, limit: int) -> None:
 )
 def test_a_token_of_other_filters_is_refused(dynamodb: Any, status: Status | None, corpus: str | None) -> None:
     write(dynamodb, *(record(f"s3://documents/{n}", corpus="people") for n in range(3)))
-    reader = Listing(dynamodb, TABLE)
+    reader = DocumentRegistry(TABLE, dynamodb)
     token = reader.page(Status.INDEXED, "people", 1).next_token
 
     with pytest.raises(InvalidRequestError, match="next_token"):
@@ -130,12 +129,12 @@ def test_a_token_of_other_filters_is_refused(dynamodb: Any, status: Status | Non
 )
 def test_a_token_that_was_made_up_is_refused(dynamodb: Any, token: str) -> None:
     with pytest.raises(InvalidRequestError, match="next_token"):
-        Listing(dynamodb, TABLE).page(token=token)
+        DocumentRegistry(TABLE, dynamodb).page(token=token)
 
 
 def test_a_token_that_was_cut_or_changed_is_refused(dynamodb: Any) -> None:
     write(dynamodb, *(record(f"s3://documents/{n}") for n in range(3)))
-    reader = Listing(dynamodb, TABLE)
+    reader = DocumentRegistry(TABLE, dynamodb)
     token = reader.page(limit=1).next_token
     assert token is not None
 
@@ -147,7 +146,7 @@ def test_a_token_that_was_cut_or_changed_is_refused(dynamodb: Any) -> None:
 def test_a_document_is_found_whole_by_its_id_and_no_other_is(dynamodb: Any) -> None:
     written = record("s3://documents/a.md", corpus="people")
     write(dynamodb, written)
-    reader = Listing(dynamodb, TABLE)
+    reader = DocumentRegistry(TABLE, dynamodb)
 
     found = reader.find(document_id("s3://documents/a.md"))
 
@@ -161,31 +160,10 @@ def test_pages_go_on_after_a_name_that_is_longer_than_an_index_takes(dynamodb: A
     long = [f"s3://documents/{letter}{'é' * 510}" for letter in "abc"]
     assert all(uri_in_indexes(uri) != uri for uri in long)
     write(dynamodb, *map(record, long))
-    reader = Listing(dynamodb, TABLE)
+    reader = DocumentRegistry(TABLE, dynamodb)
 
     pages = [reader.page(limit=1)]
     while pages[-1].next_token:
         pages.append(reader.page(limit=1, token=pages[-1].next_token))
 
     assert [uri for page in pages for uri in uris(page)] == long
-
-
-def test_a_record_that_cannot_be_read_is_told_with_its_page_and_the_others_are_listed(dynamodb: Any) -> None:
-    names = [f"s3://documents/{number}" for number in range(5)]
-    write(dynamodb, *map(record, names))
-    for name in (names[0], names[2], names[4]):
-        dynamodb.update_item(
-            TableName=TABLE,
-            Key={part: {"S": value} for part, value in document_key(name).items()},
-            UpdateExpression="SET full_uri = :number",
-            ExpressionAttributeValues={":number": {"N": "1"}},
-        )
-    reader = Listing(dynamodb, TABLE)
-
-    first = reader.page(limit=1)
-    second = reader.page(limit=1, token=first.next_token)
-
-    assert [uris(first), uris(second)] == [[names[1]], [names[3]]]
-    told = {text for page in (first, second) for text in page.unreadable}
-    assert {document_id(name) for name in (names[0], names[2], names[4])} == {text[29:61] for text in told}
-    assert all("`ragstack reconcile`" in text for text in told)

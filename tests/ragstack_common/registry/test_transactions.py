@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.registry.transactions import ACTIONS_PER_TRANSACTION, Transactions, Write
+from ragstack_common.registry.transactions import Transactions, Write
 from tests.support.registry_table import TABLE
 
 
@@ -49,22 +48,8 @@ def test_what_carries_ones_own_mark_was_not_lost(dynamodb: Any) -> None:
     assert transactions.write([put("a", "1"), put("b", "1")]) == set()
 
 
-def test_without_a_mark_nothing_is_recognized(dynamodb: Any) -> None:
-    transactions = Transactions(dynamodb, TABLE)
-    transactions.write([put("a")])
-
-    assert transactions.write([put("a")]) == {"a"}
-
-
 def test_an_item_that_is_gone_is_lost_though_there_is_no_mark_to_compare(dynamodb: Any) -> None:
     assert Transactions(dynamodb, TABLE).write([put("a", "1", condition="attribute_exists(pk)")]) == {"a"}
-
-
-def test_the_limit_is_that_of_the_service() -> None:
-    model = botocore.session.get_session().get_service_model("dynamodb").operation_model("TransactWriteItems")
-
-    assert model.input_shape.members["TransactItems"].metadata["max"] == ACTIONS_PER_TRANSACTION
-    assert "cannot exceed 4 MB" in model.documentation
 
 
 def test_a_table_that_is_not_there_is_the_callers_error(dynamodb: Any) -> None:

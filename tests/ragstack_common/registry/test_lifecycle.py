@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.registry import answers, life
-from ragstack_common.registry.answers import Next, Patience
+from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.catalogue import counted_under
-from ragstack_common.registry.life import Seen, Step
+from ragstack_common.registry.lifecycle import Next, Patience, Seen, Step
 from ragstack_common.registry.records import (
     FINAL,
     SEARCHABLE,
@@ -59,7 +58,7 @@ def says(status: str, reason: str | None = None, at: float | None = NOW) -> Docu
 
 
 def ended(record: DocumentRecord, answer: DocumentStatus, now: float = NOW + 1) -> DocumentRecord:
-    after, then = answers.answered(record, answer, now, PATIENCE)
+    after, then = life.answered(record, answer, now, PATIENCE)
     assert then is Next.DONE
     return written(after)
 
@@ -178,7 +177,7 @@ def test_what_the_knowledge_base_says_decides_what_becomes_of_the_document(
 ) -> None:
     record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
 
-    after, next_ = answers.answered(record, says(status), NOW + 1, PATIENCE)
+    after, next_ = life.answered(record, says(status), NOW + 1, PATIENCE)
 
     assert (next_, after.status) == (then, becomes)
 
@@ -189,7 +188,7 @@ def test_every_final_status_of_the_service_is_known() -> None:
     model = botocore.session.get_session().get_service_model("bedrock-agent")
     passing = {"STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"}
 
-    assert set(model.shape_for("DocumentStatus").enum) == set(answers.OUTCOMES) | passing
+    assert set(model.shape_for("DocumentStatus").enum) == set(life.OUTCOMES) | passing
 
 
 @pytest.mark.parametrize(("status", "kind"), [("NOT_FOUND", "INGEST"), ("INDEXED", "DELETE"), ("FAILED", "DELETE")])
@@ -197,8 +196,8 @@ def test_an_operation_that_was_accepted_and_lost_is_done_once_more_and_not_for_e
     record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
     late = NOW + PATIENCE.settle_seconds
 
-    after, then = answers.answered(record, says(status), late, PATIENCE)
-    last, at_last = answers.answered(replace(record, attempts=PATIENCE.attempts), says(status), late, PATIENCE)
+    after, then = life.answered(record, says(status), late, PATIENCE)
+    last, at_last = life.answered(replace(record, attempts=PATIENCE.attempts), says(status), late, PATIENCE)
 
     assert (then, after.status, after.observed) == (Next.LOOK_AGAIN, Status.WAITING, record.observed)
     assert "after 5 attempts" in str(last.reason)
@@ -210,8 +209,8 @@ def test_an_operation_that_was_accepted_and_lost_is_done_once_more_and_not_for_e
 
 @pytest.mark.parametrize("reason", ["Throttled, try again", "The request timed out", "Service unavailable"])
 def test_a_failure_that_may_pass_is_tried_again_and_not_for_ever(reason: str) -> None:
-    after, then = answers.answered(FOLLOWED, says("FAILED", reason), NOW + 1, PATIENCE)
-    last, at_last = answers.answered(replace(FOLLOWED, attempts=5), says("FAILED", reason), NOW + 1, PATIENCE)
+    after, then = life.answered(FOLLOWED, says("FAILED", reason), NOW + 1, PATIENCE)
+    last, at_last = life.answered(replace(FOLLOWED, attempts=5), says("FAILED", reason), NOW + 1, PATIENCE)
 
     assert (then, after.status, after.observed) == (Next.LOOK_AGAIN, Status.WAITING, FOLLOWED.observed)
     assert is_to_be_removed(last, at_last)
@@ -228,8 +227,8 @@ def test_a_document_without_an_end_is_given_up_in_time_with_its_reason(kind: str
     end = NOW + PATIENCE.give_up_seconds
     unfinished = says("IN_PROGRESS" if kind == "INGEST" else "DELETE_IN_PROGRESS")
 
-    assert answers.answered(record, unfinished, end - 1, PATIENCE) == (record, Next.FOLLOW)
-    after, then = answers.answered(record, unfinished, end, PATIENCE)
+    assert life.answered(record, unfinished, end - 1, PATIENCE) == (record, Next.FOLLOW)
+    after, then = life.answered(record, unfinished, end, PATIENCE)
 
     assert (then, after.status) == (Next.DONE, Status.FAILED)
     assert after.reason
@@ -240,7 +239,7 @@ def test_a_document_without_an_end_is_given_up_in_time_with_its_reason(kind: str
 def test_what_changed_meanwhile_is_looked_at_whatever_the_end(status: str) -> None:
     changed = written(life.noted(FOLLOWED, TWO, ANY, NOW))
 
-    after, then = answers.answered(changed, says(status), NOW + PATIENCE.give_up_seconds, PATIENCE)
+    after, then = life.answered(changed, says(status), NOW + PATIENCE.give_up_seconds, PATIENCE)
 
     assert changed.again
     assert (then, after.status, after.sequencer) == (Next.LOOK_AGAIN, Status.WAITING, "02")
@@ -250,9 +249,9 @@ def test_an_answer_from_before_the_operation_is_not_taken_for_its_end() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW + 5))
     again = written(life.accepted(again, NOW + 5))
 
-    old = answers.answered(again, says("INDEXED", at=NOW), NOW + 6, PATIENCE)
-    new = answers.answered(again, says("INDEXED", at=NOW + 5.5), NOW + 6, PATIENCE)
-    late = answers.answered(again, says("INDEXED", at=NOW), NOW + 5 + PATIENCE.settle_seconds, PATIENCE)
+    old = life.answered(again, says("INDEXED", at=NOW), NOW + 6, PATIENCE)
+    new = life.answered(again, says("INDEXED", at=NOW + 5.5), NOW + 6, PATIENCE)
+    late = life.answered(again, says("INDEXED", at=NOW), NOW + 5 + PATIENCE.settle_seconds, PATIENCE)
 
     assert old == (again, Next.FOLLOW)
     assert (new[1], late[1]) == (Next.DONE, Next.DONE)
@@ -281,7 +280,7 @@ def test_a_failed_overwrite_takes_the_earlier_version_out_of_the_index_before_it
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
     again = written(life.accepted(again, NOW))
 
-    waiting, then = answers.answered(again, says("FAILED", "It is empty", NOW + 1), NOW + 2, PATIENCE)
+    waiting, then = life.answered(again, says("FAILED", "It is empty", NOW + 1), NOW + 2, PATIENCE)
     observed = life.standing(waiting, TWO)
 
     assert (then, waiting.status) == (Next.LOOK_AGAIN, Status.WAITING)
@@ -297,9 +296,7 @@ def test_a_failed_overwrite_takes_the_earlier_version_out_of_the_index_before_it
 
 def test_a_document_whose_overwrite_failed_and_was_overwritten_meanwhile_is_submitted() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
-    waiting, _ = answers.answered(
-        written(life.accepted(again, NOW)), says("FAILED", "Empty", NOW + 1), NOW + 2, PATIENCE
-    )
+    waiting, _ = life.answered(written(life.accepted(again, NOW)), says("FAILED", "Empty", NOW + 1), NOW + 2, PATIENCE)
     three = replace(ONE, etag='"3"', version_id="v3")
 
     assert life.step_for(written(waiting), life.standing(waiting, three), Seen("03"), NOW + 3) is Step.INGEST
@@ -395,7 +392,7 @@ def test_an_event_is_known_only_if_somebody_sees_to_everything_it_says(
     assert life.is_known(record, seen) is known
 
 
-STATUSES = [*answers.OUTCOMES, "STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"]
+STATUSES = [*life.OUTCOMES, "STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"]
 OBSERVATIONS = [GONE, ONE, TWO, BAD, replace(ONE, version_id="v4"), replace(BAD, version_id="v5")]
 
 
@@ -462,7 +459,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.record.is_claimed(self.now))
     @rule()
     def it_is_refused(self) -> None:
-        self.become(answers.refused(self.record, "It is empty", self.now))
+        self.become(life.refused(self.record, "It is empty", self.now))
 
     @precondition(lambda self: self.record.status is Status.WAITING and self.record.revision)
     @rule()
@@ -473,7 +470,7 @@ class Life(RuleBasedStateMachine):
     @rule(status=st.sampled_from(STATUSES), reason=st.sampled_from([None, "Throttled", "Empty"]), old=st.booleans())
     def the_knowledge_base_answers(self, status: str, reason: str | None, old: bool) -> None:
         at = self.record.knowledge_base_updated_at if old else self.now
-        after, then = answers.answered(self.record, says(status, reason, at), self.now, PATIENCE)
+        after, then = life.answered(self.record, says(status, reason, at), self.now, PATIENCE)
         match then:
             case Next.FOLLOW:
                 assert after == self.record

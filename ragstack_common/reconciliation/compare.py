@@ -1,0 +1,296 @@
+"""How registry, bucket and knowledge base differ. Nothing here reads or writes anything.
+
+The registry is read first. What the bucket and the knowledge base hold is then compared with it page by page, and
+what they lack is known once all of their pages were read. What is found are candidates: a document may have changed in
+the meantime, so its record is read again before a difference is reported.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any, Final
+
+from ragstack_common.documents import fault_of_uri, s3_uri
+from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.registry.lifecycle import OUTCOMES
+from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
+
+CLOCK_SECONDS: Final = 10.0
+"""A record may look older than it is by this: clocks of two functions differ, and a write takes time."""
+
+SAMPLES_PER_KIND: Final = 20
+
+SAMPLE_BYTES: Final = 100_000
+"""Of all samples together: an object's name may have 1,024 bytes, and a job must fit into an item of 400 KB."""
+
+OUT_OF_REACH: Final = "out_of_reach"
+"""The knowledge base has a document from a synchronisation under a URI that direct calls do not take. Only another
+synchronisation, after the object was deleted, removes it."""
+
+_FOUND: Final = frozenset(status for status, outcome in OUTCOMES.items() if outcome in SEARCHABLE)
+_FINAL: Final = frozenset({*OUTCOMES, "NOT_FOUND"})
+
+
+class Difference(StrEnum):
+    """How bucket, registry and knowledge base disagree about a document.
+
+    A document on its way is not a difference, nor is a FAILED document that the knowledge base does not find.
+    """
+
+    NOT_IN_REGISTRY = "not_in_registry"
+    """It is in the bucket, but the registry does not know it or has it as deleted."""
+    CONTENT = "content"
+    """Document or sidecar in the bucket are not the versions that the registry knows."""
+    NOT_IN_BUCKET = "not_in_bucket"
+    """The registry knows it, but it is not in the bucket."""
+    UNKNOWN_IN_KNOWLEDGE_BASE = "unknown_in_knowledge_base"
+    """The knowledge base has it, but neither the bucket nor the registry does."""
+    NOT_SEARCHABLE = "not_searchable"
+    """The registry says that it is searchable, but the knowledge base does not have it, or reports a failure."""
+    SEARCHABLE = "searchable"
+    """The registry says FAILED or DELETED, but the knowledge base still finds it, perhaps in an earlier version."""
+    STUCK = "stuck"
+    """It is on its way, but no function continues; or its record in the registry is not valid."""
+
+
+FORCED: Final = frozenset(
+    {
+        Difference.UNKNOWN_IN_KNOWLEDGE_BASE,
+        Difference.NOT_SEARCHABLE,
+        Difference.SEARCHABLE,
+        Difference.STUCK,
+    }
+)
+"""Kinds for which registry and bucket alone do not show that something is left to do."""
+
+
+class Tally:
+    """Counts names by kind, and keeps a few samples of each kind."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._samples: dict[str, list[str]] = {}
+        self._bytes = 0
+
+    def add(self, kind: str, name: str) -> None:
+        """Count a name."""
+        self._counts[kind] += 1
+        samples = self._samples.setdefault(kind, [])
+        size = len(name.encode("utf-8", "surrogatepass"))
+        if len(samples) < SAMPLES_PER_KIND and self._bytes + size <= SAMPLE_BYTES:
+            samples.append(name)
+            self._bytes += size
+
+    @property
+    def total(self) -> int:
+        """How many names were counted."""
+        return self._counts.total()
+
+    def report(self) -> dict[str, Any]:
+        """Return each kind with its count and samples."""
+        return {
+            kind: {"count": count, "samples": sorted(self._samples[kind])}
+            for kind, count in sorted(self._counts.items())
+        }
+
+
+@dataclass(frozen=True)
+class BucketObject:
+    """An object of the bucket.
+
+    Attributes:
+        uri: Of the document; for a sidecar, of the document that it describes.
+        etag: The object's own entity tag.
+        modified_at: Seconds since 1970.
+        is_sidecar: Whether it is a sidecar.
+    """
+
+    uri: str
+    etag: str
+    modified_at: float
+    is_sidecar: bool
+
+
+@dataclass(frozen=True)
+class IndexedDocument:
+    """A document of the knowledge base, with its status and the time of that status in seconds since 1970."""
+
+    uri: str
+    status: str
+    updated_at: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A document that seems to differ."""
+
+    kind: Difference
+    uri: str
+
+
+class _State(Enum):
+    """The state of a document in the registry, as far as the comparison is concerned."""
+
+    UNKNOWN = 0
+    MOVING = 1
+    """On its way, or reported already: nothing more is reported."""
+    SEARCHABLE = 2
+    FAILED = 3
+    DELETED = 4
+
+
+_STATES: Final = {
+    **dict.fromkeys(SEARCHABLE, _State.SEARCHABLE),
+    Status.FAILED: _State.FAILED,
+    Status.DELETED: _State.DELETED,
+}
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the comparison remembers of a document."""
+
+    state: _State = _State.UNKNOWN
+    etag: str | None = None
+    sidecar_etag: str | None = None
+    in_bucket: bool = False
+    sidecar_in_bucket: bool = False
+    in_knowledge_base: bool = False
+
+
+class Comparison:
+    """Takes registry, bucket and knowledge base page by page, and yields at most one candidate per document.
+
+    It remembers every document: about 0.5 GB for a million of them.
+
+    Attributes:
+        elsewhere: Number of documents of the data source that are in other buckets.
+        out_of_reach: Documents that searches find although no direct call can remove them.
+    """
+
+    def __init__(self, settings: ReconcileSettings, started_at: float, quiet_since: float | None = None) -> None:
+        """Begin a comparison.
+
+        Args:
+            settings: How long things may take.
+            started_at: Seconds since 1970.
+            quiet_since: Since when events have waited for the end of a synchronisation; None without one.
+        """
+        self.elsewhere = 0
+        self.out_of_reach = Tally()
+        self._known: dict[str, _Known] = {}
+        self._settings = settings
+        self._started_at = started_at
+        self._settled_before = (quiet_since or started_at) - settings.settle_seconds
+        self._prefix = s3_uri(settings.documents_bucket, "")
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return len(self._known)
+
+    def registry(self, records: Iterable[DocumentRecord]) -> Iterator[Candidate]:
+        """Remember records; yield documents that are stuck."""
+        for record in records:
+            if not record.uri.startswith(self._prefix):
+                self.elsewhere += 1
+            elif record.is_final:
+                state = _State.MOVING if self.is_new(record.updated_at) else _STATES[record.status]
+                observed = record.observed
+                self._known[record.uri] = _Known(state, _plain(observed.etag), _plain(observed.sidecar_etag))
+            else:
+                self._known[record.uri] = _Known(_State.MOVING)
+                if self._is_stuck(record):
+                    yield Candidate(Difference.STUCK, record.uri)
+
+    def bucket(self, objects: Iterable[BucketObject]) -> Iterator[Candidate]:
+        """Note what is in the bucket; yield what the registry does not know, or knows in another version."""
+        for each in objects:
+            kind = self._sidecar(each) if each.is_sidecar else self._object(each)
+            if kind is not None:
+                self._known[each.uri].state = _State.MOVING
+                if each.modified_at < self._settled_before:
+                    yield Candidate(kind, each.uri)
+
+    def knowledge_base(self, documents: Iterable[IndexedDocument]) -> Iterator[Candidate]:
+        """Note what the knowledge base has; yield what it should not have, or not in this state."""
+        for each in documents:
+            if not each.uri.startswith(self._prefix):
+                self.elsewhere += 1
+            elif fault_of_uri(each.uri):
+                if each.status in _FOUND:
+                    self.out_of_reach.add(OUT_OF_REACH, each.uri)
+            elif (kind := self._indexed(each)) is not None:
+                self._known.setdefault(each.uri, _Known()).state = _State.MOVING
+                yield Candidate(kind, each.uri)
+
+    def absent_from_bucket(self) -> Iterator[Candidate]:
+        """Yield documents whose object or sidecar is not in the bucket, once all of the bucket was read."""
+        for uri, known in self._known.items():
+            if known.state not in (_State.SEARCHABLE, _State.FAILED):
+                continue
+            if not known.in_bucket:
+                kind = Difference.NOT_IN_BUCKET
+            elif known.sidecar_etag is not None and not known.sidecar_in_bucket:
+                kind = Difference.CONTENT
+            else:
+                continue
+            known.state = _State.MOVING
+            yield Candidate(kind, uri)
+
+    def absent_from_knowledge_base(self) -> Iterator[Candidate]:
+        """Yield searchable documents that the knowledge base does not have, once all of it was read."""
+        for uri, known in self._known.items():
+            if known.state is _State.SEARCHABLE and not known.in_knowledge_base:
+                yield Candidate(Difference.NOT_SEARCHABLE, uri)
+
+    def is_new(self, updated_at: float) -> bool:
+        """Check whether a record was written since the comparison began, so that nothing can be reported of it."""
+        return updated_at >= self._started_at - CLOCK_SECONDS
+
+    def _is_stuck(self, record: DocumentRecord) -> bool:
+        if record.operation is None:
+            expected = record.updated_at
+        elif record.is_followed and record.operation.accepted_at is not None:
+            expected = record.operation.accepted_at + self._settings.give_up_seconds
+        else:
+            expected = max(record.updated_at, record.operation.lease_until)
+        return self._started_at > expected + self._settings.stuck_seconds
+
+    def _object(self, each: BucketObject) -> Difference | None:
+        known = self._known.setdefault(each.uri, _Known())
+        known.in_bucket = True
+        if known.state in (_State.UNKNOWN, _State.DELETED):
+            return Difference.NOT_IN_REGISTRY
+        is_same = known.state is _State.MOVING or known.etag == _plain(each.etag)
+        return None if is_same else Difference.CONTENT
+
+    def _sidecar(self, each: BucketObject) -> Difference | None:
+        known = self._known.get(each.uri)
+        if known is None or known.state not in (_State.SEARCHABLE, _State.FAILED):
+            return None  # of no document, or of one that is reported already
+        known.sidecar_in_bucket = True
+        return None if known.sidecar_etag == _plain(each.etag) else Difference.CONTENT
+
+    def _indexed(self, each: IndexedDocument) -> Difference | None:
+        known = self._known.get(each.uri)
+        is_found = each.status in _FOUND
+        if self._is_moving(each):
+            self._known.setdefault(each.uri, _Known()).state = _State.MOVING
+            return None
+        if known is None or known.state is _State.UNKNOWN or (known.state is _State.DELETED and not is_found):
+            return Difference.UNKNOWN_IN_KNOWLEDGE_BASE if each.updated_at < self._settled_before else None
+        if known.state is _State.SEARCHABLE:
+            known.in_knowledge_base = True
+            return None if is_found else Difference.NOT_SEARCHABLE
+        return Difference.SEARCHABLE if is_found and known.state is not _State.MOVING else None
+
+    def _is_moving(self, each: IndexedDocument) -> bool:
+        """Check whether the knowledge base is working on a document, and has not been for too long."""
+        given_up_before = self._started_at - self._settings.give_up_seconds - self._settings.stuck_seconds
+        return each.status not in _FINAL and each.updated_at > given_up_before
+
+
+def _plain(etag: str | None) -> str | None:
+    """Return an entity tag without quotes: some S3 implementations list them without."""
+    return etag and etag.strip('"')

@@ -1,0 +1,265 @@
+"""One comparison of registry, bucket and knowledge base, from beginning to end or as far as the time allows."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
+from ragstack_common.errors import DeliveryError
+from ragstack_common.ingestion.bedrock_agent import is_retryable
+from ragstack_common.ingestion.messages import Queue, look
+from ragstack_common.reconciliation.compare import (
+    CLOCK_SECONDS,
+    FORCED,
+    BucketObject,
+    Candidate,
+    Comparison,
+    IndexedDocument,
+    Tally,
+)
+from ragstack_common.reconciliation.settings import ReconcileSettings
+from ragstack_common.registry.catalogue import Catalogue, Recount
+from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
+from ragstack_common.retry import Backoff
+from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_agent import AgentsforBedrockClient
+    from mypy_boto3_s3 import S3Client
+
+T = TypeVar("T")
+
+RESERVE_SECONDS: Final = 45.0
+"""Stop reading this long before the function times out, to send what was found and write the report."""
+
+DOCUMENTS_PER_PAGE: Final = 1000
+"""Source: bedrock-agent, ListKnowledgeBaseDocuments$maxResults; S3 lists as many objects at once."""
+
+URIS_PER_MESSAGE: Final = 50
+
+_SEND_ATTEMPTS: Final = 6
+_CANDIDATES_PER_TIME_CHECK: Final = 1000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The report of a comparison, whether everything was compared, and if not, why."""
+
+    report: dict[str, Any]
+    is_complete: bool
+    reason: str | None = None
+
+
+class _OutOfTimeError(Exception):
+    """The function would time out before the comparison ends."""
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """Compares registry, bucket and knowledge base, and has documents checked that differ.
+
+    Attributes:
+        settings: The settings of the function.
+        agent: A client of bedrock-agent that keeps to the rate of calls.
+        registry: The documents.
+        catalogue: Their counts.
+        s3: A client of S3.
+        queue: The ingestion queue.
+        metrics: Receives measurements.
+        clock: Seconds since 1970.
+        sleep: Waits a number of seconds.
+    """
+
+    settings: ReconcileSettings
+    agent: Any
+    registry: DocumentRegistry
+    catalogue: Catalogue
+    s3: "S3Client"
+    queue: Queue
+    metrics: MetricSink = NO_METRICS
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, seconds_left: Callable[[], float], quiet_since: float | None = None) -> Outcome:
+        """Compare everything, or as much as there is time for.
+
+        Args:
+            seconds_left: Until the function times out.
+            quiet_since: When a synchronisation began that has just ended; events since then have waited for its end.
+
+        Raises:
+            ClientError, BotoCoreError: The registry, the bucket, the knowledge base or the queue did not answer.
+            DeliveryError, RegistryError: The queue or the registry answered only in part.
+        """
+        run = _Run(self, seconds_left, self.clock(), quiet_since)
+        reason = None
+        try:
+            run.compare()
+        except _OutOfTimeError:
+            reason = f"The time ended while {run.stage}"
+            LOGGER.warning("The reconciliation is incomplete: %s", reason)
+        run.settle()
+        seconds = self.clock() - run.started_at
+        report = run.report() | {"seconds": round(seconds, 3), "complete": reason is None}
+        self.metrics.add_metric("ReconciliationDifferences", "Count", report["differences_in_all"])
+        self.metrics.add_metric("DocumentsCompared", "Count", report["compared"]["documents"])
+        self.metrics.add_metric("ReconciliationSeconds", "Seconds", seconds)
+        LOGGER.info("%d differences in %.1f s", report["differences_in_all"], seconds)
+        return Outcome(report, reason is None, reason)
+
+
+@dataclass
+class _Run:
+    """The state of one comparison."""
+
+    of: Reconciliation
+    seconds_left: Callable[[], float]
+    started_at: float
+    quiet_since: float | None = None
+    stage: str = "nothing was done yet"
+    read: dict[str, int] = field(default_factory=lambda: {"registry": 0, "bucket": 0, "knowledge_base": 0})
+    catalogue: dict[str, Any] = field(default_factory=lambda: {"differences": 0, "reason": "It was not compared"})
+    differences: Tally = field(default_factory=Tally)
+    looked_at: int = 0
+    candidates: list[Candidate] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.comparison = Comparison(self.of.settings, self.started_at, self.quiet_since)
+
+    def compare(self) -> None:
+        of, recount = self.of, Recount()
+        for records in self._each("registry", of.registry.scan()):
+            recount.add(records)
+            self._take(self.comparison.registry(records))
+        self.stage = "the catalogue was compared"
+        self._check_time()
+        self.catalogue = of.catalogue.repair(recount, self.started_at - CLOCK_SECONDS)
+        for objects in self._each("bucket", bucket_pages(of.s3, of.settings.documents_bucket)):
+            self._take(self.comparison.bucket(objects))
+        self.stage = "documents absent from the bucket were checked"
+        self._take(self.comparison.absent_from_bucket())
+        pages = knowledge_base_pages(
+            of.agent, of.settings.knowledge_base_id, of.settings.data_source_id, sleep=of.sleep
+        )
+        for documents in self._each("knowledge_base", pages):
+            self._take(self.comparison.knowledge_base(documents))
+        self.stage = "documents absent from the knowledge base were checked"
+        self._take(self.comparison.absent_from_knowledge_base())
+
+    def settle(self) -> None:
+        """Read the records of the candidates again; report those that still differ, and have them checked.
+
+        A check covers everything about its document, so that one too many does no harm; but the report must not
+        contain differences that do not exist.
+        """
+        batch, self.candidates = self.candidates, []
+        records = self.of.registry.read(candidate.uri for candidate in batch)
+        differing = [each for each in batch if not self.comparison.is_new(records[each.uri].updated_at)]
+        for candidate in differing:
+            self.differences.add(candidate.kind, candidate.uri)
+        for forced in (True, False):
+            self._send([each.uri for each in differing if (each.kind in FORCED) is forced], forced=forced)
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "compared": {"documents": len(self.comparison), **self.read},
+            "elsewhere": self.comparison.elsewhere,
+            "differences": self.differences.report(),
+            "differences_in_all": self.differences.total + self.catalogue["differences"],
+            **self.comparison.out_of_reach.report(),
+            "looked_at": self.looked_at,
+            "catalogue": self.catalogue,
+        }
+
+    def _each(self, source: str, pages: Iterable[list[T]]) -> Iterator[list[T]]:
+        """Yield pages while there is time, and count their entries."""
+        where = source.replace("_", " ")
+        self.stage = f"the {where} was read, before its first page"
+        self._check_time()
+        for page in pages:
+            yield page
+            self.read[source] += len(page)
+            self.stage = f"the {where} was read, after {self.read[source]:,} entries"
+            self._check_time()
+
+    def _take(self, candidates: Iterable[Candidate]) -> None:
+        for number, candidate in enumerate(candidates):
+            if number % _CANDIDATES_PER_TIME_CHECK == 0:
+                self._check_time()
+            self.candidates.append(candidate)
+            if len(self.candidates) >= KEYS_PER_READ:
+                self.settle()
+
+    def _check_time(self) -> None:
+        if self.seconds_left() < RESERVE_SECONDS:
+            raise _OutOfTimeError
+
+    def _send(self, uris: list[str], *, forced: bool) -> None:
+        """Ask the ingestion function to check documents.
+
+        Without *forced*, a document is submitted only if the registry does not have it right: if an event was merely
+        late, it would otherwise be submitted twice.
+        """
+        batches = [uris[at : at + URIS_PER_MESSAGE] for at in range(0, len(uris), URIS_PER_MESSAGE)]
+        messages = [look(batch, forced=forced) for batch in batches]
+        backoff = Backoff(_SEND_ATTEMPTS, base_seconds=0.1, ceiling_seconds=5.0, sleep=self.of.sleep)
+        for attempt in range(_SEND_ATTEMPTS):
+            try:
+                self.of.queue.send(messages)
+                break
+            except DeliveryError:
+                if attempt == _SEND_ATTEMPTS - 1:
+                    raise
+                # The queue may have accepted some: a second check of the same document finds nothing to do.
+                backoff.pause(attempt)
+        self.looked_at += len(uris)
+
+
+def bucket_pages(s3: "S3Client", bucket: str, page_size: int = DOCUMENTS_PER_PAGE) -> Iterator[list[BucketObject]]:
+    """List documents and sidecars, without the placeholders that the console creates for folders.
+
+    Raises:
+        ClientError: The bucket cannot be listed.
+    """
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, PaginationConfig={"PageSize": page_size})
+    for page in pages:
+        found = []
+        for entry in page.get("Contents", ()):
+            key = entry["Key"]
+            document = key.removesuffix(SIDECAR_SUFFIX)
+            if document and not document.endswith("/"):
+                modified_at = entry["LastModified"].timestamp()
+                found.append(BucketObject(s3_uri(bucket, document), entry["ETag"], modified_at, document != key))
+        yield found
+
+
+def knowledge_base_pages(
+    agent: "AgentsforBedrockClient",
+    knowledge_base_id: str,
+    data_source_id: str,
+    *,
+    sleep: Callable[[float], None],
+    page_size: int = DOCUMENTS_PER_PAGE,
+) -> Iterator[list[IndexedDocument]]:
+    """List the documents of the data source.
+
+    Raises:
+        ClientError: A page's last error, after retries.
+    """
+    backoff = Backoff(retries=5, base_seconds=1.0, sleep=sleep)
+    request: Any = {
+        "knowledgeBaseId": knowledge_base_id,
+        "dataSourceId": data_source_id,
+        "maxResults": page_size,
+    }
+    while True:
+        page = backoff.call(lambda: agent.list_knowledge_base_documents(**request), retry_on=is_retryable)
+        found = []
+        for detail in page["documentDetails"]:
+            updated_at = detail["updatedAt"].timestamp() if "updatedAt" in detail else 0.0
+            found.append(IndexedDocument(key_of(detail["identifier"]), detail["status"], updated_at))
+        yield found
+        if not (token := page.get("nextToken")):
+            return
+        request["nextToken"] = token

@@ -1,0 +1,350 @@
+"""How a document gets from one state to the next. Nothing here reads or writes anything.
+
+::
+
+                   ┌──────────────── must be checked again ─────────────────┐
+                   ▼                                                        │
+    event ──►  WAITING ──►  SUBMITTING ──►  INDEXING ──►  INDEXED, PARTIALLY_INDEXED, FAILED
+                   │
+                   └─────►  DELETING  ──►  DELETED; FAILED if it is in the bucket but must not be searchable as it is
+
+The next step follows from what the bucket holds and from the document's record, never from the kind of event. A
+document has one operation at a time; changes in the meantime are noted, and checked when the operation has ended.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.catalogue import counted_under
+from ragstack_common.registry.records import (
+    FINAL,
+    DocumentRecord,
+    Observation,
+    Operation,
+    OperationKind,
+    Status,
+    Transition,
+)
+
+TRANSITIONS_KEPT: Final = 20
+
+TOMBSTONE_SECONDS: Final = 30 * 24 * 3600.0
+"""How long the registry remembers a deleted document, and with it which events are older than its deletion."""
+
+OUTCOMES: Final[Mapping[str, Status]] = {
+    "INDEXED": Status.INDEXED,
+    "PARTIALLY_INDEXED": Status.PARTIALLY_INDEXED,
+    "METADATA_PARTIALLY_INDEXED": Status.PARTIALLY_INDEXED,
+    "METADATA_UPDATE_FAILED": Status.FAILED,
+    "FAILED": Status.FAILED,
+    "IGNORED": Status.FAILED,
+}
+"""What the final statuses of the service mean for a document. Source: bedrock-agent, shape DocumentStatus."""
+
+CHANGED_MEANWHILE: Final = "The document changed while it was being processed"
+
+_TRANSIENT: Final = (
+    "throttl",
+    "too many requests",
+    "rate exceeded",
+    "timed out",
+    "timeout",
+    "try again",
+    "unavailable",
+)
+"""Words in the service's reason for a failure that another attempt may avoid."""
+
+
+class Step(Enum):
+    """The next step for a document."""
+
+    NOTHING = "nothing"
+    NOTE = "note"
+    """Record the events; the state stays."""
+    LATER = "later"
+    """Another function is calling the knowledge base about it."""
+    INGEST = "ingest"
+    DELETE = "delete"
+    """Remove it from the knowledge base: it is gone from the bucket, or must not be searchable as it is."""
+    FAIL = "fail"
+    """It cannot be submitted, and the knowledge base does not have it."""
+    FORGET = "forget"
+    """It is gone from the bucket, and the knowledge base does not have it."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The events that were read about a document.
+
+    Attributes:
+        sequencer: The newest of the document, or empty.
+        sidecar_sequencer: The newest of its sidecar, or empty.
+        forced: Whether a check was requested regardless of the registry's state.
+    """
+
+    sequencer: str = ""
+    sidecar_sequencer: str = ""
+    forced: bool = False
+
+
+class Next(Enum):
+    """What happens after the knowledge base was asked."""
+
+    FOLLOW = "follow"
+    LOOK_AGAIN = "look again"
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long an operation may take.
+
+    Attributes:
+        settle_seconds: For this long after its acceptance, the knowledge base may still report the state before it.
+        give_up_seconds: After this, a document without a final status is FAILED.
+        attempts: The maximum number of submissions of one version.
+    """
+
+    settle_seconds: float = 60.0
+    give_up_seconds: float = 6 * 3600.0
+    attempts: int = 5
+
+
+def is_known(record: DocumentRecord, seen: Seen) -> bool:
+    """Check whether the events bring nothing new, and the document is final or followed."""
+    if seen.forced or not (record.is_final or record.is_followed) or not (seen.sequencer or seen.sidecar_sequencer):
+        return False
+    return not (
+        is_newer(seen.sequencer, record.sequencer) or is_newer(seen.sidecar_sequencer, record.sidecar_sequencer)
+    )
+
+
+def is_newer(sequencer: str, known: str) -> bool:
+    """Compare sequencers of one object. The shorter one is padded with zeros on the right.
+
+    Source: Amazon S3 user guide, event message structure.
+    """
+    width = max(len(sequencer), len(known))
+    return sequencer.ljust(width, "0").upper() > known.ljust(width, "0").upper()
+
+
+def standing(record: DocumentRecord, observed: Observation) -> Observation:
+    """Add the known refusal of the same version to what was observed."""
+    known = record.observed
+    if record.is_final or known.refusal is None or observed.refusal or not known.is_the_same_as(observed):
+        return observed
+    return replace(observed, refusal=known.refusal)
+
+
+def step_for(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
+    """Decide the next step from a document's record and what the bucket holds."""
+    if record.is_claimed(now):
+        return Step.LATER
+    if record.is_followed:
+        return Step.NOTE
+    if not observed.is_present:
+        # An ingestion job may have read what direct calls did not index, or never heard of.
+        is_unheard_of = record.revision == 0 and seen.sequencer
+        if record.in_knowledge_base or record.status is Status.FAILED or seen.forced or is_unheard_of:
+            return Step.DELETE
+        if record.status is Status.DELETED:
+            return Step.NOTE
+        return Step.FORGET if record.revision else Step.NOTHING
+    is_settled = record.is_final and record.status is not Status.DELETED and record.observed.is_the_same_as(observed)
+    if observed.refusal is not None:
+        if record.in_knowledge_base or seen.forced:
+            return Step.DELETE
+        return Step.NOTE if is_settled else Step.FAIL
+    return Step.NOTE if is_settled and not seen.forced else Step.INGEST
+
+
+def noted(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> DocumentRecord:
+    """Record events that change nothing, or that must wait for the end of the operation."""
+    same = record.observed.is_the_same_as(observed)
+    return replace(
+        _with_events(record, seen),
+        observed=observed if same else record.observed,
+        again=record.is_followed and (record.again or not same),
+        updated_at=now,
+    )
+
+
+def claimed(
+    record: DocumentRecord, observed: Observation, seen: Seen, operation: Operation, now: float
+) -> DocumentRecord:
+    """Claim a document for one operation."""
+    continues = not record.is_final and record.revision > 0 and record.observed.is_the_same_as(observed)
+    ingests = operation.kind is OperationKind.INGEST
+    # Removing a failed document belongs to the attempt that failed.
+    is_repeated = record.operation is None or record.operation.kind is operation.kind
+    after = replace(
+        _with_events(record, seen),
+        observed=observed,
+        operation=operation,
+        again=False,
+        attempts=record.attempts + is_repeated if continues else 1,
+        in_knowledge_base=record.in_knowledge_base or ingests or not observed.is_present,
+        received_at=record.received_at if continues else now,
+        expires_at=None,
+    )
+    return become(after, Status.SUBMITTING if ingests else Status.DELETING, observed.refusal, now)
+
+
+def accepted(record: DocumentRecord, now: float) -> DocumentRecord:
+    """Record that the knowledge base accepted the operation."""
+    assert record.operation is not None, "a submitted document was claimed"
+    status = Status.INDEXING if record.operation.kind is OperationKind.INGEST else Status.DELETING
+    return become(replace(record, operation=replace(record.operation, accepted_at=now)), status, record.reason, now)
+
+
+def put_back(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
+    """Give up the claim; the next check of the document continues."""
+    return become(replace(_unclaimed(record), again=False), Status.WAITING, reason, now)
+
+
+def failed(
+    record: DocumentRecord,
+    reason: str,
+    now: float,
+    *,
+    observed: Observation | None = None,
+    seen: Seen | None = None,
+) -> DocumentRecord:
+    """End in failure, for a reason that a person can fix."""
+    after = _unclaimed(_with_events(record, seen or Seen()))
+    return become(
+        replace(
+            after,
+            observed=observed or record.observed,
+            again=False,
+            attempts=max(1, record.attempts),
+            received_at=now if observed else record.received_at,
+            expires_at=None,
+            counted=(),
+        ),
+        Status.FAILED,
+        reason,
+        now,
+    )
+
+
+def forgotten(record: DocumentRecord, now: float, seen: Seen | None = None) -> DocumentRecord:
+    """End as deleted: neither the bucket nor the knowledge base has the document."""
+    after = replace(
+        _unclaimed(_with_events(record, seen or Seen())),
+        observed=Observation(),
+        again=False,
+        counted=(),
+        in_knowledge_base=False,
+        expires_at=now + TOMBSTONE_SECONDS,
+    )
+    return become(after, Status.DELETED, None, now)
+
+
+def become(record: DocumentRecord, status: Status, reason: str | None, now: float) -> DocumentRecord:
+    """Change a document's status, and add the change to its history."""
+    history = record.history
+    if not history or (history[-1].status, history[-1].reason) != (status, reason):
+        history = (*history, Transition(now, status, reason))[-TRANSITIONS_KEPT:]
+    return replace(
+        record,
+        status=status,
+        reason=reason,
+        history=history,
+        created_at=record.created_at or now,
+        updated_at=now,
+        finished_at=now if status in FINAL else None,
+    )
+
+
+def answered(
+    record: DocumentRecord, answer: DocumentStatus, now: float, patience: Patience
+) -> tuple[DocumentRecord, Next]:
+    """Apply the knowledge base's answer about a document that is followed."""
+    assert record.operation is not None, "a followed document has an operation"
+    deletes = record.operation.kind is OperationKind.DELETE
+    since = now - (record.operation.accepted_at or record.operation.lease_until)
+    updated_at = answer.updated_at.timestamp() if answer.updated_at else None
+    is_final, is_absent = answer in OUTCOMES, answer == "NOT_FOUND"
+    has_succeeded_or_failed = is_absent if deletes else is_final
+    if since < patience.settle_seconds:
+        is_old = updated_at is not None and updated_at == record.knowledge_base_updated_at
+        if is_old or not has_succeeded_or_failed:
+            # The knowledge base may not have begun the operation, and this may be its state before.
+            return record, Next.FOLLOW
+    is_pending = not (is_final or is_absent)
+    if is_pending and since < patience.give_up_seconds:
+        return record, Next.FOLLOW
+    heard = replace(record, knowledge_base_status=str(answer), knowledge_base_updated_at=updated_at)
+    if record.again:
+        return put_back(heard, CHANGED_MEANWHILE, now), Next.LOOK_AGAIN
+    if is_pending:
+        reason = f"No final status after {since / 3600:.1f} hours: the knowledge base still reports {answer}"
+        return failed(heard, reason, now), Next.DONE
+    if not has_succeeded_or_failed:
+        lost = "The knowledge base accepted the document and does not know it"
+        kept = f"The knowledge base accepted the deletion and still has the document: {told(answer)}"
+        return _once_more(heard, kept if deletes else lost, now, patience)
+    if deletes:
+        return _removed(heard, now), Next.DONE
+    status = OUTCOMES[str(answer)]
+    if status is not Status.FAILED:
+        counted = replace(heard, counted=counted_under(heard.observed.attributes))
+        return become(counted, status, answer.reason, now), Next.DONE
+    reason = told(answer)
+    if any(word in reason.lower() for word in _TRANSIENT):
+        return _once_more(heard, reason, now, patience)
+    return refused(heard, reason, now), Next.LOOK_AGAIN
+
+
+def refused(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
+    """Have a document that the knowledge base did not index removed, before it ends in failure.
+
+    The knowledge base keeps the version before in its index and does not say so. The registry need not know of that
+    version: an ingestion job reads the whole bucket, whatever events are still on their way.
+    """
+    to_remove = replace(record, observed=replace(record.observed, refusal=reason))
+    return put_back(to_remove, reason, now)
+
+
+def told(answer: DocumentStatus) -> str:
+    """Return the knowledge base's reason for its answer, with the status unless that is FAILED."""
+    if not answer.reason:
+        return f"{answer}, without a reason"
+    return answer.reason if str(answer) == Status.FAILED else f"{answer}: {answer.reason}"
+
+
+def _with_events(record: DocumentRecord, seen: Seen) -> DocumentRecord:
+    return replace(
+        record,
+        sequencer=seen.sequencer if is_newer(seen.sequencer, record.sequencer) else record.sequencer,
+        sidecar_sequencer=seen.sidecar_sequencer
+        if is_newer(seen.sidecar_sequencer, record.sidecar_sequencer)
+        else record.sidecar_sequencer,
+    )
+
+
+def _unclaimed(record: DocumentRecord) -> DocumentRecord:
+    """End the lease; the operation stays as the name of the last one."""
+    if record.operation is None:
+        return record
+    return replace(record, operation=replace(record.operation, lease_until=0.0))
+
+
+def _removed(record: DocumentRecord, now: float) -> DocumentRecord:
+    if not record.observed.is_present:
+        return forgotten(record, now)
+    reason = record.observed.refusal or record.reason or "It must not be searchable"
+    return failed(replace(record, in_knowledge_base=False), reason, now)
+
+
+def _once_more(record: DocumentRecord, reason: str, now: float, patience: Patience) -> tuple[DocumentRecord, Next]:
+    if record.attempts < patience.attempts:
+        return put_back(record, reason, now), Next.LOOK_AGAIN
+    reason = f"{reason} (after {record.attempts} attempts)"
+    if record.operation is not None and record.operation.kind is OperationKind.DELETE:
+        return failed(record, reason, now), Next.DONE
+    return refused(record, reason, now), Next.LOOK_AGAIN
