@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-fast soak faults clients packages lowest check lint types synth bench lock clean
+.PHONY: configuration help setup demo up test test-fast soak faults clients packages lowest check lint types synth bench lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,6 +122,9 @@ lint: $(STAMPS)/python ## Style, unused code, direction of imports
 
 types: $(STAMPS)/python ## Static types, strictly
 	$(BIN)/mypy
+
+configuration: setup ## Write the tables of docs/CONFIGURATION.md from the settings
+	.venv/bin/python -m infra.configuration
 
 synth: setup ## Write the CloudFormation templates for AWS, offline and without credentials
 	node_modules/.bin/cdk synth --quiet

@@ -27,10 +27,10 @@ PROGRAMS = {
     "python alone": "",
     "import boto3, client": "import boto3; boto3.client('bedrock-agent-runtime')",
     "query handler, service, client": (
-        "from lambdas.query.handler import service\n"
+        "import os\nfrom lambdas.query.handler import service\n"
         "from ragstack_common.clients import retrieval_client\n"
         "from ragstack_common.config import QuerySettings\n"
-        "service(); retrieval_client(QuerySettings.timeout_seconds)"
+        "service(); retrieval_client(QuerySettings.from_env(os.environ).timeout_seconds)"
     ),
 }
 ENVIRONMENT = {

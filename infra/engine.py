@@ -10,23 +10,18 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
-from ragstack_common import config
+from ragstack_common.config import BEDROCK_ENGINE, DEFAULT_RERANKING_MODEL, QuerySettings, RetrieverToolSettings
 
 IN_THE_LAYER: Final = frozenset(
-    {config.BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}
+    {BEDROCK_ENGINE, "balanced", "cached", "federated", "metered", "multislice", "reranked"}
 )
 """Engines and wrappers that need nothing but boto3. The others embed queries themselves, which takes numpy at least."""
-
-COLLECTION_OPTION: Final[Mapping[str, str]] = {config.BEDROCK_ENGINE: "knowledge_base_id", "s3_vectors": "index_name"}
-"""What the engines that take rights call a collection of the retriever tool."""
-
-EVERY_COLLECTION: Final = "*"
 
 S3_VECTORS_ACTIONS: Final = ("s3vectors:GetIndex", "s3vectors:GetVectors", "s3vectors:QueryVectors")
 """Source: S3 Vectors API reference, QueryVectors: one that returns metadata or has a filter needs GetVectors too."""
 
 REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    config.BEDROCK_ENGINE: ("knowledge_base_id",),
+    BEDROCK_ENGINE: ("knowledge_base_id",),
     "s3_vectors": ("vector_bucket_name", "index_name"),
     "federated": ("backends",),
     **dict.fromkeys(("cached", "metered", "multislice", "reranked"), ("backend",)),
@@ -36,8 +31,6 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 BEDROCK_RERANKER: Final = "bedrock"
 
 BEDROCK_RERANKER_OPTIONS: Final = frozenset({"type", "model", "timeout_seconds", "fields"})
-
-DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 
 RERANKERS_IN_THE_LAYER: Final = frozenset({"lexical", BEDROCK_RERANKER})
 
@@ -93,7 +86,7 @@ class Engine:
         for part in _parts(self.config):
             kind = str(part.get("type"))
             missing = [name for name in REQUIRED_OPTIONS.get(kind, ()) if not part.get(name)]
-            if missing and not (part is self.config and kind == config.BEDROCK_ENGINE):
+            if missing and not (part is self.config and kind == BEDROCK_ENGINE):
                 return f"{kind} needs {' and '.join(missing)} in its configuration"
             for name, model in _reranker(part):
                 unknown = _options(part["reranker"]).keys() - BEDROCK_RERANKER_OPTIONS
@@ -127,47 +120,20 @@ class Engine:
                     )
 
 
-def engines_of(variables: Mapping[str, str]) -> list[Engine]:
-    """Describe the engines that variables of the query function configure: of searches, and of the retriever tool.
+def engines_of(query: QuerySettings, tool: RetrieverToolSettings) -> list[Engine]:
+    """Return the engines that searches and the retriever tool use, without the knowledge base of the stacks.
 
-    The knowledge base of the stacks is none of them: the function may search it anyway.
+    The function may search that one in any case.
     """
-    kind = variables.get(config.RETRIEVAL_ENGINE, config.BEDROCK_ENGINE)
-    options = config.json_object(variables.get(config.RETRIEVAL_ENGINE_CONFIG, "{}"))
-    own = [] if kind == config.BEDROCK_ENGINE and not options else [Engine({**options, "type": kind})]
-    return own + _engines_of_the_tool(variables)
-
-
-def _engines_of_the_tool(variables: Mapping[str, str]) -> list[Engine]:
-    shared = {
-        "type": variables.get(config.RETRIEVER_TOOL_ENGINE, config.BEDROCK_ENGINE),
-        "embedding": variables.get(config.RETRIEVER_TOOL_EMBEDDING),
-        **config.json_object(variables.get(config.RETRIEVER_TOOL_ENGINE_CONFIG, "{}")),
-    }
-    collections = collections_of(variables.get(config.RETRIEVER_TOOL_COLLECTIONS, ""))
+    options = query.retrieval_engine_config or {}
     engines = []
-    for name, options in collections.items():
-        backend = {**options} if "type" in options else {**shared, **options}
-        if backend["type"] in COLLECTION_OPTION:
-            backend.setdefault(COLLECTION_OPTION[backend["type"]], name)
-        engines.append(Engine(backend))
-    if not collections and shared["type"] != config.BEDROCK_ENGINE:
-        engines.append(Engine(shared))
-    return engines
-
-
-def collections_of(text: str) -> dict[str, dict[str, Any]]:
-    """Read the collections of the retriever tool: names with commas between them, or an object by name.
-
-    Raises:
-        ValueError: The text is neither.
-    """
-    if not text.startswith("{"):
-        return {name.strip(): {} for name in text.split(",") if name.strip()}
-    collections = config.json_object(text)
-    if not all(isinstance(options, dict) for options in collections.values()):
-        raise ValueError("each collection has an object: the options of its engine, or {}")
-    return collections
+    if query.retrieval_engine != BEDROCK_ENGINE or options:
+        engines.append(Engine({**options, "type": query.retrieval_engine}))
+    shared = tool.shared_options()
+    backends = [*tool.backends(shared).values()]
+    if not backends and shared["type"] != BEDROCK_ENGINE:
+        backends = [shared]
+    return engines + [Engine(backend) for backend in backends]
 
 
 def _parts(backend: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -194,7 +160,7 @@ def _options(choice: Any) -> Mapping[str, Any]:
 
 
 def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, ...], str]]:
-    if part.get("type") == config.BEDROCK_ENGINE and part.get("knowledge_base_id"):
+    if part.get("type") == BEDROCK_ENGINE and part.get("knowledge_base_id"):
         name = str(part["knowledge_base_id"]).rpartition("/")[2]
         yield (
             ("bedrock:Retrieve",),

@@ -4,23 +4,55 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self, TypeVar
 
-from infra import option_checks
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
 from infra.engine import Engine, engines_of
-from infra.option_checks import OFF, OptionError, checked, choice, number
 from infra.target import KNOWLEDGE_BASE_REGIONS, LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
-from infra.variables import INGESTION_CHECKS, QUERY_CHECKS, RECONCILE_CHECKS, UPLOAD_CHECKS, variables
-from ragstack_common import config
+from ragstack_common.config import (
+    EVERY_COLLECTION,
+    OTHER_STORE,
+    Allowed,
+    BusName,
+    DocumentApiSettings,
+    IngestionSettings,
+    QuerySettings,
+    ReconcileSettings,
+    RetrieverToolSettings,
+    Settings,
+    VectorStore,
+)
 
-DEFAULT_RETRIEVAL_TIMEOUT_SECONDS: Final = 5.0
-DEFAULT_MAX_RECEIVES: Final = 20
-DEFAULT_CALLS_PER_SECOND: Final = 5.0
-DEFAULT_GIVE_UP_SECONDS: Final = 6 * 3600.0
-DEFAULT_RECONCILE_SCHEDULE: Final = "cron(0 3 * * ? *)"
+S = TypeVar("S", bound=Settings)
+
+FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
+    QuerySettings,
+    RetrieverToolSettings,
+    IngestionSettings,
+    ReconcileSettings,
+    DocumentApiSettings,
+)
+
+SET_BY_STACKS: Final = frozenset(
+    {
+        "API_AUTH",
+        "DATA_SOURCE_ID",
+        "DEAD_LETTER_QUEUE_URL",
+        "DOCUMENTS_BUCKET",
+        "EVENT_BUS_NAME",
+        "INGESTION_QUEUE_URL",
+        "JOBS_QUEUE_URL",
+        "KNOWLEDGE_BASE_ID",
+        "REGISTRY_TABLE",
+        "STATUS_QUEUE_URL",
+        "VECTOR_STORE",
+    }
+)
+"""Variables of functions that no context value sets directly."""
 
 SECONDS_PER_CALL: Final = 0.4
 """Between two calls of one invocation, with what it asks the bucket and the registry: two invocations make five calls a
@@ -29,11 +61,11 @@ second (benchmarks/ingestion.py)."""
 MOST_CALLS_AT_ONCE: Final = 10
 """Source: Bedrock's quotas, concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests."""
 
-MOST_REQUESTS_PER_SECOND: Final = 10_000
-"""Source: API Gateway developer guide, quotas: the requests of an account and Region."""
+OFF: Final = "off"
 
-LONGEST_BATCH_WINDOW_SECONDS: Final = 300
-"""Source: Lambda API reference, MaximumBatchingWindowInSeconds."""
+
+class OptionError(ValueError):
+    """Context values are missing, unknown or invalid; the message is one line that says what is allowed."""
 
 
 class Auth(StrEnum):
@@ -42,13 +74,6 @@ class Auth(StrEnum):
     IAM = "iam"
     API_KEY = "api_key"
     NONE = "none"
-
-
-class Switch(StrEnum):
-    """Whether a part is deployed."""
-
-    ON = "on"
-    OFF = "off"
 
 
 class ApiLogging(StrEnum):
@@ -66,95 +91,169 @@ class KnowledgeBaseKind(StrEnum):
     EXISTING = "existing"
 
 
-@dataclass(frozen=True)
-class ExistingKnowledgeBase:
-    """A knowledge base that somebody else owns.
-
-    Attributes:
-        knowledge_base_id: Ten alphanumeric characters.
-        data_source_id: Ten alphanumeric characters: an S3 data source that reads the documents bucket.
-        vector_store: The store behind it; OTHER if the deployer does not name it.
-    """
-
-    knowledge_base_id: str
-    data_source_id: str
-    vector_store: str = config.OTHER_STORE
+def _existing_file(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError("there is no such file")
+    return path.resolve()
 
 
-@dataclass(frozen=True)
-class Options:
-    """Everything that a deployer can choose.
+Switch = Annotated[bool, Allowed("on or off")]
 
-    Attributes:
-        target: AWS, or the local stack.
-        prefix: First part of every stack's name.
-        auth: Who may call the API.
-        api_logging: Whether API Gateway writes logs, and whether the stacks set the account's role for that.
-        api_requests_per_second: Rate limit for all callers together, 1 to 10,000; bursts may be twice as large.
-        existing_knowledge_base: None creates a knowledge base on S3 Vectors.
-        contextual_headers: Whether the chunks of the knowledge base that is created get contextual headers.
-        bedrock_endpoint: Base URL of the local Bedrock, as the functions reach it.
-        aws_endpoint: Base URL of the local AWS services, as callers of the API reach it.
-        dependencies_layer: A zip file to use in place of the layer that ``python -m infra.layers`` builds.
-        alarm_topic: ARN of an SNS topic that every alarm notifies.
-        alarm_email: An address that every alarm notifies, through a topic that is created.
-        event_bus_name: An event bus that exists, on which outcomes are published.
-        reconcile_schedule: When bucket, registry and knowledge base are compared; None never does it by itself.
-        batch_window_seconds: How long messages are collected for one invocation, 0 to 300.
-        query_variables: Environment variables of the query function that differ from its defaults.
-        ingestion_variables: The same for the functions that submit and follow documents.
-        reconcile_variables: The same for the function that compares, beside what it has of the settings above.
-        upload_variables: The same for the function behind the routes for documents.
-    """
+BedrockId = Annotated[str, Field(pattern=r"^[0-9a-zA-Z]{10}$"), Allowed("ten letters or digits")]
+"""Source: bedrock-agent, shape Id."""
 
-    target: Target = Target.AWS
-    prefix: str = "RagStack"
-    auth: Auth = Auth.IAM
-    api_logging: ApiLogging = ApiLogging.OFF
-    api_requests_per_second: int = 20
-    existing_knowledge_base: ExistingKnowledgeBase | None = None
-    contextual_headers: bool = True
-    bedrock_endpoint: str | None = None
-    aws_endpoint: str = "http://localhost:4566"
-    dependencies_layer: Path | None = None
-    alarm_topic: str | None = None
-    alarm_email: str | None = None
-    event_bus_name: str = "default"
-    reconcile_schedule: str | None = DEFAULT_RECONCILE_SCHEDULE
-    batch_window_seconds: int = 1
-    query_variables: Mapping[str, str] = field(default_factory=dict)
-    ingestion_variables: Mapping[str, str] = field(default_factory=dict)
-    reconcile_variables: Mapping[str, str] = field(default_factory=dict)
-    upload_variables: Mapping[str, str] = field(default_factory=dict)
+Url = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s]+/?$"),
+    AfterValidator(lambda url: url.rstrip("/")),
+    Allowed("http://HOST:PORT"),
+]
+
+Prefix = Annotated[
+    str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$"), Allowed("a letter, then at most 39 letters, digits or hyphens")
+]
+
+TopicArn = Annotated[
+    str,
+    Field(pattern=r"^arn:aws(-[a-z-]+)?:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$"),
+    Allowed("the ARN of an SNS topic"),
+]
+"""Source: SNS API reference, CreateTopic. A FIFO topic, whose name ends in .fifo, cannot be notified by alarms."""
+
+Email = Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$"), Allowed("an e-mail address")]
+
+Schedule = Annotated[
+    str,
+    Field(
+        pattern=rf"^(cron\((\S+ ){{5}}\S+\)|rate\((1 (minute|hour|day)|([2-9]|[1-9]\d+) (minutes|hours|days))\)|{OFF})$"
+    ),
+    Allowed(f"cron(MINUTE HOUR DAY MONTH WEEKDAY YEAR), rate(NUMBER UNIT) or {OFF}"),
+]
+"""Source: EventBridge user guide, schedule expressions."""
+
+LayerFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a zip file")]
+
+
+class ContextValues(Settings):
+    """The context values of the stacks themselves; those of the functions are in :mod:`ragstack_common.config`."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    target: Target = Field(Target.AWS, description="where the stacks go; `local` is what `ragstack up` uses")
+    prefix: Prefix = Field(
+        "RagStack",
+        description="first part of every stack's name, and the dimension `stack` of every metric; give each deployment"
+        " in an account its own. A long prefix shortens the keys that documents can have; synth warns about it",
+    )
+    auth: Auth = Field(Auth.IAM, description="who may call the API; `none` is for `target=local`, and its default")
+    api_logging: ApiLogging = Field(
+        ApiLogging.OFF,
+        description="access and error logs of API Gateway. `on` expects that the account's settings name a role for"
+        " them; `with_account_role` creates one, for every API of the account in the Region",
+    )
+    api_requests_per_second: int = Field(
+        20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"
+    )
+    knowledge_base: KnowledgeBaseKind = Field(
+        KnowledgeBaseKind.S3_VECTORS, description="create a knowledge base on S3 Vectors, or use an existing one"
+    )
+    knowledge_base_id: BedrockId | None = Field(None, description="required with `knowledge_base=existing`")
+    data_source_id: BedrockId | None = Field(
+        None,
+        description="required with `knowledge_base=existing`: an S3 data source that reads the documents bucket",
+    )
+    vector_store: VectorStore = Field(
+        OTHER_STORE,
+        description="with `knowledge_base=existing`: its vector store, which decides on attributes and filters",
+    )
+    contextual_headers: Switch = Field(
+        default=True, description="give the chunks of a knowledge base that the stacks create contextual headers"
+    )
+    bedrock_endpoint: Url | None = Field(
+        None, description="with `target=local`: where the functions reach the local Bedrock"
+    )
+    aws_endpoint: Url = Field(
+        "http://localhost:4566", description="with `target=local`: where callers reach the local AWS services"
+    )
+    dependencies_layer: LayerFile | None = Field(
+        None, description="a layer to deploy instead of the one that `python -m infra.layers` builds"
+    )
+    alarm_topic: TopicArn | None = Field(None, description="every alarm notifies this topic")
+    alarm_email: Email | None = Field(
+        None, description="every alarm sends e-mail to this address, which Amazon SNS asks to confirm"
+    )
+    event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
+    region_check: Switch = Field(
+        True,
+        description="reject a Region in which CloudFormation has no knowledge bases; turn it off if it is outdated",
+    )
+    reconcile_schedule: Schedule = Field(
+        "cron(0 3 * * ? *)", description="when bucket, registry and knowledge base are compared, in UTC"
+    )
+    ingestion_batch_window_seconds: int = Field(
+        1, ge=0, le=300, description="how long the queues collect messages; 0 delivers at once, ten at most"
+    )
+
+    @classmethod
+    def _variable(cls, field_name: str) -> str:
+        return field_name
 
     @property
-    def retrieval_timeout_seconds(self) -> float:
-        """The deadline of one search."""
-        return float(self.query_variables.get(config.RETRIEVAL_TIMEOUT_SECONDS, DEFAULT_RETRIEVAL_TIMEOUT_SECONDS))
+    def uses_existing_knowledge_base(self) -> bool:
+        """Whether the deployer named a knowledge base."""
+        return self.knowledge_base is KnowledgeBaseKind.EXISTING
 
-    @property
-    def engines(self) -> list[Engine]:
-        """What the query function searches beside the knowledge base of the stacks."""
-        return engines_of(self.query_variables)
+    @model_validator(mode="before")
+    @classmethod
+    def _local_target_needs_no_authentication(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {"auth": Auth.NONE, **values} if values.get("target") == Target.LOCAL else values
 
-    @property
-    def max_receives(self) -> int:
-        """Deliveries of a message before the function that reads it gives it up."""
-        return int(self.ingestion_variables.get(config.INGESTION_MAX_RECEIVES, DEFAULT_MAX_RECEIVES))
+    @model_validator(mode="after")
+    def _check_combinations(self) -> Self:
+        given, on_aws, existing = self.model_fields_set, self.target is Target.AWS, self.uses_existing_knowledge_base
+        of_existing = ("knowledge_base_id", "data_source_id", "vector_store")
+        rules = [
+            (self.auth is Auth.NONE and on_aws, "auth=none is for target=local: choose auth=iam or auth=api_key"),
+            (
+                self.bedrock_endpoint and on_aws,
+                "bedrock_endpoint is for target=local: on AWS the functions use Amazon Bedrock",
+            ),
+            (
+                self.alarm_topic and self.alarm_email,
+                "alarm_topic and alarm_email exclude each other: subscribe the address to the topic",
+            ),
+            (
+                existing and "contextual_headers" in given,
+                "contextual_headers cannot be combined with knowledge_base=existing: leave it out",
+            ),
+            (
+                not existing and not on_aws,
+                f"target=local needs knowledge_base=existing: the local CloudFormation has no {LEFT_OUT_LOCALLY[0]}",
+            ),
+            *(
+                (
+                    existing and not getattr(self, name),
+                    f"knowledge_base=existing needs {name}: add --context {name}=...",
+                )
+                for name in of_existing
+            ),
+            *(
+                (
+                    on_aws and not existing and name in given,
+                    f"{name} needs knowledge_base=existing: add it, or leave {name} out",
+                )
+                for name in of_existing
+            ),
+        ]
+        if broken := [message for is_broken, message in rules if is_broken]:
+            raise ValueError("; ".join(broken))
+        return self
 
-    @property
-    def invocations_at_once(self) -> int:
-        """Concurrent invocations of a function that calls the knowledge base, 2 to 10: just enough for the call rate.
 
-        An invocation makes one call at a time. Amazon takes 10 requests to ingest or delete at the same time.
-        """
-        text = self.ingestion_variables.get(config.INGESTION_CALLS_PER_SECOND, DEFAULT_CALLS_PER_SECOND)
-        return min(MOST_CALLS_AT_ONCE, max(2, math.ceil(float(text) * SECONDS_PER_CALL)))
+class Options(ContextValues):
+    """Everything that a deployer can choose."""
 
-    @property
-    def give_up_seconds(self) -> float:
-        """How long a document is followed."""
-        return float(self.ingestion_variables.get(config.STATUS_GIVE_UP_SECONDS, DEFAULT_GIVE_UP_SECONDS))
+    variables_of_functions: Mapping[str, str] = Field({}, description="environment variables that differ from defaults")
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any], region: str | None = None) -> "Options":
@@ -165,147 +264,105 @@ class Options:
             region: Where the stacks are deployed; None if that is not known yet, and then not checked.
 
         Raises:
-            OptionError: A value is missing, unknown or unusable.
+            OptionError: Values are missing, unknown or invalid; the message names all of them.
         """
         values = {name: _text(value) for name, value in context.items() if _OUR_NAME.fullmatch(name)}
-        _refuse_unknown(values)
-        target = choice(values, "target", Target, Target.AWS)
-        auth = choice(values, "auth", Auth, Auth.NONE if target is Target.LOCAL else Auth.IAM)
-        if auth is Auth.NONE and target is not Target.LOCAL:
-            raise OptionError("auth=none is for target=local only: choose auth=iam or auth=api_key")
-        bedrock_endpoint = checked(values, "bedrock_endpoint", option_checks.url)
-        if bedrock_endpoint and target is not Target.LOCAL:
-            raise OptionError("bedrock_endpoint is for target=local only: on AWS the functions use Amazon Bedrock")
-        existing = _existing_knowledge_base(values)
-        if existing is None and target is Target.LOCAL:
+        values = {name: text for name, text in values.items() if text}
+        known = context_names()
+        if unknown := sorted(values.keys() - known):
             raise OptionError(
-                "target=local needs knowledge_base=existing, knowledge_base_id and data_source_id:"
-                f" the local CloudFormation has no {LEFT_OUT_LOCALLY[0]}"
+                f"context value {' and '.join(map(repr, unknown))} is unknown: choose from {', '.join(sorted(known))}"
             )
-        if target is Target.AWS:
-            _refuse_region_without_knowledge_bases(values, region)
-        query_variables = variables(values, QUERY_CHECKS)
-        if existing is None and query_variables.get(config.SEARCH_TYPE) == "HYBRID":
-            raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
-        _refuse_unusable_engines(values, query_variables)
-        layer = checked(values, "dependencies_layer", option_checks.existing_file)
-        schedule = checked(values, "reconcile_schedule", option_checks.schedule) or DEFAULT_RECONCILE_SCHEDULE
-        window = checked(values, "ingestion_batch_window_seconds", number(0, LONGEST_BATCH_WINDOW_SECONDS, whole=True))
-        alarm_topic = checked(values, "alarm_topic", option_checks.topic_arn)
-        alarm_email = checked(values, "alarm_email", option_checks.email)
-        if alarm_topic and alarm_email:
-            raise OptionError("alarm_topic and alarm_email exclude each other: subscribe the address to the topic")
-        rate = checked(values, "api_requests_per_second", number(1, MOST_REQUESTS_PER_SECOND, whole=True))
-        local_variables = LOCAL_VARIABLES if target is Target.LOCAL else {}
-        return cls(
-            target=target,
-            prefix=checked(values, "prefix", option_checks.prefix) or cls.prefix,
-            auth=auth,
-            api_logging=choice(values, "api_logging", ApiLogging, ApiLogging.OFF),
-            api_requests_per_second=cls.api_requests_per_second if rate is None else int(rate),
-            existing_knowledge_base=existing,
-            contextual_headers=_contextual_headers(values, existing),
-            bedrock_endpoint=bedrock_endpoint,
-            aws_endpoint=checked(values, "aws_endpoint", option_checks.url) or cls.aws_endpoint,
-            dependencies_layer=Path(layer) if layer else None,
-            alarm_topic=alarm_topic,
-            alarm_email=alarm_email,
-            event_bus_name=checked(values, "event_bus_name", option_checks.event_bus_name) or cls.event_bus_name,
-            reconcile_schedule=None if schedule == OFF else schedule,
-            batch_window_seconds=cls.batch_window_seconds if window is None else int(window),
-            query_variables=query_variables,
-            ingestion_variables={**local_variables, **variables(values, INGESTION_CHECKS)},
-            reconcile_variables=variables(values, RECONCILE_CHECKS),
-            upload_variables=variables(values, UPLOAD_CHECKS),
-        )
+        own = {name: text for name, text in values.items() if name in ContextValues.model_fields}
+        variables = {name.upper(): text for name, text in values.items() if name not in ContextValues.model_fields}
+        problems = ContextValues.problems(own)
+        for model in FUNCTION_SETTINGS:
+            given = {name: text for name, text in variables.items() if name in model.variables()}
+            found = model.problems(given)
+            problems |= {name.lower(): problem for name, problem in found.items() if name}
+        if problems:
+            raise OptionError("; ".join(f"{name}{problem}" for name, problem in problems.items()))
+        local = LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {}
+        options = cls.model_validate({**own, "variables_of_functions": {**local, **variables}})
+        is_checked = options.region_check and options.target is Target.AWS
+        if is_checked and region and region not in KNOWLEDGE_BASE_REGIONS:
+            raise OptionError(
+                f"Amazon Bedrock has no knowledge bases in {region}: set AWS_REGION to another Region, such as"
+                " us-east-1 or eu-central-1; or add --context region_check=off if they are new there"
+            )
+        _check_engines(options)
+        return options
+
+    def environment(self, *models: type[Settings]) -> dict[str, str]:
+        """Return the variables that the deployer chose for a function with these settings."""
+        names = {name for model in models for name in model.variables()}
+        return {name: text for name, text in self.variables_of_functions.items() if name in names}
+
+    @cached_property
+    def query(self) -> QuerySettings:
+        """The settings of the query function; what the stacks set has stand-in values."""
+        return self._read(QuerySettings)
+
+    @cached_property
+    def ingestion(self) -> IngestionSettings:
+        """The settings of the functions that submit and follow documents; what the stacks set has stand-in values."""
+        return self._read(IngestionSettings)
+
+    @cached_property
+    def retriever_tool(self) -> RetrieverToolSettings:
+        """The settings of the retriever tool."""
+        return self._read(RetrieverToolSettings)
+
+    @cached_property
+    def engines(self) -> list[Engine]:
+        """What the query function searches next to the knowledge base of the stacks."""
+        return engines_of(self.query, self.retriever_tool)
+
+    @property
+    def invocations_at_once(self) -> int:
+        """Concurrent invocations of a function that calls the knowledge base, 2 to 10: just enough for the call rate.
+
+        An invocation makes one call at a time. Amazon takes 10 requests to ingest or delete at the same time.
+        """
+        return min(MOST_CALLS_AT_ONCE, max(2, math.ceil(self.ingestion.calls_per_second * SECONDS_PER_CALL)))
+
+    def _read(self, model: type[S]) -> S:
+        required = [name for name, field in model.variables().items() if field.is_required()]
+        stand_ins = dict.fromkeys(required, "STANDINVAL")
+        if model is QuerySettings:
+            stand_ins["KNOWLEDGE_BASE_ID"] = "STANDINVAL"
+        return model.from_env({**stand_ins, **self.environment(model)})
 
 
-def _refuse_unknown(values: Mapping[str, str]) -> None:
-    checks = (*QUERY_CHECKS, *INGESTION_CHECKS, *RECONCILE_CHECKS, *UPLOAD_CHECKS)
-    known = {*_NAMES, *(variable.lower() for variable in checks)}
-    for name in values:
-        if name not in known:
-            raise OptionError(f"context value {name!r} is unknown: choose from {', '.join(sorted(known))}")
+def context_names() -> set[str]:
+    """Return the names of all context values."""
+    variables = {name for model in FUNCTION_SETTINGS for name in model.variables()} - SET_BY_STACKS
+    return {*ContextValues.model_fields, *(name.lower() for name in variables)}
 
 
-def _text(value: Any) -> str:
-    """Write a value as the command line would give it; cdk.json may hold an object."""
-    return json.dumps(value) if isinstance(value, Mapping) else str(value).strip()
-
-
-def _refuse_region_without_knowledge_bases(values: Mapping[str, str], region: str | None) -> None:
-    is_checked = choice(values, "region_check", Switch, Switch.ON) is Switch.ON
-    if is_checked and region and region not in KNOWLEDGE_BASE_REGIONS:
+def _check_engines(options: Options) -> None:
+    if options.query.search_type == "HYBRID" and not options.uses_existing_knowledge_base:
+        raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
+    if EVERY_COLLECTION in options.retriever_tool.retriever_tool_collections:
         raise OptionError(
-            f"Amazon Bedrock has no knowledge bases in {region}: set AWS_REGION to another Region, such as us-east-1 or"
-            " eu-central-1; or add --context region_check=off if they are new there"
+            f"retriever_tool_collections={EVERY_COLLECTION} is invalid: it must name the collections, because the"
+            " function gets permissions for these"
         )
-
-
-def _refuse_unusable_engines(values: Mapping[str, str], query_variables: Mapping[str, str]) -> None:
-    engines = engines_of(query_variables)
-    lacking = sorted({name for engine in engines for name in engine.lacking})
-    if lacking and not values.get("dependencies_layer"):
+    lacking = sorted({name for engine in options.engines for name in engine.lacking})
+    if lacking and not options.dependencies_layer:
         raise OptionError(
             f"the engine {' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give"
             " its zip file as dependencies_layer"
         )
-    for engine in engines:
+    for engine in options.engines:
         if engine.problem:
             raise OptionError(f"the engine {engine.config['type']} cannot be deployed: {engine.problem}")
 
 
-def _existing_knowledge_base(values: Mapping[str, str]) -> ExistingKnowledgeBase | None:
-    kind = choice(values, "knowledge_base", KnowledgeBaseKind, KnowledgeBaseKind.S3_VECTORS)
-    if kind is KnowledgeBaseKind.S3_VECTORS:
-        for name in ("knowledge_base_id", "data_source_id", "vector_store"):
-            if values.get(name):
-                raise OptionError(f"{name} is given without knowledge_base=existing: add it, or leave {name} out")
-        return None
-    vector_store = checked(values, "vector_store", option_checks.one_of(*config.VECTOR_STORES))
-    return ExistingKnowledgeBase(
-        _id_of_existing(values, "knowledge_base_id"),
-        _id_of_existing(values, "data_source_id"),
-        vector_store or ExistingKnowledgeBase.vector_store,
-    )
-
-
-def _id_of_existing(values: Mapping[str, str], name: str) -> str:
-    identifier = checked(values, name, option_checks.bedrock_id)
-    if identifier is None:
-        raise OptionError(f"knowledge_base=existing needs {name}: add --context {name}=...")
-    return identifier
-
-
-def _contextual_headers(values: Mapping[str, str], existing: ExistingKnowledgeBase | None) -> bool:
-    if existing and values.get("contextual_headers"):
-        raise OptionError(
-            "contextual_headers is for a knowledge base that is created: leave it out with knowledge_base=existing"
-        )
-    return choice(values, "contextual_headers", Switch, Switch.ON) is Switch.ON
+def _text(value: Any) -> str:
+    """Write a value as the command line would give it; cdk.json may hold an object."""
+    return json.dumps(value) if isinstance(value, Mapping | bool) else str(value).strip()
 
 
 _OUR_NAME: Final = re.compile(r"[a-z][a-z_]*")
 """Names of the CDK's own context hold a colon, a hyphen, an at sign or an upper case letter."""
-
-_NAMES: Final = (
-    "target",
-    "prefix",
-    "auth",
-    "api_logging",
-    "api_requests_per_second",
-    "knowledge_base",
-    "knowledge_base_id",
-    "data_source_id",
-    "vector_store",
-    "contextual_headers",
-    "bedrock_endpoint",
-    "aws_endpoint",
-    "dependencies_layer",
-    "alarm_topic",
-    "alarm_email",
-    "event_bus_name",
-    "region_check",
-    "reconcile_schedule",
-    "ingestion_batch_window_seconds",
-)

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from ragstack_common import config
-
 
 class Target(StrEnum):
     """Where the stacks are deployed."""
@@ -40,7 +38,7 @@ LEFT_OUT_LOCALLY: Final = (
 Their stack is left out as a whole, and with it the function for contextual headers: the local Bedrock composes them.
 """
 
-LOCAL_VARIABLES: Final[Mapping[str, str]] = {config.STATUS_FIRST_DELAY_SECONDS: "1"}
+LOCAL_VARIABLES: Final[Mapping[str, str]] = {"STATUS_FIRST_DELAY_SECONDS": "1"}
 """Settings that have another default there."""
 
 CHANGED_LOCALLY: Final = (

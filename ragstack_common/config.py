@@ -1,16 +1,31 @@
-"""The names of the environment variables, and what they say, as frozen objects.
+"""Every setting, once: its variable, type, range, default and meaning.
 
-The stacks set these variables and the functions read them, both by the constants below. Only handlers and the command
-line look into ``os.environ``; everything else is handed a settings object.
+Each function has a model of its settings. The function reads it from its environment, the stacks build that environment
+from the same model and reject what the function would reject, and the tables in ``docs/CONFIGURATION.md`` are generated
+from it. Only handlers and the command line look into ``os.environ``.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args, get_origin
 
-from ragstack_common.environment import boolean, optional, positive, required
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from ragstack_common.errors import ConfigurationError
 
 STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""
@@ -24,88 +39,45 @@ JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
 BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
 """Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
 
-KNOWLEDGE_BASE_ID: Final = "KNOWLEDGE_BASE_ID"
-DATA_SOURCE_ID: Final = "DATA_SOURCE_ID"
-
-RETRIEVAL_TIMEOUT_SECONDS: Final = "RETRIEVAL_TIMEOUT_SECONDS"
-MULTISLICE_ENABLED: Final = "MULTISLICE_ENABLED"
-MULTISLICE_MAX_SLICES: Final = "MULTISLICE_MAX_SLICES"
-FILTERED_SCORE_BOOST: Final = "FILTERED_SCORE_BOOST"
-SEARCH_TYPE: Final = "SEARCH_TYPE"
-
-API_AUTH: Final = "API_AUTH"
-
-RETRIEVAL_ENGINE: Final = "RETRIEVAL_ENGINE"
-RETRIEVAL_ENGINE_CONFIG: Final = "RETRIEVAL_ENGINE_CONFIG"
-RERANK: Final = "RERANK"
-
-MULTI_CORPUS_METADATA: Final = "MULTI_CORPUS_METADATA"
-LARGE_RETRIEVAL_SIZE_ALL_CORPUS: Final = "LARGE_RETRIEVAL_SIZE_ALL_CORPUS"
-LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: Final = "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS"
-SEARCH_K: Final = "SEARCH_K"
-
-RETRIEVER_TOOL_ENGINE: Final = "RETRIEVER_TOOL_ENGINE"
-RETRIEVER_TOOL_ENGINE_CONFIG: Final = "RETRIEVER_TOOL_ENGINE_CONFIG"
-RETRIEVER_TOOL_COLLECTIONS: Final = "RETRIEVER_TOOL_COLLECTIONS"
-RETRIEVER_TOOL_EMBEDDING: Final = "RETRIEVER_TOOL_EMBEDDING"
-
-REGISTRY_TABLE: Final = "REGISTRY_TABLE"
-DOCUMENTS_BUCKET: Final = "DOCUMENTS_BUCKET"
-INGESTION_QUEUE_URL: Final = "INGESTION_QUEUE_URL"
-STATUS_QUEUE_URL: Final = "STATUS_QUEUE_URL"
-JOBS_QUEUE_URL: Final = "JOBS_QUEUE_URL"
-DEAD_LETTER_QUEUE_URL: Final = "DEAD_LETTER_QUEUE_URL"
-EVENT_BUS_NAME: Final = "EVENT_BUS_NAME"
-VECTOR_STORE: Final = "VECTOR_STORE"
-
-INGESTION_MAX_RECEIVES: Final = "INGESTION_MAX_RECEIVES"
-INGESTION_MAX_RETRIES: Final = "INGESTION_MAX_RETRIES"
-INGESTION_MAX_ATTEMPTS: Final = "INGESTION_MAX_ATTEMPTS"
-INGESTION_BASE_DELAY_SECONDS: Final = "INGESTION_BASE_DELAY_SECONDS"
-INGESTION_DOCUMENTS_PER_CALL: Final = "INGESTION_DOCUMENTS_PER_CALL"
-INGESTION_CALLS_PER_SECOND: Final = "INGESTION_CALLS_PER_SECOND"
-STATUS_FIRST_DELAY_SECONDS: Final = "STATUS_FIRST_DELAY_SECONDS"
-STATUS_GIVE_UP_SECONDS: Final = "STATUS_GIVE_UP_SECONDS"
-
-RECONCILE_SETTLE_SECONDS: Final = "RECONCILE_SETTLE_SECONDS"
-RECONCILE_POLL_SECONDS: Final = "RECONCILE_POLL_SECONDS"
-
-UPLOAD_MAX_BYTES: Final = "UPLOAD_MAX_BYTES"
-UPLOAD_SECONDS: Final = "UPLOAD_SECONDS"
-
-S3_VECTORS: Final = "S3_VECTORS"
-OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
-MAX_URI_CHARACTERS: Final = 133
-"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
-
-OTHER_STORE: Final = "OTHER"
-VECTOR_STORES: Final = (S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER_STORE)
-"""Behind a knowledge base; ``OTHER`` is one that is not known. S3 Vectors limits the attributes of a document and
-ignores some operators of filters; OpenSearch Serverless has every operator. Source: bedrock-agent, shape
-KnowledgeBaseStorageType, and bedrock-agent-runtime, shape RetrievalFilter."""
-
 EVENT_SOURCE: Final = "ragstack"
 """The source of the events on the bus."""
 
-IAM_AUTH: Final = "iam"
-API_KEY_AUTH: Final = "api_key"
-API_AUTHS: Final = (IAM_AUTH, API_KEY_AUTH)
-"""How callers of the API authenticate."""
-
 TRANSFORMED_CHUNKS_PREFIX: Final = "with-headers/"
-"""Where the function for contextual headers writes in the intermediate bucket, before the key that it read."""
+"""Where the function for contextual headers writes in the intermediate bucket: put before the key that it read."""
 
-DEFAULT_EMBEDDING: Final = "hashed"
-"""What texts are embedded with where nothing is chosen: it needs no model and no download."""
+S3_VECTORS: Final = "S3_VECTORS"
+OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
+OTHER_STORE: Final = "OTHER"
+VECTOR_STORES: Final = (S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER_STORE)
+"""Stores behind a knowledge base; ``OTHER`` is an unknown one. S3 Vectors limits the attributes of a document and
+ignores some operators of filters; OpenSearch Serverless has every operator. Source: bedrock-agent, shape
+KnowledgeBaseStorageType, and bedrock-agent-runtime, shape RetrievalFilter."""
 
 SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 """Source: bedrock-agent-runtime, shape SearchType."""
 
+IAM_AUTH: Final = "iam"
+API_KEY_AUTH: Final = "api_key"
+
 BEDROCK_ENGINE: Final = "bedrock"
 
+COLLECTION_OPTION: Final[Mapping[str, str]] = {
+    BEDROCK_ENGINE: "knowledge_base_id",
+    "chroma": "collection_name",
+    "milvus": "collection_name",
+    "s3_vectors": "index_name",
+}
+"""The option by which each engine names what the retriever tool calls a collection."""
+
+EVERY_COLLECTION: Final = "*"
+
+DEFAULT_EMBEDDING: Final = "hashed"
+"""The default embedding: it needs no model and no download."""
+
+DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
+"""Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""
+
 LEXICAL: Final = "lexical"
-RERANKERS: Final = (LEXICAL, "none")
-"""What puts results in a better order. The other rerankers are configured with an engine, not with a request."""
 
 ALL_CORPORA: Final = "all"
 """The corpus filter that asks for every corpus; no corpus can have this name."""
@@ -119,183 +91,480 @@ MAX_QUERY_CHARACTERS: Final = 20_000
 MAX_RESULTS: Final = 100
 """Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
 
+PER_CORPUS: Final = 200
+SINGLE_CORPUS: Final = 500
+SEARCH_K: Final = 10
+"""Source: specification 002, the defaults of its variables."""
+
+MAX_CANDIDATES: Final = 1_000
+"""Ten pages of Retrieve, one after the other: more would not come before the deadline."""
+
+MAX_RETRIEVAL_SECONDS: Final = 24
+"""What leaves the function time to answer within API Gateway's 29 seconds."""
+
+MAX_URI_CHARACTERS: Final = 133
+"""Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
+
+MAX_DOCUMENT_BYTES: Final = 50 * 1024 * 1024
+"""What the knowledge base reads of one file. Source: Bedrock user guide, prerequisites of knowledge base data."""
+
+MAX_DELAY_SECONDS: Final = 900
+"""Source: SQS API reference, SendMessage, DelaySeconds."""
+
 
 @dataclass(frozen=True)
-class QuerySettings:
-    """How the query function searches.
+class Allowed:
+    """What messages and documentation say of the values of an annotated type."""
 
-    Attributes:
-        knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN; may be empty for another engine.
-        data_source_id: Restricts every search to one data source; None searches all of them.
-        timeout_seconds: Deadline of one search, over 0.
-        multislice_enabled: False makes one call, with the filter.
-        max_slices: Parallel calls at most, 1 or more.
-        filtered_score_boost: Multiplies the scores of filtered hits, over 0.
-        search_type: HYBRID, SEMANTIC, or None for what the vector store does best.
-        retrieval_engine: The type of a backend, as the factory knows it.
-        retrieval_engine_config: What else the factory is told; None of nothing.
-        rerank: lexical or none for every search that does not say; None reranks where several corpora are balanced.
-        corpora: The corpora that a search is balanced over, 0 to 20.
-        per_corpus: Candidates of each corpus, 1 or more.
-        single_corpus: Candidates where one corpus is asked for, 1 or more.
-        search_k: Results of a search over corpora that does not say how many, 1 to 100.
-        registry_table: The document registry, which knows what can be searched; None where searches find it out.
-        vector_store: One of ``VECTOR_STORES``, of *knowledge_base_id*: decides which filters are safe to send.
-        api_auth: How callers authenticate, for the description of the API; None if they do not.
-    """
-
-    knowledge_base_id: str
-    data_source_id: str | None = None
-    timeout_seconds: float = 5.0
-    multislice_enabled: bool = True
-    max_slices: int = 3
-    filtered_score_boost: float = 1.25
-    search_type: str | None = None
-    retrieval_engine: str = BEDROCK_ENGINE
-    retrieval_engine_config: Mapping[str, Any] | None = None
-    rerank: str | None = None
-    corpora: tuple[str, ...] = ()
-    per_corpus: int = 200
-    single_corpus: int = 500
-    search_k: int = 10
-    registry_table: str | None = None
-    vector_store: str = OTHER_STORE
-    api_auth: str | None = None
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "QuerySettings":
-        """Read the settings.
-
-        Raises:
-            ConfigurationError: A variable is missing or unusable; the message names it.
-        """
-        engine = optional(env, RETRIEVAL_ENGINE, str, cls.retrieval_engine)
-        bedrock = engine == BEDROCK_ENGINE
-        return cls(
-            knowledge_base_id=required(env, KNOWLEDGE_BASE_ID) if bedrock else env.get(KNOWLEDGE_BASE_ID, "").strip(),
-            data_source_id=env.get(DATA_SOURCE_ID, "").strip() or None,
-            timeout_seconds=optional(env, RETRIEVAL_TIMEOUT_SECONDS, positive(float), cls.timeout_seconds),
-            multislice_enabled=optional(env, MULTISLICE_ENABLED, boolean, cls.multislice_enabled),
-            max_slices=optional(env, MULTISLICE_MAX_SLICES, positive(int), cls.max_slices),
-            filtered_score_boost=optional(env, FILTERED_SCORE_BOOST, positive(float), cls.filtered_score_boost),
-            search_type=optional(env, SEARCH_TYPE, _search_type, cls.search_type),
-            retrieval_engine=engine,
-            retrieval_engine_config=optional(env, RETRIEVAL_ENGINE_CONFIG, json_object, None),
-            rerank=optional(env, RERANK, _reranker, cls.rerank),
-            corpora=optional(env, MULTI_CORPUS_METADATA, corpus_names, cls.corpora),
-            per_corpus=optional(env, LARGE_RETRIEVAL_SIZE_ALL_CORPUS, positive(int), cls.per_corpus),
-            single_corpus=optional(env, LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS, positive(int), cls.single_corpus),
-            search_k=optional(env, SEARCH_K, _number_of_results, cls.search_k),
-            registry_table=env.get(REGISTRY_TABLE, "").strip() or None,
-            vector_store=optional(env, VECTOR_STORE, vector_store, cls.vector_store),
-            api_auth=api_auth(env),
-        )
+    text: str
 
 
-def api_auth(env: Mapping[str, str]) -> str | None:
-    """Read how callers of the API authenticate; None if they do not.
+def json_object(value: Any) -> dict[str, Any]:
+    """Read a JSON object from text; an object stays as it is.
 
     Raises:
-        ConfigurationError: The value is unknown.
+        ValueError: The value is not a JSON object.
     """
-    return optional(env, API_AUTH, _auth, None)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"it must be a JSON object: {error}") from error
+    if not isinstance(value, Mapping):
+        raise ValueError("it must be a JSON object")  # noqa: TRY004 - the text is unusable, whatever type it spells
+    return dict(value)
 
 
-def _auth(text: str) -> str:
-    if text.lower() not in API_AUTHS:
-        raise ValueError(f"choose one of {', '.join(API_AUTHS)}, or leave it empty")
-    return text.lower()
-
-
-def vector_store(text: str) -> str:
-    """Read the kind of a vector store.
-
-    Raises:
-        ValueError: There is no such kind.
-    """
-    if text.upper() not in VECTOR_STORES:
-        raise ValueError(f"choose one of {', '.join(VECTOR_STORES)}")
-    return text.upper()
-
-
-def _search_type(text: str) -> str | None:
-    if text.upper() not in SEARCH_TYPES:
-        raise ValueError(f"choose one of {', '.join(SEARCH_TYPES)}, or leave it empty")
-    return text.upper()
-
-
-def json_object(text: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        ValueError: The text is none.
-    """
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"write a JSON object: {error}") from error
-    if not isinstance(value, dict):
-        raise ValueError("write a JSON object")  # noqa: TRY004 - the text is unusable, whatever type it spells
-    return value
-
-
-def corpus_names(text: str) -> tuple[str, ...]:
-    """Read the names of corpora, divided by commas.
-
-    Raises:
-        ValueError: A name is empty, there twice, or means every corpus; or there are too many.
-    """
-    names = tuple(part.strip() for part in text.split(","))
+def _corpus_names(value: Any) -> Any:
+    names = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
     if "" in names:
-        raise ValueError("write names with one comma between them")
+        raise ValueError("names must be separated by one comma each")
     if len(set(names)) < len(names):
-        raise ValueError("a name is there twice")
+        raise ValueError("each name must occur once")
     if ALL_CORPORA in names:
-        raise ValueError(f"no corpus can be called {ALL_CORPORA}, which asks for every corpus")
+        raise ValueError(f"no corpus can be called {ALL_CORPORA}, which means every corpus")
     if len(names) > MAX_CORPORA:
-        raise ValueError(f"{len(names)} corpora are too many: {MAX_CORPORA} can be searched at once")
+        raise ValueError(f"there must be at most {MAX_CORPORA} names, not {len(names)}")
     return names
 
 
-def _reranker(text: str) -> str | None:
-    if text.lower() not in RERANKERS:
-        raise ValueError(f"choose one of {', '.join(RERANKERS)}, or leave it empty")
-    return text.lower()
+def _collections(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value == EVERY_COLLECTION:
+        return {EVERY_COLLECTION: {}}
+    if not value.startswith("{"):
+        collections: dict[str, Any] = {name.strip(): {} for name in value.split(",") if name.strip()}
+    else:
+        collections = json_object(value)
+    if not collections:
+        raise ValueError("it must name a collection")
+    if not all(isinstance(options, dict) for options in collections.values()):
+        raise ValueError("each collection needs an object: the options of its engine, or {}")
+    return collections
 
 
-def _number_of_results(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= MAX_RESULTS:
-        raise ValueError(f"write a whole number from 1 to {MAX_RESULTS}")
-    return number
+def _upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
 
 
-@dataclass(frozen=True)
-class KnowledgeSettings:
-    """Location and embedding of the knowledge base in a Chroma collection.
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
-    Attributes:
-        collection_name: The collection.
-        db_path: The folder of the store.
-        embedding: What texts are embedded with; None uses what the collection records.
-    """
 
-    collection_name: str = "atlas_knowledge_base"
-    db_path: str = "~/atlas_chroma_db"
-    embedding: str | None = None
+def _embedding(value: Any) -> Any:
+    is_model_folder = isinstance(value, str) and (Path(value) / "model.onnx").is_file()
+    return f"onnx:{value}" if is_model_folder else value
+
+
+JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object), Allowed("a JSON object")]
+CorpusNames = Annotated[
+    tuple[str, ...], BeforeValidator(_corpus_names), Allowed(f"1 to {MAX_CORPORA} names separated by commas")
+]
+Collections = Annotated[
+    dict[str, dict[str, Any]],
+    BeforeValidator(_collections),
+    Allowed("names separated by commas, or a JSON object with the options of each"),
+]
+EngineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$"), Allowed("the name of an engine, such as bedrock")]
+BusName = Annotated[str, Field(pattern=r"^[/.\-_A-Za-z0-9]{1,256}$"), Allowed("the name of an event bus")]
+"""Source: events, shape EventBusName."""
+
+EmbeddingOrFolder = Annotated[str, BeforeValidator(_embedding)]
+VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], BeforeValidator(_upper)]
+SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], BeforeValidator(_upper)]
+Reranker = Annotated[Literal["lexical", "none"], BeforeValidator(_lower)]
+ApiAuth = Annotated[Literal["iam", "api_key"], BeforeValidator(_lower)]
+
+
+class Settings(BaseModel):
+    """Settings that are read by name. The variable of a field is its name in capitals, or its validation alias."""
+
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(validation_alias=str.upper),
+        allow_inf_nan=False,
+        defer_build=True,  # a function builds the models that it reads, and no others
+        frozen=True,
+        hide_input_in_errors=True,
+        str_strip_whitespace=True,
+        validate_by_name=True,
+    )
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "KnowledgeSettings":
-        """Read the settings. Of two variables for one setting, the first that is set counts."""
+    def variables(cls) -> dict[str, FieldInfo]:
+        """Return the fields by the names of their variables; a field that has two names is listed twice."""
+        found = {}
+        for name, field in cls.model_fields.items():
+            alias = field.validation_alias or cls._variable(name)
+            for variable in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+                found[str(variable)] = field
+        return found
 
-        def first(*names: str) -> str | None:
-            return next((value for name in names if (value := env.get(name, "").strip())), None)
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Read the settings; a blank variable counts as not set.
 
-        embedding = first("EMBEDDING_MODEL")
-        if embedding is not None and (Path(embedding) / "model.onnx").is_file():
-            embedding = f"onnx:{embedding}"
-        return cls(
-            first("ATLAS_COLLECTION_NAME", "CHROMA_COLLECTION_NAME") or cls.collection_name,
-            first("ATLAS_DB_PATH", "CHROMA_PERSIST_DIRECTORY") or cls.db_path,
-            embedding,
-        )
+        Raises:
+            ConfigurationError: Variables are missing or invalid; the message names all of them and what is allowed.
+        """
+        given = {name: text for name in cls.variables() if (text := env.get(name, "").strip())}
+        try:
+            return cls.model_validate(given, by_name=False)
+        except ValidationError as error:
+            problems = cls._explained(error, given)
+            raise ConfigurationError("; ".join(f"{name}{problem}" for name, problem in problems.items())) from error
+
+    @classmethod
+    def problems(cls, given: Mapping[str, str]) -> dict[str, str]:
+        """Check some variables; return what is wrong with each, in words that follow its name."""
+        try:
+            cls.model_validate(given, by_name=False)
+        except ValidationError as error:
+            return {
+                name: problem for name, problem in cls._explained(error, given).items() if name in given or not name
+            }
+        return {}
+
+    @classmethod
+    def _variable(cls, field_name: str) -> str:
+        return field_name.upper()
+
+    @classmethod
+    def _explained(cls, error: ValidationError, given: Mapping[str, str]) -> dict[str, str]:
+        problems: dict[str, str] = {}
+        for each in error.errors(include_url=False):
+            reason = str(each["ctx"]["error"]) if each["type"] == "value_error" else None
+            name = str(each["loc"][0]) if each["loc"] else ""
+            if not name:
+                problems[name] = reason or each["msg"]
+            elif each["type"] == "missing":
+                problems[name] = " is not set"
+            else:
+                field = cls.variables()[name]
+                value = f"={given[name]}" if field.repr else ""  # callers of the API can read this message
+                problems[name] = f"{value} is invalid: {reason or f'it must be {allowed_values(field)}'}"
+        return problems
+
+
+def allowed_values(field: FieldInfo) -> str:
+    """Describe the values that a field takes, in words that follow "it must be"."""
+    return _allowed(field.annotation, field.metadata)
+
+
+def _allowed(annotation: Any, metadata: Any) -> str:
+    for each in metadata:
+        if isinstance(each, Allowed):
+            return each.text
+    if get_origin(annotation) is Annotated:
+        inner, *more = get_args(annotation)
+        return _allowed(inner, [*metadata, *more])
+    if get_origin(annotation) is Literal:
+        return " or ".join(get_args(annotation))
+    if optional := [each for each in get_args(annotation) if each is not NoneType]:
+        return _allowed(optional[0], metadata)
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return " or ".join(annotation)
+    if annotation is bool:
+        return "true or false"
+    if annotation in (int, float):
+        low, high = (next((getattr(m, kind) for m in metadata if hasattr(m, kind)), None) for kind in ("ge", "le"))
+        return f"a {'whole ' if annotation is int else ''}number from {low:,} to {high:,}"
+    return "text"
+
+
+class SearchSettings(Settings):
+    """What searches and the retriever tool share."""
+
+    knowledge_base_id: str = Field("", description="the knowledge base to search")
+    data_source_id: str | None = Field(None, description="restricts every search to this data source")
+    timeout_seconds: float = Field(
+        5.0,
+        validation_alias="RETRIEVAL_TIMEOUT_SECONDS",
+        ge=0.1,
+        le=MAX_RETRIEVAL_SECONDS,
+        description="deadline of a search, which then returns what it has and reports what is missing",
+    )
+    search_type: SearchType | None = Field(
+        None, description="how Bedrock searches; by default it decides by the vector store. S3 Vectors has no HYBRID"
+    )
+
+
+class CorpusSettings(Settings):
+    """How searches are balanced over corpora."""
+
+    corpora: CorpusNames = Field(
+        (),
+        validation_alias="MULTI_CORPUS_METADATA",
+        description="the corpora to balance a search over: values of the attribute `corpus`. By default none is",
+    )
+    per_corpus: int = Field(
+        PER_CORPUS,
+        validation_alias="LARGE_RETRIEVAL_SIZE_ALL_CORPUS",
+        ge=1,
+        le=MAX_CANDIDATES,
+        description="candidates of each corpus if all are searched",
+    )
+    single_corpus: int = Field(
+        SINGLE_CORPUS,
+        validation_alias="LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS",
+        ge=1,
+        le=MAX_CANDIDATES,
+        description="candidates if one of the configured corpora is searched",
+    )
+    search_k: int = Field(
+        SEARCH_K, ge=1, le=MAX_RESULTS, description="results of a search over configured corpora without `top_k`"
+    )
+
+
+class QuerySettings(CorpusSettings, SearchSettings):
+    """How the function `query` searches."""
+
+    multislice_enabled: bool = Field(
+        True, description="`false` makes one call with the metadata filter: only matches are found, without a boost"
+    )
+    max_slices: int = Field(
+        3,
+        validation_alias="MULTISLICE_MAX_SLICES",
+        ge=1,
+        le=10,
+        description="parallel calls of a search; 1 makes one call with the metadata filter",
+    )
+    filtered_score_boost: float = Field(
+        1.25, ge=0.01, le=100, description="factor on the scores of hits that match the metadata filter"
+    )
+    retrieval_engine: EngineName = Field(BEDROCK_ENGINE, description="the engine or wrapper that searches")
+    retrieval_engine_config: JsonObject | None = Field(
+        None, repr=False, description="arguments of the engine; for `bedrock`, they replace the settings above"
+    )
+    rerank: Reranker | None = Field(
+        None, description="reranker of requests without `rerank`; by default only balanced searches are reranked"
+    )
+    registry_table: str | None = Field(None, description="the document registry, which counts corpora and versions")
+    vector_store: VectorStore = Field(
+        OTHER_STORE, description="the store behind the knowledge base; filters that it may ignore are rejected"
+    )
+    api_auth: ApiAuth | None = Field(None, description="the security scheme in `GET /openapi.json`, from `auth`")
+
+    @model_validator(mode="after")
+    def _has_knowledge_base(self) -> Self:
+        configured = self.knowledge_base_id or "knowledge_base_id" in (self.retrieval_engine_config or {})
+        if self.retrieval_engine == BEDROCK_ENGINE and not configured:
+            raise ValueError("KNOWLEDGE_BASE_ID is not set")
+        return self
+
+
+class RetrieverToolSettings(SearchSettings):
+    """What the tool `retriever` searches."""
+
+    retriever_tool_engine: EngineName | None = Field(
+        None, description="engine of collections that name none; by default `milvus` if `MILVUS_ADDRESS` is set"
+    )
+    retriever_tool_engine_config: JsonObject = Field(
+        {}, repr=False, description="arguments of that engine for all of its collections"
+    )
+    retriever_tool_collections: Collections = Field(
+        {}, repr=False, description="the collections to search; by default the function's own knowledge base"
+    )
+    retriever_tool_embedding: str | None = Field(
+        None, description="embedding of queries, for engines that need one; by default `hashed`"
+    )
+
+    def shared_options(self, default_engine: str = BEDROCK_ENGINE, **engine_options: Any) -> dict[str, Any]:
+        """Return the options of collections that name no engine; *engine_options* are those of the default engine."""
+        engine = self.retriever_tool_engine or default_engine
+        options: dict[str, Any] = {"type": engine, **engine_options}
+        if engine == BEDROCK_ENGINE:
+            options |= {"data_source_id": self.data_source_id, "search_type": self.search_type}
+        elif engine in COLLECTION_OPTION:
+            options["embedding"] = self.retriever_tool_embedding
+        if "timeout_seconds" in self.model_fields_set:
+            options["timeout_seconds"] = self.timeout_seconds
+        return {name: value for name, value in options.items() if value is not None} | self.retriever_tool_engine_config
+
+    def backends(self, shared_options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return the configuration of an engine for each collection; :data:`EVERY_COLLECTION` stands for any name."""
+        collections = self.retriever_tool_collections
+        own = self.knowledge_base_id.rpartition("/")[2]
+        if not collections and own and shared_options["type"] == BEDROCK_ENGINE:
+            collections = {own: {}}
+        found = {}
+        for name, options in collections.items():
+            backend = {**options} if "type" in options else {**shared_options, **options}
+            option = COLLECTION_OPTION.get(backend["type"])
+            if option is not None and name != EVERY_COLLECTION:
+                backend.setdefault(option, name)
+            found[name] = backend
+        return found
+
+
+class TraceSettings(Settings):
+    """What spans of searches contain, if OpenTelemetry is installed."""
+
+    ragstack_trace_content: bool = Field(False, description="spans contain queries, and texts and attributes of chunks")
+    openinference_hide_inputs: bool = Field(False, description="hides queries even so")
+    openinference_hide_outputs: bool = Field(False, description="hides texts and attributes even so")
+
+
+class PathSettings(Settings):
+    """What every function of the ingestion path shares."""
+
+    knowledge_base_id: str = Field(description="the knowledge base of the documents")
+    data_source_id: str = Field(description="the S3 data source that reads the documents bucket")
+    registry_table: str = Field(description="the document registry")
+    ingestion_queue_url: str = Field(description="the queue of changes, and of requests to look at documents again")
+    calls_per_second: float = Field(
+        5.0,
+        validation_alias="INGESTION_CALLS_PER_SECOND",
+        ge=0.1,
+        le=10_000,
+        description="calls of one operation by all functions together: the account's quota",
+    )
+    give_up_seconds: float = Field(
+        6 * 3600.0,
+        validation_alias="STATUS_GIVE_UP_SECONDS",
+        ge=1,
+        le=3 * 24 * 3600,
+        description="after which a document without a final status is FAILED",
+    )
+
+
+class IngestionSettings(PathSettings):
+    """How `ingestion` and `ingestion_status` submit and follow documents."""
+
+    status_queue_url: str = Field(description="the queue of documents that wait for their final status")
+    dead_letter_queue_url: str = Field(description="the queue of messages that cannot succeed, with the cause")
+    event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
+    vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes a document can have")
+    max_receives: int = Field(
+        20,
+        validation_alias="INGESTION_MAX_RECEIVES",
+        ge=1,
+        le=100,
+        description="deliveries of a message before it is given up, 5 to 120 seconds apart",
+    )
+    max_retries: int = Field(
+        3,
+        validation_alias="INGESTION_MAX_RETRIES",
+        ge=0,
+        le=10,
+        description="retries of a call within one delivery, for errors that may pass",
+    )
+    max_attempts: int = Field(
+        5,
+        validation_alias="INGESTION_MAX_ATTEMPTS",
+        ge=1,
+        le=100,
+        description="submissions of one content of a document, if the knowledge base fails for a passing reason",
+    )
+    base_delay_seconds: float = Field(
+        2.0,
+        validation_alias="INGESTION_BASE_DELAY_SECONDS",
+        ge=0,
+        le=30,
+        description="longest first delay between those calls; it doubles each time, up to 60 seconds",
+    )
+    documents_per_call: int = Field(
+        10,
+        validation_alias="INGESTION_DOCUMENTS_PER_CALL",
+        ge=1,
+        le=25,
+        description="documents in one call. The service's model allows 10, the quota page 25",
+    )
+    first_delay_seconds: float = Field(
+        2.0,
+        validation_alias="STATUS_FIRST_DELAY_SECONDS",
+        ge=0,
+        le=MAX_DELAY_SECONDS,
+        description="delay of the first status check of a document, five seconds or more if it fills a call"
+        ". The local target sets 1",
+    )
+
+
+class ReconcileSettings(PathSettings):
+    """How `reconcile` compares bucket, registry and knowledge base, and follows synchronisations."""
+
+    stuck_seconds: ClassVar[float] = 1800.0
+    """How long after its time a document on its way counts as stuck."""
+
+    wait_seconds: ClassVar[float] = 2 * 3600.0
+    """How long a synchronisation waits for its turn."""
+
+    follow_seconds: ClassVar[float] = 24 * 3600.0
+    """How long Bedrock's job may take."""
+
+    documents_bucket: str = Field(description="the bucket that is compared with registry and knowledge base")
+    jobs_queue_url: str = Field(description="the queue of jobs that wait for their next step")
+    settle_seconds: float = Field(
+        60.0,
+        validation_alias="RECONCILE_SETTLE_SECONDS",
+        ge=0,
+        le=3600,
+        description="age of an object from which a missing event counts as lost",
+    )
+    poll_seconds: float = Field(
+        15.0,
+        validation_alias="RECONCILE_POLL_SECONDS",
+        ge=0,
+        le=MAX_DELAY_SECONDS,
+        description="time between two steps of a full synchronisation",
+    )
+
+
+class DocumentApiSettings(Settings):
+    """Where the function `documents` finds documents and jobs, and what it lets callers upload."""
+
+    registry_table: str = Field(description="the document registry")
+    documents_bucket: str = Field(description="the bucket of the documents")
+    jobs_queue_url: str = Field(description="the queue of jobs")
+    ingestion_queue_url: str = Field(description="the queue of the ingestion function, for replayed documents")
+    dead_letter_queue_url: str = Field(description="the dead-letter queue")
+    vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
+    upload_max_bytes: int = Field(
+        MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="size of an upload; Bedrock reads no larger file"
+    )
+    upload_seconds: int = Field(
+        900,
+        ge=1,
+        le=3600,
+        description="how long an upload URL is valid; it is signed with credentials that may end soon after an hour",
+    )
+
+
+class KnowledgeSettings(Settings):
+    """Where a knowledge base in Chroma is."""
+
+    collection_name: str = Field(
+        "atlas_knowledge_base",
+        validation_alias=AliasChoices("ATLAS_COLLECTION_NAME", "CHROMA_COLLECTION_NAME"),
+        description="the collection",
+    )
+    db_path: str = Field(
+        "~/atlas_chroma_db",
+        validation_alias=AliasChoices("ATLAS_DB_PATH", "CHROMA_PERSIST_DIRECTORY"),
+        description="the folder of the store",
+    )
+    embedding: EmbeddingOrFolder | None = Field(
+        None,
+        validation_alias="EMBEDDING_MODEL",
+        description="embedding, as `--embedding` takes it, or the folder of an ONNX model; by default the collection's",
+    )

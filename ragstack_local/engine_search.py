@@ -42,7 +42,7 @@ def answer_from(
     """
     config = _chroma(collection, db_path) if engine == CHROMA else _from_file(engine, collection, db_path)
     name = str(config.pop(TYPE_KEY, ""))
-    settings = QuerySettings("", retrieval_engine=name, retrieval_engine_config=config)
+    settings = QuerySettings(retrieval_engine=name, retrieval_engine_config=config)
     try:
         body = RetrieveRequest.model_validate(request)
     except ValidationError as error:

@@ -12,7 +12,6 @@ from typing import Any, Final
 import urllib3
 from parts.counting_proxy import Counted, counting
 
-from ragstack_common import config
 from ragstack_common.documents import s3_uri
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
@@ -138,7 +137,7 @@ def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) 
             yield Stack(
                 connection,
                 counted,
-                DocumentRegistry(environment[config.REGISTRY_TABLE], connection.client("dynamodb")),
+                DocumentRegistry(environment["REGISTRY_TABLE"], connection.client("dynamodb")),
                 environment,
                 s3=connection.client("s3"),
                 sqs=connection.client("sqs"),
@@ -154,7 +153,7 @@ def _count(connection: Connection, url: str) -> dict[str, str]:
     for page in functions.get_paginator("list_functions").paginate():
         for function in page["Functions"]:
             variables = function.get("Environment", {}).get("Variables", {})
-            if config.STATUS_QUEUE_URL not in variables:
+            if "STATUS_QUEUE_URL" not in variables:
                 continue
             functions.update_function_configuration(
                 FunctionName=function["FunctionName"],

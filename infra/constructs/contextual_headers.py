@@ -10,9 +10,9 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm
-from infra.constructs.python_function import PythonFunction
+from infra.constructs.functions import PythonFunction
 from infra.options import Options
-from ragstack_common import config
+from ragstack_common.config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 
 FOLDER: Final = "contextual_headers"
 
@@ -42,7 +42,6 @@ class ContextualHeaders(Construct):
             "Headers",
             consequence="Bedrock reports the documents of the call as FAILED: `ragstack replay` sends them again.",
             description="Puts a contextual header before the text of every chunk",
-            environment={},
             folder=FOLDER,
             memory_mb=HEADERS_MEMORY_MB,
             options=options,
@@ -53,9 +52,7 @@ class ContextualHeaders(Construct):
             self,
             "PassedThroughAlarm",
             at_least=1,
-            metric=own_metric(
-                config.BATCHES_PASSED_THROUGH, service=FOLDER, options=options, period=Duration.minutes(15)
-            ),
+            metric=own_metric(BATCHES_PASSED_THROUGH, service=FOLDER, options=options, period=Duration.minutes(15)),
             what_to_do=(
                 "Chunks were indexed without contextual headers, because Bedrock passed them in an unknown format:"
                 " the log of the function contextual_headers names each batch. Searches find them, but rank them"
@@ -108,7 +105,7 @@ class ContextualHeaders(Construct):
 
     def _let_transform(self) -> None:
         """Without the right to list, S3 answers 403 for a batch that is not there."""
-        written = f"{config.TRANSFORMED_CHUNKS_PREFIX}*"
+        written = f"{TRANSFORMED_CHUNKS_PREFIX}*"
         for action, pattern, reason in (
             ("s3:GetObject", "*", "Bedrock chooses the keys of the chunks that it hands over"),
             ("s3:PutObject", written, "What the function writes lies under one prefix"),

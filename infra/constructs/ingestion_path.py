@@ -4,22 +4,18 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_events as events
 
-from infra.constructs.dead_letters import DeadLetters
-from infra.constructs.document_registry import DocumentRegistry
-from infra.constructs.documents_bucket import DocumentsBucket
 from infra.constructs.knowledge_base import KnowledgeBase
-from infra.constructs.work_queue import WorkQueue
-from infra.options import Options
-from ragstack_common import config
+from infra.constructs.queues import DeadLetters, WorkQueue
+from infra.constructs.storage import DocumentRegistry, DocumentsBucket
 
 
 @dataclass(frozen=True)
 class IngestionPath:
-    """What the functions of the ingestion path share. Having it is no right: each grants itself what it needs.
+    """What the functions of the ingestion path share. Each function grants itself the rights that it needs.
 
     Attributes:
         documents: The documents bucket.
-        registry: What became of every document.
+        registry: The document registry.
         knowledge_base: Where documents go.
         changes: Events of the bucket, and requests to look at documents.
         status: Documents that wait to be asked about.
@@ -37,17 +33,15 @@ class IngestionPath:
     dead_letters: DeadLetters
     bus: events.IEventBus
 
-    def environment(self, options: Options) -> dict[str, str]:
-        """Write what the functions are told that submit and follow documents."""
+    def environment(self) -> dict[str, str]:
+        """Return the variables of the functions that submit and follow documents."""
         return {
-            config.KNOWLEDGE_BASE_ID: self.knowledge_base.knowledge_base_id,
-            config.DATA_SOURCE_ID: self.knowledge_base.data_source_id,
-            config.VECTOR_STORE: self.knowledge_base.vector_store,
-            config.REGISTRY_TABLE: self.registry.table.table_name,
-            config.INGESTION_QUEUE_URL: self.changes.queue.queue_url,
-            config.STATUS_QUEUE_URL: self.status.queue.queue_url,
-            config.DEAD_LETTER_QUEUE_URL: self.dead_letters.queue.queue_url,
-            config.EVENT_BUS_NAME: self.bus.event_bus_name,
-            config.INGESTION_MAX_RECEIVES: str(options.max_receives),
-            **options.ingestion_variables,
+            "KNOWLEDGE_BASE_ID": self.knowledge_base.knowledge_base_id,
+            "DATA_SOURCE_ID": self.knowledge_base.data_source_id,
+            "VECTOR_STORE": self.knowledge_base.vector_store,
+            "REGISTRY_TABLE": self.registry.table.table_name,
+            "INGESTION_QUEUE_URL": self.changes.queue.queue_url,
+            "STATUS_QUEUE_URL": self.status.queue.queue_url,
+            "DEAD_LETTER_QUEUE_URL": self.dead_letters.queue.queue_url,
+            "EVENT_BUS_NAME": self.bus.event_bus_name,
         }

@@ -30,7 +30,7 @@ class KnowledgeBase:
     Attributes:
         knowledge_base_id: The knowledge base.
         data_source_id: The data source that reads the documents bucket.
-        vector_store: One of ``settings.VECTOR_STORES``; decides which attributes and filters are taken.
+        vector_store: One of ``config.VECTOR_STORES``; decides which attributes and filters are taken.
     """
 
     def __init__(self, knowledge_base_id: str, data_source_id: str, vector_store: str) -> None:

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from infra.alarms import raise_alarm
-from infra.constructs.python_function import LOG_RETENTION
+from infra.constructs.functions import LOG_RETENTION
 from infra.options import ApiLogging, Auth, Options
 from infra.target import Target
 
@@ -164,7 +164,7 @@ class RetrievalApi(Construct):
         raise_alarm(
             self,
             "LatencyAlarm",
-            at_least=options.retrieval_timeout_seconds * 1000,
+            at_least=options.query.timeout_seconds * 1000,
             metric=api.deployment_stage.metric_latency(period=WATCH_PERIOD, statistic="p95"),
             periods=SLOW_PERIODS,
             what_to_do=(

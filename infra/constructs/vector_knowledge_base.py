@@ -13,7 +13,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge_all_objects
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.knowledge_base import KnowledgeBase
-from ragstack_common import config
+from ragstack_common.config import S3_VECTORS
 
 EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
 EMBEDDING_DIMENSION: Final = 1024
@@ -109,7 +109,7 @@ class VectorKnowledgeBase(Construct):
         for replaceable in (knowledge_base, data_source):
             CrossStackReferences.of(replaceable).produce(ReferenceStrength.WEAK)
         self.knowledge_base = KnowledgeBase(
-            knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id, config.S3_VECTORS
+            knowledge_base.attr_knowledge_base_id, data_source.attr_data_source_id, S3_VECTORS
         )
 
     def _vector_index(self) -> s3vectors.CfnIndex:

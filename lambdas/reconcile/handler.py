@@ -13,9 +13,9 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ragstack_common.config import ReconcileSettings
 from ragstack_common.ingestion.messages import messages_of
 from ragstack_common.reconciliation.service import ReconcileService
-from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.telemetry import stack_dimension
 
 gc.freeze()

@@ -30,9 +30,9 @@ from ragstack_common.api.failures import (
     ReplayRequest,
 )
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
-from ragstack_common.api.settings import DocumentApiSettings
 from ragstack_common.api.uploads import UploadAnswer, UploadRequest, Uploads
 from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
+from ragstack_common.config import DocumentApiSettings
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.ingestion.messages import Queue
 from ragstack_common.registry.catalogue import Catalogue

@@ -17,7 +17,7 @@ from ragstack_common.ingestion.sidecars import check_attributes, write_sidecar
 from ragstack_common.registry.table import document_id
 
 if TYPE_CHECKING:
-    from ragstack_common.api.settings import DocumentApiSettings
+    from ragstack_common.config import DocumentApiSettings
 
 MAX_KEY_CHARACTERS: Final = 1024
 """Source: Amazon S3 user guide, object keys. A document's key may have to be much shorter: that depends on the bucket's

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.clients import agent_client, dynamodb_client, events_client, s3_client, sqs_client
+from ragstack_common.config import IngestionSettings
 from ragstack_common.errors import DeliveryError, RegistryError
 from ragstack_common.ingestion.bedrock_agent import PacedAgent
 from ragstack_common.ingestion.messages import Queue
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.ingestion.outcomes import Outcomes
-from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.telemetry import NO_METRICS, MetricSink

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ragstack_common.config import ReconcileSettings
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
 from ragstack_common.errors import DeliveryError
 from ragstack_common.ingestion.bedrock_agent import is_retryable
@@ -18,7 +19,6 @@ from ragstack_common.reconciliation.compare import (
     IndexedDocument,
     Tally,
 )
-from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.catalogue import Catalogue, Recount
 from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
 from ragstack_common.retry import Backoff

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.clients import agent_client, dynamodb_client, s3_client, sqs_client
-from ragstack_common.config import JOBS_NOT_COMPLETE
+from ragstack_common.config import JOBS_NOT_COMPLETE, ReconcileSettings
 from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
 from ragstack_common.ingestion.bedrock_agent import PacedAgent
 from ragstack_common.ingestion.messages import Queue, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.run import Reconciliation
-from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.reconciliation.synchronisation import REPORT, Synchronisation
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.coordination import CallRate, Gate

@@ -3,20 +3,14 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from ragstack_common.config import (
-    ALL_CORPORA,
-    LARGE_RETRIEVAL_SIZE_ALL_CORPUS,
-    LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS,
-    MULTI_CORPUS_METADATA,
-    SEARCH_K,
-    corpus_names,
-)
+from pydantic import Field
+
+from ragstack_common.config import ALL_CORPORA, PER_CORPUS, SEARCH_K, SINGLE_CORPUS, CorpusNames, CorpusSettings
 from ragstack_common.deadline import seconds_left
-from ragstack_common.environment import optional, positive
 from ragstack_common.errors import UnknownCorpusError
 from ragstack_common.filters import And, Clause, Filter, Operator
 from ragstack_common.retrieval.base import ReportingBackend, RetrievalBackend, narrowed
@@ -40,44 +34,15 @@ from ragstack_common.telemetry import LOGGER
 
 DEFAULT_CORPORA: Final = ("legal_us", "legal_uk", "legislation_nz")
 DEFAULT_CORPUS_KEY: Final = "corpus"
-PER_CORPUS: Final = 200
-SINGLE_CORPUS: Final = 500
-RESULTS: Final = 10
-POOLING: Final = "POOLING"
 
 
-@dataclass(frozen=True)
-class BalancedSettings:
-    """How a search is balanced over corpora, with the specification's defaults.
+class BalancedSettings(CorpusSettings):
+    """How a search is balanced over corpora, with the specification's defaults."""
 
-    Attributes:
-        corpora: Values of the chunks' attribute ``corpus``.
-        per_corpus: Candidates of each corpus where all are searched, 1 or more.
-        single_corpus: Candidates where one corpus is asked for, 1 or more.
-        search_k: Results of a search that does not say how many, 1 or more.
-        pooling: How the embedding makes one vector of a text's tokens; shown in spans. None is the model's own way.
-    """
-
-    corpora: tuple[str, ...] = DEFAULT_CORPORA
-    per_corpus: int = PER_CORPUS
-    single_corpus: int = SINGLE_CORPUS
-    search_k: int = RESULTS
-    pooling: str | None = None
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "BalancedSettings":
-        """Read the settings.
-
-        Raises:
-            ConfigurationError: A variable is unusable; the message names it.
-        """
-        return cls(
-            corpora=optional(env, MULTI_CORPUS_METADATA, corpus_names, cls.corpora),
-            per_corpus=optional(env, LARGE_RETRIEVAL_SIZE_ALL_CORPUS, positive(int), cls.per_corpus),
-            single_corpus=optional(env, LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS, positive(int), cls.single_corpus),
-            search_k=optional(env, SEARCH_K, positive(int), cls.search_k),
-            pooling=env.get(POOLING, "").strip() or None,
-        )
+    corpora: CorpusNames = Field(
+        DEFAULT_CORPORA, validation_alias="MULTI_CORPUS_METADATA", description="values of the attribute `corpus`"
+    )
+    pooling: str | None = Field(None, description="how the embedding pools the vectors of tokens; shown in spans")
 
     def over(self, backend: RetrievalBackend, **options: Any) -> "BalancedBackend":
         """Balance the searches of a backend with these settings; *options* are those of the class."""
@@ -131,7 +96,7 @@ class BalancedBackend(ReportingBackend):
         corpus_key: str = DEFAULT_CORPUS_KEY,
         per_corpus: int = PER_CORPUS,
         single_corpus: int = SINGLE_CORPUS,
-        search_k: int = RESULTS,
+        search_k: int = SEARCH_K,
         reranker: RerankerChoice | None = LEXICAL,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         backends: Mapping[str, RetrievalBackend] | None = None,

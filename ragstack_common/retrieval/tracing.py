@@ -13,20 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.environment import boolean, optional
+from ragstack_common.config import TraceSettings
 from ragstack_common.errors import RagStackError
 
 if TYPE_CHECKING:
     from ragstack_common.retrieval.base import ReportingBackend
     from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest
 
-TRACE_CONTENT: Final = "RAGSTACK_TRACE_CONTENT"
-HIDE_INPUTS: Final = "OPENINFERENCE_HIDE_INPUTS"
-HIDE_OUTPUTS: Final = "OPENINFERENCE_HIDE_OUTPUTS"
-"""Source: OpenInference, specification of the configuration."""
-
 REDACTED: Final = "__REDACTED__"
-"""What stands for a hidden text. Source: the same."""
+"""What stands for a hidden text. Source: OpenInference, specification of the configuration."""
 
 MAX_DOCUMENTS: Final = 15
 """Documents that a span tells of; a reranking's has as many in two lists of half the length.
@@ -58,10 +53,10 @@ class TracingSettings:
         Raises:
             ConfigurationError: A variable is neither true nor false; the message names it.
         """
-        content = optional(env, TRACE_CONTENT, boolean, default=False)
+        settings = TraceSettings.from_env(env)
         return cls(
-            inputs=content and not optional(env, HIDE_INPUTS, boolean, default=False),
-            outputs=content and not optional(env, HIDE_OUTPUTS, boolean, default=False),
+            inputs=settings.ragstack_trace_content and not settings.openinference_hide_inputs,
+            outputs=settings.ragstack_trace_content and not settings.openinference_hide_outputs,
         )
 
 

@@ -11,8 +11,7 @@ from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from infra.constructs import vector_knowledge_base as vectors
 from infra.options import Options
-from infra.stacks.knowledge_base import KnowledgeBaseStack
-from infra.stacks.storage import StorageStack
+from infra.stacks import KnowledgeBaseStack, StorageStack
 
 OWNED = (
     "AWS::Bedrock::KnowledgeBase",

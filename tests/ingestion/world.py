@@ -5,15 +5,15 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from ragstack_common.config import IngestionSettings
 from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion import messages
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.ingestion.services import Services
-from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry
@@ -58,7 +58,7 @@ class World:
             dead_letter_queue_url=urls["dead"],
             max_retries=0,
         )
-        return cls(aws, source, bucket, replace(settings, **more))
+        return cls(aws, source, bucket, settings.model_copy(update=more))
 
     def __post_init__(self) -> None:
         self.prefix = f"{self.settings.registry_table}/"

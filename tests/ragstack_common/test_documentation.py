@@ -8,21 +8,17 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from infra.options import OptionError, Options
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.service import OPERATIONS, S3_VECTORS
 from ragstack_common import config
 from ragstack_common.api.search import RetrieveRequest
-from ragstack_common.api.settings import DocumentApiSettings
-from ragstack_common.config import QuerySettings
 from ragstack_common.documents import MAX_SIDECAR_BYTES
-from ragstack_common.errors import ConfigurationError, InvalidFilterError
+from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.ingestion.messages import read_follow, read_looks
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
-from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.ingestion.sidecars import (
     KEYS_ON_S3_VECTORS,
     LARGEST_ON_S3_VECTORS,
@@ -31,7 +27,6 @@ from ragstack_common.ingestion.sidecars import (
     read_sidecar,
 )
 from ragstack_common.reconciliation.compare import SAMPLES_PER_KIND, Difference
-from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.catalogue import LONGEST_VALUE, VALUES_COUNTED
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_local.cli import app
@@ -43,34 +38,6 @@ CONFIGURATION = (DOCS / "CONFIGURATION.md").read_text(encoding="utf-8")
 LOCAL_BEDROCK = (DOCS / "LOCAL_BEDROCK.md").read_text(encoding="utf-8")
 INGESTION = (DOCS / "INGESTION.md").read_text(encoding="utf-8")
 FILTERING = (DOCS / "METADATA_FILTERING.md").read_text(encoding="utf-8")
-
-REQUIRED = "required"
-UNSET = "none"
-
-SETTINGS: dict[
-    str, type[QuerySettings] | type[IngestionSettings] | type[ReconcileSettings] | type[DocumentApiSettings]
-] = {
-    "query function": QuerySettings,
-    "ingestion functions": IngestionSettings,
-    "reconcile function": ReconcileSettings,
-    "documents function": DocumentApiSettings,
-}
-NAMED_OTHERWISE = {
-    config.MULTI_CORPUS_METADATA: "corpora",
-    config.LARGE_RETRIEVAL_SIZE_ALL_CORPUS: "per_corpus",
-    config.LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS: "single_corpus",
-}
-"""Fields of the settings that have a better name than the specification's variable."""
-
-CHOSEN_FROM_FEW = {
-    config.SEARCH_TYPE,
-    config.RERANK,
-    config.RETRIEVAL_ENGINE,
-    config.RETRIEVAL_ENGINE_CONFIG,
-    config.VECTOR_STORE,
-    config.API_AUTH,
-}
-functions = pytest.mark.parametrize("function", SETTINGS)
 
 
 def table(document: str, first_header: str) -> dict[str, str]:
@@ -90,11 +57,6 @@ def rows_after(document: str, start: str) -> list[list[str]]:
     return rows
 
 
-def names_of_variables() -> set[str]:
-    named_after_themselves = {value for name, value in vars(config).items() if name.isupper() and value == name}
-    return named_after_themselves - set(config.VECTOR_STORES)
-
-
 def json_blocks(document: str) -> list[str]:
     return re.findall(r"```json\n(.*?)```", document, flags=re.DOTALL)
 
@@ -102,59 +64,6 @@ def json_blocks(document: str) -> list[str]:
 def anchors(document: str) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", document, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_every_variable_is_documented_and_none_that_does_not_exist() -> None:
-    documented = {name for header in (*SETTINGS, "retriever tool") for name in table(CONFIGURATION, header)}
-
-    assert documented == names_of_variables()
-
-
-@functions
-def test_the_documented_defaults_are_those_of_the_settings(function: str) -> None:
-    documented = table(CONFIGURATION, function)
-    required = {name: "ABCDEFGHIJ" for name, default in documented.items() if default == REQUIRED}
-    defaults = {name: default for name, default in documented.items() if default not in (REQUIRED, UNSET)}
-
-    left_out = SETTINGS[function].from_env(required)
-    written_out = SETTINGS[function].from_env({**required, **defaults})
-
-    assert written_out == left_out
-    assert {field for field, value in vars(left_out).items() if value is None or value == ()} == {
-        NAMED_OTHERWISE.get(name, name.lower()) for name, default in documented.items() if default == UNSET
-    }
-
-
-@functions
-def test_a_variable_is_documented_as_required_exactly_if_it_is(function: str) -> None:
-    documented = table(CONFIGURATION, function)
-    everything = {name: "1" for name in documented if name not in CHOSEN_FROM_FEW}
-
-    missing = set()
-    for name in documented:
-        try:
-            SETTINGS[function].from_env({other: value for other, value in everything.items() if other != name})
-        except ConfigurationError:
-            missing.add(name)
-
-    assert missing == {name for name, default in documented.items() if default == REQUIRED}
-
-
-def test_every_context_value_is_documented_and_none_that_does_not_exist() -> None:
-    with pytest.raises(OptionError) as refusal:
-        Options.from_context({"nonsense": "x"})
-    known = str(refusal.value).partition("choose from ")[2].split(", ")
-
-    assert set(table(CONFIGURATION, "context value")) == set(known)
-
-
-def test_context_values_and_variables_of_one_name_have_one_default() -> None:
-    context = table(CONFIGURATION, "context value")
-
-    for function in SETTINGS:
-        for variable, default in table(CONFIGURATION, function).items():
-            if default not in (REQUIRED, UNSET) and variable.lower() in context:
-                assert context[variable.lower()].partition("`")[0] == default
 
 
 def test_every_option_of_the_command_line_is_documented_with_its_default() -> None:

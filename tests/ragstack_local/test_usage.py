@@ -465,8 +465,8 @@ def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ..
     ("content", "words"),
     [
         (None, "No such file or directory"),
-        ("{", "engine.json is unusable: write a JSON object"),
-        ("[]", "engine.json is unusable: write a JSON object"),
+        ("{", "engine.json is unusable: it must be a JSON object"),
+        ("[]", "engine.json is unusable: it must be a JSON object"),
         ('{"uri": "x"}', "engine.json is unusable: it names no type"),
         ('{"type": "nonsense"}', "Unknown backend type: nonsense; choose one of"),
         ('{"type": "chroma", "colour": "red"}', "The backend chroma cannot be made from this configuration"),

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.clients import retrieval_client
+from ragstack_common.config import DEFAULT_RERANKING_MODEL
 from ragstack_common.deadline import in_thread
 from ragstack_common.errors import InvalidQueryError, ServiceUnavailableError
 from ragstack_common.retrieval.models import RetrievedChunk
@@ -12,9 +13,6 @@ from ragstack_common.retrieval.rerank.chunks import by_score, text_of
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
-
-DEFAULT_MODEL: Final = "cohere.rerank-v3-5:0"
-"""Source: Amazon Bedrock User Guide, supported Regions and models for reranking."""
 
 MAX_SOURCES: Final = 1_000
 """Source: bedrock-agent-runtime, RerankSourcesList."""
@@ -90,7 +88,7 @@ class BedrockReranker:
 
     def _request(self, region: str, partition: str, query: str, texts: Sequence[str]) -> dict[str, Any]:
         model: dict[str, Any] = {
-            "modelArn": self._model or f"arn:{partition}:bedrock:{region}::foundation-model/{DEFAULT_MODEL}"
+            "modelArn": self._model or f"arn:{partition}:bedrock:{region}::foundation-model/{DEFAULT_RERANKING_MODEL}"
         }
         if self._fields:
             model["additionalModelRequestFields"] = self._fields

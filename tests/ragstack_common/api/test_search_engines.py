@@ -242,7 +242,7 @@ def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(monk
     [
         ({"RETRIEVAL_ENGINE": "nonsense"}, "Unknown backend type: nonsense"),
         ({"RETRIEVAL_ENGINE_CONFIG": '{"documents": [], "color": "red"}'}, "in_memory"),
-        ({"RETRIEVAL_ENGINE_CONFIG": "path"}, "RETRIEVAL_ENGINE_CONFIG is unusable"),
+        ({"RETRIEVAL_ENGINE_CONFIG": "path"}, "RETRIEVAL_ENGINE_CONFIG is invalid"),
     ],
 )
 def test_an_engine_that_cannot_be_made_is_named(

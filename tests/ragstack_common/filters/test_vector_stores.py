@@ -110,7 +110,9 @@ def test_the_function_knows_its_store_from_its_settings(searches: AwsService, mo
 
 def test_the_store_of_the_function_is_not_that_of_another_knowledge_base(searches: AwsService) -> None:
     def engine(**config: str) -> Any:
-        settings = QuerySettings(KNOWLEDGE_BASE, vector_store=OPENSEARCH_SERVERLESS, retrieval_engine_config={**config})
+        settings = QuerySettings(
+            knowledge_base_id=KNOWLEDGE_BASE, vector_store=OPENSEARCH_SERVERLESS, retrieval_engine_config={**config}
+        )
         return engine_of(settings, NO_METRICS)
 
     assert engine().vector_store == OPENSEARCH_SERVERLESS
@@ -124,7 +126,7 @@ def test_the_store_of_the_function_is_not_that_of_another_knowledge_base(searche
 def test_the_store_of_the_function_is_that_of_its_knowledge_base_wherever_it_is_named(own: str) -> None:
     def stores(retrieval_engine: str, config: dict[str, Any]) -> list[str]:
         settings = QuerySettings(
-            KNOWLEDGE_BASE,
+            knowledge_base_id=KNOWLEDGE_BASE,
             vector_store=S3_VECTORS,
             retrieval_engine=retrieval_engine,
             retrieval_engine_config=config,

@@ -11,10 +11,10 @@ import pytest
 from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
+from ragstack_common.config import IngestionSettings
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import MAX_PAUSE_SECONDS, QueueMessage, follow, look
 from ragstack_common.ingestion.services import Services
-from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.records import DocumentRecord, OperationKind, Status
 from tests.support.aws_service import AwsService, Dropped, Fault, Raw
@@ -225,7 +225,9 @@ def test_a_message_with_a_transient_and_a_permanent_problem_is_redelivered(path:
 
 def test_a_final_state_that_cannot_be_announced_has_its_message_redelivered(path: Path) -> None:
     path.put("a.txt", "a.txt.metadata.json", body=b"no JSON")
-    settings = replace(path.services.settings, dead_letter_queue_url="https://sqs.eu-west-1.amazonaws.com/1/gone")
+    settings = path.services.settings.model_copy(
+        update={"dead_letter_queue_url": "https://sqs.eu-west-1.amazonaws.com/1/gone"}
+    )
     deaf = Services.of(
         settings,
         agent=path.services.agent,
@@ -250,7 +252,7 @@ def test_the_redelivery_delay_grows_with_the_deliveries(
     path.put("a.txt")
     agent.program(INGEST, Fault("ThrottlingException"))
     asked: list[Any] = []
-    services = replace(path.services, settings=replace(path.services.settings, max_receives=100))
+    services = replace(path.services, settings=path.services.settings.model_copy(update={"max_receives": 100}))
     url = services.settings.ingestion_queue_url
     path.sqs.send_message(QueueUrl=url, MessageBody=message("a.txt").body)
     [received] = path.sent(url)

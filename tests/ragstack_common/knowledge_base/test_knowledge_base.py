@@ -209,12 +209,13 @@ def test_a_collection_is_not_opened_with_another_embedding(base: KnowledgeBase) 
 @pytest.mark.parametrize(
     ("environment", "settings"),
     [
-        ({}, KnowledgeSettings("atlas_knowledge_base", "~/atlas_chroma_db", None)),
+        ({}, KnowledgeSettings(collection_name="atlas_knowledge_base", db_path="~/atlas_chroma_db")),
         ({"CHROMA_COLLECTION_NAME": "blert_1000", "CHROMA_PERSIST_DIRECTORY": "/data/chroma_db"},
-         KnowledgeSettings("blert_1000", "/data/chroma_db")),
+         KnowledgeSettings(collection_name="blert_1000", db_path="/data/chroma_db")),
         ({"ATLAS_COLLECTION_NAME": "a", "CHROMA_COLLECTION_NAME": "b", "ATLAS_DB_PATH": "c",
-          "CHROMA_PERSIST_DIRECTORY": "d", "EMBEDDING_MODEL": "hashed"}, KnowledgeSettings("a", "c", "hashed")),
-        ({"ATLAS_COLLECTION_NAME": " ", "CHROMA_COLLECTION_NAME": "b"}, KnowledgeSettings("b")),
+          "CHROMA_PERSIST_DIRECTORY": "d", "EMBEDDING_MODEL": "hashed"},
+         KnowledgeSettings(collection_name="a", db_path="c", embedding="hashed")),
+        ({"ATLAS_COLLECTION_NAME": " ", "CHROMA_COLLECTION_NAME": "b"}, KnowledgeSettings(collection_name="b")),
     ],
 )  # fmt: skip
 def test_the_environment_says_where_the_knowledge_base_is(

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+from ragstack_common.config import IngestionSettings, ReconcileSettings
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, look
 from ragstack_common.ingestion.services import Services
-from ragstack_common.ingestion.settings import IngestionSettings
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.reconciliation.service import ReconcileService
-from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
@@ -82,7 +81,7 @@ class Stack:
 
     def service(self, mortal: Callable[[Any], Any] = lambda client: client, **changes: Any) -> ReconcileService:
         """Make the function, with settings that differ, and with clients that may fail."""
-        settings = replace(self.settings, **changes)
+        settings = self.settings.model_copy(update=changes)
         return ReconcileService.of(
             settings,
             agent=mortal(self.agent),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from lambdas.reconcile import handler as module
-from ragstack_common.config import JOBS_QUEUE_URL
 from tests.ragstack_common.reconciliation.stack import Stack
 
 
@@ -21,7 +20,7 @@ def function(stack: Stack, aws_url: str, monkeypatch: pytest.MonkeyPatch) -> Ite
         "REGISTRY_TABLE": settings.registry_table,
         "DOCUMENTS_BUCKET": settings.documents_bucket,
         "INGESTION_QUEUE_URL": settings.ingestion_queue_url,
-        JOBS_QUEUE_URL: settings.jobs_queue_url,
+        "JOBS_QUEUE_URL": settings.jobs_queue_url,
         "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": aws_url,
         "AWS_ENDPOINT_URL_BEDROCK_AGENT": stack.source.bedrock.url,

@@ -8,11 +8,10 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from ragstack_common.config import JOBS_NOT_COMPLETE
+from ragstack_common.config import JOBS_NOT_COMPLETE, ReconcileSettings
 from ragstack_common.errors import ConfigurationError, JobConflictError
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.service import MAX_FAILURES, ReconcileService
-from ragstack_common.reconciliation.settings import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import Job
 from tests.local_bedrock.support import REGION

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ragstack_common.config import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
@@ -262,9 +263,12 @@ def test_a_job_that_bedrock_no_longer_knows_has_failed(stack: Stack, gate: Gate)
     assert gate.closed_until() is None
 
 
-def test_a_job_that_bedrock_never_ends_fails_after_its_time(stack: Stack, gate: Gate) -> None:
+def test_a_job_that_bedrock_never_ends_fails_after_its_time(
+    stack: Stack, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ReconcileSettings, "follow_seconds", 2 * HOUR)
     agent = _Agent(stack.agent, "get_ingestion_job", [{"status": "IN_PROGRESS"}] * 100)
-    service = stack.service(follow_seconds=2 * HOUR)
+    service = stack.service()
     service = replace(service, synchronisation=replace(service.synchronisation, agent=agent))  # type: ignore[arg-type]
     job = stack.jobs.create("full", "test")
     stack.send_job({"job": job.id})

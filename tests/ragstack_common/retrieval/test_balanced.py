@@ -376,7 +376,9 @@ def test_unusable_arguments_are_refused_by_name(options: dict[str, Any], told: s
 
 
 def test_the_defaults_of_the_settings_are_those_of_the_specification() -> None:
-    assert BalancedSettings.from_env({}) == BalancedSettings(CORPORA, 200, 500, 10, None)
+    assert BalancedSettings.from_env({}) == BalancedSettings(
+        corpora=CORPORA, per_corpus=200, single_corpus=500, search_k=10, pooling=None
+    )
 
 
 def test_the_settings_are_read_from_the_environment() -> None:
@@ -391,7 +393,9 @@ def test_the_settings_are_read_from_the_environment() -> None:
     settings = BalancedSettings.from_env(env)
     shown = settings.over(Store()).span_attributes()
 
-    assert settings == BalancedSettings(("au", "nz"), 300, 600, 15, "mean+max")
+    assert settings == BalancedSettings(
+        corpora=("au", "nz"), per_corpus=300, single_corpus=600, search_k=15, pooling="mean+max"
+    )
     assert (shown["corpora"], shown["large_retrieval_size"], shown["pooling"]) == ("au,nz", 300, "mean+max")
 
 

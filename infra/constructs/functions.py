@@ -1,0 +1,374 @@
+"""The functions: what each is told, what it may do, and how it is watched."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.acknowledgements import acknowledge
+from infra.alarms import METRICS_NAMESPACE, own_metric, raise_alarm, watch_function
+from infra.constructs.ingestion_path import IngestionPath
+from infra.constructs.knowledge_base import KnowledgeBase
+from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, STATUS_TIMEOUT_SECONDS
+from infra.constructs.storage import DELETE, JOBS, PUT, UPDATE, DocumentRegistry
+from infra.layers import ROOT, common_layer, dependencies_layer
+from infra.options import OFF, Auth, Options
+from ragstack_common.config import (
+    JOBS_NOT_COMPLETE,
+    STACK,
+    DocumentApiSettings,
+    IngestionSettings,
+    QuerySettings,
+    ReconcileSettings,
+    RetrieverToolSettings,
+    Settings,
+)
+from ragstack_common.registry.table import CATALOGUE, DOCUMENT, GATE, RATE
+
+RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
+ARCHITECTURE: Final = lambda_.Architecture.ARM_64
+LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
+
+API_MEMORY_MB: Final = 1024
+"""Processor time comes with memory, and a cold start is mostly imports."""
+
+COLD_START_SECONDS: Final = 5
+"""What a first request may take on top of its search."""
+
+DOCUMENTS_TIMEOUT_SECONDS: Final = 29
+"""As long as API Gateway waits."""
+
+INGESTION_MEMORY_MB: Final = 512
+
+MESSAGES_PER_INVOCATION: Final = 100
+"""Ten calls of ten documents. Source: bedrock-agent, KnowledgeBaseDocuments."""
+
+RECONCILE_MEMORY_MB: Final = 1769
+"""One whole processor, which reading pages keeps busy. Source: Lambda developer guide, memory and computing power."""
+
+WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE, f"{DOCUMENT}#*")
+"""Reports, the gate of a full synchronisation, turns to call, corrected counts, and records that it makes again."""
+
+
+class PythonFunction(Construct):
+    """A function of ``lambdas/``, on arm64 and Lambda's newest Python, with the shared layers and its alarms.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        consequence: str,
+        description: str,
+        folder: str,
+        memory_mb: int,
+        options: Options,
+        timeout_seconds: int,
+        settings: Sequence[type[Settings]] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create the function.
+
+        Args:
+            scope: The parent.
+            construct_id: The id in the parent.
+            consequence: What the alarms say about a failure: one or more sentences.
+            description: The description of the function.
+            folder: Its folder in ``lambdas/``, which also names it in logs and metrics.
+            memory_mb: Its memory.
+            options: What the deployer chose.
+            timeout_seconds: Its timeout.
+            settings: The models of the settings that it reads; the deployer's choices for them become variables.
+            environment: The variables that only the stacks know.
+        """
+        super().__init__(scope, construct_id)
+        log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
+        # Lambda's own managed policy would allow every log group of the account.
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        log_group.grant_write(role)
+        acknowledge(role, "IAM5", "X-Ray has no resources that a policy could name", finding="Resource::*")
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            architecture=ARCHITECTURE,
+            code=lambda_.Code.from_asset(str(ROOT / "lambdas" / folder), exclude=["__pycache__", "*.pyc"]),
+            description=description,
+            environment={
+                "LOG_LEVEL": "INFO",
+                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+                "POWERTOOLS_SERVICE_NAME": folder,
+                STACK: options.prefix,
+                **_local_endpoints(options),
+                **(environment or {}),
+                **options.environment(*settings),
+            },
+            handler="handler.handler",
+            layers=shared_layers(Stack.of(self), options),
+            log_group=log_group,
+            memory_size=memory_mb,
+            role=role,
+            runtime=RUNTIME,
+            timeout=Duration.seconds(timeout_seconds),
+            tracing=lambda_.Tracing.ACTIVE,
+        )
+        watch_function(self, self.function, name=folder, timeout_seconds=timeout_seconds, consequence=consequence)
+
+
+def shared_layers(stack: Stack, options: Options) -> list[lambda_.ILayerVersion]:
+    """The layers of *stack*. Each stack has its own: a version that another stack imports could never be replaced."""
+    assets = {
+        "DependenciesLayer": options.dependencies_layer or dependencies_layer(options.target),
+        "CommonLayer": common_layer(),
+    }
+    return [_layer(stack, construct_id, str(path)) for construct_id, path in assets.items()]
+
+
+def _layer(stack: Stack, construct_id: str, path: str) -> lambda_.ILayerVersion:
+    existing = stack.node.try_find_child(construct_id)
+    if isinstance(existing, lambda_.LayerVersion):
+        return existing
+    return lambda_.LayerVersion(
+        stack,
+        construct_id,
+        code=lambda_.Code.from_asset(path),
+        compatible_architectures=[ARCHITECTURE],
+        compatible_runtimes=[RUNTIME],
+    )
+
+
+def _local_endpoints(options: Options) -> dict[str, str]:
+    """Send the unmodified clients to the local Bedrock. Source: botocore, service-specific endpoints."""
+    if options.bedrock_endpoint is None:
+        return {}
+    names = ("AWS_ENDPOINT_URL_BEDROCK_AGENT", "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME")
+    return dict.fromkeys(names, options.bedrock_endpoint)
+
+
+class QueryFunction(Construct):
+    """Searches the knowledge base, or the engine that the deployer chose; corpora and versions are in the catalogue.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        knowledge_base: KnowledgeBase,
+        options: Options,
+        registry: DocumentRegistry,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        auth = {} if options.auth is Auth.NONE else {"API_AUTH": options.auth.value}
+        self.function = PythonFunction(
+            self,
+            "Query",
+            consequence="Searches fail meanwhile, with 5xx.",
+            description="Searches the knowledge base",
+            environment={
+                "KNOWLEDGE_BASE_ID": knowledge_base.knowledge_base_id,
+                "REGISTRY_TABLE": registry.table.table_name,
+                "VECTOR_STORE": knowledge_base.vector_store,
+                **auth,
+            },
+            folder="query",
+            memory_mb=API_MEMORY_MB,
+            options=options,
+            settings=[QuerySettings, RetrieverToolSettings],
+            timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
+        ).function
+        knowledge_base.grant_query(self.function, Stack.of(self))
+        registry.grant_list_of(self.function, CATALOGUE)
+        for engine in options.engines:
+            engine.grant(self.function, Stack.of(self))
+
+
+class DocumentsFunction(Construct):
+    """Signs uploads, lists and deletes documents, starts jobs, and replays failures; the other functions do the rest.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self.function = PythonFunction(
+            self,
+            "Documents",
+            consequence="Uploads, deletions and lists of documents fail meanwhile.",
+            description="Answers requests about documents, ingestion jobs and failures",
+            environment={
+                "REGISTRY_TABLE": path.registry.table.table_name,
+                "DOCUMENTS_BUCKET": path.documents.bucket.bucket_name,
+                "JOBS_QUEUE_URL": path.jobs.queue.queue_url,
+                "INGESTION_QUEUE_URL": path.changes.queue.queue_url,
+                "DEAD_LETTER_QUEUE_URL": path.dead_letters.queue.queue_url,
+                "VECTOR_STORE": path.knowledge_base.vector_store,
+            },
+            folder="documents",
+            memory_mb=API_MEMORY_MB,
+            options=options,
+            settings=[DocumentApiSettings],
+            timeout_seconds=DOCUMENTS_TIMEOUT_SECONDS,
+        ).function
+        path.documents.grant_list(self.function)
+        # An upload is allowed what the function is that signed it.
+        object_actions = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+        path.documents.grant_objects(self.function, object_actions, "Callers upload and delete any document")
+        path.registry.grant_read(self.function)
+        path.registry.grant_list(self.function)
+        path.registry.grant_write(self.function, [PUT, DELETE], JOBS)
+        # A discarded message may end a full synchronisation, which then opens its gate.
+        path.registry.grant_write(self.function, [DELETE], [GATE])
+        path.jobs.queue.grant_send_messages(self.function)
+        path.changes.queue.grant_send_messages(self.function)
+        path.dead_letters.queue.grant_consume_messages(self.function)
+
+
+class IngestionFunction(Construct):
+    """Reads what changed, and submits it to the knowledge base."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        function = PythonFunction(
+            self,
+            "Ingestion",
+            consequence="Documents wait, but none is lost: the queue redelivers their changes.",
+            description="Submits new, changed and deleted documents to the knowledge base",
+            environment=path.environment(),
+            folder="ingestion",
+            memory_mb=INGESTION_MEMORY_MB,
+            options=options,
+            settings=[IngestionSettings],
+            timeout_seconds=INGESTION_TIMEOUT_SECONDS,
+        ).function
+        path.changes.feed(
+            function,
+            at_once=options.invocations_at_once,
+            messages=MESSAGES_PER_INVOCATION,
+            window_seconds=options.ingestion_batch_window_seconds,
+        )
+        path.documents.grant_list(function)
+        path.documents.grant_objects(function, ["s3:GetObject"], "The function looks at any document of the bucket")
+        path.registry.grant_read(function)
+        path.registry.grant_write(function, [PUT, UPDATE])
+        path.knowledge_base.grant_ingestion(function, Stack.of(self))
+        path.bus.grant_put_events_to(function)
+        for receiver in (path.changes, path.status, path.dead_letters):
+            receiver.queue.grant_send_messages(function)
+
+
+class StatusFunction(Construct):
+    """Asks the knowledge base what became of documents, and publishes how each of them ended."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        function = PythonFunction(
+            self,
+            "Status",
+            consequence="Documents stay INDEXING until it succeeds; none is lost: its queue delivers again.",
+            description="Follows submitted documents to their final state",
+            environment=path.environment(),
+            folder="ingestion_status",
+            memory_mb=INGESTION_MEMORY_MB,
+            options=options,
+            settings=[IngestionSettings],
+            timeout_seconds=STATUS_TIMEOUT_SECONDS,
+        ).function
+        path.status.feed(
+            function,
+            at_once=options.invocations_at_once,
+            messages=MESSAGES_PER_INVOCATION,
+            window_seconds=options.ingestion_batch_window_seconds,
+        )
+        path.registry.grant_read(function)
+        path.registry.grant_write(function, [PUT, UPDATE])
+        path.knowledge_base.grant_following(function, Stack.of(self))
+        path.bus.grant_put_events_to(function)
+        for receiver in (path.changes, path.status, path.dead_letters):
+            receiver.queue.grant_send_messages(function)
+
+
+class ReconcileFunction(Construct):
+    """Compares bucket, registry and knowledge base, page by page, and requests repairs; a rule starts it."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        function = PythonFunction(
+            self,
+            "Reconcile",
+            consequence="`ragstack reconcile` starts it again.",
+            description="Compares bucket, registry and knowledge base, and repairs what differs",
+            environment={
+                "KNOWLEDGE_BASE_ID": path.knowledge_base.knowledge_base_id,
+                "DATA_SOURCE_ID": path.knowledge_base.data_source_id,
+                "REGISTRY_TABLE": path.registry.table.table_name,
+                "DOCUMENTS_BUCKET": path.documents.bucket.bucket_name,
+                "INGESTION_QUEUE_URL": path.changes.queue.queue_url,
+                "JOBS_QUEUE_URL": path.jobs.queue.queue_url,
+            },
+            folder="reconcile",
+            memory_mb=RECONCILE_MEMORY_MB,
+            options=options,
+            settings=[ReconcileSettings],
+            timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
+        ).function
+        path.jobs.feed(function, messages=1)
+        path.documents.grant_list(function)
+        path.registry.grant_read(function)
+        path.registry.grant_list(function)
+        path.registry.grant_scan(function)
+        path.registry.grant_write(function, [PUT, UPDATE, DELETE], WRITTEN_BY_RECONCILE)
+        path.knowledge_base.grant_reconciliation(function, Stack.of(self))
+        for receiver in (path.changes, path.jobs):
+            receiver.queue.grant_send_messages(function)
+        if options.reconcile_schedule != OFF:
+            start = events.RuleTargetInput.from_object({"start": "reconcile", "by": "schedule"})
+            events.Rule(
+                self,
+                "Schedule",
+                description="Starts a reconciliation",
+                schedule=events.Schedule.expression(options.reconcile_schedule),
+                targets=[targets.SqsQueue(path.jobs.queue, message=start)],
+            )
+        raise_alarm(
+            self,
+            "JobAlarm",
+            at_least=1,
+            metric=own_metric(JOBS_NOT_COMPLETE, service="reconcile", options=options, period=Duration.minutes(15)),
+            what_to_do=(
+                "A reconciliation or synchronisation ended FAILED or INCOMPLETE: `ragstack failures` and the job's"
+                " reason (GET /api/ingestion-jobs) say why. Remove the cause, then `ragstack reconcile` starts another"
+            ),
+        )
+        raise_alarm(
+            self,
+            "DifferenceAlarm",
+            at_least=1,
+            metric=own_metric(
+                "ReconciliationDifferences",
+                service="reconcile",
+                options=options,
+                period=Duration.hours(1),
+                statistic=cloudwatch.Stats.MAXIMUM,
+            ),
+            what_to_do=(
+                "Bucket, registry and knowledge base differed, and what differed is being repaired: the job's report"
+                " (GET /api/ingestion-jobs) names it. If it happens again, events are lost: look at the bucket's"
+                " notifications and the log of the function ingestion"
+            ),
+        )

@@ -1,0 +1,232 @@
+"""The queues: one for each function that works on messages, and one for messages that cannot be handled."""
+
+from typing import Any, Final
+
+from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as event_sources
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct, IDependable
+
+from infra.alarms import raise_alarm
+from infra.options import Options
+
+INGESTION_TIMEOUT_SECONDS: Final = 120
+STATUS_TIMEOUT_SECONDS: Final = 120
+RECONCILE_TIMEOUT_SECONDS: Final = 900
+"""The timeouts of the functions that read the queues: a message stays hidden for a multiple of them."""
+
+VISIBILITY_PER_TIMEOUT: Final = 6
+"""Source: Lambda developer guide, "Using Lambda with Amazon SQS", configuring a queue."""
+
+RETENTION_DAYS: Final = 14
+"""The longest that SQS offers. A message that the redrive policy moves keeps its age: for it, the days before count.
+The functions themselves send most dead letters, as new messages."""
+
+LEAST_INVOCATIONS_AT_ONCE: Final = 2
+"""Source: Lambda API reference, ScalingConfig."""
+
+LARGEST_BATCH_AT_ONCE: Final = 10
+"""A larger batch needs a window of a second or more. Source: Lambda API reference, CreateEventSourceMapping."""
+
+STATUS_DELIVERIES: Final = 100
+"""The function never gives a message up: it follows a document until the time for it is over."""
+
+JOB_DELIVERIES: Final = 6
+"""The function gives a job up earlier by itself."""
+
+JOB_VISIBILITY_PER_TIMEOUT: Final = 2
+"""A job whose function was killed goes on after half an hour, long before it counts as abandoned. One message at a time
+is delivered, to two invocations at most: no message waits in a function that has no time for it."""
+
+SECONDS_PER_HOUR: Final = 3600
+
+
+class DeadLetters(Construct):
+    """Messages that cannot succeed, with the cause; a single one triggers the alarm.
+
+    Attributes:
+        queue: The queue.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
+        # As the default child it has the logical id of this construct, which other stacks import.
+        self.queue = sqs.Queue(
+            self,
+            "Default",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            removal_policy=RemovalPolicy.DESTROY,
+            retention_period=Duration.days(RETENTION_DAYS),
+        )
+        raise_alarm(
+            self,
+            "Alarm",
+            at_least=1,
+            metric=self.queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1)),
+            what_to_do=(
+                "Something could not be ingested: `ragstack failures` lists what and why. Remove the cause, then"
+                " `ragstack replay` sends it again; `ragstack discard` deletes what nobody wants any more"
+            ),
+        )
+
+
+class WorkQueue(Construct):
+    """Messages for one function, with an alarm for when they wait too long.
+
+    The function puts what cannot succeed into the dead-letter queue itself, with the cause. The redrive policy is for
+    messages whose function died before it could.
+
+    Attributes:
+        queue: The queue.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        dead_letters: DeadLetters,
+        deliveries: int,
+        late_after_hours: float,
+        reader_timeout_seconds: int,
+        visibility_per_timeout: int = VISIBILITY_PER_TIMEOUT,
+        what_to_do: str,
+    ) -> None:
+        """Create the queue and its alarm.
+
+        Args:
+            scope: The parent.
+            construct_id: The id in the parent.
+            dead_letters: Where a message goes after its last delivery.
+            deliveries: Deliveries of a message at most.
+            late_after_hours: Age of the oldest message that triggers the alarm.
+            reader_timeout_seconds: Timeout of the function that reads the queue.
+            visibility_per_timeout: How long a delivered message stays hidden, in timeouts of that function.
+            what_to_do: What the alarm says.
+        """
+        super().__init__(scope, construct_id)
+        # As the default child it has the logical id of this construct, which other stacks import.
+        self.queue = sqs.Queue(
+            self,
+            "Default",
+            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=deliveries, queue=dead_letters.queue),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            removal_policy=RemovalPolicy.DESTROY,
+            retention_period=Duration.days(RETENTION_DAYS),
+            visibility_timeout=Duration.seconds(visibility_per_timeout * reader_timeout_seconds),
+        )
+        raise_alarm(
+            self,
+            "AgeAlarm",
+            at_least=late_after_hours * SECONDS_PER_HOUR,
+            metric=self.queue.metric_approximate_age_of_oldest_message(period=Duration.minutes(5)),
+            what_to_do=what_to_do,
+        )
+
+    def feed(
+        self,
+        function: lambda_.Function,
+        *,
+        messages: int,
+        window_seconds: int = 0,
+        at_once: int = LEAST_INVOCATIONS_AT_ONCE,
+    ) -> None:
+        """Invoke *function* with at most that many *messages*, collected for at most *window_seconds*.
+
+        Args:
+            function: The function that reads the queue.
+            messages: Messages of one invocation at most.
+            window_seconds: 0 to 300.
+            at_once: Invocations at the same time at most, 2 to 1,000.
+        """
+        function.add_event_source(
+            event_sources.SqsEventSource(
+                self.queue,
+                batch_size=messages if window_seconds else min(messages, LARGEST_BATCH_AT_ONCE),
+                max_batching_window=Duration.seconds(window_seconds) if window_seconds else None,
+                max_concurrency=at_once,
+                report_batch_item_failures=True,
+            )
+        )
+
+    def let_service_send(self, service: str, conditions: dict[str, Any]) -> IDependable:
+        """Let a service of AWS send under *conditions*; what makes it send must be created after the policy."""
+        statement = iam.PolicyStatement(
+            actions=["sqs:SendMessage"],
+            conditions=conditions,
+            principals=[iam.ServicePrincipal(service)],
+            resources=[self.queue.queue_arn],
+        )
+        policy = self.queue.add_to_resource_policy(statement).policy_dependable
+        assert policy is not None, "a queue that this stack owns has a policy"
+        return policy
+
+
+class DocumentQueue(Construct):
+    """Messages from the documents bucket, and requests to look at documents again.
+
+    Attributes:
+        events: The queue that the ingestion function reads.
+        dead_letters: The dead-letter queue of all queues.
+        bucket_policy: Lets S3 send; a bucket that notifies the queue must be created after it.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, max_receives: int) -> None:
+        super().__init__(scope, construct_id)
+        self.dead_letters = DeadLetters(self, "DeadLetters")
+        self.events = WorkQueue(
+            self,
+            "Events",
+            dead_letters=self.dead_letters,
+            deliveries=max_receives + 1,
+            late_after_hours=1,
+            reader_timeout_seconds=INGESTION_TIMEOUT_SECONDS,
+            what_to_do=(
+                "Changes of documents wait for over an hour: the log of the function ingestion says what it waits for,"
+                " most likely the knowledge base's quotas or a running synchronisation"
+            ),
+        )
+        # The bucket's own ARN would make queue and bucket wait for each other.
+        own_account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+        self.bucket_policy = self.events.let_service_send("s3.amazonaws.com", own_account)
+
+
+class StatusQueue(WorkQueue):
+    """Documents that wait to be asked about. A message is never old: each question writes a new one."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, dead_letters: DeadLetters, options: Options) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            dead_letters=dead_letters,
+            deliveries=STATUS_DELIVERIES,
+            late_after_hours=options.ingestion.give_up_seconds / SECONDS_PER_HOUR + 1,
+            reader_timeout_seconds=STATUS_TIMEOUT_SECONDS,
+            what_to_do=(
+                "Documents wait longer for their final state than they are to be followed: the log of the function"
+                " ingestion_status says what it waits for. `ragstack reconcile` has every document looked at"
+            ),
+        )
+
+
+class JobsQueue(WorkQueue):
+    """Reconciliations and synchronisations."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, dead_letters: DeadLetters) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            dead_letters=dead_letters,
+            deliveries=JOB_DELIVERIES,
+            late_after_hours=1,
+            reader_timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
+            visibility_per_timeout=JOB_VISIBILITY_PER_TIMEOUT,
+            what_to_do=(
+                "A reconciliation or synchronisation has not begun for over an hour: the log of the function reconcile"
+                " says what it waits for"
+            ),
+        )
