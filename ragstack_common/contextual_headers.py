@@ -1,8 +1,6 @@
-"""Contextual headers: what a chunk belongs to, put before its text so that it is found by it.
+"""Contextual headers: the document and section of a chunk, indexed with its text.
 
-The local Bedrock and the function that transforms chunks on AWS compose the same header. The local Bedrock keeps it
-beside the text. On AWS there is one text, which is embedded and returned, so the header stands in it in a form that
-`split` recognises::
+A knowledge base on AWS embeds and returns one text, so the header is prepended in a form that `split` recognizes::
 
     [ragstack context]
     > leave policy 2026
@@ -16,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 LONGEST_HEADER: Final = 400
-"""Characters. About a hundred tokens, which a chunk of Bedrock's default size leaves in any embedding model."""
+"""Characters. About a hundred tokens, which fit next to a chunk of Bedrock's default size in any embedding model."""
 
 MARK: Final = "[ragstack context]\n"
 
@@ -25,13 +23,13 @@ _MARKED: Final = re.compile(rf"{re.escape(MARK)}((?:{_LINE}[^\n]*\n)+)\n")
 
 
 def compose(name: str, title: str | None, path: tuple[str, ...], attributes: tuple[str, ...] = ()) -> str:
-    """Compose the header of a chunk: a few lines, or an empty text where nothing is known.
+    """Compose the header of a chunk: a few lines, or an empty text.
 
     Args:
-        name: S3 URI or custom id; the last part of it, without its extension, is used.
-        title: The document's title, where it has one.
-        path: The headings over the chunk, outermost first.
-        attributes: ``key: value`` of the attributes that were chosen for embedding.
+        name: S3 URI or custom id; the last part without its extension is used.
+        title: The document's title, if any.
+        path: The headings of the chunk, outermost first.
+        attributes: ``key: value`` of the attributes to embed.
     """
     stem = PurePosixPath(name.rstrip("/")).stem.replace("_", " ").replace("-", " ")
     above = " > ".join(heading for heading in path if heading != title)
@@ -40,13 +38,13 @@ def compose(name: str, title: str | None, path: tuple[str, ...], attributes: tup
 
 
 def prepend(header: str, text: str) -> str:
-    """Put a header before a text. `split` takes the two apart again, whatever is in them."""
+    """Prepend a header to a text. `split` separates any two again."""
     quoted = "".join(f"{_LINE}{line}\n" for line in header.split("\n"))
     return f"{MARK}{quoted}\n{text}"
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Take a header off a text: the header, or None where there is none, and the text after it."""
+    """Return the header of a text, or None, and the rest of the text."""
     marked = _MARKED.match(text)
     if marked is None:
         return None, text

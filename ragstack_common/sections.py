@@ -1,4 +1,4 @@
-"""The headings over each place of a Markdown text, whether the whole text is there or only its chunks in order."""
+"""The headings of a Markdown text at each position, from the whole text or from its chunks in order."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 LONGEST_HEADING: Final = 400
-"""Characters that are kept: what calls itself a heading may be a document in one line."""
+"""Characters; a longer heading may be a whole document in one line."""
 
 LONGEST_OVERLAP: Final = 50_000
-"""Characters. The largest chunk that Bedrock cuts has 8,192 tokens."""
+"""Characters. Bedrock's largest chunks have 8,192 tokens."""
 
 _MARK: Final = re.compile(r"^(?:(#{1,6})[ \t]+([^\n]*)|(`{3,}|~{3,})([^\n]*))", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W_]")
@@ -17,11 +17,11 @@ _WORD: Final = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True)
 class Place:
-    """What is open at a place of a text.
+    """The headings and the code block at a position of a text.
 
     Attributes:
-        headings: Level and title of the headings over it, outermost first.
-        fence: The characters that opened the code block it is in, or none.
+        headings: Level and title of the headings, outermost first.
+        fence: The characters that opened the code block; empty outside.
     """
 
     headings: tuple[tuple[int, str], ...] = ()
@@ -38,12 +38,12 @@ START: Final = Place()
 
 @dataclass(frozen=True)
 class Outline:
-    """Where headings and code blocks begin and end.
+    """The places of a text.
 
     Attributes:
-        begin: What is open before the text.
-        starts: Offsets at which that changes, ascending.
-        places: What is open from each of them on.
+        begin: The place before the text.
+        starts: Offsets of changes, ascending.
+        places: The place after each change.
     """
 
     begin: Place
@@ -56,22 +56,22 @@ class Outline:
         return next((place.path[0] for place in (self.begin, *self.places) if place.headings), None)
 
     def path_at(self, offset: int) -> tuple[str, ...]:
-        """Return the headings over an offset, outermost first; one that begins there is over it."""
+        """Return the headings at an offset, outermost first, including one that begins there."""
         position = bisect_right(self.starts, offset)
         return (self.places[position - 1] if position else self.begin).path
 
     def before(self, offset: int) -> Place:
-        """Return what is open before the line that begins at an offset."""
+        """Return the place before the line that begins at an offset."""
         position = bisect_left(self.starts, offset)
         return self.places[position - 1] if position else self.begin
 
 
 def outline(text: str, begin: Place = START) -> Outline:
-    """Find the Markdown headings of a text. A code block that nothing closes lasts to the end, as in CommonMark.
+    """Find the Markdown headings of a text. An unclosed code block lasts to the end, as in CommonMark.
 
     Args:
-        text: A whole document, or a piece of it that begins with a line.
-        begin: What is open before it.
+        text: A document, or a part of it that begins with a line.
+        begin: The place before it.
     """
     starts, places, place = [], [], begin
     for match in _MARK.finditer(text):
@@ -84,10 +84,10 @@ def outline(text: str, begin: Place = START) -> Outline:
 
 
 class Sections:
-    """Follows the headings of a document whose chunks come one by one, in order.
+    """Follows the headings of a document over its chunks, in order.
 
-    A chunk may begin with the end of the one before. What only the whole document shows stays unseen: a first heading
-    that comes after a chunk is no title to it, and a chunk that was cut within a heading or a line begins a line.
+    A chunk may repeat the end of the previous one. Without the whole document, a first heading is not the title of
+    earlier chunks, and a chunk that begins within a heading or line is read as if it began a line.
 
     Attributes:
         title: The first heading so far.
@@ -99,7 +99,7 @@ class Sections:
         self._outline = outline("")
 
     def path_over(self, chunk: str) -> tuple[str, ...]:
-        """Return the headings over the beginning of the next chunk, outermost first."""
+        """Return the headings at the beginning of the next chunk, outermost first."""
         begin = self._outline.before(_repeated_from(self._chunk, chunk))
         self._chunk, self._outline = chunk, outline(chunk, begin)
         self.title = self.title or self._outline.title
@@ -107,13 +107,13 @@ class Sections:
 
 
 def _after(place: Place, match: re.Match[str]) -> Place:
-    """What is open after a line that looks like a heading or the edge of a code block."""
+    """Return the place after a line that looks like a heading or the edge of a code block."""
     hashes, title, fence, rest = match.groups()
     if place.fence:
         closes = bool(fence) and fence.startswith(place.fence) and not rest.strip()
         return Place(place.headings) if closes else place
     if fence:
-        # A line of code in backticks may begin with three of them.
+        # A code span may begin with three backticks.
         return place if fence[0] == "`" and "`" in rest else Place(place.headings, fence)
     name = _heading(title)
     if not name:
@@ -123,7 +123,7 @@ def _after(place: Place, match: re.Match[str]) -> Place:
 
 
 def _heading(line: str) -> str:
-    """The words of a heading, without the hashes that may close it."""
+    """Return a heading without closing hashes."""
     title = line.strip()
     bare = title.rstrip("#")
     if bare != title and (not bare or bare[-1] in " \t"):
@@ -132,9 +132,9 @@ def _heading(line: str) -> str:
 
 
 def _repeated_from(earlier: str, later: str) -> int:
-    """Where in a chunk the next one begins; its length where they have no words in common.
+    """Return the offset in a chunk at which the next one begins; the chunk's length if they do not overlap.
 
-    An end without a word, such as the edge of a code block, may stand at the next chunk's beginning by chance.
+    An overlap without a word, such as the edge of a code block, may be a coincidence and does not count.
     """
     start = earlier.find(later[:1], max(0, len(earlier) - LONGEST_OVERLAP)) if later else -1
     while start >= 0:

@@ -1,7 +1,7 @@
-"""Filters in the form that Amazon Bedrock's Retrieve takes.
+"""Filters as a RetrievalFilter of Amazon Bedrock.
 
-A RetrievalFilter has no negation, its groups hold 2 to 5 members, and a group may stand in a group once. A tree that
-is deeper or wider is rewritten by distribution where an equal filter within those limits exists.
+A RetrievalFilter has no negation, its groups have 2 to 5 members, and groups can be nested once. A deeper or wider
+tree is rewritten by distribution, if an equal filter within those limits exists.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ MAX_MEMBERS: Final = 5
 _MAX_REWRITTEN: Final = MAX_MEMBERS * MAX_MEMBERS
 
 _IGNORED_BY_S3_VECTORS: Final = (Operator.STARTS_WITH, Operator.STRING_CONTAINS)
-"""A knowledge base on S3 Vectors takes them and matches every document. Source: AWS's agent toolkit."""
+"""A knowledge base on S3 Vectors accepts them and matches every document. Source: AWS's agent toolkit."""
 
 _UNPROVEN: Final = (*_IGNORED_BY_S3_VECTORS, Operator.LIST_CONTAINS)
-"""Documented for OpenSearch Serverless only, or as best supported there. Source: shape RetrievalFilter."""
+"""Documented only for OpenSearch Serverless, or as best supported there. Source: shape RetrievalFilter."""
 
 Group: TypeAlias = type[And] | type[Or]
 
@@ -37,8 +37,8 @@ def to_bedrock(filter_: Filter) -> dict[str, Any]:
     if form is not None:
         return form
     raise InvalidFilterError(
-        f"Bedrock takes groups of at most {MAX_MEMBERS} conditions, nested once, and this filter has no equal "
-        "within that: use fewer conditions, or `in` instead of many alternatives"
+        f"Bedrock takes groups of at most {MAX_MEMBERS} conditions, nested once, and cannot express this filter: "
+        "use fewer conditions, or `in` instead of many alternatives"
     )
 
 
@@ -47,9 +47,9 @@ def check_vector_store(filter_: Filter, vector_store: str, *, restricts: bool) -
 
     Args:
         filter_: Any filter.
-        vector_store: One of ``settings.VECTOR_STORES``.
-        restricts: Whether the filter decides what may be found. One that only prefers may use any operator that the
-            store is not known to ignore.
+        vector_store: One of ``config.VECTOR_STORES``.
+        restricts: Whether the filter decides what may be found. A preference may use any operator that the store is
+            not known to ignore.
 
     Raises:
         InvalidFilterError: The message names the clause.
@@ -84,7 +84,7 @@ def _clauses(filter_: Filter) -> Iterator[Clause]:
 
 
 def _positive(filter_: Filter) -> Filter:
-    """Push every negation down into the clauses."""
+    """Move negations into the clauses."""
     match filter_:
         case Not(Not(member)):
             return _positive(member)
@@ -118,18 +118,18 @@ def _complement(clause: Clause) -> Filter:
 
 
 def _flat(filter_: Filter) -> Filter:
-    """Merge groups into groups of their kind, drop repetitions, and dissolve groups of one."""
+    """Merge nested groups of one kind, drop repetitions, and replace groups of one by their member."""
     if isinstance(filter_, Clause | Not):
         return filter_
     kind = type(filter_)
-    members: dict[str, Filter] = {}  # by its text: 1, 1.0 and True are equal to Python, and not to a filter
+    members: dict[str, Filter] = {}  # by their text: 1, 1.0 and True are equal in Python, but not in a filter
     for member in map(_flat, filter_.members):
         members |= {repr(m): m for m in (member.members if isinstance(member, kind) else (member,))}
     return kind(tuple(members.values())) if len(members) > 1 else next(iter(members.values()))
 
 
 def _distributed(filter_: Filter, outer: Group) -> Filter | None:
-    """Rewrite to an *outer* group of inner groups of clauses; None when it would grow out of bounds."""
+    """Rewrite to an *outer* group of inner groups of clauses; None if it would exceed the limits."""
     rows = _rows(filter_, outer)
     if rows is None:
         return None
@@ -155,7 +155,7 @@ def _rows(filter_: Filter, outer: Group) -> list[tuple[Filter, ...]] | None:
 
 
 def _form(filter_: Filter | None) -> dict[str, Any] | None:
-    """Write the filter down, or None when it does not fit the limits."""
+    """Return the RetrievalFilter, or None if it exceeds the limits."""
     if filter_ is None:
         return None
     if isinstance(filter_, Clause):

@@ -1,9 +1,9 @@
 """Filters as Chroma's ``where``.
 
-Chroma's ``$eq`` and ``$in`` look at single values and its ``$contains`` at members of lists, which have one type each;
-a whole number in a list does not equal the same number with a point there. ``$ne``, ``$nin`` and ``$not_contains`` hold
-where the attribute is absent. Whole numbers are compared with fractions whose decimals were cut off. Nothing asks
-whether an attribute is present, or for a part of a string. Source: held against real collections by property tests.
+Chroma's ``$eq`` and ``$in`` compare single values, and ``$contains`` members of lists. A list has one type; in it, an
+integer does not equal the same number as a float. ``$ne``, ``$nin`` and ``$not_contains`` hold if the attribute is
+absent. Integers are compared with truncated fractions. No operator tests presence or parts of strings. Source:
+property tests with real collections.
 """
 
 import math
@@ -17,7 +17,7 @@ Where: TypeAlias = dict[str, Any]
 MONGO: Final = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 
 LARGEST_EXACT: Final = 2**53
-"""Larger numbers are rounded, or cut to 64 bits, somewhere on the way."""
+"""Larger numbers are rounded, or truncated to 64 bits."""
 
 _RESERVED: Final = ("$", "#")
 
@@ -50,17 +50,17 @@ def _negated(filter_: Filter) -> Where:
         case Clause(operator=Operator.EQUALS | Operator.IN | Operator.LIST_CONTAINS | Operator.NOT_EQUALS):
             return _clause(filter_, negated=True)
         case _:
-            raise _refused(f"not {filter_}", "it has no condition for attributes that are absent")
+            raise _refused(f"not {filter_}", "it has no condition for absent attributes")
 
 
 def _clause(clause: Clause, *, negated: bool = False) -> Where:
     key, value = clause.key, clause.value
     if key.startswith(_RESERVED):
-        raise _refused(str(clause), "it gives names that begin with $ or # a meaning of its own")
+        raise _refused(str(clause), "names that begin with $ or # have a special meaning in it")
     values = value if isinstance(value, tuple) else (value,)
     for number in values:
         if not isinstance(number, str) and abs(number) > LARGEST_EXACT:
-            raise _refused(str(clause), f"it compares numbers over {LARGEST_EXACT:,} inexactly")
+            raise _refused(str(clause), f"its comparison of numbers over {LARGEST_EXACT:,} is not exact")
     match clause.operator:
         case Operator.EQUALS | Operator.IN:
             return _none_is(key, values) if negated else _any_is(key, values)
@@ -73,10 +73,10 @@ def _clause(clause: Clause, *, negated: bool = False) -> Where:
             return _compared(key, COMPARISONS[comparison], value)
         case Operator.NOT_IN:
             raise _refused(
-                str(clause), "it cannot ask whether an attribute is present; $nin takes chunks without it too"
+                str(clause), "it cannot test whether an attribute is present; $nin matches chunks without it too"
             )
         case _:
-            raise _refused(str(clause), "it compares whole strings only")
+            raise _refused(str(clause), "it compares only whole strings")
 
 
 def _any_is(key: str, values: tuple[Scalar, ...]) -> Where:
@@ -116,19 +116,19 @@ def _compared(key: str, sign: str, value: Any) -> Where:
 
 
 def _is_fraction(value: Scalar) -> TypeGuard[float]:
-    """Chroma compares whole numbers with what is left of a fraction when its decimals are cut off."""
+    """Chroma compares integers with the truncated fraction."""
     return isinstance(value, float) and not value.is_integer()
 
 
 def _forms(value: Scalar) -> tuple[Scalar, ...]:
-    """Return a value as lists of either type of number would hold it."""
+    """Return a value as lists of integers and lists of floats contain it."""
     if isinstance(value, bool | str) or _is_fraction(value):
         return (value,)
     return int(value), float(value)
 
 
 def _joined(word: str, members: list[Where]) -> Where:
-    """Chroma takes groups of two members or more."""
+    """Chroma's groups need at least two members."""
     return members[0] if len(members) == 1 else {word: members}
 
 

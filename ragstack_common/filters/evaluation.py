@@ -1,4 +1,4 @@
-"""What a filter means, in Python: the oracle for every compilation."""
+"""Evaluation of filters in Python, which defines their meaning for every compilation."""
 
 import operator as op
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ _COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
 
 
 def evaluate(filter_: Filter, attributes: Mapping[str, Any]) -> bool:
-    """Tell whether a document with these attributes passes the filter.
+    """Check whether a document with these attributes passes the filter.
 
     Args:
         filter_: The filter.
@@ -60,7 +60,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Name the kind of a value: string, number, boolean, or other."""
+    """Return the kind of a value: string, number, boolean, or other."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):

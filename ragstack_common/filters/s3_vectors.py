@@ -1,8 +1,7 @@
-"""Filters in the form that Amazon S3 Vectors takes.
+"""Filters for Amazon S3 Vectors.
 
-What is documented of ``$ne`` and ``$nin`` leaves open whether they find vectors that lack the key, so every negation
-is written together with ``$exists`` and means the same either way. There is no ``$not``: negations are pushed down to
-the clauses.
+The documentation does not say whether ``$ne`` and ``$nin`` match vectors without the key, so every negation is
+combined with ``$exists``. There is no ``$not``: negations move into the clauses.
 
 Source: user guide of Amazon S3, "Metadata filtering".
 """
@@ -24,9 +23,9 @@ _OPPOSITES: Final = {
     Operator.NOT_EQUALS: Operator.EQUALS,
 }
 _LACKING: Final = {
-    Operator.STARTS_WITH: "it is not documented what its $startsWith finds in a list",
-    Operator.STRING_CONTAINS: "it has no operator for a part of a text",
-    Operator.LIST_CONTAINS: "its $eq finds a value outside a list too: write equals if that is what you mean",
+    Operator.STARTS_WITH: "it does not document how $startsWith treats lists",
+    Operator.STRING_CONTAINS: "it has no operator for parts of a string",
+    Operator.LIST_CONTAINS: "its $eq also matches a value that is not in a list: use equals if you mean that",
 }
 
 
@@ -35,10 +34,10 @@ def to_s3_vectors(filter_: Filter, non_filterable: Collection[str] = ()) -> dict
 
     Args:
         filter_: The filter.
-        non_filterable: Keys of the index that filters may not name.
+        non_filterable: Keys of the index that filters cannot use.
 
     Raises:
-        InvalidFilterError: S3 Vectors has no equal filter; the message names the clause.
+        InvalidFilterError: S3 Vectors cannot express a clause; the message names it.
     """
     return _compiled(filter_, frozenset(non_filterable), negated=False)
 
@@ -78,10 +77,10 @@ def _opposite(clause: Clause) -> dict[str, Any]:
         return _absent_or(clause.key, {"$nin": _listed(clause)})
     if clause.operator is Operator.NOT_IN:
         return _absent_or(clause.key, {"$in": _listed(clause)})
-    _clause(clause)  # refused for itself, where it is
+    _clause(clause)  # raises if not even the clause can be expressed
     raise InvalidFilterError(
         f"S3 Vectors cannot express the opposite of {clause}, because it would include vectors whose "
-        f"{clause.key!r} is no number: write the condition that you want instead"
+        f"{clause.key!r} is not a number: write the condition that you want instead"
     )
 
 
@@ -90,7 +89,7 @@ def _absent_or(key: str, condition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _group(name: str, members: list[dict[str, Any]]) -> dict[str, Any]:
-    """Join members, those of a group of the same kind as they are in it."""
+    """Join members, and merge nested groups of the same kind."""
     flat = [inner for member in members for inner in member.get(name, [member])]
     return flat[0] if len(flat) == 1 else {name: flat}
 
@@ -103,7 +102,7 @@ def _listed(clause: Clause) -> list[Any]:
 def _check_key(clause: Clause, hidden: frozenset[str]) -> None:
     if clause.key in hidden:
         raise InvalidFilterError(
-            f"S3 Vectors cannot express {clause}: the index was made with {clause.key!r} as a non-filterable key"
+            f"S3 Vectors cannot express {clause}: {clause.key!r} is a non-filterable key of the index"
         )
     if clause.key.startswith("$"):
         raise InvalidFilterError(f"S3 Vectors cannot express {clause}: {clause.key!r} would be an operator there")

@@ -1,4 +1,4 @@
-"""Filters as SQL over a table of attributes, for the local store.
+"""Filters as SQL over a table of attributes.
 
 The table is ``attribute(document_id, key, kind, in_list, value)``: one row for a scalar, one for each member of a
 list (``in_list`` 1). ``kind`` is string, number or boolean; ``value`` has no declared type, so that SQLite compares
@@ -55,11 +55,11 @@ def _clause(clause: Clause, document: str) -> Sql:
             condition, parameters = _equals_any((clause.value,))
             condition = f"in_list AND {condition}"
         case Operator.STRING_CONTAINS:
-            # Bytes, because SQLite's text functions stop at a NUL; a substring in UTF-8 is a substring of the text.
+            # As bytes, because SQLite's text functions stop at a NUL.
             condition = "kind = 'string' AND instr(CAST(value AS BLOB), CAST(? AS BLOB))"
             parameters = [_scalar(clause)]
         case Operator.STARTS_WITH:
-            # coalesce, because SQLite takes the first 0 bytes of an empty blob for NULL.
+            # coalesce, because SQLite's substr returns NULL for an empty blob.
             start = "coalesce(substr(CAST(value AS BLOB), 1, ?), CAST('' AS BLOB))"
             condition = f"kind = 'string' AND NOT in_list AND {start} = CAST(? AS BLOB)"
             text = str(_scalar(clause))
@@ -71,8 +71,8 @@ def _clause(clause: Clause, document: str) -> Sql:
 
 
 def _documents(key: str, condition: str, parameters: list[Scalar], document: str, *, negated: bool = False) -> Sql:
-    # A subquery that does not depend on the outer row is evaluated once, over the index of keys and values.
-    found = f"SELECT document_id FROM attribute WHERE key = ? AND ({condition})"  # noqa: S608 - no input stands in it
+    # The subquery does not depend on the outer row, so SQLite evaluates it once, with the index.
+    found = f"SELECT document_id FROM attribute WHERE key = ? AND ({condition})"  # noqa: S608 - contains no input
     return f"{document} {'NOT IN' if negated else 'IN'} ({found})", [key, *parameters]
 
 

@@ -12,7 +12,7 @@ DATA_SOURCE_KEY: Final = "x-amz-bedrock-kb-data-source-id"
 
 
 class Operator(StrEnum):
-    """What a clause asks of one attribute, by the names of Bedrock's RetrievalFilter.
+    """The operators, named as in Bedrock's RetrievalFilter.
 
     An attribute whose value is a list equals each of its members; an empty list counts as an absent attribute.
     Strings, numbers and booleans never equal each other. Source: bedrock-agent-runtime, shape RetrievalFilter.
@@ -48,7 +48,7 @@ class Clause:
     value: Value
 
     def __str__(self) -> str:
-        """Show the clause as it is written in a message."""
+        """Format the clause for messages."""
         value = list(self.value) if isinstance(self.value, tuple) else self.value
         return f"{self.operator}({self.key}, {value!r:.200})"
 
@@ -69,7 +69,7 @@ class Or:
 
 @dataclass(frozen=True)
 class Not:
-    """The member does not hold, which includes documents that lack its attribute."""
+    """The member does not hold; this includes documents without its attribute."""
 
     member: "Filter"
 
@@ -78,7 +78,7 @@ Filter: TypeAlias = Clause | And | Or | Not
 
 
 def all_of(*filters: Filter | None) -> Filter | None:
-    """Combine what is there: None of nothing, the one filter of one, their conjunction of more."""
+    """Return the conjunction of filters that are not None; None if there are none."""
     present = tuple(f for f in filters if f is not None)
     if len(present) > 1:
         return And(present)
