@@ -23,8 +23,9 @@ from ragstack_common.errors import (
     loggable,
     needs_extra,
 )
-from ragstack_common.retrieval.models import Ranking, RetrievedChunk, SearchRequest
+from ragstack_common.retrieval.models import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.rerank import LexicalReranker, Passage
+from ragstack_common.retrieval.rerank.chunks import scored
 
 with needs_extra("chroma", "KnowledgeBase"):
     import chromadb
@@ -409,17 +410,7 @@ def _version_filter(version: object) -> dict[str, Any] | None:
 
 def _reranked(query: str, chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
     order = LexicalReranker().order(query, [Passage(chunk.content, chunk.metadata, chunk.score) for chunk in chunks])
-    return [
-        chunks[number].ranked(
-            Ranking(
-                base_score=chunks[number].score,
-                score=signals.score,
-                found_by=ranking.found_by if (ranking := chunks[number].ranking) else (),
-                signals=signals.as_numbers(),
-            )
-        )
-        for number, signals in order
-    ]
+    return [scored(chunks[number], signals.score, signals.as_numbers()) for number, signals in order]
 
 
 def _naturally(text: str) -> list[tuple[bool, int, str]]:

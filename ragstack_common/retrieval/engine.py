@@ -5,14 +5,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ragstack_common.deadline import in_thread, seconds_left
 from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.filters import Filter
 from ragstack_common.retrieval.base import ReportingBackend, check_for_engine
 from ragstack_common.retrieval.document_search import Ask, DocumentSearch, not_in
-from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
+from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
 
 T = TypeVar("T")
 
@@ -98,3 +98,31 @@ class Engine(ReportingBackend):
     async def in_thread(call: Callable[[], T]) -> T:
         """Make a blocking call elsewhere; one that is given up ends in its own time, and nobody waits for it."""
         return await in_thread(call)
+
+
+class BatchEngine(Engine):
+    """An engine that answers several queries with one call to the store. A subclass needs :meth:`_find_several`."""
+
+    async def retrieve_batch(
+        self,
+        queries: Sequence[str],
+        top_k: int = DEFAULT_TOP_K,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> list[list[RetrievedChunk]]:
+        """Answer several queries within the deadline of one search."""
+        requests = [SearchRequest(query, top_k, min_score, filters) for query in queries]
+        if not requests:
+            return []
+        check_top_k(top_k, self.max_top_k)
+        found = await self.within_deadline(self._find_several(queries, top_k, requests[0].restriction))
+        return [[chunk for chunk in chunks if chunk.score >= requests[0].least_score] for chunks in found]
+
+    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+        return (await self._find_several([query], count, filters))[0]
+
+    @abstractmethod
+    async def _find_several(
+        self, queries: Sequence[str], count: int, filters: Filter | None
+    ) -> list[list[RetrievedChunk]]:
+        """Do what :meth:`_find` does for each query."""

@@ -8,7 +8,7 @@ from ragstack_common import errors
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.deadline import in_thread
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_retrieval_backend
-from ragstack_common.retrieval.merge import best_first, identity_of
+from ragstack_common.retrieval.merge import Identity, best_first, identity_of
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of
 from ragstack_common.tools.settings import MilvusConfig, RetrieverSettings, SearchedCollection
@@ -149,12 +149,10 @@ class MilvusQueryTool(RetrieverTool):
 
 def merged(rankings: Sequence[Sequence[RetrievedChunk]], top_k: int) -> list[RetrievedChunk]:
     """Return the *top_k* best chunks for several texts, each chunk once with its best score."""
-    best: dict[tuple[str, ...], RetrievedChunk] = {}
-    for chunk in (chunk for ranking in rankings for chunk in ranking):
-        known = best.setdefault(identity_of(chunk), chunk)
-        if chunk.score > known.score:
-            best[identity_of(chunk)] = chunk
-    return best_first(best.values())[:top_k]
+    best: dict[Identity, RetrievedChunk] = {}
+    for chunk in best_first(chunk for ranking in rankings for chunk in ranking):
+        best.setdefault(identity_of(chunk), chunk)
+    return list(best.values())[:top_k]
 
 
 def registry_from_env(env: Mapping[str, str]) -> Registry:

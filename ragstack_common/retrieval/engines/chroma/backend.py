@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ragstack_common.embedding import Embedding
 from ragstack_common.filters import Filter
-from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
+from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
 from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Hit
 from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
 from ragstack_common.retrieval.engines.chroma.store import Connection, FolderConnection, ServerConnection
-from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchRequest, check_top_k
+from ragstack_common.retrieval.models import RetrievedChunk
 
 DEFAULT_PORT: Final = 8000
 """Default of ``chroma run``."""
 
 
-class ChromaBackend(Engine):
+class ChromaBackend(BatchEngine):
     """Searches a collection. It opens the store at the first search, and never creates anything.
 
     The vector index is approximate (HNSW) and looks at 100 neighbours or more. Among 10,000 vectors it then found
@@ -84,28 +84,10 @@ class ChromaBackend(Engine):
     def _source_keys(self) -> Sequence[str]:
         return self._collection.source_keys
 
-    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
-        return (await self._find_several([query], count, condition))[0]
-
     async def _find_several(
         self, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
         return await self.in_thread(lambda: self._searcher.several(queries, count, filters, hybrid=self.hybrid))
-
-    async def retrieve_batch(
-        self,
-        queries: Sequence[str],
-        top_k: int = DEFAULT_TOP_K,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-    ) -> list[list[RetrievedChunk]]:
-        """Answer several queries in one call, within the deadline of one search."""
-        requests = [SearchRequest(query, top_k, min_score, filters) for query in queries]
-        if not requests:
-            return []
-        check_top_k(top_k, self.max_top_k)
-        found = await self.within_deadline(self._find_several(queries, top_k, requests[0].restriction))
-        return [[chunk for chunk in chunks if chunk.score >= requests[0].least_score] for chunks in found]
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Return the chunk with this id, with a score of 1, or None."""

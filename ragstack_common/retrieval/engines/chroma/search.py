@@ -20,7 +20,8 @@ from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.chroma import Where, to_chroma
 from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle, Hit
-from ragstack_common.retrieval.models import Ranking, RetrievedChunk
+from ragstack_common.retrieval.merge import reciprocal_ranks
+from ragstack_common.retrieval.models import RetrievedChunk
 from ragstack_common.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -153,7 +154,12 @@ class CollectionSearch:
         candidates = max(count, CANDIDATES)
         (by_vector,) = self._nearest(handle, [vector], candidates, restriction)
         by_words = self._keywords.search(handle, terms, candidates, restriction.test) if terms else []
-        rankings = fused(by_words, by_vector, handle.embedding.model.fusion_weight)
+        rankings = reciprocal_ranks(
+            {"words": [hit.id for hit in by_words], "vectors": [hit.id for hit in by_vector]},
+            {"words": 1.0, "vectors": handle.embedding.model.fusion_weight},
+            {hit.id: hit.score for hit in by_vector},
+            rank_constant=RANK_CONSTANT,
+        )
         best = sorted(rankings.items(), key=lambda entry: (-entry[1].score, -entry[1].base_score, entry[0]))[:count]
         chunks = self._collection.chunks(handle, [Hit(key, 0.0) for key, _ in best])
         return [chunk.ranked(rankings[str(chunk.chunk_id)]) for chunk in chunks]
@@ -281,30 +287,6 @@ def terms_of(text: str) -> list[str]:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text).casefold())
-
-
-def fused(by_words: Sequence[Hit], by_vector: Sequence[Hit], weight: float) -> dict[str, Ranking]:
-    """Fuse two rankings by reciprocal rank; a chunk that leads both has a score of 1.
-
-    Args:
-        by_words: Best first.
-        by_vector: Best first, with scores from 0 to 1.
-        weight: Weight of a rank in *by_vector*; a rank in *by_words* has 1.
-    """
-    highest = (1.0 + weight) / (RANK_CONSTANT + 1)
-    words = {hit.id: 1.0 / (RANK_CONSTANT + rank) / highest for rank, hit in enumerate(by_words, 1)}
-    vectors = {hit.id: weight / (RANK_CONSTANT + rank) / highest for rank, hit in enumerate(by_vector, 1)}
-    scores = {hit.id: hit.score for hit in by_vector}
-    rankings = {}
-    for key in dict.fromkeys([*words, *vectors]):
-        signals = {name: part[key] for name, part in (("words", words), ("vectors", vectors)) if key in part}
-        rankings[key] = Ranking(
-            base_score=scores.get(key, 0.0),
-            score=min(1.0, sum(signals.values())),
-            found_by=tuple(signals),
-            signals=signals,
-        )
-    return rankings
 
 
 def _moved(vector: Vectors, found: Sequence[Vectors]) -> Vectors:

@@ -15,8 +15,8 @@ from ragstack_common.errors import (
 )
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.milvus import Expression, quoted, to_milvus
-from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
-from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchRequest, check_top_k
+from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
+from ragstack_common.retrieval.models import RetrievedChunk
 
 with needs_extra("milvus", "The engine milvus"):
     from pymilvus import MilvusClient
@@ -50,7 +50,7 @@ EXACT_INDEX: Final = "FLAT"
 ROWS_AT_ONCE: Final = 500
 
 
-class MilvusBackend(Engine):
+class MilvusBackend(BatchEngine):
     """A collection of Milvus.
 
     Fields that are not named are found in the collection's schema. All fields but the id, the vector and the text are
@@ -106,26 +106,8 @@ class MilvusBackend(Engine):
         self._client: MilvusClient | None = None
         self._layout: Layout | None = None
 
-    async def retrieve_batch(
-        self,
-        queries: Sequence[str],
-        top_k: int = DEFAULT_TOP_K,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-    ) -> list[list[RetrievedChunk]]:
-        """Answer several queries with one search; errors are those of :meth:`retrieve`."""
-        requests = [SearchRequest(query, top_k, min_score, filters) for query in queries]
-        if not requests:
-            return []
-        check_top_k(top_k, self.max_top_k)
-        rankings = await self._find_several(queries, top_k, requests[0].restriction)
-        return [[chunk for chunk in ranking if chunk.score >= requests[0].least_score] for ranking in rankings]
-
     def _source_keys(self) -> Sequence[str]:
         return () if self._layout is None else self._layout.sources
-
-    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
-        return (await self._find_several([query], count, condition))[0]
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Return the entity with this primary key in the searched partitions, or None."""
@@ -222,8 +204,9 @@ class MilvusBackend(Engine):
     async def _find_several(
         self, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
-        search = lambda: self._call(lambda client: self._search_vectors(client, queries, count, filters))  # noqa: E731
-        return await self.within_deadline(self.in_thread(search))
+        return await self.in_thread(
+            lambda: self._call(lambda client: self._search_vectors(client, queries, count, filters))
+        )
 
     def _search_vectors(
         self, client: MilvusClient, queries: Sequence[str], count: int, filters: Filter | None
