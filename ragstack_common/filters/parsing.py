@@ -1,4 +1,4 @@
-"""Both notations of a filter, parsed into the tree and checked on the way."""
+"""Parsing of both filter notations into the tree, with all checks."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,22 +11,22 @@ MAX_KEY_LENGTH: Final = 100
 """Source: bedrock-agent-runtime, shape FilterKey."""
 
 MAX_DEPTH: Final = 16
-"""Deeper than any filter that a person writes, shallow enough for recursion."""
+"""Deeper than any handwritten filter, shallow enough for recursion."""
 
 MAX_VALUES: Final = 1_000
-"""Values in one list: enough to leave out every document that one search can return."""
+"""Values in one list: enough to exclude every document that one search can return."""
 
 MAX_CLAUSES: Final = 1_000
-"""As many, because ``$nin`` is a clause for each of its values. Stores take far fewer: Bedrock 25, S3 Vectors 100."""
+"""``$nin`` becomes one clause for each value. Stores take far fewer: Bedrock 25, S3 Vectors 100."""
 
 MAX_PARTS: Final = 10_000
-"""Names, groups and values together. Parsing so many takes about 20 ms, and a search has 5 seconds by default."""
+"""Names, groups and values together. Parsing them takes about 20 ms; a search has 5 seconds by default."""
 
 MAX_CHARACTERS: Final = 1_000_000
-"""Of all names and values: a thousand S3 keys of the greatest length."""
+"""In all names and values: a thousand S3 keys of the maximum length."""
 
 _MAX_JSON_DEPTH: Final = 2 * MAX_DEPTH + 3
-"""Each level can be a group and its list; the last one is an attribute, its operator and a list."""
+"""Each level can be a group and its list; the last level is an attribute, its operator and a list."""
 
 _MONGO: Final = {
     "$eq": Operator.EQUALS,
@@ -53,12 +53,12 @@ def parse(source: Mapping[str, Any]) -> Filter:
         source: A JSON object, not empty. Attribute names have 1 to 100 characters.
 
     Raises:
-        InvalidFilterError: The message names the part that is wrong and what would be right, or the limit.
+        InvalidFilterError: The message names the invalid part and what is valid, or the limit.
     """
     _check_size(source)
     parsed = _object(source, depth=1)
     if (clauses := _clauses_in(parsed)) > MAX_CLAUSES:
-        raise InvalidFilterError(f"The filter has {clauses:,} clauses; at most {MAX_CLAUSES:,} are taken")
+        raise InvalidFilterError(f"The filter has {clauses:,} clauses; at most {MAX_CLAUSES:,} are allowed")
     return parsed
 
 
@@ -83,7 +83,7 @@ def to_mongo(filter_: Filter) -> dict[str, Any]:
 
 
 def _check_size(source: object) -> None:
-    """Reject what would take long to parse or to quote in a message. This itself stops at the first limit."""
+    """Reject what would take long to parse or to quote in a message."""
     parts = characters = 0
     level: list[object] = [source]
     for _ in range(_MAX_JSON_DEPTH):
@@ -116,7 +116,7 @@ def _object(source: object, depth: int) -> Filter:
     if not isinstance(source, Mapping):
         raise InvalidFilterError(f"A filter is a JSON object, not {source!r:.80}")
     if not source:
-        raise InvalidFilterError("A filter must hold at least one condition; leave it out to search everything")
+        raise InvalidFilterError("A filter must hold at least one condition; omit the filter to search everything")
     if depth > MAX_DEPTH:
         raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
     return _joined(And, [_entry(key, value, depth) for key, value in source.items()])
@@ -145,7 +145,7 @@ def _group(kind: Callable[[tuple[Filter, ...]], Filter], name: str, members: obj
 
 
 def _conditions(key: str, value: object, depth: int) -> Filter:
-    """Parse what stands behind an attribute's name in Mongo style."""
+    """Parse the operators of one attribute in Mongo style."""
     if not isinstance(value, Mapping):
         if isinstance(value, list | tuple):
             raise InvalidFilterError(f'{key:.80}: a list needs an operator, for example {{"$in": [...]}}')
@@ -178,7 +178,7 @@ def _clause(operator: Operator, key: object, value: object) -> Clause:
             raise InvalidFilterError(f"{operator}({key}) takes a list of at least one value, not {value!r:.80}")
         if len(value) > MAX_VALUES:
             raise InvalidFilterError(
-                f"{operator}({key}) has a list of {len(value):,} values; at most {MAX_VALUES:,} are taken"
+                f"{operator}({key}) has a list of {len(value):,} values; at most {MAX_VALUES:,} are allowed"
             )
         return Clause(operator, key, tuple(_scalar(operator, key, member) for member in value))
     return Clause(operator, key, _operand(operator, key, _scalar(operator, key, value)))

@@ -29,7 +29,7 @@ def test_a_compiled_filter_selects_what_the_evaluation_selects(filter_: Filter, 
 
 
 @given(FILTERS)
-def test_a_compiled_filter_has_the_form_that_the_service_model_and_the_documented_limits_ask_for(
+def test_a_compiled_filter_fits_the_service_model_and_the_documented_limits(
     filter_: Filter,
 ) -> None:
     try:
@@ -42,7 +42,7 @@ def test_a_compiled_filter_has_the_form_that_the_service_model_and_the_documente
 
 
 @given(FILTERS, DOCUMENTS)
-def test_parsing_a_compiled_filter_gives_back_its_meaning(filter_: Filter, document: dict[str, Any]) -> None:
+def test_parsing_a_compiled_filter_keeps_its_meaning(filter_: Filter, document: dict[str, Any]) -> None:
     try:
         form = to_bedrock(filter_)
     except InvalidFilterError:
@@ -52,13 +52,13 @@ def test_parsing_a_compiled_filter_gives_back_its_meaning(filter_: Filter, docum
 
 
 @given(st.lists(clauses(), min_size=1, max_size=25).map(lambda c: And(tuple(c))))
-def test_twenty_five_conditions_that_must_all_hold_always_fit(filter_: And) -> None:
+def test_a_conjunction_of_25_clauses_always_fits(filter_: And) -> None:
     form = to_bedrock(filter_)
 
     assert_within_limits(form, levels=2)
 
 
-def test_a_group_inside_an_alternative_inside_a_scope_is_rewritten_to_fit_one_level_of_nesting() -> None:
+def test_a_tree_of_three_levels_is_rewritten_to_two() -> None:
     user = parse({"$or": [{"topic": "a"}, {"topic": "b", "year": {"$gt": 2020}}]})
 
     form = to_bedrock(all_of(in_data_source("DS12345678"), user))
@@ -78,7 +78,7 @@ def test_a_group_inside_an_alternative_inside_a_scope_is_rewritten_to_fit_one_le
     }
 
 
-def test_true_and_one_stay_two_conditions() -> None:
+def test_true_and_1_stay_two_clauses() -> None:
     form = to_bedrock(parse({"$or": [{"a": True}, {"a": 1}, {"a": True}]}))
 
     assert form == {
@@ -94,14 +94,14 @@ def test_true_and_one_stay_two_conditions() -> None:
         ({"$not": {"$or": [{"a": 1}, {"tags": {"$listContains": "x"}}]}}, "listContains(tags, 'x')"),
     ],
 )
-def test_a_negation_that_bedrock_lacks_is_refused_by_its_clause(source: dict[str, Any], clause: str) -> None:
+def test_a_negation_that_bedrock_lacks_is_an_error_that_names_the_clause(source: dict[str, Any], clause: str) -> None:
     with pytest.raises(InvalidFilterError) as error:
         to_bedrock(parse(source))
 
     assert clause in str(error.value)
 
 
-def test_more_alternatives_than_bedrock_takes_are_refused_and_the_message_says_what_to_do() -> None:
+def test_too_many_alternatives_are_an_error_that_says_what_to_do() -> None:
     source = {"$or": [{"topic": str(number)} for number in range(26)]}
 
     with pytest.raises(InvalidFilterError, match="use fewer conditions, or `in`"):
@@ -109,7 +109,7 @@ def test_more_alternatives_than_bedrock_takes_are_refused_and_the_message_says_w
 
 
 def selected_by_bedrock(form: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Read the service model's documentation of RetrievalFilter literally."""
+    """Evaluate a RetrievalFilter literally as the service model documents it."""
     ((name, body),) = form.items()
     if name in ("andAll", "orAll"):
         return (all if name == "andAll" else any)(selected_by_bedrock(member, document) for member in body)

@@ -33,7 +33,7 @@ DOCUMENTS = [
 
 @pytest.fixture(scope="module")
 def collection() -> Iterator[Any]:
-    """Every kind of value under every name, and some of them together."""
+    """Documents with every kind of value under every name, and some with two attributes."""
     client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
     made = client.create_collection("filters", embedding_function=None)
     made.add(
@@ -91,9 +91,7 @@ def test_chroma_selects_what_the_evaluation_selects(collection: Any, filter_: Fi
         ({"#document": "a"}, "equals(#document, 'a')"),
     ],
 )
-def test_what_chroma_cannot_express_is_refused_by_the_name_of_the_clause(
-    condition: dict[str, Any], clause: str
-) -> None:
+def test_what_chroma_cannot_express_is_an_error_that_names_the_clause(condition: dict[str, Any], clause: str) -> None:
     with pytest.raises(InvalidFilterError) as refused:
         to_chroma(parse({"$and": [{"topic": "a"}, condition]}))
 

@@ -37,11 +37,11 @@ def listed(levels: int) -> Any:
         {"$or": [{"$and": [{"topic": {"$eq": "x"}}]}]},
     ],
 )
-def test_both_notations_of_one_condition_parse_to_the_same_clause(source: dict[str, Any]) -> None:
+def test_equal_filters_in_both_notations_parse_to_the_same_clause(source: dict[str, Any]) -> None:
     assert parse(source) == TOPIC_X
 
 
-def test_several_operators_of_a_key_and_several_keys_must_all_hold() -> None:
+def test_several_operators_and_keys_form_a_conjunction() -> None:
     parsed = parse({"topic": "x", "year": {"$gte": 2020, "$lt": 2024}})
 
     assert parsed == And(
@@ -57,21 +57,21 @@ def test_several_operators_of_a_key_and_several_keys_must_all_hold() -> None:
     )
 
 
-def test_not_stands_before_a_filter_and_behind_a_key() -> None:
+def test_not_can_precede_a_filter_or_follow_a_key() -> None:
     assert parse({"$not": {"topic": "x"}}) == parse({"topic": {"$not": {"$eq": "x"}}}) == Not(TOPIC_X)
 
 
-def test_notations_mix_within_groups() -> None:
+def test_groups_can_mix_both_notations() -> None:
     parsed = parse({"orAll": [{"topic": "x"}, {"startsWith": {"key": "name", "value": "a"}}]})
 
     assert parsed == Or((TOPIC_X, Clause(Operator.STARTS_WITH, "name", "a")))
 
 
-def test_an_attribute_may_bear_the_name_of_an_operator() -> None:
+def test_an_attribute_can_have_the_name_of_an_operator() -> None:
     assert parse({"equals": "x"}) == Clause(Operator.EQUALS, "equals", "x")
 
 
-def test_nin_also_selects_documents_without_the_attribute_and_native_not_in_does_not() -> None:
+def test_nin_matches_absent_attributes_and_native_not_in_does_not() -> None:
     mongo = parse({"topic": {"$nin": ["x", "y"]}})
     native = parse({"notIn": {"key": "topic", "value": ["x", "y"]}})
 
@@ -86,7 +86,7 @@ def test_a_number_never_equals_its_text_or_a_boolean() -> None:
     assert evaluate(parse({"year": 1}), {"year": 1.0})
 
 
-def test_an_attribute_that_is_a_list_equals_each_of_its_members() -> None:
+def test_a_list_equals_each_of_its_members() -> None:
     assert evaluate(parse({"tags": "a"}), {"tags": ["a", "b"]})
     assert not evaluate(parse({"tags": {"$ne": "a"}}), {"tags": ["a", "b"]})
 
@@ -121,20 +121,11 @@ def test_an_attribute_that_is_a_list_equals_each_of_its_members() -> None:
         ({1: "x"}, "attribute name is a string"),
     ],
 )
-def test_a_malformed_filter_is_refused_and_the_message_names_what_is_wrong(source: Any, message: str) -> None:
+def test_a_malformed_filter_is_an_error_that_names_the_problem(source: Any, message: str) -> None:
     with pytest.raises(InvalidFilterError, match=message) as error:
         parse(source)
 
     assert "\n" not in str(error.value)
-
-
-def test_a_filter_nested_without_end_is_refused() -> None:
-    source: dict[str, Any] = {"a": 1}
-    for _ in range(100_000):
-        source = {"$not": source}
-
-    with pytest.raises(InvalidFilterError, match="deeper than 16"):
-        parse(source)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +146,7 @@ def test_a_filter_nested_without_end_is_refused() -> None:
     ],
     ids=range(12),
 )
-def test_a_filter_over_a_limit_is_refused_by_the_name_of_the_limit(source: Any, limit: str) -> None:
+def test_a_filter_over_a_limit_is_an_error_that_names_the_limit(source: Any, limit: str) -> None:
     with pytest.raises(InvalidFilterError, match=re.escape(limit)) as refused:
         parse(source)
 
@@ -172,7 +163,7 @@ def test_a_filter_over_a_limit_is_refused_by_the_name_of_the_limit(source: Any, 
     ],
     ids=range(4),
 )
-def test_the_largest_filters_are_answered_by_every_store_or_refused_with_a_reason(source: Any) -> None:
+def test_the_largest_filters_are_compiled_or_rejected_by_every_store(source: Any) -> None:
     filter_ = parse(source)
 
     for compiled in (to_bedrock, to_sql, to_s3_vectors, to_chroma):

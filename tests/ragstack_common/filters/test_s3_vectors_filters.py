@@ -1,4 +1,4 @@
-"""The compilation for S3 Vectors, held against the evaluation on the local service's own reading of filters."""
+"""Filters for S3 Vectors, evaluated by the local service."""
 
 from typing import Any
 
@@ -18,7 +18,9 @@ RULES = Rules(non_filterable=(), enhanced=True)
 
 @settings(max_examples=examples(400))
 @given(FILTERS, st.lists(DOCUMENTS, min_size=1, max_size=6))
-def test_what_is_compiled_selects_what_the_evaluation_selects(filter_: Filter, documents: list[dict[str, Any]]) -> None:
+def test_a_compiled_filter_selects_what_the_evaluation_selects(
+    filter_: Filter, documents: list[dict[str, Any]]
+) -> None:
     try:
         passes = compiled(to_s3_vectors(filter_), RULES)
     except InvalidFilterError:
@@ -31,14 +33,16 @@ def test_what_is_compiled_selects_what_the_evaluation_selects(filter_: Filter, d
 
 @settings(max_examples=examples(200))
 @given(FILTERS, DOCUMENTS)
-def test_it_means_the_same_where_negations_want_the_key_to_be_there(filter_: Filter, document: dict[str, Any]) -> None:
+def test_a_compiled_filter_does_not_depend_on_how_negations_treat_absent_keys(
+    filter_: Filter, document: dict[str, Any]
+) -> None:
     try:
         sent = to_s3_vectors(filter_)
     except InvalidFilterError:
         return
     stored = {key: value for key, value in document.items() if value != []}
 
-    strict = compiled(_negations_want_the_key(sent), RULES)
+    strict = compiled(_require_keys_in_negations(sent), RULES)
 
     assert strict(stored) is evaluate(filter_, document)
 
@@ -65,7 +69,7 @@ def test_it_means_the_same_where_negations_want_the_key_to_be_there(filter_: Fil
     ],
     ids=str,
 )
-def test_a_filter_is_compiled_to_the_form_that_the_service_takes(written: dict[str, Any], sent: dict[str, Any]) -> None:
+def test_a_filter_is_compiled_to_the_form_of_the_service(written: dict[str, Any], sent: dict[str, Any]) -> None:
     assert to_s3_vectors(parse(written)) == sent
 
 
@@ -82,20 +86,20 @@ def test_a_filter_is_compiled_to_the_form_that_the_service_takes(written: dict[s
     ],
     ids=str,
 )
-def test_what_the_service_cannot_express_is_refused_by_its_clause(written: dict[str, Any], named: str) -> None:
+def test_what_the_service_cannot_express_is_an_error_that_names_the_clause(written: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidFilterError, match=named):
         to_s3_vectors(parse(written), non_filterable=["text"])
 
 
-def test_groups_of_one_dissolve() -> None:
+def test_a_group_of_one_is_its_member() -> None:
     assert to_s3_vectors(And((Clause(Operator.EQUALS, "a", 1),))) == {"a": {"$eq": 1}}
 
 
-def _negations_want_the_key(sent: dict[str, Any]) -> dict[str, Any]:
-    """The filter as a service would read it whose ``$ne`` and ``$nin`` leave out what lacks the key."""
+def _require_keys_in_negations(sent: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite a filter for a service whose ``$ne`` and ``$nin`` do not match vectors without the key."""
     ((key, value),) = sent.items()
     if key in ("$and", "$or"):
-        return {key: [_negations_want_the_key(member) for member in value]}
+        return {key: [_require_keys_in_negations(member) for member in value]}
     if value.keys() & {"$ne", "$nin"}:
         return {"$and": [{key: {"$exists": True}}, sent]}
     return sent

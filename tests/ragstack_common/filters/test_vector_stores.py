@@ -1,4 +1,4 @@
-"""Filters that the store behind a knowledge base would ignore are rejected before anything is asked."""
+"""Operators that the vector store of a knowledge base may ignore are rejected."""
 
 import asyncio
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from ragstack_common.api.search import QueryService, RetrieveRequest, engine_of
 from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, VECTOR_STORES, QuerySettings
 from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters import check_vector_store, parse
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_common.telemetry import NO_METRICS
@@ -30,58 +31,56 @@ def answering(searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit()))
 
 
-def refused(searches: AwsService, store: str, **filters: Any) -> bool:
-    """Whether a search is refused because of the store; Bedrock's grammar may refuse it too, whatever the store."""
+def is_rejected(source: dict[str, Any], store: str, *, restricts: bool) -> bool:
     try:
-        MultiSliceRetriever(searches.client(), vector_store=store).search("q", KNOWLEDGE_BASE, None, **filters)
+        check_vector_store(parse(source), store, restricts=restricts)
     except InvalidFilterError as error:
-        return "team" in str(error) and "cannot be used here" in str(error) and searches.requests == []
+        return "team" in str(error) and "cannot be used here" in str(error)
     return False
 
 
 @pytest.mark.parametrize("source", IGNORED, ids=str)
-def test_what_s3_vectors_ignores_is_refused_in_every_filter(searches: AwsService, source: dict[str, Any]) -> None:
-    assert refused(searches, S3_VECTORS, metadata_filter=source)
-    assert refused(searches, S3_VECTORS, scope_filter=source)
+def test_operators_that_s3_vectors_ignores_are_rejected(source: dict[str, Any]) -> None:
+    assert is_rejected(source, S3_VECTORS, restricts=True)
+    assert is_rejected(source, S3_VECTORS, restricts=False)
 
 
 @pytest.mark.parametrize("source", [*IGNORED, IN_A_LIST], ids=str)
-def test_what_an_unknown_store_may_ignore_is_refused_where_it_would_protect_something(
-    searches: AwsService, source: dict[str, Any]
-) -> None:
-    assert refused(searches, OTHER_STORE, scope_filter=source)
-    assert not refused(searches, OTHER_STORE, metadata_filter=source)
+def test_operators_that_an_unknown_store_may_ignore_are_rejected_only_in_restrictions(source: dict[str, Any]) -> None:
+    assert is_rejected(source, OTHER_STORE, restricts=True)
+    assert not is_rejected(source, OTHER_STORE, restricts=False)
 
 
 @pytest.mark.parametrize("source", [*IGNORED, IN_A_LIST], ids=str)
-def test_opensearch_serverless_is_asked_with_every_operator(searches: AwsService, source: dict[str, Any]) -> None:
-    assert not refused(searches, OPENSEARCH_SERVERLESS, metadata_filter=source)
-    assert not refused(searches, OPENSEARCH_SERVERLESS, scope_filter=source)
+def test_opensearch_serverless_takes_every_operator(source: dict[str, Any]) -> None:
+    assert not is_rejected(source, OPENSEARCH_SERVERLESS, restricts=True)
 
 
-def test_a_member_of_a_list_may_be_preferred_on_s3_vectors_and_not_required(searches: AwsService) -> None:
-    assert refused(searches, S3_VECTORS, scope_filter=IN_A_LIST)
-    assert not refused(searches, S3_VECTORS, metadata_filter=IN_A_LIST)
+def test_s3_vectors_takes_list_contains_only_in_preferences() -> None:
+    assert is_rejected(IN_A_LIST, S3_VECTORS, restricts=True)
+    assert not is_rejected(IN_A_LIST, S3_VECTORS, restricts=False)
 
 
 @pytest.mark.parametrize("store", VECTOR_STORES)
 @pytest.mark.parametrize("source", SAFE, ids=str)
-def test_other_operators_are_sent_to_every_store(searches: AwsService, store: str, source: dict[str, Any]) -> None:
-    assert not refused(searches, store, metadata_filter=source, scope_filter=source)
-    assert searches.requests
+def test_every_store_takes_the_other_operators(store: str, source: dict[str, Any]) -> None:
+    assert not is_rejected(source, store, restricts=True)
 
 
-def test_a_store_that_is_not_named_is_unknown(searches: AwsService) -> None:
+def test_the_retriever_checks_its_filters_before_it_calls_the_service(searches: AwsService) -> None:
+    retriever = MultiSliceRetriever(searches.client())
+
     with pytest.raises(InvalidFilterError, match=r"startsWith\(team, 'legal'\).* vector_store=OPENSEARCH_SERVERLESS"):
-        MultiSliceRetriever(searches.client()).search("q", KNOWLEDGE_BASE, None, scope_filter=IGNORED[0])
+        retriever.search("q", KNOWLEDGE_BASE, None, scope_filter=IGNORED[0])
+    assert searches.requests == []
 
 
-def test_a_store_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_store_is_an_error() -> None:
     with pytest.raises(ValueError, match="vector_store must be one of S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER"):
         MultiSliceRetriever(vector_store="PAPER")
 
 
-def test_the_filters_of_a_backend_restrict_and_so_do_those_of_its_stream(searches: AwsService) -> None:
+def test_the_backend_checks_the_filters_of_searches_and_streams(searches: AwsService) -> None:
     backend = BedrockBackend(KNOWLEDGE_BASE, client=searches.client())
 
     async def streamed() -> list[Any]:
@@ -94,7 +93,9 @@ def test_the_filters_of_a_backend_restrict_and_so_do_those_of_its_stream(searche
     assert searches.requests == []
 
 
-def test_the_function_knows_its_store_from_its_settings(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_of_the_function_name_its_vector_store(
+    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
     request = RetrieveRequest(query="q", metadata_filter=IGNORED[0])
 
@@ -108,7 +109,7 @@ def test_the_function_knows_its_store_from_its_settings(searches: AwsService, mo
     assert service("OPENSEARCH_SERVERLESS").retrieve(request).complete
 
 
-def test_the_store_of_the_function_is_not_that_of_another_knowledge_base(searches: AwsService) -> None:
+def test_the_vector_store_of_the_settings_does_not_apply_to_another_knowledge_base(searches: AwsService) -> None:
     def engine(**config: str) -> Any:
         settings = QuerySettings(
             knowledge_base_id=KNOWLEDGE_BASE, vector_store=OPENSEARCH_SERVERLESS, retrieval_engine_config={**config}
@@ -123,7 +124,7 @@ def test_the_store_of_the_function_is_not_that_of_another_knowledge_base(searche
 @pytest.mark.parametrize(
     "own", [KNOWLEDGE_BASE, f"arn:aws:bedrock:us-east-1:123456789012:knowledge-base/{KNOWLEDGE_BASE}"]
 )
-def test_the_store_of_the_function_is_that_of_its_knowledge_base_wherever_it_is_named(own: str) -> None:
+def test_the_vector_store_of_the_settings_applies_to_the_knowledge_base_in_every_engine(own: str) -> None:
     def stores(retrieval_engine: str, config: dict[str, Any]) -> list[str]:
         settings = QuerySettings(
             knowledge_base_id=KNOWLEDGE_BASE,

@@ -1,4 +1,4 @@
-"""What docs/TOOLS.md says is so."""
+"""docs/TOOLS.md matches the code."""
 
 import json
 import re
@@ -21,23 +21,23 @@ def first_column(header: str) -> set[str]:
     return {re.findall(r"`([^`]+)`", row)[0] for row in rows}
 
 
-def test_every_variable_is_documented_and_none_that_does_not_exist() -> None:
+def test_exactly_the_existing_variables_are_documented() -> None:
     of_milvus = {f"MILVUS_{field.name.upper()}" for field in fields(MilvusConfig)}
     own = RetrieverToolSettings.variables().keys() - SearchSettings.variables().keys()
 
     assert first_column("variable") == of_milvus | own
 
 
-def test_every_member_of_the_input_is_documented() -> None:
+def test_exactly_the_members_of_the_input_are_documented() -> None:
     assert first_column("member | type") == set(INPUT_SCHEMA["properties"])
 
 
 @pytest.mark.parametrize("body", re.findall(r"-d '(.*?)'", PAGE, flags=re.DOTALL))
-def test_an_example_of_a_request_is_one(body: str) -> None:
+def test_the_examples_of_requests_are_valid(body: str) -> None:
     assert RetrieverRequest.parse(json.loads(body)["input"], "handbook").texts
 
 
-def test_the_example_of_collections_configures_them() -> None:
+def test_the_example_of_collections_is_valid() -> None:
     (example,) = (block for block in re.findall(r"```json\n(.*?)```", PAGE, flags=re.DOTALL) if '"type"' in block)
 
     chosen = RetrieverSettings.from_env({"RETRIEVER_TOOL_COLLECTIONS": example}).collections
@@ -47,7 +47,7 @@ def test_the_example_of_collections_configures_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["name", "description", "input_schema", "output_schema", "run", "close"])
-def test_what_a_tool_has_is_documented(name: str) -> None:
+def test_the_members_of_a_tool_are_documented(name: str) -> None:
     members: Any = {*Tool.__annotations__, *vars(Tool)}
 
     assert name in members

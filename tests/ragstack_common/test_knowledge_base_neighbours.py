@@ -16,7 +16,7 @@ OVERLAP = 10
 
 
 def pieces(*, with_starts: bool) -> list[tuple[str, dict[str, Any]]]:
-    """Cut the text into its lines, each with the end of the one before."""
+    """Split the text into lines, each with the end of the previous one."""
     cut, start = [], 0
     for number, line in enumerate(LINES):
         begin = max(0, start - OVERLAP)
@@ -42,13 +42,13 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KnowledgeBa
         yield made
 
 
-def test_neighbours_are_put_together_without_repeating_the_overlap(base: KnowledgeBase) -> None:
+def test_neighbours_are_merged_without_their_overlap(base: KnowledgeBase) -> None:
     (document,) = base.retrieve("elephant", 1, neighbours=10)
 
     assert document["content"] == TEXT
 
 
-def test_only_as_many_neighbours_come_as_are_asked_for(base: KnowledgeBase) -> None:
+def test_the_window_has_at_most_the_requested_neighbours(base: KnowledgeBase) -> None:
     document = base.retrieve("cheetah three", 1, filters={"source": "zoo.md"}, neighbours=1)[0]
 
     first, last = document["metadata"]["chunk_indexes"]
@@ -56,13 +56,13 @@ def test_only_as_many_neighbours_come_as_are_asked_for(base: KnowledgeBase) -> N
     assert document["content"] in TEXT
 
 
-def test_a_chunk_in_the_window_of_a_better_one_is_left_out(base: KnowledgeBase) -> None:
+def test_a_chunk_in_the_window_of_a_better_one_is_dropped(base: KnowledgeBase) -> None:
     documents = base.retrieve("line", 10, filters={"source": "zoo.md"}, neighbours=10)
 
     assert len(documents) == 1
 
 
-def test_a_chunk_without_a_number_stays_as_it_is(base: KnowledgeBase) -> None:
+def test_a_chunk_without_an_index_is_unchanged(base: KnowledgeBase) -> None:
     (document,) = base.retrieve("a cheetah without a number", 1, neighbours=2)
 
     assert document["content"] == "A cheetah without a number."

@@ -1,4 +1,4 @@
-"""The knowledge base on a real store; the examples of its specification stand in tests/specs."""
+"""The knowledge base on a real store; tests/specs has the examples of its specification."""
 
 import logging
 from collections.abc import Iterator
@@ -55,29 +55,27 @@ def test_a_document_has_content_metadata_and_a_score(base: KnowledgeBase) -> Non
 
 
 @pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"expand": True}, {"neighbours": 2}])
-def test_every_way_to_search_finds_the_answer_first(base: KnowledgeBase, options: dict[str, Any]) -> None:
+def test_every_search_option_finds_the_answer_first(base: KnowledgeBase, options: dict[str, Any]) -> None:
     assert sources(base.retrieve("What is a knowledge graph?", **options))[0] == "graph.md"
 
 
-def test_all_ways_together_find_the_answer_first(base: KnowledgeBase) -> None:
+def test_all_search_options_together_find_the_answer_first(base: KnowledgeBase) -> None:
     documents = base.retrieve("knowledge graph", 2, hybrid=True, rerank=True, expand=True, neighbours=1)
 
     assert sources(documents)[0] == "graph.md"
     assert all(0.0 <= document["relevance_score"] <= 1.0 for document in documents)
 
 
-def test_versions_come_in_their_natural_order_whatever_their_type(base: KnowledgeBase) -> None:
+def test_versions_are_sorted_as_numbers_whatever_their_type(base: KnowledgeBase) -> None:
     assert base.get_versions() == ["2", "3", "10"]
 
 
 @pytest.mark.parametrize(("version", "name"), [("3", "modes.md"), ("10", "graph.md"), ("2", "cafeteria.md")])
-def test_a_version_is_found_whether_it_is_stored_as_a_text_or_a_number(
-    base: KnowledgeBase, version: str, name: str
-) -> None:
+def test_a_version_can_be_stored_as_a_text_or_a_number(base: KnowledgeBase, version: str, name: str) -> None:
     assert sources(base.retrieve("methodology", version_filter=version)) == [name]
 
 
-def test_any_filter_of_the_language_is_answered(base: KnowledgeBase) -> None:
+def test_a_filter_that_chroma_cannot_express_is_evaluated(base: KnowledgeBase) -> None:
     condition = {"$or": [{"section_title": {"$startsWith": "Mod"}}, {"source": {"$contains": "teria"}}]}
 
     assert set(sources(base.retrieve("a", filters=condition))) == {"modes.md", "cafeteria.md"}
@@ -89,11 +87,11 @@ def test_where_filters_and_version_must_all_match(base: KnowledgeBase) -> None:
     assert sources(found) == ["modes.md"]
 
 
-def test_a_topic_is_found_by_its_words(base: KnowledgeBase) -> None:
+def test_a_topic_search_finds_its_words(base: KnowledgeBase) -> None:
     assert sources(base.search_by_topic("Knowledge Graph", n_results=1)) == ["graph.md"]
 
 
-def test_what_is_added_by_another_client_is_found_at_once(base: KnowledgeBase, tmp_path: Path) -> None:
+def test_chunks_of_another_client_are_found_at_once(base: KnowledgeBase, tmp_path: Path) -> None:
     base.retrieve("quokka", hybrid=True)
     with KnowledgeBase("handbook", tmp_path, environment={}) as other:
         other.collection.add(ids=["q"], documents=["the quokka"], metadatas=[metadata("quokka", "4")])
@@ -103,7 +101,7 @@ def test_what_is_added_by_another_client_is_found_at_once(base: KnowledgeBase, t
     assert base.get_versions() == ["2", "3", "4", "10"]
 
 
-def test_a_query_that_fails_is_an_empty_list_that_can_be_told_from_an_empty_answer(
+def test_last_error_distinguishes_a_failed_search_from_an_empty_result(
     base: KnowledgeBase, caplog: pytest.LogCaptureFixture
 ) -> None:
     failed = base.retrieve("secret words", filters={"x": {"$regex": "y"}})
@@ -116,7 +114,7 @@ def test_a_query_that_fails_is_an_empty_list_that_can_be_told_from_an_empty_answ
     assert "Retrieving from the collection handbook failed" in caplog.text
 
 
-def test_the_query_is_logged_for_debugging_only(base: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_query_is_logged_only_for_debugging(base: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="ragstack_common.knowledge_base")
 
     base.retrieve("secret " * 20, n_results=0)
@@ -126,7 +124,7 @@ def test_the_query_is_logged_for_debugging_only(base: KnowledgeBase, caplog: pyt
     assert ("secret " * 20)[:50] + "..." in caplog.text
 
 
-def test_a_collection_that_disappears_is_an_error_to_be_seen(base: KnowledgeBase) -> None:
+def test_a_deleted_collection_is_an_error(base: KnowledgeBase) -> None:
     base.chroma_client.delete_collection("handbook")
 
     assert base.retrieve("a") == []
@@ -135,7 +133,7 @@ def test_a_collection_that_disappears_is_an_error_to_be_seen(base: KnowledgeBase
     assert isinstance(base.last_error, CollectionNotFoundError)
 
 
-def test_search_raises_what_retrieve_hides(base: KnowledgeBase) -> None:
+def test_search_raises_errors(base: KnowledgeBase) -> None:
     with pytest.raises(InvalidQueryError, match="empty"):
         base.search(" ")
     with pytest.raises(InvalidQueryError, match="top_k"):
@@ -144,7 +142,7 @@ def test_search_raises_what_retrieve_hides(base: KnowledgeBase) -> None:
         base.search("a", neighbours=-1)
 
 
-def test_an_empty_collection_has_no_documents_and_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_empty_collection_finds_nothing_and_logs_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with KnowledgeBase("empty", tmp_path, environment={}) as base:
         assert base.retrieve("anything") == []
         assert base.retrieve("anything", hybrid=True, rerank=True, expand=True, neighbours=1) == []
@@ -154,7 +152,7 @@ def test_an_empty_collection_has_no_documents_and_a_warning(tmp_path: Path, capl
     assert "The collection empty is empty" in caplog.text
 
 
-def test_chunks_without_text_or_metadata_are_documents_too(tmp_path: Path) -> None:
+def test_chunks_may_lack_text_and_metadata(tmp_path: Path) -> None:
     with KnowledgeBase("bare", tmp_path, environment={}) as base:
         base.collection.add(ids=["x"], embeddings=HashedEmbedding().embed(["odd"]))
 
@@ -164,7 +162,7 @@ def test_chunks_without_text_or_metadata_are_documents_too(tmp_path: Path) -> No
         assert base.get_versions() == []
 
 
-def test_a_folder_that_cannot_be_opened_is_replaced_by_memory_with_a_warning(
+def test_a_damaged_folder_is_replaced_by_memory_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "chroma.sqlite3").write_bytes(b"no database" * 1000)
@@ -178,7 +176,7 @@ def test_a_folder_that_cannot_be_opened_is_replaced_by_memory_with_a_warning(
     assert "in memory and empty" in caplog.text
 
 
-def test_a_folder_that_the_process_has_open_with_other_settings_is_replaced_by_memory_with_a_warning(
+def test_a_folder_open_with_other_settings_is_replaced_by_memory_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = chromadb.Settings(anonymized_telemetry=False, allow_reset=True)
@@ -193,12 +191,12 @@ def test_a_folder_that_the_process_has_open_with_other_settings_is_replaced_by_m
     assert reason in caplog.text
 
 
-def test_a_name_that_chroma_refuses_is_an_error(tmp_path: Path) -> None:
+def test_an_invalid_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="Expected a name"):
         KnowledgeBase("no!", tmp_path, environment={})
 
 
-def test_a_collection_is_not_opened_with_another_embedding(base: KnowledgeBase) -> None:
+def test_another_embedding_is_an_error(base: KnowledgeBase) -> None:
     class Other(HashedEmbedding):
         name = "other"
 
@@ -218,23 +216,21 @@ def test_a_collection_is_not_opened_with_another_embedding(base: KnowledgeBase) 
         ({"ATLAS_COLLECTION_NAME": " ", "CHROMA_COLLECTION_NAME": "b"}, KnowledgeSettings(collection_name="b")),
     ],
 )  # fmt: skip
-def test_the_environment_says_where_the_knowledge_base_is(
-    environment: dict[str, str], settings: KnowledgeSettings
-) -> None:
+def test_the_settings_come_from_the_environment(environment: dict[str, str], settings: KnowledgeSettings) -> None:
     assert KnowledgeSettings.from_env(environment) == settings
 
 
-def test_the_folder_of_a_model_alone_is_an_embedding(tmp_path: Path) -> None:
+def test_the_folder_of_a_model_is_an_embedding(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").touch()
 
     assert KnowledgeSettings.from_env({"EMBEDDING_MODEL": str(tmp_path)}).embedding == f"onnx:{tmp_path}"
 
 
-def test_no_documents_are_no_context() -> None:
+def test_the_context_without_documents_is_empty() -> None:
     assert format_knowledge_context([]) == ""
 
 
-def test_a_document_without_a_source_is_from_somewhere_unknown() -> None:
+def test_a_document_without_a_source_has_the_source_unknown() -> None:
     text = format_knowledge_context([{"content": "x", "metadata": {}}])
 
     assert text == "\n\n## Relevant Knowledge\n\n### Document 1: Unknown\nx\n\n"

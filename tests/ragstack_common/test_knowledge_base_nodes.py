@@ -34,14 +34,14 @@ def knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["dict", "pair", "object", "blocks"],
 )
-def test_the_question_is_what_the_user_said_last(said: list[Any]) -> None:
+def test_the_question_is_the_last_message_of_the_user(said: list[Any]) -> None:
     state = retrieve_knowledge({"messages": said})
 
     assert state["context"]["documents"][0]["relevance_score"] > 0.5
     assert state["messages"] == said
 
 
-def test_a_query_goes_before_the_messages_and_names_choose_the_collection(tmp_path: Path) -> None:
+def test_query_and_names_override_the_messages_and_the_environment(tmp_path: Path) -> None:
     state = {"messages": [{"role": "user", "content": "ignored"}]}
 
     updated = retrieve_knowledge(state, query="text", collection_name="other", db_path=str(tmp_path / "store"))
@@ -49,7 +49,7 @@ def test_a_query_goes_before_the_messages_and_names_choose_the_collection(tmp_pa
     assert [document["content"] for document in updated["context"]["documents"]] == ["Another text."]
 
 
-def test_other_parts_of_state_and_context_are_kept_and_the_state_given_is_left_alone() -> None:
+def test_other_parts_of_the_state_are_kept_and_the_given_state_is_unchanged() -> None:
     state = {"context": {"user": "Ada", "documents": ["old"]}, "step": 3, "messages": [("user", QUESTION)]}
 
     updated = retrieve_knowledge(state)
@@ -64,7 +64,7 @@ def test_a_state_without_a_question_has_no_documents(said: list[Any], caplog: py
     assert "no question" in caplog.text
 
 
-def test_a_failure_is_told_in_the_context_and_forgotten_at_the_next_success(tmp_path: Path) -> None:
+def test_an_error_is_in_the_context_until_the_next_success(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
 
     failed = retrieve_knowledge({"messages": [("user", QUESTION)]}, db_path=str(tmp_path / "file"))
@@ -76,13 +76,13 @@ def test_a_failure_is_told_in_the_context_and_forgotten_at_the_next_success(tmp_
     assert good["context"]["documents"]
 
 
-def test_a_search_that_is_refused_is_told_in_the_context() -> None:
+def test_an_invalid_query_is_an_error_in_the_context() -> None:
     context = retrieve_context({}, query="x" * 20_001)["context"]
 
     assert "20001 characters" in context["retrieval_error"]
 
 
-def test_a_graph_whose_messages_add_up_uses_the_node_that_returns_the_context_alone() -> None:
+def test_a_graph_that_adds_messages_can_use_retrieve_context() -> None:
     graph = pytest.importorskip("langgraph.graph")
 
     class State(TypedDict):
@@ -100,7 +100,7 @@ def test_a_graph_whose_messages_add_up_uses_the_node_that_returns_the_context_al
 
 
 @pytest.mark.parametrize("node", [retrieve_knowledge, aretrieve_knowledge])
-def test_an_asynchronous_graph_runs_either_node(node: Any) -> None:
+def test_an_asynchronous_graph_can_run_either_node(node: Any) -> None:
     graph = pytest.importorskip("langgraph.graph")
     workflow = graph.StateGraph(dict)
     workflow.add_node("retrieve_context", node)
