@@ -10,15 +10,14 @@ import typer
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_local import display
-from ragstack_local.connection import Connection
-from ragstack_local.stack import interrupts
-from ragstack_local.targets import find_project
+from ragstack_local.connection import Connection, Project
+from ragstack_local.stack.processes import raised_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evaluation.dataset import DataSet
-    from evaluation.setups import Setup
+    from evaluation.searching import Setup
 
 LARGEST_DEPTH: Final = 100
 
@@ -88,16 +87,17 @@ def evaluate(
 
     A right and a wrong filter:  ragstack eval samples/judged --compare filter=right --compare filter=wrong
     """
-    from evaluation import export, report  # noqa: PLC0415 - heavy, and an extra
-    from evaluation.measuring import Plan  # noqa: PLC0415
-    from evaluation.progress import Progress  # noqa: PLC0415
-    from evaluation.setups import Setup  # noqa: PLC0415
+    from evaluation import index, report  # noqa: PLC0415 - slow to import, and an extra
+    from evaluation.measuring import Plan, Progress  # noqa: PLC0415
+    from evaluation.searching import Setup  # noqa: PLC0415
 
     first = Setup(search, embedding, contextual_headers, rerank, filter_kind, slices, boost, engine)
     setups = [first, *(first.changed(changes) for changes in compare or ())]
     data = _read(dataset, split, queries)
     if write_documents is not None:
-        display.console.print(f"{export.write(data, write_documents)} documents in {write_documents}", soft_wrap=True)
+        display.console.print(
+            f"{index.write_files(data, write_documents)} documents in {write_documents}", soft_wrap=True
+        )
         return
     folder = _folder()
     plan = Plan(data, setups, folder / "indexes", depth, _stack, spread)
@@ -105,7 +105,7 @@ def evaluate(
         _forget(data, setups, folder)
     measured = []
     try:
-        with interrupts.raised(), display.progress() as bars:
+        with raised_interrupts(), display.progress() as bars:
             for one in plan.measured(Progress(bars)):
                 measured.append(one)  # noqa: PERF402 - what was measured is shown where the next one is interrupted
     finally:
@@ -146,8 +146,8 @@ def tune(
     """
     from evaluation import tuning as run  # noqa: PLC0415 - heavy, and an extra
     from evaluation.index import Indexing  # noqa: PLC0415
-    from evaluation.progress import Progress  # noqa: PLC0415
-    from evaluation.setups import Setup  # noqa: PLC0415
+    from evaluation.measuring import Progress  # noqa: PLC0415
+    from evaluation.searching import Setup  # noqa: PLC0415
 
     data = _read(dataset, split, queries)
     setup = Setup(search, embedding, contextual_headers)
@@ -159,7 +159,7 @@ def tune(
     tuning = run.Tuning(data, indexing, search, parameters, numbers, wrong_share, folder / "indexes")
     verdicts = []
     try:
-        with interrupts.raised(), display.progress() as bars:
+        with raised_interrupts(), display.progress() as bars:
             for verdict in tuning.verdicts(Progress(bars)):
                 verdicts.append(verdict)  # noqa: PERF402 - as above
     finally:
@@ -177,7 +177,7 @@ def _read(folder: Path, split: str, queries: int | None) -> "DataSet":
 
 
 def _folder() -> Path:
-    return find_project().data / "evaluation"
+    return Project.find().data / "evaluation"
 
 
 def _new_folder(folder: Path, data: "DataSet") -> Path:
@@ -185,7 +185,7 @@ def _new_folder(folder: Path, data: "DataSet") -> Path:
 
 
 def _stack() -> Connection:
-    return Connection.of_running_stack(find_project().running)
+    return Connection.of_running_stack(Project.find().running)
 
 
 def _forget(data: "DataSet", setups: "Sequence[Setup]", folder: Path) -> None:

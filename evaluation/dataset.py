@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.errors import DataSetError
+from ragstack_common.errors import RagStackError
 
 CORPUS: Final = "corpus.jsonl"
 QUERIES: Final = "queries.jsonl"
@@ -20,6 +20,14 @@ JUDGMENT_FIELDS: Final = 3
 
 Judgments = Mapping[str, Mapping[str, int]]
 """Grades by document, by query; 0 is judged to be irrelevant."""
+
+
+class EvaluationError(RagStackError):
+    """Nothing can be measured so; the message says what to do."""
+
+
+class DataSetError(EvaluationError):
+    """A data set is not in BEIR's form; the message names file and line."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A knowledge base of a private local Bedrock that holds a collection, kept for the next run."""
+"""A collection in a private local Bedrock that is kept for the next run, or as files for any knowledge base."""
 
 import json
 import os
@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from botocore.config import Config
 
-from evaluation.dataset import DataSet, Document
-from evaluation.errors import EvaluationError
+from evaluation.dataset import DataSet, Document, EvaluationError
 from local_bedrock.creation import create_knowledge_base
 from ragstack_local.connection import local_client, local_environment
-from ragstack_local.stack import interrupts
-from ragstack_local.stack.processes import Child
+from ragstack_local.stack.processes import Child, held_interrupts
 
 FORM: Final = 1
 """Of what is ingested; another number is another index."""
@@ -39,6 +38,9 @@ START_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.25
 WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
 KNOWLEDGE_BASE: Final = "evaluation"
+
+SIDECAR_SUFFIX: Final = ".metadata.json"
+"""Source: Amazon Bedrock User Guide, metadata files beside documents."""
 
 _URL: Final = re.compile(r"Local Bedrock on (http://\S+), data in ")
 
@@ -99,7 +101,7 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress =
     """
     folder = indexing.folder(cache, data)
     folder.mkdir(parents=True, exist_ok=True)
-    with interrupts.held():
+    with held_interrupts():
         child = _start(indexing, folder)
     try:
         index = _opened(_announced_url(child), folder)
@@ -111,6 +113,26 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress =
 def sources(documents: Mapping[str, Document]) -> dict[str, Document]:
     """Return the documents that have any text, which a knowledge base takes."""
     return {name: document for name, document in documents.items() if document.markdown.strip()}
+
+
+def write_files(data: DataSet, folder: Path) -> int:
+    """Write each document with any text as ``ID.md``, its attributes beside it; ids are quoted as in a URL.
+
+    Searches that return such files are judged by their names, whatever bucket they are in.
+
+    Returns:
+        How many documents were written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = sources(data.documents)
+    for name, document in written.items():
+        file = folder / f"{quote(name, safe='')}.md"
+        file.write_text(document.markdown, encoding="utf-8")
+        attributes = {entry["key"]: {"value": entry["value"]} for entry in inline_attributes(document.metadata)}
+        if attributes:
+            sidecar = json.dumps({"metadataAttributes": attributes}, ensure_ascii=False)
+            file.with_name(file.name + SIDECAR_SUFFIX).write_text(sidecar, encoding="utf-8")
+    return len(written)
 
 
 def inline_attributes(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Every setup of an evaluation, asked and judged."""
+"""Every setup of an evaluation, searched and judged."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -7,18 +7,43 @@ from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
+from rich.progress import Progress as Bars
+from rich.progress import TaskID
 
-from evaluation import bootstrap, metrics, searching
-from evaluation.bootstrap import Interval, Values
+from evaluation import metrics, searching
 from evaluation.dataset import DataSet
 from evaluation.index import Index, Indexing, serving
-from evaluation.progress import Progress
-from evaluation.runs import Run
-from evaluation.searching import Ask
-from evaluation.setups import BM25S, KEYWORD, PRIVATE, STACK, Setup
+from evaluation.metrics import Interval, Run, Values
+from evaluation.searching import BM25S, KEYWORD, PRIVATE, STACK, Ask, Setup
 from ragstack_local.connection import Connection
 
 SPREAD_PLACES: Final = 10
+
+
+class Progress:
+    """Bars on the terminal: one for each setup, and one for each ingestion.
+
+    Args:
+        bars: Shown by the caller.
+    """
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._indexing: TaskID | None = None
+
+    @contextmanager
+    def bar(self, name: str, total: int) -> Iterator[Callable[[], None]]:
+        """Show a bar, which what is yielded advances by one."""
+        task = self._bars.add_task(name, total=total, detail="")
+        yield lambda: self._bars.advance(task)
+
+    def indexing(self, done: int, total: int) -> None:
+        """Show how many documents are searchable."""
+        if self._indexing is None or self._bars.tasks[self._indexing].finished:
+            if done == total:
+                return  # all of it was there
+            self._indexing = self._bars.add_task("ingestion", total=total, detail="kept for the next run")
+        self._bars.update(self._indexing, completed=done)
 
 
 @dataclass(frozen=True)
@@ -42,11 +67,11 @@ class Measured:
 
     def interval(self, measure: str) -> Interval:
         """Return the mean over the queries with its 95 % interval."""
-        return bootstrap.of_mean(self.values[measure])
+        return metrics.mean_interval(self.values[measure])
 
     def difference(self, baseline: "Measured", measure: str) -> Interval:
         """Return how much better than the baseline it is, query by query."""
-        return bootstrap.of_difference(self.values[measure], baseline.values[measure])
+        return metrics.difference_interval(self.values[measure], baseline.values[measure])
 
     def milliseconds(self, percent: float) -> float:
         """Return a percentile of the searches' times."""

@@ -1,16 +1,28 @@
-"""How good rankings are, by ir-measures."""
+"""Measures of rankings by ir-measures, with confidence intervals by the bootstrap.
 
-from collections.abc import Mapping, Sequence
+Source: Efron 1979; Sakai 2006, "Evaluating evaluation metrics based on the bootstrap", for paired differences.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 
-from evaluation.bootstrap import Values
-from evaluation.dataset import Judgments
+from evaluation.dataset import EvaluationError, Judgments
 from ragstack_common.errors import needs_extra
 
 with needs_extra("evaluation", "The evaluation"):
     import ir_measures
+
+Values = npt.NDArray[np.float64]
+
+SAMPLES: Final = 10_000
+SEED: Final = 20_261_121
+CONFIDENCE: Final = 0.95
+ROWS_AT_ONCE: Final = 500
 
 PRIMARY: Final = "nDCG@10"
 MEASURES: Final = (PRIMARY, "R@10", "RR@10")
@@ -49,3 +61,102 @@ def by_query(judgments: Judgments, rankings: Rankings, names: Sequence[str] = ME
     for found in ir_measures.iter_calc(list(parsed), qrels, run):
         values[parsed[found.measure]][place[found.query_id]] = found.value
     return values
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean, and between which values it lies in 95 of 100 cases."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether a difference is there beyond chance."""
+        return self.low > 0 or self.high < 0
+
+
+def mean_interval(values: Values, *, samples: int = SAMPLES, seed: int = SEED) -> Interval:
+    """Return the mean with its percentile interval; the same values and seed give the same.
+
+    Args:
+        values: One for each query, at least one.
+        samples: Drawn with replacement, each as large as the values.
+        seed: Of the drawing.
+    """
+    random = np.random.default_rng(seed)
+    means = np.empty(samples)
+    for start in range(0, samples, ROWS_AT_ONCE):
+        rows = min(ROWS_AT_ONCE, samples - start)
+        means[start : start + rows] = values[random.integers(0, len(values), (rows, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Interval(float(values.mean()), float(low), float(high))
+
+
+def difference_interval(values: Values, baseline: Values, *, samples: int = SAMPLES, seed: int = SEED) -> Interval:
+    """Return how much better than the baseline the values are, each query compared with itself.
+
+    Raises:
+        ValueError: The two are not of the same queries.
+    """
+    if len(values) != len(baseline):
+        raise ValueError(f"{len(values)} values cannot be paired with {len(baseline)}")
+    return mean_interval(values - baseline, samples=samples, seed=seed)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one query found.
+
+    Attributes:
+        documents: Best first, each once.
+        milliseconds: Of the search.
+    """
+
+    documents: tuple[str, ...]
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """The answers of one setup.
+
+    Attributes:
+        label: What the setup is called.
+        answers: By query, in the order of the data set.
+    """
+
+    label: str
+    answers: Mapping[str, Answer]
+
+    def trec_lines(self) -> Iterator[str]:
+        """Yield the run in TREC's form. The scores say the order alone."""
+        tag = self.label.replace(" ", "_")
+        for query, answer in self.answers.items():
+            for rank, document in enumerate(answer.documents, start=1):
+                yield f"{query} Q0 {document.replace(' ', '%20')} {rank} {1 / rank:.6f} {tag}"
+
+
+def documents_of(sources: Sequence[str], known: Mapping[str, object]) -> tuple[str, ...]:
+    """Name the documents that sources are, each once, at its best place.
+
+    A source is a document's id, or a file that is called like it: ``s3://bucket/folder/ID.md``, its special characters
+    as in a URL.
+
+    Raises:
+        EvaluationError: A source is none of the collection's documents, so that nothing could be judged.
+    """
+    return tuple(dict.fromkeys(_document_of(source, known) for source in sources))
+
+
+def _document_of(source: str, known: Mapping[str, object]) -> str:
+    if source in known:
+        return source
+    name = source.rpartition("/")[2]
+    for candidate in (unquote(name), unquote(name.rpartition(".")[0])):
+        if candidate in known:
+            return candidate
+    raise EvaluationError(
+        f"The source {source!r} is no document of the collection: search what holds its documents alone"
+    )

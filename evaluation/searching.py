@@ -1,20 +1,25 @@
-"""The ways to ask: as the product does, by its keyword ranking alone, by another program, by any backend."""
+"""The setups that are measured, and the ways to search: as the product does, by BM25 alone, or by any backend."""
 
 import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.dataset import DataSet, Query
-from evaluation.errors import EvaluationError
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.dataset import DataSet, EvaluationError, Query
 from evaluation.index import Index, Indexing
-from evaluation.local_rankings import LocalRankings
-from evaluation.runs import Answer, Run, documents_of
-from evaluation.setups import Setup
-from ragstack_common.config import OPENSEARCH_SERVERLESS
+from evaluation.metrics import Answer, Run, documents_of
+from local_bedrock.retrieval.ranking import Search, rankings
+from local_bedrock.store.database import Database, DataFolderError
+from ragstack_common import embedding, filters
+from ragstack_common.config import DEFAULT_EMBEDDING, OPENSEARCH_SERVERLESS
+from ragstack_common.embedding import Embedding
 from ragstack_common.errors import RagStackError
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.base import RetrievalBackend
@@ -22,6 +27,26 @@ from ragstack_common.retrieval.engines.bedrock import BedrockBackend, uri_of
 from ragstack_common.retrieval.factory import create_retrieval_backend, register_backend
 from ragstack_common.retrieval.models import SearchRequest
 from ragstack_common.retrieval.rerank import LexicalReranker
+
+Ids = npt.NDArray[np.int64]
+
+KEYWORD: Final = "KEYWORD"
+SEARCHES: Final = ("HYBRID", "SEMANTIC", KEYWORD)
+"""KEYWORD is the local Bedrock's BM25 alone, which no request to Bedrock asks for."""
+
+RERANKERS: Final = ("none", "lexical")
+FILTERS: Final = ("none", "right", "wrong")
+SLICES: Final = ("multislice", "filtered")
+
+PRIVATE: Final = "private"
+STACK: Final = "stack"
+BM25S: Final = "bm25s"
+"""Engines that are not the file of a configuration."""
+
+DEFAULT_BOOST: Final = 1.25
+"""Source: the specification of MultiSliceRetriever, filtered_score_boost."""
+
+_CHOICES: Final = {"search": SEARCHES, "rerank": RERANKERS, "filter": FILTERS, "slices": SLICES}
 
 COLLECTION_TYPE: Final = "collection"
 """Type, in a backend's configuration, of the knowledge base that holds the data set."""
@@ -33,6 +58,162 @@ WRONG_SEED: Final = 20_261_121
 
 Ask = Callable[[str, Mapping[str, Any] | None], Sequence[str]]
 """Takes a query and its metadata filter; returns sources, best first."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One way to search.
+
+    Attributes:
+        search: HYBRID, SEMANTIC or KEYWORD.
+        embedding: As `ragstack bedrock` takes it.
+        headers: Whether chunks are indexed with contextual headers.
+        rerank: none or lexical.
+        filter: Whether each query has no filter, one for its right attributes, or one for wrong ones.
+        slices: multislice searches with and without the filter at once; filtered only with it.
+        boost: Factor on the scores of filtered hits, over 0.
+        engine: private (a local Bedrock of its own), stack (the running local stack), bm25s (another program as the
+            reference), or the file of a retrieval backend's configuration.
+
+    Raises:
+        EvaluationError: An option has a value that it cannot have.
+    """
+
+    search: str = "HYBRID"
+    embedding: str = DEFAULT_EMBEDDING
+    headers: bool = True
+    rerank: str = "none"
+    filter: str = "none"
+    slices: str = "multislice"
+    boost: float = DEFAULT_BOOST
+    engine: str = PRIVATE
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be measured."""
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise EvaluationError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+        if not 0 < self.boost < float("inf"):
+            raise EvaluationError(f"boost must be over 0 and finite, not {self.boost:g}")
+        if self.search == KEYWORD and (self.rerank, self.slices, self.engine) != ("none", "multislice", PRIVATE):
+            raise EvaluationError("KEYWORD is the private local Bedrock's BM25 alone: without reranker and slices")
+        if self.rerank != "none" and self.engine not in (PRIVATE, STACK):
+            raise EvaluationError("A backend's configuration says itself how it reranks: leave rerank out")
+
+    def changed(self, changes: str) -> "Setup":
+        """Return the setup with some options changed.
+
+        Args:
+            changes: For example ``search=SEMANTIC,rerank=lexical,headers=no``.
+
+        Raises:
+            EvaluationError: There is no such option, or it cannot have the value.
+        """
+        known = {field.name for field in fields(self)}
+        values: dict[str, Any] = {}
+        for part in filter(None, (part.strip() for part in changes.split(","))):
+            name, _, value = part.partition("=")
+            if name not in known or not value:
+                raise EvaluationError(f"{part!r} is no change: name one of {', '.join(sorted(known))}, as in boost=1.5")
+            values[name] = _value(name, value)
+        return replace(self, **values)
+
+    @property
+    def label(self) -> str:
+        """Name the setup by what it is."""
+        shown = [self.search, _short(self.embedding)] if self.engine in (PRIVATE, STACK) else [Path(self.engine).stem]
+        shown = [KEYWORD] if self.search == KEYWORD else shown
+        shown += ["running stack"] if self.engine == STACK else []
+        shown += [] if self.headers else ["no headers"]
+        shown += [] if self.rerank == "none" else [f"{self.rerank} reranker"]
+        if self.filter != "none":
+            shown += [f"{self.filter} filter"]
+            shown += [f"boost {self.boost:g}"] if self.slices == "multislice" else ["filtered slice alone"]
+        return ", ".join(shown)
+
+    @property
+    def as_json(self) -> Mapping[str, Any]:
+        """The options, by name."""
+        return asdict(self)
+
+
+def _value(name: str, value: str) -> Any:
+    if name == "headers":
+        if value not in ("yes", "no"):
+            raise EvaluationError(f"headers must be yes or no, not {value!r}")
+        return value == "yes"
+    if name != "boost":
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise EvaluationError(f"boost must be a number, not {value!r}") from None
+
+
+def _short(embedding: str) -> str:
+    """Name a model by its folder's name."""
+    kind, _, place = embedding.partition(":")
+    return place.rstrip("/").rpartition("/")[2] if kind == "onnx" else embedding
+
+
+@dataclass(frozen=True)
+class LocalRankings:
+    """A data folder that no local Bedrock uses at the moment.
+
+    Attributes:
+        embedding: What the queries are embedded with.
+        database: Of the folder.
+        knowledge_base_id: What is searched.
+        names: The document of every chunk.
+    """
+
+    embedding: Embedding
+    database: Database
+    knowledge_base_id: str
+    names: Mapping[int, str]
+
+    @classmethod
+    @contextmanager
+    def of(cls, indexing: Indexing, index: Index) -> Iterator["LocalRankings"]:
+        """Open the folder of an index.
+
+        Raises:
+            EvaluationError: A local Bedrock uses it.
+            EmbeddingError: The embedding cannot be had.
+        """
+        model = embedding.load(indexing.embedding, index.folder)
+        try:
+            database = Database(index.folder)
+        except DataFolderError as error:
+            model.close()
+            raise EvaluationError(str(error)) from error
+        try:
+            with database.read() as view:
+                chunks = "SELECT c.id, d.name FROM chunk c JOIN document d ON d.id = c.document_id"
+                names = {int(row[0]): str(row[1]) for row in view.connection.execute(chunks)}
+            yield cls(model, database, index.knowledge_base_id, names)
+        finally:
+            database.close()
+            model.close()
+
+    def of_query(self, text: str, condition: Mapping[str, Any] | None = None) -> tuple[Ids, Ids]:
+        """Return the chunks that a query finds, best first: by BM25, and by vector."""
+        parsed = None if condition is None else filters.parse(condition)
+        search = Search(text, self.embedding.embed_query(text), hybrid=True, condition=parsed)
+        with self.database.read(self.knowledge_base_id) as view:
+            by_words, by_vector = rankings(view, self.knowledge_base_id, search)
+        return by_words, by_vector.chunks
+
+    def by_words(self, text: str, condition: Mapping[str, Any] | None = None) -> Ids:
+        """Return the chunks that a query finds by BM25 alone, best first; nothing is embedded."""
+        parsed = None if condition is None else filters.parse(condition)
+        nothing = np.zeros(self.embedding.dimension, dtype=np.float32)
+        with self.database.read(self.knowledge_base_id) as view:
+            return rankings(view, self.knowledge_base_id, Search(text, nothing, hybrid=True, condition=parsed))[0]
+
+    def documents(self, chunks: Ids) -> list[str]:
+        """Name the documents of chunks, each once, at its best place."""
+        return list(dict.fromkeys(self.names[chunk] for chunk in chunks.tolist()))
 
 
 def filter_of(data: DataSet, query: Query, kind: str) -> dict[str, Any] | None:

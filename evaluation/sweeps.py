@@ -1,24 +1,35 @@
-"""One parameter after the other, over what was retrieved once."""
+"""Sweeps: one parameter after the other over results that are retrieved once, and what the figures say."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Final
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation import metrics
-from evaluation.bootstrap import Values
-from evaluation.dataset import DataSet
-from evaluation.hits import UNFILTERED, HitFile, Hits
-from evaluation.local_rankings import Ids
-from evaluation.runs import documents_of
-from evaluation.setups import DEFAULT_BOOST
+from evaluation.dataset import DataSet, Query
+from evaluation.index import Index
+from evaluation.metrics import SEED, Interval, Values, documents_of
+from evaluation.searching import DEFAULT_BOOST, Ids, filter_of
+from local_bedrock import retrieval
 from local_bedrock.retrieval.ranking import RANK_CONSTANT, fuse
+from ragstack_common import filters
 from ragstack_common.retrieval.engines.bedrock import chunk_of
 from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, Found, merge_slices
 from ragstack_common.retrieval.rerank import LexicalReranker, Passage, RerankingWeights
 from ragstack_common.retrieval.rerank.chunks import text_of
+
+UNFILTERED: Final = "none"
+MOST_HITS: Final = 100
+"""Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
+
+Hits = list[dict[str, Any]]
 
 RESULTS: Final = 10
 DEFAULT_CANDIDATES: Final = RESULTS * CANDIDATES_PER_DOCUMENT
@@ -47,6 +58,77 @@ OF_RANKINGS: Final = (FUSION_WEIGHT, RANK_CONSTANT_NAME)
 
 Ranked = Callable[[str], Sequence[str]]
 """Takes a query's id; returns documents, best first."""
+
+
+@dataclass
+class HitFile:
+    """One line for each query and filter, appended as they come: an interrupted run goes on where it was.
+
+    Attributes:
+        path: The file.
+        known: What is in it.
+    """
+
+    path: Path
+    known: dict[tuple[str, str], Hits] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, index_folder: Path, search: str) -> "HitFile":
+        """Open the file of an index and a kind of search. A changed ranking has another file."""
+        sources = sorted(Path(retrieval.__file__).parent.glob("*.py"))
+        code = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+        found = cls(index_folder / f"hits-{search}-{code}.jsonl")
+        found.known.update(_lines(found.path))
+        return found
+
+    def fill(
+        self, data: DataSet, kinds: tuple[str, ...], client: Any, index: Index, search: str, advance: Callable[[], None]
+    ) -> None:
+        """Ask what is not known yet: every query with each kind of filter."""
+        with self._appending() as output:
+            for query in data.queries:
+                for kind in kinds:
+                    if (query.id, kind) not in self.known:
+                        hits = _asked(data, query, kind, client, index, search)
+                        output.write(json.dumps({"query": query.id, "filter": kind, "hits": hits}) + "\n")
+                        self.known[query.id, kind] = hits
+                advance()
+
+    @contextmanager
+    def _appending(self) -> Iterator[IO[str]]:
+        """Append lines. A run that was killed may have left a part of one, which this ends."""
+        with self.path.open("a", encoding="utf-8") as output:
+            if output.tell() and not self.path.read_bytes().endswith(b"\n"):
+                output.write("\n")
+            yield output
+
+
+def _asked(data: DataSet, query: Query, kind: str, client: Any, index: Index, search: str) -> Hits:
+    condition = filter_of(data, query, kind)
+    if kind != UNFILTERED and condition is None:
+        return []
+    configuration: dict[str, Any] = {"numberOfResults": MOST_HITS, "overrideSearchType": search}
+    if condition is not None:
+        configuration["filter"] = filters.to_bedrock(filters.parse(condition))
+    answer = client.retrieve(
+        knowledgeBaseId=index.knowledge_base_id,
+        retrievalQuery={"text": query.text},
+        retrievalConfiguration={"vectorSearchConfiguration": configuration},
+    )
+    hits: Hits = answer["retrievalResults"]
+    return hits
+
+
+def _lines(path: Path) -> Iterator[tuple[tuple[str, str], Hits]]:
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            try:
+                entry: Mapping[str, Any] = json.loads(line)
+            except ValueError:
+                continue  # the end of a run that was killed: it is asked again
+            yield (entry["query"], entry["filter"]), entry["hits"]
 
 
 @dataclass(frozen=True)
@@ -213,3 +295,70 @@ def judged(data: DataSet, ranked: Ranked) -> Values:
     """Return nDCG@10 of every query."""
     rankings = {query.id: ranked(query.id) for query in data.queries}
     return np.asarray(metrics.by_query(data.judgments, rankings, (metrics.PRIMARY,))[metrics.PRIMARY])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The best value of one parameter.
+
+    Attributes:
+        sweep: What was tried.
+        best: The value with the highest mean over all queries; of equals the one next to the default.
+        gain: Its difference to the default over the queries that chose it, which flatters it.
+        choices: The values that each half of the queries chooses.
+        held_out: Difference to the default where each query is judged by the value that the other half chose. This is
+            what can be expected of queries that nobody has seen.
+    """
+
+    sweep: Sweep
+    best: float
+    gain: Interval
+    choices: tuple[float, float]
+    held_out: Interval
+
+    @classmethod
+    def of(cls, sweep: Sweep, seed: int = SEED) -> "Verdict":
+        """Choose the best value, and judge the choice on queries that had no part in it."""
+        figures, baseline = sweep.figures, sweep.figures[sweep.default]
+        best = _best(sweep.default, figures, np.ones(len(baseline), dtype=np.bool_))
+        first_half = _half(len(baseline), seed)
+        of_first = _best(sweep.default, figures, first_half)
+        of_second = _best(sweep.default, figures, ~first_half)
+        unseen = np.where(first_half, figures[of_second], figures[of_first])
+        return cls(
+            sweep,
+            best,
+            metrics.difference_interval(figures[best], baseline),
+            (of_first, of_second),
+            metrics.difference_interval(unseen, baseline),
+        )
+
+    @property
+    def word(self) -> str:
+        """Say in a word or two what follows."""
+        if self.best == self.sweep.default:
+            return "keep"
+        if self.held_out.low > 0:
+            return f"{self.best:g} is better"
+        return "overfitted" if self.gain.excludes_zero else "no difference"
+
+    @property
+    def text(self) -> str:
+        """Say it in a sentence."""
+        return {
+            "keep": "the default is the best of these values",
+            "overfitted": f"{self.best:g} fits these queries; for those that did not choose it the gain may be chance",
+            "no difference": "no value differs from the default beyond chance",
+        }.get(self.word, f"{self.best:g} is better than the default, also for queries that did not choose it")
+
+
+def _best(default: float, figures: Mapping[float, Values], of: npt.NDArray[np.bool_]) -> float:
+    if not of.any():
+        return default
+    return max(figures, key=lambda value: (round(float(figures[value][of].mean()), 9), -abs(value - default)))
+
+
+def _half(size: int, seed: int) -> npt.NDArray[np.bool_]:
+    chosen = np.zeros(size, dtype=np.bool_)
+    chosen[np.random.default_rng(seed).permutation(size)[: size // 2]] = True
+    return chosen

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation import bootstrap, pictures, report
-from evaluation.dataset import DataSet
-from evaluation.errors import EvaluationError
-from evaluation.hits import UNFILTERED, HitFile
+from evaluation import metrics, report
+from evaluation.dataset import DataSet, EvaluationError
 from evaluation.index import Indexing, serving
-from evaluation.local_rankings import LocalRankings
+from evaluation.measuring import Progress
 from evaluation.metrics import PRIMARY
-from evaluation.pictures import Curve
-from evaluation.progress import Progress
+from evaluation.report import Curve
+from evaluation.searching import LocalRankings
 from evaluation.sweeps import (
     BOOST,
     CANDIDATES,
@@ -22,11 +20,13 @@ from evaluation.sweeps import (
     GRID,
     OF_HITS,
     OF_RANKINGS,
+    UNFILTERED,
     FusionSweeps,
+    HitFile,
     HitSweeps,
     Sweep,
+    Verdict,
 )
-from evaluation.verdicts import Verdict
 from ragstack_local import display
 
 ALL: Final = "all"
@@ -156,12 +156,12 @@ def write(folder: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> None:
         curves = [_curve(sweep, name) for name in sweep.lines]
         title = f"{tuning.data.name}: {sweep.parameter}"
         file = folder / f"{sweep.parameter}.svg"
-        pictures.curves(file, title, sweep.parameter, PRIMARY, sweep.values, curves, sweep.default)
+        report.draw_curves(file, title, sweep.parameter, PRIMARY, sweep.values, curves, sweep.default)
 
 
 def _curve(sweep: Sweep, name: str) -> Curve:
     baseline = sweep.baseline_of(name)
-    return Curve(name, [bootstrap.of_difference(sweep.lines[name][value], baseline) for value in sweep.values])
+    return Curve(name, [metrics.difference_interval(sweep.lines[name][value], baseline) for value in sweep.values])
 
 
 def _row(verdict: Verdict) -> list[str]:

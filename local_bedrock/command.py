@@ -11,7 +11,7 @@ from local_bedrock.limits.fault_injection import FaultError, FaultRule
 from local_bedrock.limits.quotas import QuotaError, Quotas
 from local_bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_local.stack.errors import StackError
+from ragstack_common.errors import RagStackError
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
 
@@ -127,7 +127,7 @@ def serve(options: Options) -> None:
     """Serve until interrupted.
 
     Raises:
-        StackError: It cannot start.
+        RagStackError: It cannot start.
         typer.BadParameter: A fault fits no operation.
     """
     # The store and its engine are needed here alone; every other command of ragstack starts without them.
@@ -140,7 +140,7 @@ def serve(options: Options) -> None:
     except FaultError as error:
         raise typer.BadParameter(str(error), param_hint="--fault") from error
     except (EmbeddingError, GenerationError, DataFolderError, server.PortInUseError) as error:
-        raise StackError(str(error)) from error
+        raise RagStackError(str(error)) from error
 
 
 def check(arguments: list[str]) -> None:

@@ -1,13 +1,13 @@
-"""The documents bucket: files are put into it, or found to be there already, and taken out of it."""
+"""The documents bucket: upload files that differ, and delete documents with their sidecars."""
 
 import hashlib
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -15,24 +15,23 @@ from ragstack_common.documents import SIDECAR_SUFFIX, DocumentStatus, fault_of_u
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.registry.records import SEARCHABLE, Attributes, DocumentRecord, Status
-from ragstack_local.attributes import sidecar_for
-from ragstack_local.awaiting import NO_SIDECAR, Gone, Uploaded
 from ragstack_local.connection import TRANSFER_THREADS, Connection
-from ragstack_local.uploads import LocalFile
+from ragstack_local.following import NO_SIDECAR, Gone, Uploaded
+from ragstack_local.uploads import LocalFile, sidecar_for
 
 _ATTEMPTS: Final = 5
-"""With a file that changes while it is read or uploaded."""
+"""For a file that changes while it is read or uploaded."""
 
 _KNOWN: Final = frozenset({*SEARCHABLE, Status.FAILED})
-"""Statuses of documents that uploading them once more as they are would not change."""
+"""Final statuses that another upload of the same content would not change."""
 
 _ABSENT: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
-"""Of an object whose newest version is a delete marker, S3 says either, depending on how it is asked for."""
+"""S3 answers with either for an object whose newest version is a delete marker, depending on the request."""
 
 
 @dataclass(frozen=True)
 class Unchanged:
-    """A file that is in the bucket as it is, and what became of it."""
+    """A file that the bucket already has, and the document's status."""
 
     status: DocumentStatus
 
@@ -44,10 +43,13 @@ class NotUploaded:
     reason: str
 
 
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
 Result: TypeAlias = Uploaded | Unchanged | NotUploaded
 
 State: TypeAlias = tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]
-"""Of a file and of its sidecar: what a change of either changes; None for one that is not there."""
+"""Modification time, size and inode of a file and of its sidecar; None for a missing one."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,10 @@ class Bucket:
     """A stack's documents bucket.
 
     Attributes:
-        name: What it is called.
-        vector_store: What is behind the knowledge base.
+        name: The bucket's name.
+        vector_store: Of the knowledge base; limits the attributes.
         s3: A boto3 client.
-        given: Attributes for every document whose own sidecar does not name them.
+        given: Attributes for every document whose own sidecar does not set them.
     """
 
     name: str
@@ -72,15 +74,15 @@ class Bucket:
         return cls(connection.bucket, connection.vector_store, connection.client("s3"), given or {})
 
     def uri(self, file: LocalFile) -> str:
-        """Name the document that a file becomes."""
+        """Return the URI of the document that a file becomes."""
         return self.uri_of(file.key)
 
     def uri_of(self, key: str) -> str:
-        """Name an object by its URI; the empty key names the bucket."""
+        """Return the URI of an object; of the bucket for the empty key."""
         return s3_uri(self.name, key)
 
     def key_of(self, uri: str) -> str | None:
-        """Return the key of an object of this bucket; None for a URI of another one."""
+        """Return the key of an object of this bucket; None for a URI of another bucket."""
         here = self.uri_of("")
         return uri.removeprefix(here) if uri.startswith(here) else None
 
@@ -96,37 +98,30 @@ class Bucket:
     def put_all(
         self, files: Sequence[LocalFile], known: Mapping[str, DocumentRecord]
     ) -> Generator[tuple[LocalFile, Result]]:
-        """Put files into the bucket, several at once, and tell of each when it is done.
+        """Upload files in parallel, and yield each with its result when it is done.
 
         Args:
             files: Each becomes a document.
-            known: What the registry says, by URI; a file that it does not know is uploaded whatever is in the bucket.
+            known: The registry's records by URI; a file without a record is always uploaded.
 
         Raises:
-            ClientError: The bucket refused.
-            BotoCoreError: It could not be reached.
+            ClientError: The bucket rejected a request.
+            BotoCoreError: The bucket could not be reached.
         """
-        threads = ThreadPoolExecutor(TRANSFER_THREADS)
-        try:
-            begun = {threads.submit(self.put, file, known.get(self.uri(file))): file for file in files}
-            for ended in as_completed(begun):
-                yield begun[ended], ended.result()
-        finally:
-            # After an error, or Ctrl-C, what has not begun does not begin.
-            threads.shutdown(cancel_futures=True)
+        yield from _in_parallel(lambda file: self.put(file, known.get(self.uri(file))), files)
 
     def put(self, file: LocalFile, known: DocumentRecord | None = None) -> Result:
-        """Put a file into the bucket after its sidecar, unless both are there and it is known what became of them.
+        """Upload a file after its sidecar, unless the bucket has both and the registry has their final status.
 
         If the file no longer has a sidecar, the one in the bucket is deleted, and the document loses its attributes.
 
         An unchanged file that failed is not uploaded again: it would usually fail again and leave another dead letter.
 
-        What is uploaded was in the file at one moment; where the file changes meanwhile, it is uploaded again.
+        An upload is one consistent state of the file: if the file changes meanwhile, it is uploaded again.
 
         Raises:
-            ClientError: The bucket refused.
-            BotoCoreError: It could not be reached.
+            ClientError: The bucket rejected a request.
+            BotoCoreError: The bucket could not be reached.
         """
         if fault := fault_of_uri(self.uri(file)):
             return NotUploaded(fault)
@@ -134,7 +129,7 @@ class Bucket:
             before = state_of(file)
             try:
                 if file.path.stat().st_size > LARGEST_DOCUMENT:
-                    return NotUploaded(f"It is larger than the {LARGEST_DOCUMENT // 1024**2} MB that Bedrock takes")
+                    return NotUploaded(f"It is larger than the {LARGEST_DOCUMENT // 1024**2} MB that Bedrock accepts")
                 content = file.path.read_bytes()
                 sidecar = sidecar_for(file, self.given, self.vector_store)
             except FileNotFoundError:
@@ -150,7 +145,7 @@ class Bucket:
             after = state_of(file)
             if after == before or after[0] is None:
                 return result
-        return NotUploaded("It changed again and again while it was uploaded: upload it once more when it is complete")
+        return NotUploaded("It kept changing while it was uploaded: upload it again when it is complete")
 
     def _put(self, file: LocalFile, content: bytes, sidecar: bytes | None, known: DocumentRecord | None) -> Result:
         sidecar_key = file.key + SIDECAR_SUFFIX
@@ -162,51 +157,45 @@ class Bucket:
             if is_same_sidecar and sidecar_etag == known.observed.sidecar_etag:
                 return Unchanged(DocumentStatus(known.status, known.reason))
             if not is_same_sidecar and sidecar is None:
-                # Only the attributes are removed: deleting the sidecar causes the document to be indexed without them.
+                # Deleting the sidecar alone causes the document to be indexed without attributes.
                 self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
                 return _uploaded(head, NO_SIDECAR)
         if not is_same_sidecar and sidecar is not None:
             sidecar_etag = self.s3.put_object(Bucket=self.name, Key=sidecar_key, Body=sidecar)["ETag"]
         answer = self.s3.put_object(Bucket=self.name, Key=file.key, Body=content)
         if not is_same_sidecar and sidecar is None:
-            # After the document: the version before is never indexed without its attributes.
+            # After the document, so that the previous version is never indexed without its attributes.
             self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
             sidecar_etag = None
         if version_id := answer.get("VersionId"):
             return Uploaded(answer["ETag"], version_id, sidecar_etag=sidecar_etag or NO_SIDECAR)
-        # Only a bucket that keeps no versions must be asked what it has now.
+        # A bucket without versions identifies an upload by its time.
         return _uploaded(self.s3.head_object(Bucket=self.name, Key=file.key), sidecar_etag or NO_SIDECAR)
 
     def current(self, uri: str) -> Uploaded | Gone:
-        """Tell what lies in the bucket now; nothing does under a URI of another bucket."""
+        """Return what the bucket has now under a URI; nothing for a URI of another bucket."""
         key = self.key_of(uri)
         head = self._head(key) if key else None
         return Gone() if head is None else _uploaded(head)
 
     def remove_all(self, keys: Iterable[str]) -> Generator[str]:
-        """Delete documents with their sidecars, several at once, and yield each key when it is deleted.
+        """Delete documents with their sidecars in parallel, and yield each key when it is deleted.
 
         Raises:
-            ClientError: The bucket refused.
-            BotoCoreError: It could not be reached.
+            ClientError: The bucket rejected a request.
+            BotoCoreError: The bucket could not be reached.
         """
-        threads = ThreadPoolExecutor(TRANSFER_THREADS)
-        try:
-            begun = {threads.submit(self.remove, key): key for key in keys}
-            for ended in as_completed(begun):
-                ended.result()
-                yield begun[ended]
-        finally:
-            threads.shutdown(cancel_futures=True)
+        for key, _ in _in_parallel(self.remove, keys):
+            yield key
 
     def remove(self, key: str) -> None:
-        """Delete a document, then its sidecar: in this order nothing is ever indexed without its attributes."""
+        """Delete a document, then its sidecar: in this order nothing is indexed without its attributes."""
         self.s3.delete_object(Bucket=self.name, Key=key)
         if self._head(key + SIDECAR_SUFFIX) is not None:
             self.s3.delete_object(Bucket=self.name, Key=key + SIDECAR_SUFFIX)
 
     def _as_known(self, key: str, known: DocumentRecord) -> Any | None:
-        """Ask for an object; None where the bucket does not have it as the registry knows it."""
+        """Return an object's description; None if the bucket has another version than the registry."""
         head = self._head(key)
         if head is None or _tags_of(head) != (known.observed.etag, known.observed.version_id):
             return None
@@ -225,8 +214,19 @@ class Bucket:
             raise
 
 
+def _in_parallel(work: Callable[[Item], Done], items: Iterable[Item]) -> Generator[tuple[Item, Done]]:
+    """Do work in threads; after an error or Ctrl-C, items that have not started are dropped."""
+    threads = ThreadPoolExecutor(TRANSFER_THREADS)
+    try:
+        started = {threads.submit(work, item): item for item in items}
+        for ended in as_completed(started):
+            yield started[ended], ended.result()
+    finally:
+        threads.shutdown(cancel_futures=True)
+
+
 def state_of(file: LocalFile) -> State:
-    """Tell a file and its sidecar from what they were before, without reading them."""
+    """Return what differs after a change of a file or its sidecar, without reading them."""
     return _stat(file.path), _stat(file.sidecar_path)
 
 
@@ -239,12 +239,12 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 
 
 def _md5(content: bytes) -> str:
-    """The entity tag that S3 gives an object that was uploaded at once and is not encrypted with a customer's key."""
+    """Return S3's entity tag of an object that was uploaded in one part, without a customer's encryption key."""
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
 def _is_about(known: DocumentRecord, content: bytes) -> bool:
-    """Whether the registry already knows the outcome for this content."""
+    """Whether the registry has the final status of this content."""
     return known.status in _KNOWN and not known.again and known.observed.etag == _md5(content)
 
 

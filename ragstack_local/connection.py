@@ -1,6 +1,7 @@
-"""Where a stack is: the running local one, or one deployed to AWS."""
+"""The project's folder, and where a stack is: the running local one, or one deployed to AWS."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,14 +11,17 @@ from typing import Any, Final
 import boto3
 from botocore.config import Config
 
+from local_bedrock.options import LOCAL
+from ragstack_local.errors import StackError
 from ragstack_local.stack import running
-from ragstack_local.stack.errors import StackError
 
-LOCAL: Final = "127.0.0.1"
 LOCAL_REGION: Final = "us-east-1"
 DEFAULT_PREFIX: Final = "RagStack"
 OUTPUT_STACKS: Final = ("Storage", "Ingestion", "Api")
 TRANSFER_THREADS: Final = 16
+
+DATA_VARIABLE: Final = "RAGSTACK_DATA"
+"""Replaces the folder .ragstack, for a second local stack next to the first."""
 
 BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
     f"AWS_ENDPOINT_URL_{service}"
@@ -26,7 +30,69 @@ BEDROCK_ENDPOINT_VARIABLES: Final = tuple(
 """Where AWS SDKs look for the endpoints of the services that the local Bedrock serves."""
 
 OTHER_STORE: Final = "OTHER"
-"""A vector store whose limits are not known, among ``settings.VECTOR_STORES``."""
+"""A vector store with unknown limits, among ``config.VECTOR_STORES``."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A checkout of the project, or the installed package without one.
+
+    Attributes:
+        root: The folder that holds cdk.json, if there is a checkout.
+        data: Everything that the local stack writes.
+    """
+
+    root: Path
+    data: Path
+
+    @classmethod
+    def find(cls) -> "Project":
+        """Find the checkout that this package is installed from.
+
+        Data goes to the folder in the variable RAGSTACK_DATA; by default to .ragstack in the checkout, or without a
+        checkout in the current folder.
+        """
+        root = Path(__file__).resolve().parents[1]
+        default = root / ".ragstack" if (root / "cdk.json").is_file() else Path(".ragstack")
+        return cls(root, Path(os.environ.get(DATA_VARIABLE) or default).absolute())
+
+    def require_checkout(self) -> None:
+        """Check that the local stack can be started from here.
+
+        Raises:
+            StackError: The package was installed without its checkout.
+        """
+        if not (self.root / "cdk.json").is_file():
+            raise StackError(
+                "`ragstack up` and `ragstack demo` deploy the CDK app of the project's repository, which is not"
+                " installed with the package: clone the repository and run `make demo` or `make up` there."
+                " `ragstack bedrock` runs the local Bedrock without it."
+            )
+
+    @property
+    def running(self) -> Path:
+        """Records where the running stack is."""
+        return self.data / "running.json"
+
+    @property
+    def ministack(self) -> Path:
+        """MiniStack, in a virtual environment of its own."""
+        return self._installed(self.root / ".ministack" / "bin" / "ministack")
+
+    @property
+    def cdk(self) -> Path:
+        """The CDK command line."""
+        return self._installed(self.root / "node_modules" / ".bin" / "cdk")
+
+    @property
+    def tools(self) -> Path:
+        """The folder of this interpreter, where node is too."""
+        return Path(sys.executable).parent
+
+    def _installed(self, path: Path) -> Path:
+        if not path.exists():
+            raise StackError(f"{path.relative_to(self.root)} is missing: run `make setup`")
+        return path
 
 
 @dataclass(frozen=True)
@@ -39,14 +105,14 @@ class Connection:
         knowledge_base_id: Ten alphanumeric characters.
         data_source_id: Ten alphanumeric characters.
         queue_url: The queue of S3 events.
-        dead_letter_queue_url: The queue of what could not be ingested.
-        status_queue_url: The queue of documents that are to be asked about.
+        dead_letter_queue_url: The queue of messages that could not be processed.
+        status_queue_url: The queue of documents whose status is polled.
         jobs_queue_url: The queue of reconciliations.
         registry_table: The document registry.
-        vector_store: What is behind the knowledge base; decides which attributes a document can have.
+        vector_store: Of the knowledge base; decides which attributes a document can have.
         aws_endpoint: MiniStack's URL; None on AWS.
         bedrock_endpoint: The local Bedrock's URL; None on AWS.
-        process_id: The process that keeps the local stack up; None on AWS.
+        process_id: The process of the local stack; None on AWS.
     """
 
     api_url: str
@@ -65,7 +131,7 @@ class Connection:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, Mapping[str, str]], prefix: str, **local: Any) -> "Connection":
-        """Read what `cdk deploy` printed, by stack.
+        """Read the outputs of `cdk deploy`, by stack.
 
         Raises:
             StackError: An output is missing.
@@ -93,7 +159,7 @@ class Connection:
         """Read where the running local stack is.
 
         Raises:
-            StackError: None is running.
+            StackError: No stack is running.
         """
         fields = running.read(file)
         if fields is None:
@@ -135,7 +201,7 @@ class Connection:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What programs need to use the stack, by the names that AWS SDKs and the documentation's examples read."""
+        """The environment variables that AWS SDKs and the examples in the documentation read."""
         found = {
             "API": self.api_url,
             "BUCKET": self.bucket,
@@ -159,7 +225,7 @@ class Connection:
 
 
 def local_client(service: str, endpoint: str, config: Config) -> Any:
-    """Make a client that knows the local stack's credentials and nothing of the user's, nor of a proxy."""
+    """Make a client with the local stack's credentials, without the user's AWS settings and without a proxy."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)
     return _local_session().client(service, endpoint_url=endpoint, config=config.merge(Config(proxies={})))  # type: ignore[call-overload]
@@ -167,12 +233,12 @@ def local_client(service: str, endpoint: str, config: Config) -> Any:
 
 @cache
 def _local_session() -> boto3.Session:
-    """Kept, because each session reads the descriptions of the services anew."""
+    """Cached, because each session reads the service models again."""
     return boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106
 
 
 def local_environment(aws_endpoint: str, **more: str) -> dict[str, str]:
-    """Make the environment of a local process: none of the user's AWS settings, all calls to the local stack."""
+    """Return the environment of a local process: without the user's AWS settings, with all calls to the local stack."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     without_proxy = ",".join(filter(None, (os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), LOCAL)))
     return inherited | {

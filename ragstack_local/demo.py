@@ -1,4 +1,4 @@
-"""The main job, from an empty machine to ranked answers."""
+"""The demonstration: sample documents, and questions with the answers that they must find."""
 
 import shlex
 import time
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ragstack_local import display
-from ragstack_local.awaiting import FOUND
+from ragstack_local import display, results
+from ragstack_local.api_client import ApiClient
 from ragstack_local.connection import Connection
-from ragstack_local.ingest import ingest, note_passed_over
-from ragstack_local.search import Caller
-from ragstack_local.stack.errors import StackError
+from ragstack_local.documents import StackDocuments
+from ragstack_local.errors import StackError
+from ragstack_local.following import FOUND
+from ragstack_local.ingestion import ingest, note_skipped
 from ragstack_local.uploads import select
 
 INDEXING_SECONDS: Final = 300.0
@@ -24,11 +25,11 @@ class Question:
     """A question about the sample handbook.
 
     Attributes:
-        arguments: Those of `ragstack query`.
-        body: What the command sends with these arguments.
-        expected: Ends of the sources that must be among the best results.
-        within: That many of the best results; 0 where nothing must be found.
-        note: What the answer shows.
+        arguments: Of `ragstack query`.
+        body: The request that the command sends with these arguments.
+        expected: File names of the sources that must be among the best results.
+        within: Number of best results to check; 0 if nothing must be found.
+        note: What the answer demonstrates.
     """
 
     arguments: tuple[str, ...]
@@ -99,40 +100,40 @@ QUESTIONS: Final = (
 
 
 def run_demo(connection: Connection, root: Path) -> None:
-    """Upload the handbook of samples/, wait until it is searchable, and ask.
+    """Upload the handbook of samples/, wait until it is searchable, and ask questions.
 
     Raises:
-        StackError: A document is not searchable, or a question did not find what answers it.
+        StackError: A document is not searchable, or a question did not find its answer.
         ApiError: A query failed.
     """
     handbook = select([root / "samples" / "documents"], prefix=PREFIX)
-    note_passed_over(handbook)
-    statuses = ingest(connection, handbook.files, INDEXING_SECONDS).statuses
+    note_skipped(handbook)
+    statuses = ingest(StackDocuments.of(connection), handbook.files, INDEXING_SECONDS).statuses
     if any(status not in FOUND for status in statuses.values()):
         display.print_unsearchable(statuses)
         raise StackError(f"Not every document became searchable: {display.summary(statuses)}")
-    caller = Caller.of(connection)
-    others = caller.look_up("facets")["documents"] - len(handbook.files)
+    api = ApiClient.of(connection)
+    others = api.look_up("facets")["documents"] - len(handbook.files)
     if others > 0:
         found_too = f"{display.counted(others, 'other document')} in the data folder can be found too."
         display.console.print(found_too, style="yellow")
-    missed = [question for question in QUESTIONS if not _ask(caller, question)]
+    missed = [question for question in QUESTIONS if not _ask(api, question)]
     if missed and others <= 0:
         asked = "; ".join(shlex.join(question.arguments) for question in missed)
         raise StackError(f"These questions were not answered as expected: {asked}")
 
 
-def _ask(caller: Caller, question: Question) -> bool:
+def _ask(api: ApiClient, question: Question) -> bool:
     """Ask one question, show the command and its answer, and check the answer."""
     display.console.print()
     command = f"$ {display.program()} query {shlex.join(question.arguments)}"
     display.console.print(command, style="bold cyan", soft_wrap=True)
     start = time.perf_counter()
-    answer = caller.retrieve(dict(question.body))
+    answer = api.retrieve(dict(question.body))
     took = time.perf_counter() - start
-    display.print_results(answer, question.body["query"])
+    results.print_results(answer, question.body["query"])
     if "explain" in question.body:
-        display.print_explanation(answer)
+        results.print_explanation(answer)
     display.console.print(f"{took * 1000:.0f} ms through API Gateway", style="dim")
     is_answered = question.is_answered_by(answer["results"])
     if is_answered:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from ragstack_common.errors import NotKnownError
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_local.awaiting import registry_of
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter, DeadLetters
 from ragstack_local.failures import advice_about
+from ragstack_local.following import registry_of
 from ragstack_local.job_letters import JobLetter, JobLetters
 
 

@@ -1,4 +1,4 @@
-"""Searches in an engine of the user's own, without a stack, as the query function would make them."""
+"""Searches in an engine of the user's own, without a stack, by the query function's own code."""
 
 import json
 import os
@@ -19,25 +19,25 @@ CHROMA: Final = "chroma"
 CONFIG_SUFFIX: Final = ".json"
 
 
-def answer_from(
+def search(
     engine: str,
     collection: str | None,
     db_path: Path | None,
     request: Mapping[str, Any],
     reranker: str | None = None,
 ) -> dict[str, Any]:
-    """Ask an engine, and answer as ``POST /api/retrieve`` does.
+    """Search an engine, and return the response of ``POST /api/retrieve``.
 
     Args:
         engine: chroma, or the path of a file with the configuration of a backend.
         collection: A Chroma collection.
-        db_path: The folder that it is in.
+        db_path: Its folder.
         request: The body.
-        reranker: The name of one to put around the engine, which the body can't ask for.
+        reranker: Wrapped around the engine; for rerankers that a request cannot choose.
 
     Raises:
-        ConfigurationError: There is no such engine, or it cannot be made.
-        InvalidRequestError: A member of the request does not fit.
+        ConfigurationError: There is no such engine, or its configuration is unusable.
+        InvalidRequestError: A member of the request is invalid.
         RetrievalError: The search failed.
     """
     config = _chroma(collection, db_path) if engine == CHROMA else _from_file(engine, collection, db_path)
@@ -60,7 +60,7 @@ def answer_from(
 
 
 def _chroma(collection: str | None, db_path: Path | None) -> dict[str, Any]:
-    """Describe the collection, where it is not said by the same variables as `ragstack build` and KnowledgeBase."""
+    """Describe the collection; defaults come from the variables of `ragstack build` and KnowledgeBase."""
     settings = KnowledgeSettings.from_env(os.environ)
     return {
         TYPE_KEY: CHROMA,
@@ -83,5 +83,5 @@ def _from_file(engine: str, collection: str | None, db_path: Path | None) -> dic
     except ValueError as error:
         raise ConfigurationError(f"{engine} is unusable: {error}") from error
     if not isinstance(config.get(TYPE_KEY), str):
-        raise ConfigurationError(f"{engine} is unusable: it names no type: {json.dumps(config)[:200]}")
+        raise ConfigurationError(f"{engine} is unusable: it has no type: {json.dumps(config)[:200]}")
     return config

@@ -1,17 +1,19 @@
 """How failures and dead letters are shown, and what was done with them."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
+from rich.table import Table
 from rich.text import Text
 
 from ragstack_common.registry.jobs import Job
 from ragstack_local import display
 from ragstack_local.dead_letters import DeadLetter
 from ragstack_local.discard import Discardable, Discarded
-from ragstack_local.display import console, counted
+from ragstack_local.display import console, counted, duration
+from ragstack_local.display import print_below as below
 from ragstack_local.failures import Failure, JobFailure
-from ragstack_local.ingestion_display import below, duration
 from ragstack_local.job_letters import FORGOTTEN, JobLetter
 from ragstack_local.replay import Replayed
 
@@ -19,6 +21,8 @@ EXCERPT_CHARACTERS: Final = 200
 """Of a body that is only to be recognised: two lines."""
 
 IDS_SHOWN: Final = 3
+
+_CAPITAL: Final = re.compile("(?<=[a-z])[A-Z]")
 
 
 def print_failure(failure: Failure) -> None:
@@ -66,9 +70,9 @@ def print_discardable(found: Discardable) -> None:
         below(note, "yellow")
 
 
-def print_discarded(discarded: Discarded, *, beside: bool = False) -> None:
-    """Say what was deleted, and what else that did; *beside* what a program reads, on the error stream."""
-    console = display.errors if beside else display.console
+def print_discarded(discarded: Discarded, *, as_json: bool = False) -> None:
+    """Say what was deleted, and which jobs that ended; on the error stream if the standard output is JSON."""
+    console = display.console_for(as_json=as_json)
     console.print(f"Discarded: {counted(len(discarded.deleted), 'dead letter')}")
     for found in discarded.ended:
         console.print(f"{found.name} is FAILED: {found.starts_another} starts another", soft_wrap=True)
@@ -126,3 +130,43 @@ def _messages(message_ids: Sequence[str]) -> str:
         return ""
     more = f" and {len(message_ids) - IDS_SHOWN:,} more" if len(message_ids) > IDS_SHOWN else ""
     return f"; message {', '.join(message_ids[:IDS_SHOWN])}{more}"
+
+
+def print_job(job: Mapping[str, Any]) -> None:
+    """Show what a job compared, what differed, and what was done."""
+    table = Table("What", "How many", "For example", box=None, pad_edge=False, header_style="dim")
+    table.columns[0].no_wrap = True
+    table.columns[1].justify = "right"
+    table.columns[2].overflow = "fold"
+    others = []
+    for name, value in _rows(job.get("report") or {}):
+        if isinstance(value, Mapping):
+            table.add_row(name, f"{value['count']:,}", Text(_examples(value["samples"]), "dim"))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            table.add_row(name, f"{value:,}")
+        elif name != "complete" and value not in (None, "", []):
+            others.append((name, value))
+    if table.row_count:
+        console.print(table)
+    for name, value in others:
+        for one in value if isinstance(value, list) else [value]:
+            console.print(Text.assemble((f"{name}: ", "dim"), str(one)), soft_wrap=True)
+
+
+def _rows(report: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, Any]]:
+    """Name each figure of a report, in words; a count with samples stays together."""
+    for name, value in report.items():
+        words = f"{above}{_words(name)}"
+        if isinstance(value, Mapping) and not {"count", "samples"} <= value.keys():
+            yield from _rows(value, above if name == "statistics" else f"{words}: ")
+        else:
+            yield words, value
+
+
+def _words(name: str) -> str:
+    """Write a name of a program's as people would."""
+    return _CAPITAL.sub(lambda found: f" {found[0].lower()}", name).replace("_", " ")
+
+
+def _examples(samples: Sequence[object]) -> str:
+    return f"{samples[0]}{' ...' if len(samples) > 1 else ''}" if samples else ""

@@ -9,9 +9,9 @@ from typing import Final
 
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.advice import advice
-from ragstack_local.awaiting import registry_of
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter, DeadLetters
+from ragstack_local.following import registry_of
 from ragstack_local.job_letters import FORGOTTEN, NOT_STARTED, JobLetter, JobLetters
 from ragstack_local.registry_view import RegistryView, since
 

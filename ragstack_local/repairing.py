@@ -6,26 +6,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ragstack_local import display, failure_display, ingestion_display
-from ragstack_local.connection import DEFAULT_PREFIX
+from ragstack_local import display, failure_display
+from ragstack_local.api_client import ApiClient
 from ragstack_local.discard import Discard, Discardable
 from ragstack_local.display import counted
+from ragstack_local.errors import StackError
 from ragstack_local.failures import find_failures
-from ragstack_local.search import Caller
-from ragstack_local.stack.errors import StackError
-from ragstack_local.targets import (
-    INTERRUPTED,
-    ApiKey,
-    ApiUrl,
-    AsJson,
-    OnAws,
-    Prefix,
-    Timeout,
-    Token,
-    Wait,
-    api_of,
-    connect,
-)
+from ragstack_local.targets import INTERRUPTED, AsJson, StackTarget, Target, Timeout, Wait, with_target
 
 JOBS: Final = "/api/ingestion-jobs"
 JOB_POLL_SECONDS: Final = 0.5
@@ -33,7 +20,8 @@ LONGEST_JOB_POLL_SECONDS: Final = 5.0
 UNDER_WAY: Final = ("QUEUED", "RUNNING")
 
 
-def failures(as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix = DEFAULT_PREFIX) -> None:
+@with_target
+def failures(target: StackTarget, as_json: AsJson = False) -> None:
     """List what could not be carried out: failed documents, and the documents and jobs that dead letters are about.
 
     Each is listed once, with what to do next. The dead letters stay where they are.
@@ -43,7 +31,7 @@ def failures(as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix =
 
     For a program:  ragstack failures --json
     """
-    found = find_failures(connect(aws, stack_prefix))
+    found = find_failures(target.connect())
     if as_json:
         unreadable = [
             {"message_id": letter.message_id, "cause": letter.cause or letter.fault, "body": letter.body}
@@ -66,7 +54,9 @@ def failures(as_json: AsJson = False, aws: OnAws = False, stack_prefix: Prefix =
         display.console.print("Nothing failed, and there is no dead letter.")
 
 
+@with_target
 def discard(
+    target: StackTarget,
     message_ids: Annotated[
         list[str] | None,
         typer.Argument(metavar="MESSAGE_ID", help="These dead letters, as `ragstack failures` names them."),
@@ -76,8 +66,6 @@ def discard(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
-    aws: OnAws = False,
-    stack_prefix: Prefix = DEFAULT_PREFIX,
 ) -> None:
     """Delete dead letters for good that nobody wants any more, or that nobody can read.
 
@@ -91,7 +79,7 @@ def discard(
     """
     if not (message_ids or unreadable):
         raise typer.BadParameter("name messages, or give --unreadable", param_hint="MESSAGE_ID")
-    discarding = Discard(connect(aws, stack_prefix))
+    discarding = Discard(target.connect())
     chosen = discarding.find(message_ids or (), unreadable=unreadable)
     if as_json:
         answer = {"discarded": [_plain(found) for found in chosen]}
@@ -105,10 +93,12 @@ def discard(
     if unreadable and not yes:
         typer.confirm(f"Discard {counted(len(chosen), 'dead letter')} for good?", abort=True, err=True)
     discarded = discarding.delete(chosen)
-    failure_display.print_discarded(discarded, beside=as_json)
+    failure_display.print_discarded(discarded, as_json=as_json)
 
 
+@with_target
 def reconcile(
+    target: Target,
     full: Annotated[
         bool,
         typer.Option("--full", help="Have the knowledge base read the whole bucket, instead of comparing first."),
@@ -116,11 +106,6 @@ def reconcile(
     wait: Wait = True,
     timeout: Timeout = 3600.0,
     as_json: AsJson = False,
-    aws: OnAws = False,
-    stack_prefix: Prefix = DEFAULT_PREFIX,
-    api_url: ApiUrl = None,
-    api_key: ApiKey = None,
-    token: Token = None,
 ) -> None:
     """Compare bucket, registry and knowledge base, have what differs looked at again, and show what was found.
 
@@ -130,11 +115,11 @@ def reconcile(
 
     A full synchronisation, in the background:  ragstack reconcile --full --no-wait
     """
-    caller = api_of(aws, stack_prefix, api_url, api_key, token)
-    job = caller.ask("POST", JOBS, "status", {"kind": "full" if full else "reconcile"})
+    api = target.api()
+    job = api.request("POST", JOBS, "status", {"kind": "full" if full else "reconcile"})
     if wait:
         try:
-            job = _follow_job(caller, job, timeout, beside=as_json)
+            job = _follow_job(api, job, timeout, as_json=as_json)
         except KeyboardInterrupt:
             out = display.errors if as_json else display.console
             out.print(f"Interrupted. The job {job['id']} goes on without us")
@@ -144,7 +129,7 @@ def reconcile(
     elif not wait:
         display.console.print(f"Job {job['id']} ({job['kind']}) is {job['status']}")
     else:
-        ingestion_display.print_job(job)
+        failure_display.print_job(job)
     if wait:
         end_job(job["id"], job["status"], job.get("reason"), timeout)
 
@@ -172,15 +157,15 @@ def end_job(job_id: str, status: str, reason: str | None, timeout: float) -> Non
         raise StackError(f"The job {job_id} is {status}{f': {reason}' if reason else ''}")
 
 
-def _follow_job(caller: Caller, job: dict[str, Any], timeout: float, *, beside: bool) -> dict[str, Any]:
+def _follow_job(api: ApiClient, job: dict[str, Any], timeout: float, *, as_json: bool) -> dict[str, Any]:
     deadline = time.monotonic() + timeout
     pause = JOB_POLL_SECONDS
-    with display.progress(beside=beside) as bars:
+    with display.progress(as_json=as_json) as bars:
         bar = bars.add_task("Comparing", total=None, detail=f"{job['id']} {job['status']}")
         while job["status"] in UNDER_WAY and time.monotonic() < deadline:
             time.sleep(pause)
             pause = min(pause * 1.2, LONGEST_JOB_POLL_SECONDS)
-            job = caller.ask("GET", f"{JOBS}/{job['id']}", "status")
+            job = api.request("GET", f"{JOBS}/{job['id']}", "status")
             bars.update(bar, detail=f"{job['id']} {job['status']}")
         bars.update(bar, total=1, completed=int(job["status"] not in UNDER_WAY))
     return job

@@ -8,19 +8,40 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import NotKnownError
 from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.registry.jobs import is_job_id
-from ragstack_common.registry.records import Status
-from ragstack_local.awaiting import Gone, LookedAt, registry_of
+from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import MESSAGES_PER_CALL, DeadLetter, DeadLetters
+from ragstack_local.following import Gone, registry_of
 from ragstack_local.job_letters import JobLetter, JobLetters
 from ragstack_local.registry_view import RegistryView
 
 DOCUMENTS_PER_MESSAGE: Final = 10
 """As many as the knowledge base takes in one call."""
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """A document that was sent again.
+
+    Attributes:
+        revision: Of its record before.
+    """
+
+    revision: int
+
+    def is_ended_by(self, record: DocumentRecord) -> bool:
+        """Whether the record was written since, and is final."""
+        return record.revision > self.revision and record.is_final and not record.again
+
+    @property
+    def until_then(self) -> DocumentStatus:
+        """Its message has not been read yet."""
+        return DocumentStatus(Status.WAITING, "Its message has not been read yet")
 
 
 @dataclass

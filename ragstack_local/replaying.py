@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -10,17 +11,19 @@ from rich.progress import Progress
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.jobs import Job, is_job_id
 from ragstack_local import display, failure_display
-from ragstack_local.awaiting import DELETED, ENDED, follow, registry_of
-from ragstack_local.connection import DEFAULT_PREFIX, Connection
-from ragstack_local.ingesting import end
+from ragstack_local.connection import Connection
+from ragstack_local.errors import StackError
+from ragstack_local.following import DELETED, ENDED, FOUND, follow, registry_of, statuses_of
 from ragstack_local.job_letters import JobLetter, JobLetters, follow_jobs
 from ragstack_local.registry_view import RegistryView
 from ragstack_local.repairing import end_job
 from ragstack_local.replay import Replay, Replayed
-from ragstack_local.targets import INTERRUPTED, AsJson, OnAws, Prefix, Timeout, Wait, connect
+from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, StackTarget, Timeout, Wait, with_target
 
 
+@with_target
 def replay(
+    target: StackTarget,
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="URI_OR_JOB", help="Only these documents and jobs, as `ragstack failures` names them."),
@@ -31,8 +34,6 @@ def replay(
     wait: Wait = True,
     timeout: Timeout = 900.0,
     as_json: AsJson = False,
-    aws: OnAws = False,
-    stack_prefix: Prefix = DEFAULT_PREFIX,
 ) -> None:
     """Send again what could not be carried out, once its cause is removed.
 
@@ -51,14 +52,14 @@ def replay(
     For a program:  ragstack replay --json
     """
     chosen = _chosen(names, everything)
-    connection = connect(aws, stack_prefix)
+    connection = target.connect()
     replaying = Replay(connection)
     if chosen is not None:
         replaying.check(chosen)
     statuses: dict[str, DocumentStatus] = {}
     jobs: dict[str, Job] = {}
     try:
-        with display.progress(beside=as_json) as bars:
+        with display.progress(as_json=as_json) as bars:
             letters = RegistryView(connection).queues().dead_letters
             reading = bars.add_task("Reading   ", total=letters, detail="dead letters")
             replayed = replaying.send(chosen, failed=everything, done=lambda count: bars.advance(reading, count))
@@ -82,7 +83,10 @@ def replay(
         failure_display.print_jobs(jobs.values())
     for job in jobs.values():
         end_job(job.id, job.status, job.reason, timeout)
-    end(unsettled, timeout)
+    if any(status not in ENDED for status in unsettled.values()):
+        raise StackError(f"Not every document reached a final status within {timeout:g} s: see `ragstack status`")
+    if any(status not in FOUND for status in unsettled.values()):
+        raise typer.Exit(NOTHING_FOUND)
 
 
 def _chosen(names: list[str] | None, everything: bool) -> list[str] | None:
@@ -113,7 +117,7 @@ def _follow_documents(
         ended = sum(status in ENDED for status in found.values())
         bars.update(bar, completed=ended, detail=display.summary(found))
 
-    follow(registry_of(connection), replayed.awaited, show, timeout)
+    follow(partial(statuses_of, registry_of(connection)), replayed.awaited, show, timeout)
 
 
 def _follow_jobs(

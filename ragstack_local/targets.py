@@ -1,22 +1,28 @@
-"""Which stack a command works on, and the options that say so."""
+"""The options that commands share: which stack or API a command uses, and how it answers."""
 
+import inspect
 import os
-from typing import Annotated, Final
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
 from ragstack_common.errors import ConfigurationError
-from ragstack_local.connection import Connection
-from ragstack_local.search import Caller
-from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.project import Project
-
-DATA_VARIABLE: Final = "RAGSTACK_DATA"
-"""Another folder than .ragstack, for a second local stack beside the first."""
+from ragstack_local.api_client import ApiClient
+from ragstack_local.connection import DEFAULT_PREFIX, Connection, Project
+from ragstack_local.errors import StackError
 
 API_URL_VARIABLE: Final = "RAGSTACK_API_URL"
 API_KEY_VARIABLE: Final = "RAGSTACK_API_KEY"
 TOKEN_VARIABLE: Final = "RAGSTACK_TOKEN"  # noqa: S105 - its name, not a token
+
+NOTHING_FOUND: Final = 1
+"""Exit code if nothing was found, or a document is not searchable."""
+
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C."""
 
 OnAws = Annotated[
     bool,
@@ -31,42 +37,109 @@ ApiUrl = Annotated[
         "--api-url",
         metavar="URL",
         envvar=API_URL_VARIABLE,
-        help="Use the API at this URL, up to its stage, and nothing else of a stack. Requests to API Gateway are signed"
-        " with the AWS credentials unless a key or a token is given.",
+        help="Use only the API at this URL, written up to its stage. Requests to API Gateway are signed with the AWS"
+        " credentials unless a key or a token is given.",
     ),
 ]
 ApiKey = Annotated[
-    str | None, typer.Option(envvar=API_KEY_VARIABLE, help="For an API that asks for a key. Best set by the variable.")
+    str | None, typer.Option(envvar=API_KEY_VARIABLE, help="For an API that needs a key. Prefer the variable.")
 ]
 Token = Annotated[
     str | None,
-    typer.Option(envvar=TOKEN_VARIABLE, help="For an API that asks for a bearer token. Best set by the variable."),
+    typer.Option(envvar=TOKEN_VARIABLE, help="For an API that needs a bearer token. Prefer the variable."),
 ]
-INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C."""
-
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow until it is final, or only start it.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait at most.", min=1)]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the final status, or only start.")]
+Timeout = Annotated[float, typer.Option(help="Maximum seconds to wait.", min=1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def not_blank(text: str | None) -> str | None:
-    """Refuse a blank name; the callback of options such as ``--corpus``.
+@dataclass(frozen=True)
+class StackTarget:
+    """The stack that a command uses: the local one, or one deployed to AWS.
 
-    Raises:
-        BadParameter: It is blank.
+    A command with a parameter of this type, decorated with :func:`with_target`, has these fields as options.
     """
-    if text is not None and not text.strip():
-        raise typer.BadParameter("it is blank: write a name, or leave the option out")
-    return text
+
+    aws: OnAws = False
+    stack_prefix: Prefix = DEFAULT_PREFIX
+
+    def connect(self) -> Connection:
+        """Find the running local stack, or the deployed one, with its bucket, queues and tables.
+
+        Raises:
+            StackError: There is none, or the environment names only an API.
+        """
+        return connect(self.aws, self.stack_prefix)
+
+
+@dataclass(frozen=True)
+class Target(StackTarget):
+    """A stack as above, or an API anywhere."""
+
+    api_url: ApiUrl = None
+    api_key: ApiKey = None
+    token: Token = None
+
+    @property
+    def is_api(self) -> bool:
+        """Whether only an API is named; ``--aws`` has precedence over the variable.
+
+        Raises:
+            BadParameter: Both are given as options.
+        """
+        if self.aws and is_option(self.api_url, API_URL_VARIABLE):
+            raise typer.BadParameter("give this or --aws, not both", param_hint="--api-url")
+        return bool(self.api_url) and not self.aws
+
+    def api(self) -> ApiClient:
+        """Find the API: the one at the URL, else that of the stack.
+
+        Raises:
+            StackError: There is none.
+            BadParameter: The URL is not an API's, or given together with ``--aws``; a key and a token are both given
+                as options; or a header cannot hold the secret.
+        """
+        if is_option(self.api_key, API_KEY_VARIABLE) and is_option(self.token, TOKEN_VARIABLE):
+            raise typer.BadParameter("give this or --token, not both", param_hint="--api-key")
+        for option, secret in (("--api-key", self.api_key), ("--token", self.token)):
+            if secret and not (secret.isascii() and secret.isprintable()):
+                raise typer.BadParameter(
+                    "it has a line break or another character that a header cannot hold", param_hint=option
+                )
+        if not self.is_api:
+            return ApiClient.of(self.connect(), self.api_key, self.token)
+        try:
+            return ApiClient.at(str(self.api_url), self.api_key, self.token)
+        except ConfigurationError as error:
+            raise typer.BadParameter(str(error), param_hint="--api-url") from None
+
+
+def with_target(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its parameter ``target``, a :class:`Target` or :class:`StackTarget`.
+
+    Typer reads options from the signature; this replaces the parameter there by the fields of its type.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    kind = hints.pop("target")
+    names = [field.name for field in fields(kind)]
+    hints |= get_type_hints(kind, include_extras=True)
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        command(target=kind(**{name: options.pop(name) for name in names}), **options)
+
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != "target"]
+    given = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default) for each in fields(kind)
+    ]
+    parameters = [each.replace(annotation=hints[each.name]) for each in (*own, *given)]
+    vars(run)["__signature__"] = inspect.Signature(parameters, return_annotation=None)
+    run.__annotations__ = hints
+    return run
 
 
 def connect(aws: bool, stack_prefix: str) -> Connection:
-    """Find the running local stack, or the one that is deployed, with all its queues and tables.
-
-    Raises:
-        StackError: There is none, or only an API is named.
-    """
+    """Find the running local stack, or the deployed one. Errors are those of :meth:`StackTarget.connect`."""
     if aws:
         return Connection.of_deployed_stack(stack_prefix)
     if os.environ.get(API_URL_VARIABLE):
@@ -74,41 +147,7 @@ def connect(aws: bool, stack_prefix: str) -> Connection:
             f"{API_URL_VARIABLE} names an API, and this needs the stack's bucket, queues and tables too: give --aws,"
             " with AWS credentials for them, or unset the variable to use the local stack"
         )
-    return Connection.of_running_stack(find_project().running)
-
-
-def api_of(aws: bool, stack_prefix: str, api_url: str | None, api_key: str | None, token: str | None) -> Caller:
-    """Find the API to call: the one at a URL, else that of a stack.
-
-    Raises:
-        StackError: There is none.
-        BadParameter: The URL is not an API's, or given together with ``--aws``; a key and a token are both given as
-            options; or no header can hold the secret.
-    """
-    if is_option(api_key, API_KEY_VARIABLE) and is_option(token, TOKEN_VARIABLE):
-        raise typer.BadParameter("give this or --token, not both", param_hint="--api-key")
-    for option, secret in (("--api-key", api_key), ("--token", token)):
-        if secret and not (secret.isascii() and secret.isprintable()):
-            raise typer.BadParameter(
-                "it has a line break or another character that a header cannot hold", param_hint=option
-            )
-    if not names_api(aws, api_url):
-        return Caller.of(connect(aws, stack_prefix), api_key, token)
-    try:
-        return Caller.at(str(api_url), api_key, token)
-    except ConfigurationError as error:
-        raise typer.BadParameter(str(error), param_hint="--api-url") from None
-
-
-def names_api(aws: bool, api_url: str | None) -> bool:
-    """Whether an API is named, and no stack; ``--aws`` has precedence over the variable.
-
-    Raises:
-        BadParameter: Both are given as options.
-    """
-    if aws and is_option(api_url, API_URL_VARIABLE):
-        raise typer.BadParameter("give this or --aws, not both", param_hint="--api-url")
-    return bool(api_url) and not aws
+    return Connection.of_running_stack(Project.find().running)
 
 
 def is_option(value: str | None, variable: str) -> bool:
@@ -116,6 +155,12 @@ def is_option(value: str | None, variable: str) -> bool:
     return bool(value) and value != os.environ.get(variable)
 
 
-def find_project() -> Project:
-    """Find the checkout and its folder of data."""
-    return Project.find(os.environ.get(DATA_VARIABLE))
+def not_blank(text: str | None) -> str | None:
+    """Reject a blank name; the callback of options such as ``--corpus``.
+
+    Raises:
+        BadParameter: It is blank.
+    """
+    if text is not None and not text.strip():
+        raise typer.BadParameter("it is blank: write a name, or leave the option out")
+    return text

@@ -1,7 +1,7 @@
-"""Folders whose documents in the bucket follow what happens in them.
+"""Keep the bucket in step with folders.
 
-Notifications only say when to look. What is done follows from what lies in the folders then, compared with what lay
-there before: a moved folder, a file that was replaced at once, or a notification that got lost are all the same to it.
+Notifications only say when to look. The changes are the differences between the folders now and before, so that a moved
+folder, an atomically replaced file and a lost notification are all handled in the same way.
 """
 
 import time
@@ -13,31 +13,31 @@ from typing import Final
 import watchfiles
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ragstack_common.documents import DocumentStatus, s3_uri
+from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import RegistryError
-from ragstack_common.registry.documents import DocumentRegistry
-from ragstack_local.awaiting import ENDED, FOUND, NOT_UPLOADED, Awaited, Gone, Uploaded, ask
-from ragstack_local.bucket import Bucket, NotUploaded, State, state_of
-from ragstack_local.stack.errors import StackError
+from ragstack_local.bucket import NotUploaded, State, state_of
+from ragstack_local.documents import StackDocuments
+from ragstack_local.errors import StackError
+from ragstack_local.following import ENDED, FOUND, NOT_UPLOADED, Awaited, Gone, Uploaded, statuses_of
 from ragstack_local.uploads import LINKS, LocalFile, Selection, select, shown
 
 TICK_MILLISECONDS: Final = 300
 LONGEST_DEBOUNCE_MILLISECONDS: Final = 600
 
 LOOK_SECONDS: Final = 10.0
-"""As often everything is looked at without a notification: drives of other machines send none."""
+"""Interval of looking without a notification, because network drives send none."""
 
 RETRY_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a document, or went wrong on the way.
+    """The final status of a document.
 
     Attributes:
         status: Final.
-        uri: The document.
-        seconds: Since it was uploaded, or deleted.
+        uri: The document's.
+        seconds: Since it was uploaded or deleted.
     """
 
     status: DocumentStatus
@@ -52,22 +52,21 @@ class _Seen:
 
 
 @dataclass(frozen=True)
-class _OnItsWay:
+class _InProgress:
     awaited: Awaited
     since: float
 
 
 class Watch:
-    """Compares folders with what they were, and takes the differences to the bucket."""
+    """Compares folders with what they were, and uploads or deletes the differences."""
 
     def __init__(
         self,
         paths: Sequence[Path],
         prefix: str,
-        bucket: Bucket,
-        registry: DocumentRegistry,
+        documents: StackDocuments,
         *,
-        tell: Callable[[Outcome], None],
+        report: Callable[[Outcome], None],
         warn: Callable[[str], None],
         follow_links: bool = False,
         clock: Callable[[], float] = time.monotonic,
@@ -78,10 +77,9 @@ class Watch:
         Args:
             paths: What is watched.
             prefix: Put before every key.
-            bucket: Where documents go.
-            registry: Says what became of them.
-            tell: Told of each outcome.
-            warn: Told what does not work for the moment.
+            documents: Where changes are uploaded and deleted.
+            report: Called with each outcome.
+            warn: Called with problems that may pass.
             follow_links: Whether links that leave a folder are followed.
             clock: Seconds.
             sleep: Waits that many seconds.
@@ -89,25 +87,24 @@ class Watch:
         self._roots = {path: path.expanduser().resolve() for path in paths}
         self._folders = [root for root in self._roots.values() if root.is_dir()]
         self._prefix = prefix
-        self._bucket = bucket
-        self._registry = registry
-        self._tell = tell
+        self._bucket, self._registry = documents.bucket, documents.registry
+        self._report = report
         self._warn = warn
         self._follow_links = follow_links
         self._clock = clock
         self._sleep = sleep
         self._seen: dict[str, _Seen] = {}
         self._unsettled: dict[str, State] = {}
-        self._on_their_way: dict[str, _OnItsWay] = {}
+        self._in_progress: dict[str, _InProgress] = {}
         self._looked_at = -LOOK_SECONDS
         self._warning = ""
         self._missing: set[Path] = set()
         self._refused: set[str] = set()
 
     @property
-    def on_their_way(self) -> int:
-        """Documents whose outcome is not known yet."""
-        return len(self._on_their_way)
+    def in_progress(self) -> int:
+        """Number of documents without a final status."""
+        return len(self._in_progress)
 
     def note(self, selection: Selection) -> None:
         """Mark files as uploaded in their current state, and refused files as reported."""
@@ -118,16 +115,16 @@ class Watch:
         """Watch until interrupted.
 
         Raises:
-            KeyboardInterrupt: As asked.
+            KeyboardInterrupt: When it is interrupted.
         """
         for changed in self._notifications():
             self.tick(changed=changed)
 
     def tick(self, *, changed: bool = False) -> None:
-        """Look if there is a reason to, and tell of what has become final.
+        """Look for changes if there is a reason to, and report documents that have become final.
 
         Args:
-            changed: Whether something was notified.
+            changed: Whether there was a notification.
         """
         try:
             due = self._clock() - self._looked_at >= LOOK_SECONDS
@@ -137,7 +134,7 @@ class Watch:
             self._ask()
             self._warning = ""
         except (ClientError, BotoCoreError, RegistryError, StackError) as error:
-            # What was not uploaded still differs from what was seen, so it is tried again.
+            # Files that were not uploaded still differ from what was seen, so they are tried again.
             self._looked_at = -LOOK_SECONDS
             self._warn_once(str(error))
             self._sleep(RETRY_SECONDS)
@@ -160,7 +157,7 @@ class Watch:
     def _look(self) -> None:
         missing = {given for given, root in self._roots.items() if not self._is_there(root)}
         for path in missing - self._missing:
-            self._warn(f"{path} is gone as a whole: nothing of it is deleted from the bucket unless it comes back")
+            self._warn(f"{path} is missing as a whole: its documents stay in the bucket until it is back")
         self._missing = missing
         present = [path for path in self._roots if path.expanduser().exists()]
         found = select(present, self._prefix, follow_links=self._follow_links)
@@ -171,7 +168,7 @@ class Watch:
         self._refused = set(refusals)
         now = {file.key: _Seen(file, state_of(file)) for file in found.files}
         differing = {key for key, seen in now.items() if self._seen.get(key) != seen}
-        # Not while it is being written: it must be the same twice.
+        # A file that is being written differs between two looks.
         settled = [key for key in differing if self._unsettled.get(key) == now[key].state]
         self._unsettled = {key: now[key].state for key in differing}
         self._delete([key for key in self._seen if key not in now and self._is_deleted(self._seen[key].file)])
@@ -180,18 +177,18 @@ class Watch:
     def _upload(self, changed: Sequence[_Seen]) -> None:
         if not changed:
             return
-        known = self._registry.read(self._bucket.uri(seen.file) for seen in changed)
+        known = self._registry.read([self._bucket.uri(seen.file) for seen in changed])
         start = self._clock()
         results = dict(self._bucket.put_all([seen.file for seen in changed], known))
         for seen in changed:
             file, result = seen.file, results[seen.file]
             uri = self._bucket.uri(file)
             if isinstance(result, NotUploaded):
-                self._tell(Outcome(DocumentStatus(NOT_UPLOADED, result.reason), uri, self._clock() - start))
+                self._report(Outcome(DocumentStatus(NOT_UPLOADED, result.reason), uri, self._clock() - start))
             elif isinstance(result, Uploaded):
-                self._on_their_way[uri] = _OnItsWay(result, start)
+                self._in_progress[uri] = _InProgress(result, start)
             elif result.status not in FOUND:
-                self._tell(Outcome(result.status, uri, self._clock() - start))
+                self._report(Outcome(result.status, uri, self._clock() - start))
             self._seen[file.key] = seen
             self._unsettled.pop(file.key, None)
 
@@ -199,17 +196,17 @@ class Watch:
         for key in keys:
             start = self._clock()
             self._bucket.remove(key)
-            self._on_their_way[s3_uri(self._bucket.name, key)] = _OnItsWay(Gone(), start)
+            self._in_progress[self._bucket.uri_of(key)] = _InProgress(Gone(), start)
             del self._seen[key]
 
     def _ask(self) -> None:
-        if not self._on_their_way:
+        if not self._in_progress:
             return
-        answers = ask(self._registry, {uri: one.awaited for uri, one in self._on_their_way.items()})
-        for uri, status in answers.items():
+        statuses = statuses_of(self._registry, {uri: one.awaited for uri, one in self._in_progress.items()})
+        for uri, status in statuses.items():
             if status in ENDED:
-                since = self._on_their_way.pop(uri).since
-                self._tell(Outcome(status, uri, self._clock() - since))
+                since = self._in_progress.pop(uri).since
+                self._report(Outcome(status, uri, self._clock() - since))
 
     def _a_named_file_changed(self) -> bool:
         return any(
@@ -221,11 +218,11 @@ class Watch:
         return {root for root in self._roots.values() if root not in self._folders}
 
     def _is_there(self, root: Path) -> bool:
-        """Whether a folder exists, or the one that a named file is or was in."""
+        """Whether a folder exists, or the folder of a named file."""
         return root.is_dir() if root in self._folders else root.parent.is_dir()
 
     def _is_deleted(self, file: LocalFile) -> bool:
-        """Whether a file that was not found was deleted, and is not merely out of reach for the moment."""
+        """Whether a missing file was deleted, and is not just unreachable at the moment."""
         for root in self._roots.values():
             if file.path.is_relative_to(root) and not self._is_there(root):
                 return False

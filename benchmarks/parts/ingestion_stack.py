@@ -17,9 +17,8 @@ from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS
 from ragstack_local import display
-from ragstack_local.connection import Connection
+from ragstack_local.connection import Connection, Project
 from ragstack_local.stack.local_stack import StackOptions, local_stack
-from ragstack_local.stack.project import Project
 
 COUNTED_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_EVENTBRIDGE")
 SOURCE_URI: Final = "x-amz-bedrock-kb-source-uri"

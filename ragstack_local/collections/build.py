@@ -1,4 +1,4 @@
-"""A collection made the same as a folder: what is new is added, what changed replaced, what is gone removed."""
+"""Update a collection from a folder: add new files, replace changed ones, remove deleted ones."""
 
 import time
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 PIECES_AT_ONCE: Final = 256
-"""Chunks embedded and added in one call."""
+"""Chunks that are embedded and added in one call."""
 
 PAGE: Final = 2_000
 
@@ -38,10 +38,10 @@ class Report:
     """What a build did.
 
     Attributes:
-        files: Number of files by what became of them, by the names in :data:`PROGRESS`.
-        failures: Those that failed, and why.
-        manifest: What the collection holds now.
-        manifest_path: The manifest for people.
+        files: Number of files by result; :data:`PROGRESS` has the names.
+        failures: Files that failed, and why.
+        manifest: The collection's content.
+        manifest_path: The manifest as a text file.
     """
 
     files: Counter[str] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class Report:
 
 @dataclass(frozen=True)
 class _Built:
-    """What the collection holds of a file: chunks by fingerprint, and how many there should be of each."""
+    """A file's chunks in the collection by fingerprint, and how many each fingerprint should have."""
 
     chunks: Counter[str] = field(default_factory=Counter)
     whole: dict[str, int] = field(default_factory=dict)
@@ -75,25 +75,25 @@ def build(
 ) -> Report:
     """Bring a collection up to date with files, and write its manifest.
 
-    A file is replaced by adding what is new before removing what is old, so that a search always finds it and a build
-    that is interrupted can be run again. A file that fails keeps what was built of it earlier.
+    New chunks are added before the old ones are removed, so that a search always finds the file and an interrupted
+    build can be run again. A file that fails keeps its earlier chunks.
 
     Args:
         files: The documents.
-        db_path: Folder of the store; created where there is none.
-        collection_name: Created where there is none.
+        db_path: Folder of the database; created if missing.
+        collection_name: Created if missing.
         plan: How files become chunks.
-        embedding: What chunks are embedded with.
-        folder_name: First part of the files' keys. What the collection holds below it in the plan's corpus and is not
-            among the files is removed; None removes nothing.
+        embedding: Of the chunks.
+        folder_name: First part of the files' keys. Other documents below it in the plan's corpus are removed from the
+            collection; None removes nothing.
         unread: Keys of files and folders that cannot be read, with the reasons. They are reported as failed, and the
-            collection keeps what it holds of them.
-        done: Told after each file what became of it.
+            collection keeps their chunks.
+        done: Called after each file with its result.
         clock: Seconds since 1970.
 
     Raises:
-        ConfigurationError: The collection was made by somebody else.
-        EmbeddingError: It was made with another embedding, or the model cannot be had.
+        ConfigurationError: The collection was not built by this function.
+        EmbeddingError: It was built with another embedding, or the model cannot be loaded.
         RetrievalError: The store cannot be opened, or failed.
     """
     with translated_errors(f"the folder {db_path}"):
@@ -201,7 +201,7 @@ def _refuse_foreign(collection: "Collection") -> None:
 
 
 class _Tally:
-    """Counts documents and chunks by a value that they have."""
+    """Counts documents and chunks by a value."""
 
     def __init__(self) -> None:
         self._chunks: Counter[str] = Counter()
@@ -219,7 +219,7 @@ class _Tally:
 
 
 def _manifest(collection: "Collection", plan: Plan, embedding: Embedding, report: Report, seconds: float) -> Manifest:
-    """Count what the collection really holds, whoever put it there."""
+    """Count the collection's actual content."""
     total, corpora, versions = _Tally(), _Tally(), _Tally()
     for metadata in _metadata(collection):
         document = (metadata.get("corpus"), metadata.get("source"))

@@ -14,7 +14,7 @@ from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE, window
 from ragstack_local.uploads import LocalFile
 
 NO_VERSION: Final = "current"
-"""Of files whose path names none."""
+"""The version of files whose path has none."""
 
 LARGEST_FILE: Final = formats.LARGEST_DOCUMENT
 
@@ -27,10 +27,10 @@ class Plan:
 
     Attributes:
         corpus: Label of every chunk.
-        version: Of every file; None takes it from the path, as in ``docs/v3/intro.md``.
         embedding: Name of the embedding.
-        chunk_size: Characters of a chunk at most.
-        chunk_overlap: Characters at most that a chunk repeats of the one before.
+        version: Of every file; None takes it from the path, as in ``docs/v3/intro.md``.
+        chunk_size: Maximum characters of a chunk.
+        chunk_overlap: Maximum characters that a chunk repeats from the previous one.
     """
 
     corpus: str
@@ -42,7 +42,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Piece:
-    """A chunk that lacks its vector."""
+    """A chunk without its vector."""
 
     id: str
     text: str
@@ -56,7 +56,7 @@ class Content:
     Attributes:
         data: Of the file.
         sidecar: Of the sidecar; None without one.
-        fingerprint: Of both and of the plan: what is built from it is the same as long as this is.
+        fingerprint: Of both and of the plan; the same fingerprint has the same chunks.
     """
 
     data: bytes
@@ -65,7 +65,7 @@ class Content:
 
 
 def version_of(source: str) -> str | None:
-    """Return the version that a path names: the innermost of its folders v1, v2.1 and so on."""
+    """Return the version in a path: the innermost of its folders v1, v2.1 and so on."""
     found = _VERSION.findall(source)
     return found[-1] if found else None
 
@@ -126,5 +126,5 @@ def _attributes(file: LocalFile, content: Content) -> dict[str, Any]:
     if content.sidecar is None:
         return {}
     found = metadata.of_sidecar(content.sidecar, file.key + SIDECAR_SUFFIX).attributes
-    # Chroma takes no empty lists; to its filters one is the same as an absent attribute.
+    # Chroma rejects empty lists; for its filters one equals an absent attribute.
     return {name: value for name, value in found.items() if value != []}

@@ -1,4 +1,4 @@
-"""A text cut by a sliding window that ends, where it can, at the end of a paragraph, a sentence or a word."""
+"""Sliding windows over a text that end, if possible, at the end of a paragraph, a sentence or a word."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ CHUNK_OVERLAP: Final = 100
 """Characters at most. Source: the specification of the store."""
 
 LEAST_SHARE: Final = 0.5
-"""Of the window that is filled before its end is moved to a better place."""
+"""Share of the window that is filled before its end is moved to a better place."""
 
 _ENDS: Final = (re.compile(r"\n\s*\n"), re.compile(r"[.!?][\"')\]]*\s|\n"), re.compile(r"\s"))
 _WORD_START: Final = re.compile(r"(?<=\s)\S")
@@ -18,19 +18,19 @@ _WORD_START: Final = re.compile(r"(?<=\s)\S")
 
 @dataclass(frozen=True)
 class Window:
-    """A piece of a text, without blanks at its ends, and where it starts."""
+    """A part of a text, without white space at its ends, and its offset."""
 
     text: str
     start: int
 
 
 def windows(text: str, size: int = CHUNK_SIZE, overlap: int = CHUNK_OVERLAP) -> Iterator[Window]:
-    """Cut a text; every word is in a piece, and no piece is blank.
+    """Cut a text at the ends of paragraphs, sentences or words; every word is in a window, and no window is blank.
 
     Args:
         text: Any text.
-        size: Characters of a piece at most, 1 or more.
-        overlap: Characters at most that a piece repeats of the one before, 0 or more and less than half of *size*.
+        size: Maximum characters of a window, 1 or more.
+        overlap: Maximum characters that a window repeats from the previous one, less than half of *size*.
 
     Raises:
         ValueError: The numbers are out of range.
@@ -61,7 +61,7 @@ def _end(text: str, start: int, size: int) -> int:
 
 
 def _next_start(text: str, end: int, overlap: int) -> int:
-    """Begin with a word as far back as the overlap allows; within one only where it is longer than the overlap."""
+    """Begin with a word as far back as the overlap allows; inside a word only if it is longer than the overlap."""
     if overlap == 0:
         return end
     begin = end - overlap

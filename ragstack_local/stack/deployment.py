@@ -1,34 +1,153 @@
-"""The project's own CDK app, deployed with the real `cdk` command line."""
+"""The local knowledge base, and the project's CDK app deployed with the real `cdk` command line.
 
+Synthesis takes most of a start. It is skipped if its inputs are unchanged and the last deployment succeeded.
+"""
+
+import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local_bedrock.creation import ACCOUNT
+from local_bedrock.creation import ACCOUNT, MCP_TAGS, await_active, create_knowledge_base
 from ragstack_common.config import OPENSEARCH_SERVERLESS
-from ragstack_local.connection import DEFAULT_PREFIX, LOCAL_REGION, Connection, local_client, local_environment
-from ragstack_local.stack import interrupts
-from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
-from ragstack_local.stack.processes import LOG_LINES, Child
-from ragstack_local.stack.project import Project
-from ragstack_local.stack.synthesis import Assembly
+from ragstack_local.connection import (
+    DEFAULT_PREFIX,
+    LOCAL_REGION,
+    Connection,
+    Project,
+    local_client,
+    local_environment,
+)
+from ragstack_local.errors import StackError
+from ragstack_local.stack.processes import LOG_LINES, Child, held_interrupts
 
-SIGN_OF_AN_ERROR: Final = ("rror", "ailed", "❌")
+BUCKET: Final = "ragstack-documents"
+KNOWLEDGE_BASE: Final = "ragstack-local"
+
 BOOTSTRAP_STACK: Final = "CDKToolkit"
 """Source: CDK developer guide, "AWS CDK bootstrapping"."""
+
 WITHOUT_RULES: Final = {"CDK_VALIDATION": "false"}
-"""AWS's rules for templates take longer to load than the stacks take to synthesize, and nothing goes to AWS here.
+"""Loading AWS's rules for templates takes longer than synthesis, and nothing is deployed to AWS here.
 
 Source: aws-cdk-lib, core/lib/private/synthesis-validation.
 """
+
+SOURCES: Final = (
+    "app.py",
+    "cdk.json",
+    "cdk.context.json",
+    "requirements-layer.txt",
+    "package-lock.json",
+    "infra",
+    "lambdas",
+    "ragstack_common",
+)
+"""Inputs of the app and its functions, below the checkout."""
+
+USER_CONTEXT: Final = Path("~/.cdk.json")
+"""The command line reads context from it too. Source: CDK developer guide, "Context values and the CDK"."""
+
+PACKAGES: Final = ("aws-cdk-lib", "cdk-nag", "constructs", "jsii")
+
+_ERROR_MARKS: Final = ("rror", "ailed", "❌")
+_LAYER: Final = "dependencies_layer"
+
+
+@dataclass(frozen=True)
+class LocalKnowledgeBase:
+    """The ids of the knowledge base and of its data source, ten alphanumeric characters each."""
+
+    knowledge_base_id: str
+    data_source_id: str
+
+    @classmethod
+    def ensure(cls, bedrock_endpoint: str) -> "LocalKnowledgeBase":
+        """Find the knowledge base of an earlier run, or create it."""
+        agent = local_client("bedrock-agent", bedrock_endpoint, Config(retries={"mode": "standard"}))
+        found = _named(agent.list_knowledge_bases()["knowledgeBaseSummaries"])
+        knowledge_base_id = found["knowledgeBaseId"] if found else create_knowledge_base(agent, KNOWLEDGE_BASE)
+        await_active(agent, knowledge_base_id)
+        if found:  # a version that set no tags may have created it
+            arn = agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["knowledgeBaseArn"]
+            agent.tag_resource(resourceArn=arn, tags=MCP_TAGS)
+        source = _named(agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"])
+        if source is None:
+            source = agent.create_data_source(
+                knowledgeBaseId=knowledge_base_id,
+                name=KNOWLEDGE_BASE,
+                dataSourceConfiguration={"type": "S3", "s3Configuration": {"bucketArn": f"arn:aws:s3:::{BUCKET}"}},
+            )["dataSource"]
+        return cls(knowledge_base_id, source["dataSourceId"])
+
+
+def _named(summaries: list[Any]) -> Any | None:
+    return next((summary for summary in summaries if summary["name"] == KNOWLEDGE_BASE), None)
+
+
+@dataclass
+class Assembly:
+    """The synthesized stacks in a folder.
+
+    Attributes:
+        path: The folder; need not exist.
+        inputs: A digest of everything that the stacks are made of.
+        is_current: Whether the folder was synthesized from these inputs and deployed.
+    """
+
+    path: Path
+    inputs: str
+    is_current: bool = False
+
+    @classmethod
+    def of(cls, project: Project, path: Path, context: Mapping[str, str]) -> "Assembly":
+        """Compare a folder with the inputs that the checkout and the context values have now."""
+        assembly = cls(path, _digest(project, context))
+        note = assembly._note
+        noted = note.read_text() if note.is_file() else ""
+        assembly.is_current = noted == assembly.inputs and (path / "manifest.json").is_file()
+        return assembly
+
+    @contextmanager
+    def deployed(self) -> Iterator[None]:
+        """Deploy it within the context; it is current from then on only if that succeeds."""
+        self._note.unlink(missing_ok=True)
+        yield
+        self._note.write_text(self.inputs)
+
+    @property
+    def _note(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.inputs")
+
+
+def _digest(project: Project, context: Mapping[str, str]) -> str:
+    digest = hashlib.sha256()
+    packages = {name: version(name) for name in PACKAGES}
+    digest.update(json.dumps([str(project.root), sys.version, packages, sorted(context.items())]).encode())
+    for file in _inputs(project, context):
+        digest.update(f"\0{file}\0".encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _inputs(project: Project, context: Mapping[str, str]) -> Iterator[Path]:
+    sources = [USER_CONTEXT.expanduser(), *(project.root / name for name in SOURCES)]
+    if layer := context.get(_LAYER):
+        sources.append(project.root / layer)
+    for source in sources:
+        if source.is_dir():
+            yield from sorted(f for f in source.rglob("*") if f.is_file() and "__pycache__" not in f.parts)
+        elif source.is_file():
+            yield source
 
 
 def deploy(
@@ -44,17 +163,17 @@ def deploy(
 
     Args:
         project: The checkout.
-        data: Folder of what the command line writes.
-        aws_endpoint: Where the stacks go.
+        data: Folder for what the command line writes.
+        aws_endpoint: Where the stacks are deployed.
         bedrock_endpoint: What the functions call.
-        knowledge_base: What they search.
-        chosen: More context values, as ``cdk --context`` takes them.
+        knowledge_base: What the functions search.
+        chosen: The user's context values.
 
     Raises:
         StackError: The command line failed; the message holds the end of its output.
     """
     context = {
-        "vector_store": OPENSEARCH_SERVERLESS,  # which the local knowledge base declares itself to be on
+        "vector_store": OPENSEARCH_SERVERLESS,  # as the local knowledge base declares
         **chosen,
         "target": "local",
         "knowledge_base": "existing",
@@ -67,10 +186,11 @@ def deploy(
     assembly = Assembly.of(project, data / "cdk.out", context)
     env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}", **WITHOUT_RULES)
     cdk = _Cdk(project, env, data / "logs")
-    where = ("--app", str(assembly.path), "--outputs-file", str(outputs))
+    target = ("--app", str(assembly.path), "--outputs-file", str(outputs))
+    options = ("--require-approval", "never", "--method", "direct")
     with assembly.deployed():
-        _prepare(cdk, assembly, context, _empty(data / "bootstrap"), aws_endpoint)
-        with cdk.running("deploy", "--all", *where, "--require-approval", "never", "--method", "direct") as deployment:
+        _prepare(cdk, assembly, context, data / "bootstrap", aws_endpoint)
+        with cdk.running("deploy", "--all", *target, *options) as deployment:
             cdk.finish(deployment)
     return Connection.from_outputs(
         json.loads(outputs.read_text()),
@@ -82,18 +202,18 @@ def deploy(
 
 
 def _prepare(cdk: "_Cdk", assembly: Assembly, context: Mapping[str, str], elsewhere: Path, aws_endpoint: str) -> None:
-    """Bootstrap the account and synthesize the stacks, side by side, each only where that is not done yet."""
-    options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
+    """Bootstrap the account and synthesize the stacks in parallel, each only if needed."""
     with ExitStack() as running:
         commands = []
+        if not assembly.is_current:
+            options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
+            synth = cdk.running("synth", "--quiet", "--output", str(assembly.path), *options)
+            commands.append(running.enter_context(synth))
         if not (assembly.is_current and _is_bootstrapped(aws_endpoint)):
-            # Away from cdk.json, which would have the command line synthesize the app for nothing.
+            # Outside the checkout, because cdk.json there makes `cdk bootstrap` synthesize the app.
+            elsewhere.mkdir(parents=True, exist_ok=True)
             account = f"aws://{ACCOUNT}/{LOCAL_REGION}"
             commands.append(running.enter_context(cdk.running("bootstrap", account, folder=elsewhere)))
-        if not assembly.is_current:
-            synth = cdk.running("synth", "--quiet", "--output", str(assembly.path), *options)
-            # First, because what is wrong is mostly wrong there.
-            commands.insert(0, running.enter_context(synth))
         for command in commands:
             cdk.finish(command)
 
@@ -107,14 +227,9 @@ def _is_bootstrapped(aws_endpoint: str) -> bool:
     return str(stack["StackStatus"]) in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 
 
-def _empty(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 @dataclass(frozen=True)
 class _Cdk:
-    """Runs the command line, each command into a log of its own."""
+    """Runs the command line, each command with its own log."""
 
     project: Project
     env: dict[str, str]
@@ -122,11 +237,11 @@ class _Cdk:
 
     @contextmanager
     def running(self, command: str, *arguments: str, folder: Path | None = None) -> Iterator[Child]:
-        """Start a command that ends with the context at the latest."""
+        """Start a command; end it with the context at the latest."""
         log = self.logs / f"cdk-{command}.log"
         line: list[str | Path] = [self.project.cdk, command, *arguments]
         with ExitStack() as cleanup:
-            with interrupts.held():
+            with held_interrupts():
                 child = Child.start(f"cdk {command}", line, self.env, log, folder or self.project.root)
                 cleanup.callback(child.stop)
             yield child
@@ -134,6 +249,6 @@ class _Cdk:
     def finish(self, child: Child) -> None:
         if child.process.wait():
             lines = child.log.read_text(errors="replace").splitlines()
-            telling = [line for line in lines if any(sign in line for sign in SIGN_OF_AN_ERROR)] or lines
-            end = "\n".join(telling[-LOG_LINES:])
-            raise StackError(f"{child.name} failed:\n{end}\n(all of it: {child.log})")
+            relevant = [line for line in lines if any(mark in line for mark in _ERROR_MARKS)] or lines
+            end = "\n".join(relevant[-LOG_LINES:])
+            raise StackError(f"{child.name} failed:\n{end}\n(full log: {child.log})")

@@ -1,4 +1,4 @@
-"""Starts the local stack and ends it."""
+"""Start and stop the local stack."""
 
 import os
 import shutil
@@ -15,13 +15,12 @@ import urllib3
 
 from local_bedrock.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
-from ragstack_local.connection import LOCAL, Connection, local_environment
-from ragstack_local.stack import interrupts, launcher, running
-from ragstack_local.stack.deployment import deploy
-from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
-from ragstack_local.stack.processes import Child, require_free_port
-from ragstack_local.stack.project import Project
+from local_bedrock.options import LOCAL
+from ragstack_local.connection import Connection, Project, local_environment
+from ragstack_local.errors import StackError
+from ragstack_local.stack import launcher, running
+from ragstack_local.stack.deployment import LocalKnowledgeBase, deploy
+from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
 
 DEFAULT_PORT: Final = 4566
@@ -33,14 +32,14 @@ Step = Callable[[str], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class StackOptions:
-    """What the local stack can be told.
+    """How the local stack is started.
 
     Attributes:
-        data: Folder of objects, index and logs; what it holds survives a restart.
+        data: Folder of objects, index and logs; survives a restart.
         port: MiniStack's port: S3, SQS, Lambda, API Gateway.
         bedrock_port: The local Bedrock's port.
-        embedding: What texts are embedded with.
-        bedrock_arguments: More options of the command that runs the local Bedrock.
+        embedding: As `ragstack bedrock` takes it.
+        bedrock_arguments: More options of `ragstack bedrock`.
         origins: Web pages that may use the stack, such as ``http://localhost:5173``.
         context: Context values of the CDK app, by name.
     """
@@ -59,8 +58,8 @@ class RunningStack:
     """The local stack while it is up.
 
     Attributes:
-        connection: Where it is.
-        children: The processes that it is made of.
+        connection: Its endpoints and ids.
+        children: Its processes.
     """
 
     connection: Connection
@@ -87,13 +86,13 @@ def local_stack(
     Args:
         project: The checkout whose CDK app is deployed.
         options: Ports and folders.
-        step: Wraps each step that takes time, given its name; for progress.
+        step: Wraps each step, given its name; for progress.
 
     Raises:
-        StackError: A port is taken, something is not installed, or a part did not start.
+        StackError: A port is in use, something is not installed, or a part did not start.
     """
     with ExitStack() as cleanup:
-        cleanup.enter_context(interrupts.raised())
+        cleanup.enter_context(raised_interrupts())
         cleanup.callback(os.umask, os.umask(PRIVATE_UMASK))
         announce = cleanup.enter_context(running.announcing(project.running, _logs(options), _temporary(options)))
         _require_free_ports(options)
@@ -102,11 +101,11 @@ def local_stack(
         folder = DataFolder(options.data)
         session = cleanup.enter_context(folder.opened())
         with step("Starting MiniStack and the local Bedrock"):
-            with interrupts.held():
+            with held_interrupts():
                 ministack = _start_ministack(project, options, folder)
                 cleanup.callback(shutil.rmtree, _temporary(options), ignore_errors=True)
                 cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
-            with interrupts.held():
+            with held_interrupts():
                 bedrock = _start_bedrock(options, aws_endpoint)
                 cleanup.callback(bedrock.stop)
             bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
@@ -124,7 +123,7 @@ def local_stack(
             )
         session.is_deployed = True
         if session.recovers:
-            with step("The last run did not come to its end: uploading its documents again"):
+            with step("The last run was killed: uploading its documents again"):
                 folder.restore(connection)
         announce(asdict(connection))
         yield RunningStack(connection, (ministack, bedrock))
@@ -139,7 +138,7 @@ def _require_free_ports(options: StackOptions) -> None:
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
     temporary = _temporary(options)
-    shutil.rmtree(temporary, ignore_errors=True)  # a run that was killed has left it
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a run that was killed
     temporary.mkdir(parents=True)
     env = local_environment(
         f"http://{LOCAL}:{options.port}",
@@ -152,14 +151,14 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
         STATE_DIR=str(folder.state),
         TMPDIR=str(temporary),
         LOG_LEVEL="WARNING",
-        # Nothing but the guarded port.
+        # Only the guarded port.
         USE_SSL="0",
         IOT_MTLS_ENABLED="0",
         SFTP_ENABLED="0",
     )
-    # -P: the launcher's folder is not on the path of MiniStack and of the functions.
+    # -P keeps the launcher's folder off the path of MiniStack and of the functions.
     command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, *options.origins]
-    return Child.start("MiniStack", command, env, _logs(options) / "ministack.log", ends_with_us=True)
+    return Child.start("MiniStack", command, env, _logs(options) / "ministack.log", ends_with_parent=True)
 
 
 def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
@@ -168,10 +167,10 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     command += ["--embedding", options.embedding, "--s3-endpoint", aws_endpoint]
     command += [part for origin in options.origins for part in ("--allow-origin", origin)]
     command += options.bedrock_arguments
-    # An embedding on AWS needs the user's own settings; documents are read where --s3-endpoint says all the same.
-    asks_aws = options.embedding.startswith("bedrock:")
-    environment = dict(os.environ) if asks_aws else local_environment(aws_endpoint)
-    return Child.start("The local Bedrock", command, environment, _logs(options) / "bedrock.log", ends_with_us=True)
+    # An embedding on AWS needs the user's own settings; documents are still read from --s3-endpoint.
+    uses_aws = options.embedding.startswith("bedrock:")
+    environment = dict(os.environ) if uses_aws else local_environment(aws_endpoint)
+    return Child.start("The local Bedrock", command, environment, _logs(options) / "bedrock.log", ends_with_parent=True)
 
 
 def _temporary(options: StackOptions) -> Path:

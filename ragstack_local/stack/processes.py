@@ -1,36 +1,83 @@
-"""Child processes that end when we do, and the ports they listen on."""
+"""Child processes that end with this one, the ports they listen on, and the signals that end the local stack."""
 
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from local_bedrock.guard import ENDS_WITH_PARENT
-from ragstack_local.connection import LOCAL
+from local_bedrock.options import LOCAL
+from ragstack_local.errors import StackError
 from ragstack_local.stack import running
-from ragstack_local.stack.errors import StackError
 
 STOP_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 0.05
 LOG_LINES: Final = 15
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass
+class _Interrupts:
+    held: int = 0
+    pending: bool = False
+
+
+_INTERRUPTS: Final = _Interrupts()
+
+
+@contextmanager
+def raised_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt for SIGINT, SIGTERM and SIGHUP, unless the signal is ignored."""
+    found = {number: signal.getsignal(number) for number in _SIGNALS}
+    # A handler is None if it wasn't set from Python; it couldn't be restored.
+    before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}
+    try:
+        for number in before:
+            signal.signal(number, _interrupt)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Delay an interrupt until the end of the block, so that a process can't start without its cleanup."""
+    _INTERRUPTS.held += 1
+    try:
+        yield
+    finally:
+        _INTERRUPTS.held -= 1
+        if _INTERRUPTS.pending and not _INTERRUPTS.held:
+            _INTERRUPTS.pending = False
+            raise KeyboardInterrupt
+
+
+def _interrupt(*_: object) -> None:
+    if _INTERRUPTS.held:
+        _INTERRUPTS.pending = True
+    else:
+        raise KeyboardInterrupt
+
 
 def require_free_port(port: int, purpose: str, option: str) -> None:
-    """Check that a port can be listened on.
+    """Check that this process can listen on a port.
 
     Raises:
-        StackError: Something listens there, or we may not; the message names the option that chooses another port.
+        StackError: The port is in use, or not permitted; the message names the option that chooses another port.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOCAL, port))
         except PermissionError:
-            raise StackError(f"Port {port} ({purpose}) is not ours to use: choose another with {option}") from None
+            raise StackError(f"Port {port} ({purpose}) is not permitted: choose another with {option}") from None
         except OSError:
             raise StackError(
                 f"Port {port} ({purpose}) is in use: stop what listens there, or choose another with {option}"
@@ -39,11 +86,11 @@ def require_free_port(port: int, purpose: str, option: str) -> None:
 
 @dataclass
 class Child:
-    """A process, with all that it starts, in a group of its own.
+    """A process in a group of its own, with the processes that it starts.
 
     Attributes:
         name: For messages.
-        log: The file that takes its output.
+        log: The file that receives its output.
         process: The running process.
     """
 
@@ -61,27 +108,28 @@ class Child:
         log: Path,
         folder: Path | None = None,
         *,
-        ends_with_us: bool = False,
+        ends_with_parent: bool = False,
     ) -> "Child":
         """Start a process whose output goes to a log file.
 
-        A group of its own keeps Ctrl-C from reaching it before we have put things in order.
+        In a group of its own, it doesn't receive Ctrl-C before this process has cleaned up.
 
         Args:
             name: For messages.
-            command: What is started.
-            env: All of its environment.
-            log: Replaced. A note of the process is kept beside it, see :func:`running.note`.
-            folder: Where it works; by default where we do.
-            ends_with_us: The command calls :func:`guard.end_with_parent`, and so ends even if this process is killed.
+            command: The program and its arguments.
+            env: The complete environment.
+            log: Replaced. A note of the process is kept next to it, see :func:`running.note`.
+            folder: The working directory; None for the current one.
+            ends_with_parent: The command calls :func:`guard.end_with_parent`, so it ends even if this process is
+                killed.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603 - the commands are ours
                 [str(part) for part in command],
                 cwd=folder,
-                env={**env, ENDS_WITH_PARENT: "1"} if ends_with_us else dict(env),
-                stdin=subprocess.PIPE if ends_with_us else subprocess.DEVNULL,
+                env={**env, ENDS_WITH_PARENT: "1"} if ends_with_parent else dict(env),
+                stdin=subprocess.PIPE if ends_with_parent else subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -112,14 +160,14 @@ class Child:
             raise StackError(f"{self.name} ended with code {self.process.returncode}:\n{self.last_lines()}")
 
     def last_lines(self) -> str:
-        """Read the end of the log, and where the rest is."""
+        """Return the end of the log, and the path of the whole log."""
         lines = self.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
-        return "\n".join([*lines, f"(all of it: {self.log})"])
+        return "\n".join([*lines, f"(full log: {self.log})"])
 
     def stop(self) -> bool:
-        """End the process and all that it started; tell whether it ran until now and ended of itself when asked."""
+        """End the process and everything it started; return whether it was running and ended when asked."""
         if self._is_stopped:
-            return False  # by now the number of its group may be somebody else's
+            return False  # its process group id may have been reused
         ended = False
         try:
             if self.process.poll() is None:
@@ -128,7 +176,6 @@ class Child:
         except subprocess.TimeoutExpired:
             pass
         finally:
-            # Whatever interrupts us, nothing of the group is left.
             running.signal_group(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self._is_stopped = True

@@ -1,9 +1,9 @@
-"""Documents that outlive a local stack which was killed.
+"""Recovery of the documents of a local stack that was killed.
 
-MiniStack writes objects at once and everything else when it is asked to end. After a kill the two do not fit, so the
+MiniStack writes objects at once and everything else when it is asked to end. After a kill the two do not match, so the
 objects of the documents bucket are set aside, the stack starts empty, and they are uploaded again: ingestion then
-makes the knowledge base and the registry, which is empty too, agree with the bucket. What only the knowledge base still
-has, no event and no record will ever name, so that is deleted directly.
+makes the knowledge base and the empty registry match the bucket. Documents that only the knowledge base still has are
+deleted directly, because no event and no record names them.
 """
 
 import fcntl
@@ -25,8 +25,8 @@ from ragstack_common.ingestion import (
     start_ingestion_with_retry,
 )
 from ragstack_local.connection import Connection
-from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.knowledge_base import BUCKET
+from ragstack_local.errors import StackError
+from ragstack_local.stack.deployment import BUCKET
 
 DELETION_SECONDS: Final = 60.0
 SYNCHRONISATION_SECONDS: Final = 600.0
@@ -45,7 +45,7 @@ class Session:
     Attributes:
         recovers: Whether the last run on the folder was killed.
         is_deployed: Whether all stacks were deployed.
-        is_written: Whether MiniStack has written its state and ended.
+        is_written: Whether MiniStack wrote its state and ended.
     """
 
     recovers: bool = False
@@ -60,11 +60,7 @@ class Session:
 
 @dataclass(frozen=True)
 class DataFolder:
-    """The folder in which MiniStack keeps the local stack's state.
-
-    Attributes:
-        path: The folder.
-    """
+    """The folder in which MiniStack keeps the local stack's state."""
 
     path: Path
 
@@ -92,7 +88,7 @@ class DataFolder:
 
     @contextmanager
     def opened(self) -> Iterator["Session"]:
-        """Use the folder alone; after a run that was killed, set its documents aside and start empty.
+        """Lock the folder; after a run that was killed, set its documents aside and start empty.
 
         Raises:
             StackError: Another process uses the folder.
@@ -125,14 +121,14 @@ class DataFolder:
         shutil.rmtree(self.state, ignore_errors=True)
 
     def restore(self, connection: Connection) -> None:
-        """Upload what was set aside, and delete from the knowledge base what the bucket had no more.
+        """Upload what was set aside, and delete from the knowledge base what the bucket no longer has.
 
         Raises:
-            StackError: The knowledge base still has some of that.
+            StackError: The knowledge base did not delete it in time.
         """
         s3 = connection.client("s3")
         documents = self._set_aside()
-        # Sidecars first: a document that came before its own would be indexed twice.
+        # Sidecars first: a document uploaded before its sidecar would be indexed twice.
         for key, body in sorted(documents.items(), key=lambda entry: not entry[0].endswith(SIDECAR_SUFFIX)):
             s3.upload_file(str(body), connection.bucket, key)
         listed = [key_of(detail["identifier"]) for detail in list_documents(connection)]
@@ -142,13 +138,13 @@ class DataFolder:
         if len(nameable) < len(gone):
             _synchronise(connection)
         if self._aside.exists():
-            # At once, so that a kill leaves all of it or nothing.
+            # A rename is atomic: a kill leaves all of it or nothing.
             shutil.rmtree(self._done, ignore_errors=True)
             self._aside.rename(self._done)
         shutil.rmtree(self._done, ignore_errors=True)
 
     def _set_aside(self) -> dict[str, Path]:
-        """Find the newest body of each key that was not deleted; each run that was killed left a folder."""
+        """Find the newest body of each key that wasn't deleted; each killed run left a folder."""
         found: dict[str, Path] = {}
         for run in sorted(self._aside.glob("*")):
             for file in sorted(run.rglob(f"*{_DESCRIPTION_SUFFIX}")):
@@ -162,7 +158,7 @@ class DataFolder:
 
 
 def _delete(connection: Connection, uris: list[str]) -> None:
-    """Delete documents from the knowledge base, which only promises it at first, and see that they are gone."""
+    """Delete documents from the knowledge base and wait until it has done so."""
     agent = connection.client("bedrock-agent")
     ids = (connection.knowledge_base_id, connection.data_source_id)
     delete_documents_with_retry(*ids, uris, client=agent)
@@ -178,7 +174,7 @@ def _delete(connection: Connection, uris: list[str]) -> None:
 
 
 def _synchronise(connection: Connection) -> None:
-    """Have the knowledge base compare itself with the bucket: what direct deletion cannot name has come in that way."""
+    """Synchronise the knowledge base with the bucket: the way to remove URIs that direct deletion does not accept."""
     agent = connection.client("bedrock-agent")
     ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
     job = start_ingestion_with_retry(connection.knowledge_base_id, connection.data_source_id, client=agent)

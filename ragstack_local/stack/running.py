@@ -1,7 +1,7 @@
-"""The files that tell where the running local stack is, and which processes it is made of.
+"""Files that record where the running local stack is, and its processes.
 
 The stack's process locks the first file, so that after a crash neither the file nor a reused process id can suggest
-that a stack is running. The others, one next to each log, survive a kill and list the processes that are left to end.
+that a stack is running. The others, one next to each log, survive a kill and name the processes that must be ended.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
-from ragstack_local.stack.errors import StackError
+from ragstack_local.errors import StackError
 
 READING_SECONDS: Final = 0.01
 STOP_SECONDS: Final = 8.0
@@ -29,17 +29,17 @@ _TEMPORARY: Final = "temporary"
 
 @contextmanager
 def announcing(file: Path, logs: Path, temporary: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Be the one running stack for as long as the context lasts; yields what tells the others where it is.
+    """Hold the lock of the running stack; yields a function that publishes where the stack is.
 
-    What an earlier stack left when it was killed is ended and removed first.
+    Processes and files left by a killed stack are cleaned up first.
 
     Args:
-        file: Tells where the stack is.
+        file: Records where the stack is.
         logs: The folder of the logs of the stack's processes.
         temporary: The folder of the stack's temporary files.
 
     Raises:
-        StackError: Another one runs.
+        StackError: Another stack is running.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a+") as held:
@@ -48,7 +48,7 @@ def announcing(file: Path, logs: Path, temporary: Path) -> Iterator[Callable[[Ma
                 raise StackError(
                     "A local stack is running already: `ragstack status` shows it, `ragstack down` ends it"
                 )
-            # Whoever reads holds it too, but only while it reads.
+            # A reader holds the lock too, but only while it reads.
             fcntl.flock(held, fcntl.LOCK_UN)
             time.sleep(READING_SECONDS)
 
@@ -71,7 +71,7 @@ def announcing(file: Path, logs: Path, temporary: Path) -> Iterator[Callable[[Ma
 
 
 def read(file: Path) -> dict[str, Any] | None:
-    """Read what the running stack tells: nothing but its process while it starts; None when no stack runs."""
+    """Read what the running stack publishes: only its process id while it starts; None if no stack is running."""
     try:
         with file.open() as text:
             if _lock(text, fcntl.LOCK_SH):
@@ -81,11 +81,11 @@ def read(file: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     except ValueError:
-        return {}  # it is being written
+        return {}  # the file is being written
 
 
 def clean_up(file: Path) -> bool:
-    """End what a killed stack left running and remove its temporary files; return whether the last one was killed."""
+    """End the processes of a killed stack and remove its temporary files; return whether there was one."""
     try:
         with file.open("r+") as held:
             if not _lock(held, fcntl.LOCK_EX):
@@ -99,7 +99,7 @@ def clean_up(file: Path) -> bool:
 
 
 def _end_leftovers(announced: str) -> None:
-    # Nothing of a stack that ended in order; half of it if the kill came early.
+    # Empty after an orderly end; incomplete after an early kill.
     with suppress(ValueError, KeyError):
         left = json.loads(announced)
         end_leftovers(Path(left[_LOGS]))
@@ -115,7 +115,7 @@ def _lock(file: IO[str], how: int) -> bool:
 
 
 def note(log: Path, process_id: int) -> None:
-    """Note beside its log that a process runs, so that another command can end it if this one is killed."""
+    """Note next to its log that a process runs, so that another command can end it if this one is killed."""
     _note_of(log).write_text(f"{process_id} {_look_at(process_id)[1]}")
 
 
@@ -125,11 +125,7 @@ def forget(log: Path) -> None:
 
 
 def end_leftovers(logs: Path) -> None:
-    """End the processes of a stack that was killed, and all that they started.
-
-    Args:
-        logs: The folder of their logs.
-    """
+    """End the processes whose notes are in a folder of logs, and everything they started."""
     for found in sorted(logs.glob("*.pid")):
         number, _, started = found.read_text().partition(" ")
         if number.isdigit() and int(number) > 1:  # 0 would be this process's own group
@@ -146,12 +142,12 @@ def _end_leftover(process_id: int, started: str) -> None:
             while _look_at(process_id) == (True, started) and time.monotonic() < deadline:
                 time.sleep(POLL_SECONDS)
     elif not runs and found in ("", started) and started.partition(" ")[0] == _boot():
-        # A number is not given to another process while one of its group lives.
+        # The system doesn't reuse an id while its process group exists.
         signal_group(process_id, signal.SIGKILL)
 
 
 def _look_at(process_id: int) -> tuple[bool, str]:
-    """Tell whether a process runs, and return what tells it from a later one with the same number."""
+    """Return whether a process runs, and an identity that a later process with the same id does not have."""
     if sys.platform == "linux":
         try:
             fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
@@ -175,5 +171,5 @@ def _note_of(log: Path) -> Path:
 
 def signal_group(group: int, number: signal.Signals) -> None:
     """Signal all processes of a group, if any are left."""
-    with suppress(ProcessLookupError, PermissionError):  # nobody is left; macOS says so of zombies by the second
+    with suppress(ProcessLookupError, PermissionError):  # no process is left; macOS reports zombies by PermissionError
         os.killpg(group, number)

@@ -20,9 +20,9 @@ import urllib3
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
 from ragstack_common.registry.records import DocumentRecord
-from ragstack_local.awaiting import ENDED, ask, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
+from ragstack_local.following import ENDED, registry_of, statuses_of
 from ragstack_local.stack import running
 
 T = TypeVar("T")
@@ -206,7 +206,7 @@ class LocalStack:
         awaited = {uri: bucket.current(uri) for uri in uris}
 
         def look() -> dict[str, DocumentStatus] | None:
-            found = ask(registry(self.connection), awaited)
+            found = statuses_of(registry(self.connection), awaited)
             return found if all(status in ENDED for status in found.values()) else None
 
         return wait_for(look)

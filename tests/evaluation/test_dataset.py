@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import dataset, export
-from evaluation.errors import DataSetError
-from evaluation.runs import documents_of
+from evaluation import dataset, index
+from evaluation.dataset import DataSetError
+from evaluation.metrics import documents_of
 from local_bedrock.reading import metadata
 from tests.evaluation.support import QUERIES, write_data_set
 
@@ -114,7 +114,7 @@ def test_a_title_stands_over_its_text_once(birds: Path) -> None:
 def test_a_collection_written_as_files_can_be_judged_by_their_names(birds: Path, tmp_path: Path) -> None:
     data = dataset.read(birds)
 
-    assert export.write(data, tmp_path / "files") == 5
+    assert index.write_files(data, tmp_path / "files") == 5
 
     names = sorted(path.name for path in (tmp_path / "files").glob("*.md"))
     assert names == ["ferry.md", "heron%20boat.md", "heron.md", "kestrel.md", "osprey.md"]

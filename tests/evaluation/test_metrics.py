@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation import bootstrap, metrics
-from evaluation.errors import EvaluationError
-from evaluation.runs import Answer, Run, documents_of
+from evaluation import metrics
+from evaluation.dataset import EvaluationError
+from evaluation.metrics import Answer, Run, documents_of
 
 JUDGMENTS = {"a": {"x": 1, "y": 1}, "b": {"x": 2, "z": 1}, "c": {"x": 1}}
 
@@ -43,14 +43,14 @@ def test_what_comes_after_the_tenth_place_does_not_count() -> None:
 def test_an_interval_is_the_same_each_time_and_another_with_another_seed() -> None:
     values = np.random.default_rng(1).random(50)
 
-    assert bootstrap.of_mean(values) == bootstrap.of_mean(values)
-    assert bootstrap.of_mean(values) != bootstrap.of_mean(values, seed=7)
+    assert metrics.mean_interval(values) == metrics.mean_interval(values)
+    assert metrics.mean_interval(values) != metrics.mean_interval(values, seed=7)
 
 
 def test_an_interval_is_that_of_the_normal_distribution_for_many_values() -> None:
     values = np.random.default_rng(1).normal(0.5, 0.1, 2_000)
 
-    found = bootstrap.of_mean(values)
+    found = metrics.mean_interval(values)
 
     half = 1.96 * values.std() / math.sqrt(len(values))
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half), abs=half / 10)
@@ -58,7 +58,7 @@ def test_an_interval_is_that_of_the_normal_distribution_for_many_values() -> Non
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_a_mean_lies_in_its_interval_and_the_interval_among_the_values(values: list[float]) -> None:
-    found = bootstrap.of_mean(np.array(values), samples=200)
+    found = metrics.mean_interval(np.array(values), samples=200)
 
     assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
     assert min(values) - 1e-9 <= found.mean <= max(values) + 1e-9
@@ -67,7 +67,7 @@ def test_a_mean_lies_in_its_interval_and_the_interval_among_the_values(values: l
 def test_a_difference_is_taken_query_by_query() -> None:
     baseline = np.random.default_rng(1).random(40)
 
-    found = bootstrap.of_difference(baseline + 0.01, baseline)
+    found = metrics.difference_interval(baseline + 0.01, baseline)
 
     assert (found.mean, found.low, found.high) == pytest.approx((0.01, 0.01, 0.01))
     assert found.excludes_zero
@@ -76,12 +76,12 @@ def test_a_difference_is_taken_query_by_query() -> None:
 def test_nothing_is_no_difference() -> None:
     values = np.random.default_rng(1).random(40)
 
-    assert not bootstrap.of_difference(values, values).excludes_zero
+    assert not metrics.difference_interval(values, values).excludes_zero
 
 
 def test_values_of_other_queries_are_not_paired() -> None:
     with pytest.raises(ValueError, match="3 values cannot be paired with 2"):
-        bootstrap.of_difference(np.zeros(3), np.zeros(2))
+        metrics.difference_interval(np.zeros(3), np.zeros(2))
 
 
 @pytest.mark.parametrize(

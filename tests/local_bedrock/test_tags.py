@@ -5,7 +5,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_bedrock.server import running
-from ragstack_local.stack.knowledge_base import LocalKnowledgeBase
+from ragstack_local.stack.deployment import LocalKnowledgeBase
 from tests.local_bedrock.support import Bedrock, knowledge_base_request
 
 

@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 import ragstack_local
 from ragstack_common.errors import ConfigurationError
+from ragstack_local.api_client import ApiClient
 from ragstack_local.cli import app
-from ragstack_local.search import ApiError, Caller
+from ragstack_local.errors import ApiError
 from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 
 HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
@@ -125,7 +126,7 @@ def test_a_bearer_token_is_sent_and_nothing_is_signed(tmp_path: Path, api: Api) 
 
 
 def test_a_key_or_a_token_makes_a_signature_needless_at_api_gateway() -> None:
-    callers = [Caller.at(f"https://{HOST}/prod", "key"), Caller.at(f"https://{HOST}/prod", None, "token")]
+    callers = [ApiClient.at(f"https://{HOST}/prod", "key"), ApiClient.at(f"https://{HOST}/prod", None, "token")]
 
     assert [caller.sign for caller in callers] == [False, False]
     assert "key" not in repr(callers[0]).replace("api_key", "")
@@ -147,7 +148,7 @@ def test_a_key_or_a_token_makes_a_signature_needless_at_api_gateway() -> None:
     ],
 )
 def test_what_is_signed_and_for_which_region_follows_from_the_host(url: str, sign: bool, region: str | None) -> None:
-    caller = Caller.at(url)
+    caller = ApiClient.at(url)
 
     assert (caller.sign, caller.region) == (sign, region)
     assert not caller.api_url.endswith("/")
@@ -158,9 +159,9 @@ def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
 
-    assert not Caller.at("https://search.example").sign
+    assert not ApiClient.at("https://search.example").sign
     with pytest.raises(ApiError, match="configure the AWS credentials and the region; or set RAGSTACK_API_KEY"):
-        Caller.at(f"https://{HOST}/prod").retrieve({"query": "x"})
+        ApiClient.at(f"https://{HOST}/prod").retrieve({"query": "x"})
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
 )
 def test_what_is_no_url_of_an_api_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not the URL of an API"):
-        Caller.at(url)
+        ApiClient.at(url)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_a_refusal_tells_what_was_sent_and_which_of_the_three_to_set(
     api.will_answer(status, {"message": "No"}, **{"x-amzn-ErrorType": kind})
 
     with pytest.raises(ApiError) as caught:
-        Caller.at(api.url).retrieve({"query": "x"})
+        ApiClient.at(api.url).retrieve({"query": "x"})
 
     assert str(caught.value).startswith(f"The API answered {status}: No. The request ")
     assert words in str(caught.value)
@@ -202,7 +203,7 @@ def test_a_refusal_names_no_secret(api: Api) -> None:
     api.will_answer(403, {"Message": "User is not authorized"})
 
     with pytest.raises(ApiError, match=r"403: User is not authorized\. The request carried an API key and a") as caught:
-        Caller.at(api.url, SECRET, SECRET).retrieve({"query": "x"})
+        ApiClient.at(api.url, SECRET, SECRET).retrieve({"query": "x"})
 
     assert SECRET not in str(caught.value)
 
@@ -265,7 +266,7 @@ def test_an_engine_of_ones_own_is_searched_although_variables_name_an_api(tmp_pa
 def installed(tmp_path: Path) -> Path:
     """The package as an installation has it: without the project's folder around it."""
     site = tmp_path / "site"
-    for name in ("ragstack_local", "ragstack_common"):
+    for name in ("ragstack_local", "ragstack_common", "local_bedrock", "evaluation"):
         source = Path(ragstack_local.__file__).parents[1] / name
         shutil.copytree(source, site / name, ignore=shutil.ignore_patterns("__pycache__"))
     return site

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.errors import InvalidDocumentError
-from ragstack_local.attributes import read_options, sidecar_for
-from ragstack_local.uploads import LocalFile
+from ragstack_local.uploads import LocalFile, read_options, sidecar_for
 from tests.support.sidecars import record_sidecar
 
 
@@ -70,11 +69,11 @@ def test_corpus_and_version_are_texts_whatever_they_look_like() -> None:
 @pytest.mark.parametrize(
     ("corpus", "version", "metadata", "words"),
     [
-        (None, None, ["topic="], "--metadata: 'topic=' is no NAME=VALUE"),
-        (None, None, ["topic=  "], "is no NAME=VALUE"),
-        (None, None, ["=travel"], "is no NAME=VALUE"),
-        (None, None, ["travel"], "is no NAME=VALUE"),
-        (None, None, [""], "is no NAME=VALUE"),
+        (None, None, ["topic="], "--metadata: 'topic=' is not a NAME=VALUE pair"),
+        (None, None, ["topic=  "], "is not a NAME=VALUE pair"),
+        (None, None, ["=travel"], "is not a NAME=VALUE pair"),
+        (None, None, ["travel"], "is not a NAME=VALUE pair"),
+        (None, None, [""], "is not a NAME=VALUE pair"),
         (None, None, ["a=1", "a=2"], "--metadata: a is given twice"),
         ("people", None, ["corpus=product"], "--metadata: corpus is given twice"),
         (None, "2", ["version=3"], "--metadata: version is given twice"),

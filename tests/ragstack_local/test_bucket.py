@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
-from ragstack_local.awaiting import NO_SIDECAR, Gone, Uploaded
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
+from ragstack_local.following import NO_SIDECAR, Gone, Uploaded
 from ragstack_local.uploads import LocalFile, select
 from tests.ragstack_local import functions
 
@@ -327,7 +327,7 @@ def test_a_file_that_never_stops_changing_is_given_up_and_said_so(connection: Co
     result = replace(Bucket.of(connection), s3=Meddled(connection.client("s3"), grow)).put(file)
 
     assert isinstance(result, NotUploaded)
-    assert "changed again and again" in result.reason
+    assert "It kept changing" in result.reason
 
 
 def test_a_file_that_is_too_large_for_bedrock_is_not_uploaded(connection: Connection, folder: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_file_that_is_too_large_for_bedrock_is_not_uploaded(connection: Connec
     with file.path.open("wb") as sparse:
         sparse.truncate(LARGEST_DOCUMENT + 1)
 
-    assert Bucket.of(connection).put(file) == NotUploaded("It is larger than the 50 MB that Bedrock takes")
+    assert Bucket.of(connection).put(file) == NotUploaded("It is larger than the 50 MB that Bedrock accepts")
     assert keys(connection) == []
 
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, NoRegionError
 
-from ragstack_local.connection import Connection, local_environment
+from ragstack_local.connection import Connection, Project, local_environment
+from ragstack_local.errors import StackError
 from ragstack_local.stack import running
-from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.project import Project
 from tests.ragstack_local.support import aws, running_stack, stack_at
 
 OUTPUTS = {
@@ -272,6 +271,11 @@ def test_what_is_not_installed_is_named_with_what_to_do(tmp_path: Path) -> None:
         _ = project.cdk
 
 
-def test_the_data_of_a_project_is_in_its_folder_or_where_one_says(tmp_path: Path) -> None:
+def test_the_data_of_a_project_is_in_its_folder_or_in_that_of_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert Project.find().data == Project.find().root / ".ragstack"
-    assert Project.find(str(tmp_path)).running == tmp_path / "running.json"
+
+    monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
+
+    assert Project.find().running == tmp_path / "running.json"

@@ -13,11 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import cli, demo, display
+from ragstack_local import demo, display
 from ragstack_local.cli import app
+from ragstack_local.commands import stack as stack_commands
 from ragstack_local.demo import QUESTIONS, Question
-from ragstack_local.ingest import Round
-from ragstack_local.stack.errors import StackError
+from ragstack_local.errors import StackError
+from ragstack_local.ingestion import Round
 from ragstack_local.stack.local_stack import RunningStack
 from tests.ragstack_local.support import Api, running_stack, stack_at
 
@@ -192,8 +193,8 @@ def not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: object) -> Iterator[RunningStack]:
         yield RunningStack(stack_at(), ())
 
-    monkeypatch.setattr(cli, "local_stack", started)
-    monkeypatch.setattr(cli, "run_demo", lambda *_: None)
+    monkeypatch.setattr(stack_commands, "local_stack", started)
+    monkeypatch.setattr(stack_commands, "run_demo", lambda *_: None)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from evaluation.sweeps import GRID
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display, explanation
-from ragstack_local.search import ApiError
+from ragstack_local import display, results
+from ragstack_local.errors import ApiError
 from tests.ragstack_local.support import stack_at
 
 
@@ -22,9 +22,9 @@ def result(**more: Any) -> dict[str, Any]:
     }
 
 
-def answer(*results: dict[str, Any], **more: Any) -> dict[str, Any]:
+def answer(*found: dict[str, Any], **more: Any) -> dict[str, Any]:
     part = {"name": "unfiltered", "status": "ok", "milliseconds": 12.3, "hits": 1, "error": None}
-    return {"results": list(results), "complete": True, "slices": [part], "milliseconds": 20.0, **more}
+    return {"results": list(found), "complete": True, "slices": [part], "milliseconds": 20.0, **more}
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> str:
@@ -34,7 +34,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 def test_results_show_rank_score_source_attributes_and_text(capsys: pytest.CaptureFixture[str]) -> None:
     other = result(source="s3://documents/other.md", metadata={})
 
-    display.print_results(answer(result(score=0.98765), other), "leave")
+    results.print_results(answer(result(score=0.98765), other), "leave")
 
     lines = [" ".join(line.split()) for line in shown(capsys).splitlines()]
     assert lines == [
@@ -49,7 +49,7 @@ def test_results_show_rank_score_source_attributes_and_text(capsys: pytest.Captu
 def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     late = {"name": "filtered", "status": "timeout", "milliseconds": 5000.0, "hits": 0, "error": "nothing [in] 5 s"}
 
-    display.print_results(answer(result(), complete=False, slices=[late]), "leave")
+    results.print_results(answer(result(), complete=False, slices=[late]), "leave")
 
     text = shown(capsys)
     assert "filtered timeout 5000 ms" in text
@@ -58,14 +58,14 @@ def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.Captur
 
 
 def test_no_result_is_shown_as_none(capsys: pytest.CaptureFixture[str]) -> None:
-    display.print_results(answer(), "leave")
+    results.print_results(answer(), "leave")
 
     assert "0 results in 20 ms" in shown(capsys)
 
 
 @pytest.mark.parametrize("text", ["[bold red]x[/]", "[/]", "a [link=http://x]b", "[0-9]+ \\[", ":smile:"])
 def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    display.print_results(answer(result(content=text, source=f"s3://documents/{text}", metadata={"topic": text})), "x")
+    results.print_results(answer(result(content=text, source=f"s3://documents/{text}", metadata={"topic": text})), "x")
     display.print_unsearchable({f"s3://documents/{text}": DocumentStatus("FAILED", text)})
 
     lines = " ".join(shown(capsys).split())
@@ -74,13 +74,13 @@ def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str],
 
 
 def test_what_a_result_belongs_to_stands_over_it(capsys: pytest.CaptureFixture[str]) -> None:
-    display.print_results(answer(result(context="leave policy\nAnnual leave > [2026]")), "leave")
+    results.print_results(answer(result(context="leave policy\nAnnual leave > [2026]")), "leave")
 
     assert "leave policy · Annual leave > [2026]" in capsys.readouterr().out
 
 
 def test_long_text_is_cut_and_a_result_without_a_source_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
-    display.print_results(answer(result(content="word " * 200, source=None)), "leave")
+    results.print_results(answer(result(content="word " * 200, source=None)), "leave")
 
     text = shown(capsys)
     assert "(no source)" in text
@@ -93,7 +93,7 @@ def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
     words = ["filler"] * 200
     words[position] = "(Parking,"
 
-    cut = display.excerpt(" ".join(words), "Where is PARKING?")
+    cut = results.excerpt(" ".join(words), "Where is PARKING?")
 
     assert "(Parking," in cut
     assert len(cut.split()) <= 38
@@ -102,7 +102,7 @@ def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
 def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
     text = "parking " + "filler " * 100 + "parking at the Zürich office " + "filler " * 100
 
-    cut = display.excerpt(text, "parking Zürich office")
+    cut = results.excerpt(text, "parking Zürich office")
 
     assert cut.startswith("… filler")
     assert "parking at the Zürich office" in cut
@@ -112,7 +112,7 @@ def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
     ("text", "cut"), [("", ""), ("  two \n words ", "two words"), ("filler " * 36, "filler " * 36)]
 )
 def test_a_short_text_is_its_own_excerpt(text: str, cut: str) -> None:
-    assert display.excerpt(text, "nothing of it") == cut.strip()
+    assert results.excerpt(text, "nothing of it") == cut.strip()
 
 
 def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +128,7 @@ def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFi
     assert shown(capsys).splitlines() == [
         "FAILED s3://documents/bad.pdf: The file is empty.",
         "FAILED s3://documents/odd.md: no reason given",
-        "INDEXING s3://documents/new.md: on its way",
+        "INDEXING s3://documents/new.md: in progress",
     ]
 
 
@@ -160,7 +160,7 @@ def test_a_step_that_fails_is_not_shown_as_done(capsys: pytest.CaptureFixture[st
 def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
     counts = [{"name": "people", "candidates": 200, "results": 7}, {"name": "[product]", "candidates": 3, "results": 1}]
 
-    display.print_results(answer(result(), corpora=counts, notes=["The reranker [x] failed"]), "leave")
+    results.print_results(answer(result(), corpora=counts, notes=["The reranker [x] failed"]), "leave")
 
     text = shown(capsys)
     assert "Corpora, results of candidates: people 7 of 200, [product] 1 of 3" in text
@@ -177,7 +177,7 @@ def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
 ) -> None:
     boosted = explained(boost=1.25, score=0.625, slices=["filtered", "unfiltered"], signals={"phrase": 1.0, "near": 0})
 
-    display.print_explanation(answer(boosted, explained()))
+    results.print_explanation(answer(boosted, explained()))
 
     lines = [" ".join(line.split()) for line in shown(capsys).splitlines()]
     assert lines[-5:] == [
@@ -196,7 +196,7 @@ def test_an_explanation_stands_in_eighty_columns(
     signals = dict.fromkeys(("phrase", "frequency", "proximity", "metadata", "vector"), 0.5)
     long = explained(signals=signals, slices=["legal_us", "filtered", "unfiltered"], base_score=0.987)
 
-    display.print_explanation(answer({**long, "source": "s3://documents/" + "x" * 100}))
+    results.print_explanation(answer({**long, "source": "s3://documents/" + "x" * 100}))
 
     text = shown(capsys)
     assert max(map(len, text.splitlines())) <= 80
@@ -204,7 +204,7 @@ def test_an_explanation_stands_in_eighty_columns(
 
 
 def test_an_explanation_of_nothing_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    display.print_explanation(answer())
+    results.print_explanation(answer())
 
     assert shown(capsys) == ""
 
@@ -222,17 +222,7 @@ def test_an_explanation_of_nothing_shows_nothing(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
-    assert explanation.bar(share) == drawn
-
-
-def test_where_no_document_names_a_corpus_or_a_version_it_says_how_one_does(capsys: pytest.CaptureFixture[str]) -> None:
-    display.print_corpora({"corpora": [], "complete": True})
-    display.print_versions({"versions": [], "complete": True})
-
-    assert shown(capsys).splitlines() == [
-        "No searchable document names a corpus: `ragstack ingest FOLDER --corpus NAME`",
-        "No searchable document names a version: `ragstack ingest FOLDER --version NAME`",
-    ]
+    assert results.bar(share) == drawn
 
 
 EVALUATED = (
@@ -305,7 +295,7 @@ def test_a_table_stands_in_eighty_columns_with_a_heading_over_each_column(
     ],
 )
 def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
-    assert display.excerpt(text, "nothing of it") == cut
+    assert results.excerpt(text, "nothing of it") == cut
 
 
 def test_attributes_that_do_not_fit_beside_the_source_stand_below_it(
@@ -313,7 +303,7 @@ def test_attributes_that_do_not_fit_beside_the_source_stand_below_it(
 ) -> None:
     monkeypatch.setattr(display.console, "width", 80)
 
-    display.print_results(answer(result(source=f"s3://documents/{'x' * 60}.md")), "leave")
+    results.print_results(answer(result(source=f"s3://documents/{'x' * 60}.md")), "leave")
 
     lines = [line.strip() for line in shown(capsys).splitlines()]
     assert lines[:2] == [f"1  0.500  s3://documents/{'x' * 60}.md", "corpus=people topic=leave"]

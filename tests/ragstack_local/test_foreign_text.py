@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import ragstack_local
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import dead_letters, display, failure_display, ingestion_display
+from ragstack_local import dead_letters, display, failure_display, results
 from ragstack_local.cli import app
 from ragstack_local.connection import Connection
 from ragstack_local.dead_letters import DeadLetter
@@ -119,17 +119,14 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
     letter = DeadLetter(ATTACK, ATTACK, "", cause=ATTACK)
     times = {"since": 0.0, "letters": 1, "message_ids": (ATTACK,), "advice": ATTACK}
 
-    display.print_results(answer, ATTACK)
-    display.print_explanation(answer)
-    display.print_corpora(answer)
-    display.print_versions({**answer, "documents": None})
-    display.print_facets(answer)
+    results.print_results(answer, ATTACK)
+    results.print_explanation(answer)
     display.print_unsearchable({ATTACK: DocumentStatus("FAILED", ATTACK)})
     display.print_table(ATTACK, [ATTACK, "n"], [[ATTACK, "1"]])
     failure_display.print_failure(Failure(ATTACK, "FAILED", (ATTACK,), 1, **times))  # type: ignore[arg-type]
     failure_display.print_unreadable(letter)
     failure_display.print_discardable(Discardable(letter, (ATTACK,)))
-    ingestion_display.print_job({"report": {ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}}})
+    failure_display.print_job({"report": {ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}}})
     with display.progress() as bars:
         bars.add_task(ATTACK, total=1, detail=ATTACK)
 
@@ -197,7 +194,7 @@ def test_a_stack_whose_keys_and_messages_attack_is_shown_with_escapes(
     with running_stack(tmp_path, connection):
         shown = [
             CliRunner().invoke(app, [*command, *options])
-            for command in (("status",), ("status", name), ("status", "--failed"), ("failures",))
+            for command in (("status",), ("status", "--failed"), ("failures",))
         ]
         discarded = CliRunner().invoke(app, ["discard", "--unreadable", "--yes", *options])
 

@@ -119,7 +119,7 @@ def test_ingest_uploads_with_attributes_follows_and_the_second_time_has_nothing_
     assert "2 INDEXED" in first.stdout
     assert "unchanged" not in first.stdout
     assert "2 INDEXED" in second.stdout
-    assert "2 unchanged, so not uploaded again" in second.stdout
+    assert "2 unchanged, not uploaded again" in second.stdout
     assert (versions, unchanged) == (4, 4)
     assert uploads(connection) == 8
     assert records["leave"].observed.attributes == {"corpus": "people", "version": "2", "audience": ["staff", "hr"]}
@@ -224,9 +224,9 @@ def test_documents_that_are_never_taken_up_end_with_3_after_the_timeout(
         done = ragstack("ingest", folder, "--timeout", "1", data=tmp_path)
 
     assert done.returncode == 3
-    assert "The upload has not been taken up yet" in done.stdout
-    assert "Not every document got to a final state within 1 s" in done.stderr
-    assert "`ragstack status` shows how it goes on" in done.stderr
+    assert "The upload has not been processed yet" in done.stdout
+    assert "Not every document reached a final status within 1 s" in done.stderr
+    assert "see `ragstack status`" in done.stderr
 
 
 def test_a_registry_that_is_gone_is_one_line(tmp_path: Path, connection: Connection, folder: Path) -> None:
@@ -252,7 +252,7 @@ def test_ctrl_c_during_ingest_says_what_goes_on_and_ends_with_130(
         process.wait(60)
 
     assert process.returncode == 130
-    assert "Interrupted. 1 document on the way without us" in log.read_text()
+    assert "Interrupted. 1 document continuing in the background" in log.read_text()
     assert "Traceback" not in log.read_text()
 
 
@@ -264,7 +264,7 @@ def test_watching_follows_what_happens_and_ctrl_c_ends_it_cleanly(
 
     with stack(tmp_path, connection):
         process = start("ingest", folder, "--watch", data=tmp_path, log=log)
-        wait_until(lambda: "Watching. Ctrl-C ends it." in log.read_text())
+        wait_until(lambda: "Watching. Press Ctrl-C to stop." in log.read_text())
         (folder / "travel.md").write_text("By train.")
         wait_until(lambda: "handbook/travel.md" in log.read_text())
         process.send_signal(signal.SIGINT)
@@ -273,7 +273,7 @@ def test_watching_follows_what_happens_and_ctrl_c_ends_it_cleanly(
     lines = log.read_text().splitlines()
     assert process.returncode == 0
     assert any(line.startswith(f"INDEXED  s3://{connection.bucket}/handbook/travel.md") for line in lines)
-    assert lines[-1] == "No longer watching."
+    assert lines[-1] == "Stopped watching."
     assert "Traceback" not in log.read_text()
 
 
@@ -332,7 +332,7 @@ def test_status_names_the_latest_failures_and_counts_the_others(tmp_path: Path, 
     listed = [line for line in lines if line.startswith("FAILED ")]
     assert listed[0] == f"FAILED {latest}: The file is empty."
     assert len(listed) == 10
-    assert "... and 5 more that failed before these" in lines
+    assert "... and 5 more that failed earlier" in lines
 
 
 def test_failures_are_listed_once_and_the_letters_stay(tmp_path: Path, connection: Connection) -> None:

@@ -53,8 +53,8 @@ def test_what_failed_is_not_uploaded_again_as_it_is_and_named_with_what_to_do(
     assert uploads(connection) == 3, "nothing was uploaded"
     assert f"FAILED {tried['bad']}: The file is damaged." in done.stdout
     assert "1 FAILED, 1 INDEXED, 1 PARTIALLY_INDEXED" in done.stdout
-    assert "3 unchanged, so not uploaded again (--force uploads them)" in done.stdout
-    assert "Of these, 1 failed in an earlier run: `ragstack status --failed` says what to do" in done.stdout
+    assert "3 unchanged, not uploaded again (--force uploads them)" in done.stdout
+    assert "1 of these failed in an earlier run: see `ragstack status --failed`" in done.stdout
 
 
 def test_what_failed_is_uploaded_once_it_is_mended_or_by_force(
@@ -82,12 +82,12 @@ def test_ingest_as_json_is_one_document_and_says_everything(
 
     answer = json.loads(done.stdout)
     assert done.returncode == 3, done.stderr
-    assert "Not every document got to a final state within 1 s" in done.stderr
+    assert "Not every document reached a final status within 1 s" in done.stderr
     assert {each["uri"]: (each["status"], each["reason"], each["uploaded"]) for each in answer["documents"]} == {
         tried["good"]: ("INDEXED", None, False),
         tried["part"]: ("PARTIALLY_INDEXED", "A table was too large.", False),
         tried["bad"]: ("FAILED", "The file is damaged.", False),
-        new: ("UPLOADED", "The upload has not been taken up yet", True),
+        new: ("UPLOADED", "The upload has not been processed yet", True),
     }
     assert {each["uri"]: each["path"] for each in answer["documents"]}[new] == str(folder / "new.md")
     assert answer["skipped"] == [
@@ -119,7 +119,7 @@ def test_replay_as_json_is_one_document_and_says_everything(
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["documents"] == [
-        {"uri": tried["bad"], "status": "WAITING", "reason": "Nobody has looked at it yet", "sent": True}
+        {"uri": tried["bad"], "status": "WAITING", "reason": "Its message has not been read yet", "sent": True}
     ]
     by_id = {job.pop("job_id"): job for job in answer["jobs"]}
     assert by_id == {

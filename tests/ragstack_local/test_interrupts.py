@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from ragstack_local.stack import interrupts
+from ragstack_local.stack.processes import held_interrupts, raised_interrupts
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -16,7 +16,7 @@ def send(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_interrupts(number: signal.Signals) -> None:
-    with interrupts.raised(), pytest.raises(KeyboardInterrupt):
+    with raised_interrupts(), pytest.raises(KeyboardInterrupt):
         send(number)
 
 
@@ -25,11 +25,11 @@ def test_a_signal_waits_while_a_process_is_started_and_noted(number: signal.Sign
     noted = []
 
     def start() -> None:
-        with interrupts.held():
+        with held_interrupts():
             send(number)
             noted.append("the process")
 
-    with interrupts.raised(), pytest.raises(KeyboardInterrupt):
+    with raised_interrupts(), pytest.raises(KeyboardInterrupt):
         start()
 
     assert noted == ["the process"]
@@ -38,7 +38,7 @@ def test_a_signal_waits_while_a_process_is_started_and_noted(number: signal.Sign
 def test_without_a_signal_nothing_is_raised_and_the_handlers_are_those_of_before() -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
 
-    with interrupts.raised(), interrupts.held():
+    with raised_interrupts(), held_interrupts():
         pass
 
     assert [signal.getsignal(number) for number in SIGNALS] == before
@@ -47,7 +47,7 @@ def test_without_a_signal_nothing_is_raised_and_the_handlers_are_those_of_before
 def test_a_signal_that_was_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with interrupts.raised():
+        with raised_interrupts():
             send(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from ragstack_local.connection import Project
 from ragstack_local.stack import launcher
-from ragstack_local.stack.project import Project
 from ragstack_local.stack.recovery import DataFolder
 from tests.ragstack_local.test_recovery import BUCKET, ministack, project
 from tests.support.web_pages import EVIL, send

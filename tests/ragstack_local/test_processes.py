@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_local.errors import StackError
 from ragstack_local.stack import processes, running
-from ragstack_local.stack.errors import StackError
 from ragstack_local.stack.processes import Child, require_free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,7 +143,7 @@ def test_a_child_that_ends_early_is_an_error_with_the_end_of_its_log(start: Star
 
     lines = str(caught.value).splitlines()
     assert lines[0] == "The child ended with code 4:"
-    assert lines[-2:] == ["the reason", f"(all of it: {child.log})"]
+    assert lines[-2:] == ["the reason", f"(full log: {child.log})"]
     assert "line 40" in lines
     assert "line 10" not in lines
 
@@ -239,7 +239,7 @@ def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
     parent = (
         "import os, sys, time; from pathlib import Path; from ragstack_local.stack.processes import Child\n"
         f"command = [sys.executable, '-u', '-c', {child!r}]\n"
-        "child = Child.start('x', command, os.environ, Path('log'), ends_with_us=True)\n"
+        "child = Child.start('x', command, os.environ, Path('log'), ends_with_parent=True)\n"
         "child.wait_until(lambda: 'up' in Path('log').read_text(), 60)\n"
         "print(child.process.pid, flush=True); time.sleep(60)\n"
     )

@@ -15,12 +15,11 @@ import pytest
 import urllib3
 
 from local_bedrock.server import running as running_bedrock
-from ragstack_local.connection import Connection
-from ragstack_local.stack.errors import StackError
-from ragstack_local.stack.knowledge_base import BUCKET, LocalKnowledgeBase
+from ragstack_local.connection import Connection, Project
+from ragstack_local.errors import StackError
+from ragstack_local.stack.deployment import BUCKET, LocalKnowledgeBase
 from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
-from ragstack_local.stack.project import Project
 from ragstack_local.stack.recovery import DataFolder, list_documents
 from ragstack_local.stack.recovery import _synchronise as synchronise
 from tests.e2e.support import free_ports

@@ -91,7 +91,7 @@ def test_the_help_tells_each_command_in_a_whole_sentence() -> None:
     done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
 
     assert "..." not in done.output.partition("\nCommands:\n")[2]
-    assert "Start the local stack, deploy the CDK app into it, and keep it up until Ctrl-C." in " ".join(
+    assert "Start the local stack, deploy the CDK app into it, and keep it running until Ctrl-C." in " ".join(
         done.output.split()
     )
 
@@ -100,7 +100,7 @@ def test_the_help_names_the_commands_that_take_an_api_url() -> None:
     done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
 
     words = " ".join(done.output.split())
-    named = re.search(r"these commands use an API anywhere, and nothing else of its stack: (.+?)\.", words)
+    named = re.search(r"these commands need only the URL of an API: (.+?)\.", words)
     takers = {each.name for each in COMMAND_OBJECTS if any(part.name == "api_url" for part in each.params)}
     assert named is not None
     assert set(re.split(", | and ", named[1])) == takers
@@ -144,10 +144,10 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
         (("replay", "leave.md"), "'leave.md' names no document and no job: write s3://BUCKET/KEY, or a job's id"),
         (("replay", "s3://b/a", "--all"), "give URIs and jobs, or --all, not both"),
         (("discard",), "name messages, or give --unreadable"),
-        (("ingest", "x", "--metadata", "topic="), "'topic=' is no NAME=VALUE"),
-        (("ingest", "x", "--metadata", "topic"), "'topic' is no NAME=VALUE"),
+        (("ingest", "x", "--metadata", "topic="), "'topic=' is not a NAME=VALUE pair"),
+        (("ingest", "x", "--metadata", "topic"), "'topic' is not a NAME=VALUE pair"),
         (("ingest", "x", "--corpus", ""), "write what it is called"),
-        (("ingest", "x", "--corpus", "all"), "no corpus can be called all"),
+        (("ingest", "x", "--corpus", "all"), "a corpus cannot be called all"),
         (("delete", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
         (("delete", "a.md", "--corpus", " "), "Invalid value for '--corpus': it is blank"),
         (("query", "x", "--corpus", ""), "Invalid value for '--corpus': it is blank"),
@@ -321,7 +321,7 @@ def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) 
     ("name", "content", "words"),
     [
         ("missing.md", None, "missing.md does not exist"),
-        ("empty-folder", "", "There is no document below these paths"),
+        ("empty-folder", "", "There are no documents in these paths"),
     ],
 )
 def test_what_cannot_be_uploaded_is_said_before_the_stack_is_asked(
@@ -393,11 +393,11 @@ def test_a_query_carries_its_options_and_the_key_of_the_environment(tmp_path: Pa
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("search_k", "search_k is no NAME=VALUE"),
-        ("=5", "=5 is no NAME=VALUE"),
-        ("search_k=", "search_k= is no NAME=VALUE"),
-        ("target=aws", "target is what the local stack itself sets"),
-        ("knowledge_base_id=ABCDEFGHIJ", "knowledge_base_id is what the local stack itself sets"),
+        ("search_k", "search_k is not a NAME=VALUE pair"),
+        ("=5", "=5 is not a NAME=VALUE pair"),
+        ("search_k=", "search_k= is not a NAME=VALUE pair"),
+        ("target=aws", "target is set by the local stack itself"),
+        ("knowledge_base_id=ABCDEFGHIJ", "knowledge_base_id is set by the local stack itself"),
     ],
 )
 def test_a_context_value_that_cannot_be_given_is_wrong_usage(command: str, value: str, words: str) -> None:
@@ -467,7 +467,7 @@ def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ..
         (None, "No such file or directory"),
         ("{", "engine.json is unusable: it must be a JSON object"),
         ("[]", "engine.json is unusable: it must be a JSON object"),
-        ('{"uri": "x"}', "engine.json is unusable: it names no type"),
+        ('{"uri": "x"}', "engine.json is unusable: it has no type"),
         ('{"type": "nonsense"}', "Unknown backend type: nonsense; choose one of"),
         ('{"type": "chroma", "colour": "red"}', "The backend chroma cannot be made from this configuration"),
     ],
@@ -561,12 +561,12 @@ def test_a_reranking_model_that_cannot_be_reached_is_told_beside_the_results(
                 ],
                 "complete": True,
             },
-            ["people  configured", "lost  configured  no document of it was found", "product"],
+            ["people  configured", "lost  configured  no searchable documents", "product"],
         ),
         (
             "versions",
             {"versions": [False, 3, "1", "[2]"], "complete": False},
-            ["False  (boolean)", "3  (number)", "1", "[2]", "There are more than these."],
+            ["False  (boolean)", "3  (number)", "1", "[2]", "There are more."],
         ),
     ],
 )
@@ -586,12 +586,12 @@ def test_what_can_be_searched_is_listed(
 
 @pytest.mark.parametrize("command", ["corpora", "versions"])
 def test_a_list_that_the_api_refuses_is_one_line(tmp_path: Path, api: Api, command: str) -> None:
-    api.will_answer(429, {"error": {"code": "Throttled", "message": "Slow down.", "details": []}})
+    api.will_answer(403, {"error": {"code": "Forbidden", "message": "No.", "details": []}})
 
     with running_stack(tmp_path, stack_at(api_url=api.url)):
         done = ragstack(command, data=tmp_path)
 
-    assert_one_line(done, "Throttled: Slow down.")
+    assert_one_line(done, "Forbidden: No.")
 
 
 def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
@@ -619,4 +619,4 @@ def test_an_attribute_that_no_document_has_is_said_to_be_absent(tmp_path: Path, 
         done = ragstack("facets", "nothere", data=tmp_path)
 
     assert done.returncode == 0
-    assert "None of them has the attribute nothere" in done.stdout
+    assert "No document has the attribute nothere" in done.stdout

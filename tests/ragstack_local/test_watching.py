@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ragstack_common.documents import s3_uri
-from ragstack_local.awaiting import registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
+from ragstack_local.documents import StackDocuments
 from ragstack_local.uploads import select
 from ragstack_local.watching import LOOK_SECONDS, RETRY_SECONDS, Outcome, Watch
 from tests.ragstack_local import functions
@@ -34,9 +34,8 @@ class Watched:
         self.watch = Watch(
             paths,
             "",
-            Bucket.of(connection, given),
-            registry_of(connection),
-            tell=self.told.append,
+            StackDocuments.of(connection, given),
+            report=self.told.append,
             warn=self.warnings.append,
             follow_links=follow_links,
             clock=lambda: self.now,
@@ -55,7 +54,7 @@ class Watched:
         return [f"{outcome.status} {self.key(outcome.uri)}" for outcome in self.told[before:]]
 
     def work(self) -> None:
-        for uri in self.watch._on_their_way:
+        for uri in self.watch._in_progress:
             if self.key(uri) in objects(self.connection):
                 functions.index(self.connection, uri)
             elif functions.record_of(self.connection, uri).revision:
@@ -257,9 +256,7 @@ def test_a_root_that_disappears_deletes_nothing(connection: Connection, folder: 
     back = watched.tick()
 
     assert set(kept) == {"handbook/leave.md"}
-    assert watched.warnings == [
-        f"{folder} is gone as a whole: nothing of it is deleted from the bucket unless it comes back"
-    ]
+    assert watched.warnings == [f"{folder} is missing as a whole: its documents stay in the bucket until it is back"]
     assert back == ["DELETED handbook/leave.md"]
 
 

@@ -5,9 +5,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from evaluation import pictures
-from evaluation.bootstrap import Interval
-from evaluation.pictures import Curve
+from evaluation import report
+from evaluation.metrics import Interval
+from evaluation.report import Curve
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -22,7 +22,7 @@ def texts(path: Path) -> list[str]:
 def test_bars_carry_names_figures_and_the_unit(tmp_path: Path) -> None:
     rows = [("BM25 & <more>", Interval(0.5, 0.4, 0.6)), ("HYBRID", Interval(0.25, 0.2, 0.3))]
 
-    pictures.bars(tmp_path / "new" / "bars.svg", "birds: 3 queries", "nDCG@10", rows)
+    report.draw_bars(tmp_path / "new" / "bars.svg", "birds: 3 queries", "nDCG@10", rows)
 
     words = texts(tmp_path / "new" / "bars.svg")
     assert {"birds: 3 queries", "BM25 & <more>", "HYBRID", "0.500", "0.250"} <= set(words)
@@ -30,7 +30,7 @@ def test_bars_carry_names_figures_and_the_unit(tmp_path: Path) -> None:
 
 
 def test_figures_of_zero_are_drawn(tmp_path: Path) -> None:
-    pictures.bars(tmp_path / "bars.svg", "nothing", "nDCG@10", [("found nothing", Interval(0, 0, 0))])
+    report.draw_bars(tmp_path / "bars.svg", "nothing", "nDCG@10", [("found nothing", Interval(0, 0, 0))])
 
     assert "found nothing" in texts(tmp_path / "bars.svg")
 
@@ -38,7 +38,7 @@ def test_figures_of_zero_are_drawn(tmp_path: Path) -> None:
 def test_curves_carry_both_axes_every_value_and_the_legend(tmp_path: Path) -> None:
     points = [Interval(-0.1, -0.2, 0.0), Interval(0, 0, 0), Interval(0.05, 0.0, 0.1)]
 
-    pictures.curves(
+    report.draw_curves(
         tmp_path / "curve.svg", "birds: boost", "boost", "nDCG@10", (1, 1.25, 5), [Curve("right", points)], 1.25
     )
 
@@ -49,6 +49,6 @@ def test_curves_carry_both_axes_every_value_and_the_legend(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["bars.png", "bars.svg"])
 def test_the_same_figures_are_the_same_file(tmp_path: Path, name: str) -> None:
     for folder in ("one", "two"):
-        pictures.bars(tmp_path / folder / name, "t", "u", [("a", Interval(0.5, 0.4, 0.6))])
+        report.draw_bars(tmp_path / folder / name, "t", "u", [("a", Interval(0.5, 0.4, 0.6))])
 
     assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

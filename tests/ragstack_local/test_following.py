@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
-from ragstack_local.awaiting import NO_SIDECAR, Gone, LookedAt, Uploaded, ask, follow, registry_of
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
+from ragstack_local.following import NO_SIDECAR, Gone, Uploaded, follow, registry_of, statuses_of
 from tests.ragstack_local import functions
 from tests.ragstack_local.support import stack_at
 
@@ -58,12 +59,10 @@ class Time:
         (Uploaded('"a"', None, 101.0), False),
         (Uploaded('"b"', None, 100.0), False),
         (Gone(), False),
-        (LookedAt(2), True),
-        (LookedAt(3), False),
     ],
     ids=str,
 )
-def test_a_final_record_counts_only_for_what_it_is_about(awaited: Uploaded | Gone | LookedAt, ended: bool) -> None:
+def test_a_final_record_counts_only_for_what_it_is_about(awaited: Uploaded | Gone, ended: bool) -> None:
     assert awaited.is_ended_by(INDEXED) is ended
     assert awaited.is_ended_by(replace(INDEXED, again=True)) is False
     assert awaited.is_ended_by(replace(INDEXED, status=Status.INDEXING)) is False
@@ -90,14 +89,14 @@ def test_an_upload_is_followed_from_the_bucket_to_the_index(connection: Connecti
     uri, uploaded = put(connection, "leave.md")
     registry, seen = registry_of(connection), []
 
-    seen.append(ask(registry, {uri: uploaded})[uri])
+    seen.append(statuses_of(registry, {uri: uploaded})[uri])
     functions.submit(connection, uri)
-    seen.append(ask(registry, {uri: uploaded})[uri])
+    seen.append(statuses_of(registry, {uri: uploaded})[uri])
     functions.end(connection, uri)
-    seen.append(follow(registry, {uri: uploaded}, nothing, 5)[uri])
+    seen.append(follow(partial(statuses_of, registry), {uri: uploaded}, nothing, 5)[uri])
 
     assert seen == ["UPLOADED", "INDEXING", "INDEXED"]
-    assert seen[0].reason == "The upload has not been taken up yet"
+    assert seen[0].reason == "The upload has not been processed yet"
 
 
 def test_indexed_of_the_version_before_is_never_taken_for_the_new_one(connection: Connection) -> None:
@@ -107,12 +106,12 @@ def test_indexed_of_the_version_before_is_never_taken_for_the_new_one(connection
 
     # Even with the same content, at the same second.
     _, second = put(connection, "leave.md")
-    before = follow(registry, {uri: second}, nothing, 3, clock=time.clock, sleep=time.sleep)
+    before = follow(partial(statuses_of, registry), {uri: second}, nothing, 3, clock=time.clock, sleep=time.sleep)
     functions.index(connection, uri)
 
     assert before == {uri: "UPLOADED"}
     assert 3 <= time.now < 7
-    assert follow(registry, {uri: second}, nothing, 3) == {uri: "INDEXED"}
+    assert follow(partial(statuses_of, registry), {uri: second}, nothing, 3) == {uri: "INDEXED"}
 
 
 def test_what_must_be_looked_at_again_is_not_final(connection: Connection) -> None:
@@ -120,7 +119,7 @@ def test_what_must_be_looked_at_again_is_not_final(connection: Connection) -> No
     functions.index(connection, uri)
     functions.mark_again(connection, uri)
 
-    assert ask(registry_of(connection), {uri: uploaded}) == {uri: "UPLOADED"}
+    assert statuses_of(registry_of(connection), {uri: uploaded}) == {uri: "UPLOADED"}
 
 
 def test_a_bucket_without_versions_is_told_apart_by_time(connection: Connection, moto_url: str) -> None:
@@ -134,16 +133,16 @@ def test_a_bucket_without_versions_is_told_apart_by_time(connection: Connection,
 
     assert isinstance(current, Uploaded)
     assert current.version_id is None
-    assert ask(registry_of(plain), {uri: current}) == {uri: "INDEXED"}
+    assert statuses_of(registry_of(plain), {uri: current}) == {uri: "INDEXED"}
     later = replace(current, last_modified=(current.last_modified or 0) + 1)
-    assert ask(registry_of(plain), {uri: later}) == {uri: "UPLOADED"}
+    assert statuses_of(registry_of(plain), {uri: later}) == {uri: "UPLOADED"}
 
 
 def test_a_failed_document_is_final_and_keeps_its_reason(connection: Connection) -> None:
     uri, uploaded = put(connection, "empty.md", "")
     functions.fail(connection, uri, "The file is empty.")
 
-    statuses = follow(registry_of(connection), {uri: uploaded}, nothing, 5)
+    statuses = follow(partial(statuses_of, registry_of(connection)), {uri: uploaded}, nothing, 5)
 
     assert statuses == {uri: "FAILED"}
     assert statuses[uri].reason == "The file is empty."
@@ -156,7 +155,7 @@ def test_an_upload_that_somebody_replaced_is_followed_as_what_lies_there_now(con
     time = Time()
 
     statuses = follow(
-        registry_of(connection),
+        partial(statuses_of, registry_of(connection)),
         {uri: ours},
         nothing,
         60,
@@ -177,7 +176,9 @@ def test_an_upload_that_somebody_deleted_ends_as_deleted(connection: Connection)
     time, current = Time(), Bucket.of(connection).current
 
     registry = registry_of(connection)
-    statuses = follow(registry, {uri: ours}, nothing, 60, current=current, clock=time.clock, sleep=time.sleep)
+    statuses = follow(
+        partial(statuses_of, registry), {uri: ours}, nothing, 60, current=current, clock=time.clock, sleep=time.sleep
+    )
 
     assert statuses == {uri: "DELETED"}
     assert statuses[uri].reason == "It is no longer in the bucket"
@@ -187,7 +188,9 @@ def test_more_documents_than_one_read_takes_are_all_followed(connection: Connect
     awaited = {s3_uri(connection.bucket, f"{number:03}.md"): Gone() for number in range(230)}
     rounds: list[int] = []
 
-    statuses = follow(registry_of(connection), awaited, lambda found: rounds.append(len(found)), 5)
+    statuses = follow(
+        partial(statuses_of, registry_of(connection)), awaited, lambda found: rounds.append(len(found)), 5
+    )
 
     assert set(statuses) == set(awaited)
     assert set(statuses.values()) == {"DELETED"}
@@ -195,16 +198,16 @@ def test_more_documents_than_one_read_takes_are_all_followed(connection: Connect
 
 
 def test_nothing_to_follow_is_followed_at_once() -> None:
-    assert follow(registry_of(stack_at()), {}, nothing, 60) == {}
+    assert follow(partial(statuses_of, registry_of(stack_at())), {}, nothing, 60) == {}
 
 
 def test_a_registry_that_is_gone_is_an_error(connection: Connection) -> None:
     without = replace(connection, registry_table="there-is-none")
 
     with pytest.raises(ClientError, match="ResourceNotFound"):
-        follow(registry_of(without), {"s3://documents/leave.md": Gone()}, nothing, 5)
+        follow(partial(statuses_of, registry_of(without)), {"s3://documents/leave.md": Gone()}, nothing, 5)
 
 
 def test_a_registry_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(EndpointConnectionError):
-        ask(registry_of(stack_at()), {"s3://documents/leave.md": Gone()})
+        statuses_of(registry_of(stack_at()), {"s3://documents/leave.md": Gone()})

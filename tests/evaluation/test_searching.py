@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaluation.errors import EvaluationError
-from evaluation.setups import Setup
+from evaluation.dataset import EvaluationError
+from evaluation.searching import Setup
 
 
 def test_changes_are_those_of_the_first_setup() -> None:

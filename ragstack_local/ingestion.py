@@ -1,4 +1,4 @@
-"""Uploads with progress bars that end when every document is in a final state."""
+"""Upload files and follow them until each is searchable or has failed, with progress bars."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_common.registry.records import Attributes, Status
+from ragstack_common.registry.records import Status
 from ragstack_local import display
-from ragstack_local.awaiting import ENDED, NOT_UPLOADED, Uploaded, follow, registry_of
-from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
-from ragstack_local.connection import Connection
+from ragstack_local.bucket import NotUploaded, Result, Unchanged
+from ragstack_local.documents import Documents
+from ragstack_local.following import ENDED, NOT_UPLOADED, Uploaded
 from ragstack_local.uploads import FOLLOW_LINKS, Fault, LocalFile, Selection, Skip, Skipped, shown
 
 SHOW_SKIPPED: Final = "--show-skipped"
@@ -24,19 +24,19 @@ _NOTEWORTHY: Final = {
     Skip.READ_ALREADY: "links to folders that were read already",
     Skip.ORPHAN: "sidecars without a document",
 }
-"""Reasons, in the plural, for which the files are named even without --show-skipped."""
+"""Reasons, in the plural, for which files are named even without --show-skipped."""
 
 
 @dataclass
 class Round:
-    """What became of files.
+    """The results of one ingestion.
 
     Attributes:
-        statuses: Of each document, by URI, final or not; of each file that was refused before that, by its path.
+        statuses: Of each document by URI, and of each file without a URI by its path.
         paths: The file of each document, by URI.
-        uploaded: Documents that are in the bucket now and were not before.
-        unchanged: Documents that were in the bucket as they are, and are not uploaded again.
-        failed: How many of those failed.
+        uploaded: Documents that were uploaded.
+        unchanged: Number of documents that the bucket already had.
+        failed: How many of those have failed.
     """
 
     statuses: dict[str, DocumentStatus] = field(default_factory=dict)
@@ -45,58 +45,56 @@ class Round:
     unchanged: int = 0
     failed: int = 0
 
-    def take(self, uri: str, result: Result) -> None:
-        """Note what became of one file."""
+    def add(self, file: LocalFile, uri: str | None, result: Result) -> None:
+        """Note the result of one file."""
+        path = shown(file.path)
+        name = uri or path
+        if uri is not None:
+            self.paths[uri] = path
         match result:
             case Unchanged(status):
                 self.unchanged += 1
                 self.failed += status == str(Status.FAILED)
-                self.statuses[uri] = status
+                self.statuses[name] = status
             case NotUploaded():
-                self.statuses[uri] = DocumentStatus(NOT_UPLOADED, result.reason)
+                self.statuses[name] = DocumentStatus(NOT_UPLOADED, result.reason)
             case Uploaded():
-                self.statuses[uri] = result.until_then
-                self.uploaded[uri] = result
+                self.statuses[name] = result.until_then
+                self.uploaded[name] = result
 
     def add_faults(self, faults: Sequence[Fault]) -> None:
-        """Note the files that could not be uploaded, because of their names for example."""
+        """Note files that could not be selected, because of their names for example."""
         self.statuses |= {shown(fault.path): DocumentStatus(NOT_UPLOADED, fault.reason) for fault in faults}
 
 
 def ingest(
-    connection: Connection,
+    documents: Documents,
     files: Sequence[LocalFile],
     timeout_seconds: float,
     *,
-    given: Attributes | None = None,
     force: bool = False,
-    beside: bool = False,
+    as_json: bool = False,
 ) -> Round:
     """Upload files and follow them; a file that cannot be uploaded does not stop the others.
 
     Args:
-        connection: The stack.
+        documents: Where they are uploaded.
         files: Each becomes a document.
-        timeout_seconds: Time to become final, for all of them, from the end of the uploads.
-        given: Attributes for documents whose own sidecar does not name them.
-        force: Whether files are uploaded that are in the bucket as they are.
-        beside: Whether progress goes to the error stream, beside what a program reads.
+        timeout_seconds: From the end of the uploads until all documents are final.
+        force: Whether files are uploaded that the bucket already has.
+        as_json: Whether progress goes to the error stream.
 
     Raises:
-        KeyboardInterrupt: The message says how far it got.
+        KeyboardInterrupt: The message says how much has been done.
     """
-    bucket, registry = Bucket.of(connection, given), registry_of(connection)
-    done = Round(paths={bucket.uri(file): shown(file.path) for file in files})
-    known = {} if force else registry.read(done.paths)
-    with display.progress(beside=beside) as bars:
+    done = Round()
+    with display.progress(as_json=as_json) as bars:
         uploading = bars.add_task("Uploading", total=len(files), detail="")
         try:
-            with closing(bucket.put_all(files, known)) as results:
-                for file, result in results:
-                    done.take(bucket.uri(file), result)
+            with closing(documents.upload(files, force=force)) as results:
+                for file, uri, result in results:
+                    done.add(file, uri, result)
                     bars.advance(uploading)
-            done.statuses = {uri: done.statuses[uri] for uri in done.paths}
-            # Of the others it is known already what became of them.
             indexing = bars.add_task("Indexing ", total=len(done.uploaded), visible=bool(done.uploaded), detail="")
 
             def show(statuses: Mapping[str, DocumentStatus]) -> None:
@@ -106,22 +104,25 @@ def ingest(
                 bars.update(indexing, completed=ended, detail=display.summary(followed))
 
             show({})
-            follow(registry, done.uploaded, show, timeout_seconds, current=bucket.current)
+            documents.follow(done.uploaded, show, timeout_seconds)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(display.interrupted(done.statuses)) from None
+    # Uploads end in any order.
+    order = {shown(file.path): place for place, file in enumerate(files)}
+    done.statuses = dict(sorted(done.statuses.items(), key=lambda item: order[done.paths.get(item[0], item[0])]))
     return done
 
 
-def note_passed_over(selection: Selection, *, every: bool = False, hints: bool = False, beside: bool = False) -> None:
-    """Say how many files are skipped, by type.
+def note_skipped(selection: Selection, *, every: bool = False, hints: bool = False, as_json: bool = False) -> None:
+    """Print how many files are skipped, by type.
 
     Args:
-        selection: What was found.
+        selection: The files that were found.
         every: Whether each is listed, with the reason.
         hints: Whether the options of `ragstack ingest` that change this are named.
-        beside: Whether this goes to the error stream, beside what a program reads.
+        as_json: Whether this goes to the error stream.
     """
-    console = display.errors if beside else display.console
+    console = display.console_for(as_json=as_json)
     plain = Counter(_kind_of(each) for each in selection.skipped if every or each.why not in _NOTEWORTHY)
     if plain:
         plural: dict[str, str] = {str(why): words for why, words in _NOTEWORTHY.items()}
@@ -139,7 +140,7 @@ def note_passed_over(selection: Selection, *, every: bool = False, hints: bool =
 
 
 def _kind_of(skipped: Skipped) -> str:
-    """Name what files are counted under: their type, or why they are skipped."""
+    """Return a file's type, or why it is skipped if that is not its type."""
     if skipped.why is not Skip.TYPE:
         return str(skipped.why)
     return shown(Path(skipped.path.suffix.lower())) if skipped.path.suffix else "without a type"

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.sweeps import GRID, RERANK, Sweep, values_of
-from evaluation.verdicts import Verdict
+from evaluation.sweeps import GRID, RERANK, Sweep, Verdict, values_of
 from ragstack_common.retrieval.rerank.weights import NAMES
 
 

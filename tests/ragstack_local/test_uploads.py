@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.documents import SUFFIXES
-from ragstack_local.ingest import note_passed_over
-from ragstack_local.stack.errors import StackError
+from ragstack_local.errors import StackError
+from ragstack_local.ingestion import note_skipped
 from ragstack_local.uploads import Selection, Skip, Skipped, select
 
 
@@ -141,7 +141,7 @@ def linked(folder: Path, tmp_path: Path) -> Path:
 
 def test_links_that_leave_the_folder_are_skipped_and_reported(linked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     selection = select([linked])
-    note_passed_over(selection, hints=True)
+    note_skipped(selection, hints=True)
 
     assert keys(selection) == ["handbook/leave.md"]
     names = ("missing.md", "outside", "secret.txt")
@@ -241,9 +241,9 @@ def test_skipped_files_are_counted_by_type_and_listed_on_request(capsys: pytest.
         )
     )
 
-    note_passed_over(selection, hints=True)
+    note_skipped(selection, hints=True)
     counted = capsys.readouterr().out.splitlines()
-    note_passed_over(selection, every=True, hints=True)
+    note_skipped(selection, every=True, hints=True)
     listed = capsys.readouterr().out.splitlines()
 
     assert counted == [
@@ -342,6 +342,6 @@ def test_skipped_files_are_counted_in_the_plural(folder: Path, capsys: pytest.Ca
     for name in ("one.md", "two.md"):
         (folder / name).symlink_to("/etc/passwd")
 
-    note_passed_over(select([folder]), every=True)
+    note_skipped(select([folder]), every=True)
 
     assert capsys.readouterr().out.splitlines()[0] == "Skipped: 2 links that leave the folder"

@@ -4,27 +4,24 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from ragstack_common.documents import s3_uri
 from ragstack_common.errors import DocumentNotFoundError
 from ragstack_common.registry.records import Status
-from ragstack_local import single_documents
+from ragstack_local import targets
 from ragstack_local.cli import app
+from ragstack_local.commands import delete as delete_command
 from ragstack_local.connection import Connection
-from ragstack_local.single_documents import delete, described
 from tests.ragstack_local import functions
-from tests.ragstack_local.letters import put, uri
-from tests.ragstack_local.support import ragstack, running_stack
+from tests.ragstack_local.letters import put
 
 
 @pytest.fixture(autouse=True)
 def _connected(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_documents, "connect", lambda *_: connection)
+    monkeypatch.setattr(targets, "connect", lambda *_: connection)
 
 
 def keys(connection: Connection) -> list[str]:
@@ -32,36 +29,13 @@ def keys(connection: Connection) -> list[str]:
     return [item["Key"] for item in listed]
 
 
-def test_a_document_is_named_by_its_uri_or_its_key_and_tells_whether_searches_find_it(connection: Connection) -> None:
-    good, bad, new = put(connection, "good", "bad", "new")
-    functions.index(connection, good)
-    functions.fail(connection, bad, "The file is empty.")
-
-    by_key, by_uri, uploaded = described(connection, ["good.md", bad, new])
-
-    assert (by_key.uri, by_key.searchable, by_key.status) == (good, True, Status.INDEXED)
-    assert (by_uri.uri, by_uri.searchable, by_uri.reason) == (bad, False, "The file is empty.")
-    assert (uploaded.status, uploaded.searchable) == (Status.UPLOADED, False)
-
-
-def test_what_was_replaced_since_is_not_called_searchable(connection: Connection) -> None:
-    (name,) = put(connection, "leave")
-    functions.index(connection, name)
-    put(connection, "leave")
-
-    (document,) = described(connection, [name])
-
-    assert (document.status, document.searchable) == (Status.UPLOADED, False)
-    assert "searches may find the previous version" in str(document.waiting_for)
-
-
 @pytest.mark.parametrize("name", ["nothing.md", "s3://elsewhere/nothing.md"])
 def test_a_document_that_nobody_knows_is_an_error_and_nothing_is_deleted(connection: Connection, name: str) -> None:
     put(connection, "leave")
 
-    with pytest.raises(DocumentNotFoundError, match="nothing"):
-        delete(["leave.md", name])
+    done = CliRunner().invoke(app, ["delete", "leave.md", name])
 
+    assert isinstance(done.exception, DocumentNotFoundError)
     assert keys(connection) == ["leave.md"]
 
 
@@ -87,7 +61,7 @@ def forgetting(connection: Connection, *names: str) -> Iterator[None]:
 
 
 def test_documents_are_deleted_with_their_sidecars_until_no_search_finds_them(
-    connection: Connection, capsys: pytest.CaptureFixture[str]
+    connection: Connection,
 ) -> None:
     names = put(connection, "leave", "travel", "kept")
     connection.client("s3").put_object(Bucket=connection.bucket, Key="leave.md.metadata.json", Body=b"{}")
@@ -95,9 +69,9 @@ def test_documents_are_deleted_with_their_sidecars_until_no_search_finds_them(
         functions.index(connection, name)
 
     with forgetting(connection, *names):
-        delete(["leave.md", names[1]])
+        done = CliRunner().invoke(app, ["delete", "leave.md", names[1]])
 
-    assert "2 DELETED" in capsys.readouterr().out
+    assert "2 DELETED" in done.output
     assert "leave.md" not in keys(connection)
     assert "leave.md.metadata.json" not in keys(connection)
     assert functions.record_of(connection, names[2]).status is Status.INDEXED
@@ -167,7 +141,7 @@ def test_on_a_terminal_a_folder_is_deleted_if_the_answer_is_yes(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     put(connection, "notes/leave")
-    monkeypatch.setattr(single_documents, "_is_asked", lambda: True)
+    monkeypatch.setattr(delete_command, "_is_terminal", lambda: True)
 
     done = CliRunner().invoke(app, ["delete", "notes/", "--no-wait"], input=f"{answer}\n")
 
@@ -199,30 +173,11 @@ def test_a_deletion_of_nothing_is_wrong_usage() -> None:
     assert CliRunner().invoke(app, ["delete", "--yes"]).exit_code == 2
 
 
-def test_what_is_still_found_when_the_time_is_over_is_told(
-    connection: Connection, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_document_that_is_still_found_when_the_time_is_over_is_listed(connection: Connection) -> None:
     (name,) = put(connection, "leave")
     functions.index(connection, name)
 
-    with pytest.raises(typer.Exit) as ended:
-        delete([name], timeout=0.1)
+    done = CliRunner().invoke(app, ["delete", name, "--timeout", "1"])
 
-    assert ended.value.exit_code == 1
-    assert "The deletion has not been taken up yet" in " ".join(capsys.readouterr().out.split())
-
-
-def test_status_shows_a_document_with_its_history(tmp_path: Path, connection: Connection) -> None:
-    (name,) = put(connection, "leave")
-    functions.fail(connection, name, "The file is [empty].")
-
-    with running_stack(tmp_path, connection):
-        shown = ragstack("status", "leave.md", data=tmp_path)
-        unknown = ragstack("status", uri(connection, "nothing"), data=tmp_path)
-
-    assert shown.returncode == 1, shown.stderr
-    lines = [line.strip() for line in shown.stdout.splitlines()]
-    assert lines[:3] == [f"FAILED {name}", "Searches do not find it like this", "The file is [empty]."]
-    assert any(line.endswith("FAILED: The file is [empty].") for line in lines)
-    assert unknown.returncode == 3
-    assert "Neither the bucket nor the registry has" in unknown.stderr
+    assert done.exit_code == 1
+    assert "The deletion has not been processed yet" in " ".join(done.output.split())

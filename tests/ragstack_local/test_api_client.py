@@ -6,20 +6,21 @@ from typing import Any
 import pytest
 import urllib3
 
-from ragstack_local.search import ApiError, Caller
+from ragstack_local.api_client import ApiClient
+from ragstack_local.errors import ApiError
 from tests.ragstack_local.support import NOWHERE, Api, stack_at
 
 ANSWER: dict[str, Any] = {"results": [], "complete": True, "slices": [], "milliseconds": 1.5}
 
 
-def on_aws(api: Api) -> Caller:
-    return Caller.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
+def on_aws(api: Api) -> ApiClient:
+    return ApiClient.of(stack_at(api_url=api.url, aws_endpoint=None, bedrock_endpoint=None))
 
 
 def test_a_question_is_posted_as_json_and_the_answer_is_returned_whole(api: Api) -> None:
     api.will_answer(200, ANSWER)
 
-    answer = Caller(api.url).retrieve({"query": "Zürich?", "top_k": 3})
+    answer = ApiClient(api.url).retrieve({"query": "Zürich?", "top_k": 3})
 
     (request,) = api.requests
     assert answer == ANSWER
@@ -31,7 +32,7 @@ def test_a_question_is_posted_as_json_and_the_answer_is_returned_whole(api: Api)
 def test_a_local_stack_is_asked_openly(api: Api) -> None:
     api.will_answer(200, ANSWER)
 
-    Caller.of(stack_at(api_url=api.url)).retrieve({"query": "x"})
+    ApiClient.of(stack_at(api_url=api.url)).retrieve({"query": "x"})
 
     assert {"authorization", "x-api-key"}.isdisjoint(name.lower() for name in api.requests[0]["headers"])
 
@@ -39,7 +40,7 @@ def test_a_local_stack_is_asked_openly(api: Api) -> None:
 def test_a_key_is_sent_and_makes_a_signature_needless(api: Api) -> None:
     api.will_answer(200, ANSWER)
 
-    Caller.of(stack_at(api_url=api.url, aws_endpoint=None), "secret").retrieve({"query": "x"})
+    ApiClient.of(stack_at(api_url=api.url, aws_endpoint=None), "secret").retrieve({"query": "x"})
 
     assert api.requests[0]["headers"]["x-api-key"] == "secret"
     assert "Authorization" not in api.requests[0]["headers"]
@@ -92,7 +93,7 @@ def test_what_is_no_answer_is_an_error_in_one_line(api: Api, status: int, body: 
     api.will_answer(status, body)
 
     with pytest.raises(ApiError) as caught:
-        Caller(api.url).retrieve({"query": "x"})
+        ApiClient(api.url).retrieve({"query": "x"})
 
     assert str(caught.value) == message
 
@@ -101,7 +102,7 @@ def test_a_long_page_is_cut(api: Api) -> None:
     api.will_answer(500, b"x" * 10_000)
 
     with pytest.raises(ApiError) as caught:
-        Caller(api.url).retrieve({"query": "x"})
+        ApiClient(api.url).retrieve({"query": "x"})
 
     assert len(str(caught.value)) < 400
 
@@ -109,7 +110,7 @@ def test_a_long_page_is_cut(api: Api) -> None:
 @pytest.mark.parametrize("url", [NOWHERE, "http://no-such-host.invalid", "http://[", "ftp://x"])
 def test_an_api_that_cannot_be_reached_is_an_error(url: str) -> None:
     with pytest.raises(ApiError, match="cannot be reached") as caught:
-        Caller(url).retrieve({"query": "x"})
+        ApiClient(url).retrieve({"query": "x"})
 
     assert isinstance(caught.value.__cause__, urllib3.exceptions.HTTPError)
     assert "\n" not in str(caught.value)
@@ -120,7 +121,7 @@ def test_an_api_that_hangs_up_is_an_error(api: Api) -> None:
     api.headers = {"Content-Length": "99999"}
 
     with pytest.raises(ApiError, match="cannot be reached"):
-        Caller(api.url).retrieve({"query": "x"})
+        ApiClient(api.url).retrieve({"query": "x"})
 
 
 def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +129,7 @@ def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypat
     monkeypatch.setenv("HTTP_PROXY", NOWHERE)
     api.will_answer(200, ANSWER)
 
-    assert Caller(api.url).retrieve({"query": "x"}) == ANSWER
+    assert ApiClient(api.url).retrieve({"query": "x"}) == ANSWER
 
 
 def test_what_can_be_searched_is_looked_up_with_a_signature_of_its_own(api: Api) -> None:
@@ -146,14 +147,14 @@ def test_an_answer_to_something_else_is_an_error(api: Api) -> None:
     api.will_answer(200, {"corpora": []})
 
     with pytest.raises(ApiError, match="The API answered 200"):
-        Caller(api.url).look_up("versions")
+        ApiClient(api.url).look_up("versions")
 
 
 @pytest.mark.parametrize("status", [200, 201, 202])
 def test_what_was_accepted_is_an_answer(api: Api, status: int) -> None:
     api.will_answer(status, {"id": "1", "status": "QUEUED"})
 
-    assert on_aws(api).ask("POST", "/api/ingestion-jobs", "status", {"kind": "full"})["id"] == "1"
+    assert on_aws(api).request("POST", "/api/ingestion-jobs", "status", {"kind": "full"})["id"] == "1"
 
     (request,) = api.requests
     assert (request["method"], request["path"]) == ("POST", "/prod/api/ingestion-jobs")
@@ -164,7 +165,7 @@ def test_what_was_accepted_is_an_answer(api: Api, status: int) -> None:
 def test_a_deletion_is_signed_and_has_no_body(api: Api) -> None:
     api.will_answer(202, {"status": "DELETING"})
 
-    on_aws(api).ask("DELETE", "/api/documents/1", "status")
+    on_aws(api).request("DELETE", "/api/documents/1", "status")
 
     (request,) = api.requests
     assert (request["method"], request["body"]) == ("DELETE", None)
@@ -175,4 +176,4 @@ def test_a_conflict_is_told_in_the_words_of_the_api(api: Api) -> None:
     api.will_answer(409, {"error": {"code": "JobConflict", "message": "A job is still running"}})
 
     with pytest.raises(ApiError, match=r"^JobConflict: A job is still running$"):
-        Caller(api.url).ask("POST", "/api/ingestion-jobs", "status", {})
+        ApiClient(api.url).request("POST", "/api/ingestion-jobs", "status", {})

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.stack.project import Project
-from ragstack_local.stack.synthesis import Assembly
+from ragstack_local.connection import Project
+from ragstack_local.stack.deployment import Assembly
 
 CONTEXT = {"target": "local", "aws_endpoint": "http://127.0.0.1:4566"}
 

@@ -1,8 +1,9 @@
-"""Requests to the HTTP interface, as any program would send them."""
+"""Requests to the HTTP API, as any program would send them."""
 
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,11 +14,17 @@ import urllib3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
-from ragstack_common.errors import ConfigurationError, RagStackError
+from ragstack_common.errors import ConfigurationError
 from ragstack_local.connection import Connection
+from ragstack_local.errors import ApiError
 
 TIMEOUT_SECONDS: Final = 30.0
 """API Gateway answers within 29."""
+
+THROTTLED_SECONDS: Final = 60.0
+"""How long requests are repeated that the API rejects because there are too many a second."""
+
+THROTTLED_PAUSE_SECONDS: Final = 0.5
 
 SUCCESS: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
@@ -29,7 +36,7 @@ _EXECUTE_API: Final = re.compile(r"[\w-]+\.execute-api\.([a-z0-9-]+)\.(vpce\.)?a
 _FOR_A_SIGNATURE: Final = "AWS credentials and a region, for a signature (auth=iam)"
 _FOR_A_KEY: Final = "RAGSTACK_API_KEY or --api-key (auth=api_key)"
 _FOR_A_TOKEN: Final = "RAGSTACK_TOKEN or --token, for a bearer token"  # noqa: S105 - where it is read, not a token
-_WANTED: Final = {
+_NEEDED: Final = {
     "MissingAuthenticationTokenException": _FOR_A_SIGNATURE,
     "IncompleteSignatureException": _FOR_A_SIGNATURE,
     "InvalidSignatureException": _FOR_A_SIGNATURE,
@@ -42,20 +49,17 @@ _WANTED: Final = {
 """What to set, by the header x-amzn-ErrorType. Source: API Gateway developer guide, types of gateway responses."""
 
 
-class ApiError(RagStackError):
-    """The API answered with an error, or not at all."""
-
-
 @dataclass(frozen=True)
-class Caller:
-    """How requests are sent.
+class ApiClient:
+    """Sends requests to an API.
 
     Attributes:
         api_url: Without a slash at the end.
         api_key: Sent as x-api-key.
         token: Sent as a bearer token.
-        sign: Whether requests carry a signature of the AWS credentials.
-        region: What the signature is for; None for the region of the AWS settings.
+        sign: Whether requests are signed with the AWS credentials.
+        region: Of the signature; None for the region of the AWS settings.
+        sleep: Waits that many seconds.
     """
 
     api_url: str
@@ -63,22 +67,23 @@ class Caller:
     token: str | None = field(default=None, repr=False)
     sign: bool = False
     region: str | None = None
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
     @classmethod
-    def of(cls, connection: Connection, api_key: str | None = None, token: str | None = None) -> "Caller":
-        """Call a stack's API: unsigned on this machine or with a key or token, otherwise signed."""
+    def of(cls, connection: Connection, api_key: str | None = None, token: str | None = None) -> "ApiClient":
+        """Use a stack's API: unsigned on this machine or with a key or token, otherwise signed."""
         return cls(connection.api_url, api_key, token, sign=not (connection.is_local or api_key or token))
 
     @classmethod
-    def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "Caller":
-        """Call an API given only its URL, without access to the rest of its stack.
+    def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "ApiClient":
+        """Use an API given only its URL, without access to the rest of its stack.
 
         Without a key or a token, requests are signed: to a host of API Gateway for the region in its name; to another
         host, by https, if there are AWS credentials, because it may be a custom domain of API Gateway. Requests to this
         machine are not signed.
 
         Raises:
-            ConfigurationError: It is not the URL of an API.
+            ConfigurationError: The URL is not an API's.
         """
         scheme, host = _checked(url)
         found = _EXECUTE_API.fullmatch(host)
@@ -88,24 +93,24 @@ class Caller:
         return cls(url.rstrip("/"), api_key, token, sign=sign, region=found[1] if found else None)
 
     def retrieve(self, body: dict[str, Any]) -> dict[str, Any]:
-        """POST /api/retrieve. Errors are those of :meth:`ask`."""
-        return self.ask("POST", "/api/retrieve", "results", body)
+        """POST /api/retrieve. Errors are those of :meth:`request`."""
+        return self.request("POST", "/api/retrieve", "results", body)
 
     def look_up(self, name: str) -> dict[str, Any]:
-        """GET /api/NAME, whose answer has a member of that name. Errors are those of :meth:`ask`."""
-        return self.ask("GET", f"/api/{name}", name)
+        """GET /api/NAME, whose response has a member of that name. Errors are those of :meth:`request`."""
+        return self.request("GET", f"/api/{name}", name)
 
-    def ask(self, method: str, path: str, member: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request, with the key, the token or the signature that the API asks for.
+    def request(self, method: str, path: str, member: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request with the key, the token or the signature, again if the API says that it is throttled.
 
         Args:
             method: GET, POST or DELETE.
-            path: Begins with a slash; quoted as a URL has it.
-            member: What the answer must have, so that nobody else's answer is taken for the API's.
+            path: Begins with a slash; URL-quoted.
+            member: What the response must have, to recognise a response from another server.
             body: Sent as JSON; None for no body.
 
         Raises:
-            ApiError: The API refused or could not be reached; the message says why in one line.
+            ApiError: The API rejected the request or could not be reached; the message says why in one line.
         """
         url = self.api_url + path
         payload = None if body is None else json.dumps(body).encode()
@@ -114,15 +119,19 @@ class Caller:
             headers["x-api-key"] = self.api_key
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        if self.sign:
-            headers = self._signed(method, url, payload, headers)
-        try:
-            response = urllib3.request(
-                method, url, body=payload, headers=headers, timeout=TIMEOUT_SECONDS, retries=False
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise ApiError(f"{url} cannot be reached: {error}; is the stack up? See `ragstack status`") from error
-        return self._answer(response, member)
+        waited = 0.0
+        while True:
+            signed = self._signed(method, url, payload, headers) if self.sign else headers
+            try:
+                response = urllib3.request(
+                    method, url, body=payload, headers=signed, timeout=TIMEOUT_SECONDS, retries=False
+                )
+            except urllib3.exceptions.HTTPError as error:
+                raise ApiError(f"{url} cannot be reached: {error}; is the stack up? See `ragstack status`") from error
+            if response.status != HTTPStatus.TOO_MANY_REQUESTS or waited >= THROTTLED_SECONDS:
+                return self._answer(response, member)
+            self.sleep(THROTTLED_PAUSE_SECONDS)
+            waited += THROTTLED_PAUSE_SECONDS
 
     def _answer(self, response: urllib3.BaseHTTPResponse, member: str) -> dict[str, Any]:
         try:
@@ -134,25 +143,25 @@ class Caller:
         error = answer.get("error") if isinstance(answer, dict) else None
         if isinstance(error, dict) and {"code", "message"} <= error.keys():
             raise ApiError(f"{error['code']}: {error['message']}")
-        # API Gateway spells it both ways.
+        # API Gateway uses both spellings.
         text = answer.get("message", answer.get("Message", answer)) if isinstance(answer, dict) else answer
         said = f"The API answered {response.status}: {' '.join(str(text).split()):.300}"
-        raise ApiError(f"{said}. {self._remedy(response)}" if response.status in REFUSED else said)
+        raise ApiError(f"{said}. {self._how_to_authenticate(response)}" if response.status in REFUSED else said)
 
-    def _remedy(self, response: urllib3.BaseHTTPResponse) -> str:
-        """Say what was sent, and which of the three ways to authenticate to set."""
+    def _how_to_authenticate(self, response: urllib3.BaseHTTPResponse) -> str:
+        """Describe what was sent, and which of the three ways to authenticate is needed."""
         kinds = (("an API key", self.api_key), ("a bearer token", self.token), ("a signature", self.sign))
         sent = " and ".join(name for name, given in kinds if given) or "no credentials"
         name = response.headers.get("x-amzn-ErrorType", "").partition(":")[0]
-        wanted = _WANTED.get(name, f"{_FOR_A_SIGNATURE}; or {_FOR_A_KEY}; or {_FOR_A_TOKEN}")
-        return f"The request carried {sent}. Set what the deployment asks for: {wanted}"
+        needed = _NEEDED.get(name, f"{_FOR_A_SIGNATURE}; or {_FOR_A_KEY}; or {_FOR_A_TOKEN}")
+        return f"The request carried {sent}. Set what the deployment asks for: {needed}"
 
     def _signed(self, method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
         session = boto3.Session()
         credentials, region = session.get_credentials(), self.region or session.region_name
         if credentials is None or region is None:
             raise ApiError(
-                "The API takes signed requests: configure the AWS credentials and the region;"
+                "The API needs signed requests: configure the AWS credentials and the region;"
                 f" or set {_FOR_A_KEY}; or {_FOR_A_TOKEN}"
             )
         request = AWSRequest(method, url, data=payload, headers=headers)
@@ -161,7 +170,7 @@ class Caller:
 
 
 def _checked(url: str) -> tuple[str, str]:
-    """Return the scheme and the host of a URL."""
+    """Return the scheme and the host of an API's URL."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

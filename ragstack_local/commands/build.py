@@ -1,9 +1,9 @@
-"""The command ``ragstack build``."""
+"""``ragstack build``."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -13,11 +13,9 @@ from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.errors import needs_extra
 from ragstack_local import display
 from ragstack_local.collections.windows import CHUNK_OVERLAP, CHUNK_SIZE
-from ragstack_local.ingest import note_passed_over
-from ragstack_local.targets import not_blank
+from ragstack_local.ingestion import note_skipped
+from ragstack_local.targets import NOTHING_FOUND, not_blank
 from ragstack_local.uploads import select, shown
-
-NOT_SEARCHABLE: Final = 1
 
 
 def build(
@@ -26,30 +24,32 @@ def build(
         str | None, typer.Option("--collection", "-c", help="Default: ATLAS_COLLECTION_NAME or atlas_knowledge_base.")
     ] = None,
     db_path: Annotated[
-        Path | None, typer.Option(help="Folder of the store. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
+        Path | None, typer.Option(help="Folder of the database. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
     ] = None,
     corpus: Annotated[
         str | None, typer.Option(callback=not_blank, help="Label of every chunk. Default: the folder's name.")
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option(callback=not_blank, help="Of every file. Default: by the path, 3 of docs/v3/intro.md."),
+        typer.Option(
+            callback=not_blank, help="Version of every file. Default: from the path, such as 3 of docs/v3/intro.md."
+        ),
     ] = None,
     embedding: Annotated[
         str | None, typer.Option(help=f"{EMBEDDING_HELP} Default: EMBEDDING_MODEL or {DEFAULT_EMBEDDING}.")
     ] = None,
-    chunk_size: Annotated[int, typer.Option(help="Characters of a chunk at most.", min=100)] = CHUNK_SIZE,
+    chunk_size: Annotated[int, typer.Option(help="Maximum characters of a chunk.", min=100)] = CHUNK_SIZE,
     chunk_overlap: Annotated[
-        int, typer.Option(help="Characters at most that a chunk repeats of the one before.", min=0)
+        int, typer.Option(help="Maximum characters that a chunk repeats from the previous one.", min=0)
     ] = CHUNK_OVERLAP,
 ) -> None:
-    """Build a Chroma collection from files, or bring it up to date: new, changed and deleted files are told apart.
+    """Build a Chroma collection from files, or update it: add new files, replace changed ones, remove deleted ones.
 
-    No stack and no AWS account is needed. The manifest is written to DB_PATH/manifests/COLLECTION.txt.
+    It needs no stack and no AWS account. The manifest is written to DB_PATH/manifests/COLLECTION.txt.
 
     Example:  ragstack build handbook/ --collection handbook --db-path ./chroma
     """
-    # Each is slow to import, and no other command needs it; the last is an extra.
+    # Slow to import, and chromadb is an extra.
     from ragstack_common.config import KnowledgeSettings  # noqa: PLC0415
     from ragstack_common.embedding import load  # noqa: PLC0415
     from ragstack_local.collections.documents import Plan  # noqa: PLC0415
@@ -57,12 +57,12 @@ def build(
     if 2 * chunk_overlap >= chunk_size:
         raise typer.BadParameter("less than half of --chunk-size", param_hint="--chunk-overlap")
     selection = select([folder])
-    note_passed_over(selection)
+    note_skipped(selection)
     root = folder.expanduser().resolve()
     unread = {_key(fault.path, root): fault.reason for fault in selection.faults}
     if unread and not selection.files:
         _print_failures(unread)
-        raise typer.Exit(NOT_SEARCHABLE)
+        raise typer.Exit(NOTHING_FOUND)
     settings = KnowledgeSettings.from_env(os.environ)
     model = load(embedding or settings.embedding or DEFAULT_EMBEDDING)
     plan = Plan(corpus or root.name, model.name, version, chunk_size, chunk_overlap)
@@ -88,11 +88,11 @@ def build(
     display.console.print(f"{counted or 'nothing to do'}: {total.documents} documents in {total.chunks} chunks")
     display.console.print(Text.assemble(("Manifest  ", "dim"), f" {report.manifest_path}"), soft_wrap=True)
     if report.failures:
-        raise typer.Exit(NOT_SEARCHABLE)
+        raise typer.Exit(NOTHING_FOUND)
 
 
 def _key(path: Path, root: Path) -> str:
-    """Name a file or folder that cannot be read as the collection does."""
+    """Return the key, as in the collection, of a file or folder that cannot be read."""
     return shown(Path(root.name, path.relative_to(root)) if root.is_dir() else Path(path.name))
 
 

@@ -1,0 +1,258 @@
+"""``ragstack query``, and the commands that list what it can be restricted to: corpora, versions, facets."""
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import typer
+from rich.text import Text
+
+from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_RESULTS
+from ragstack_local import display, results
+from ragstack_local.display import console, counted
+from ragstack_local.targets import (
+    API_KEY_VARIABLE,
+    API_URL_VARIABLE,
+    NOTHING_FOUND,
+    TOKEN_VARIABLE,
+    Target,
+    is_option,
+    not_blank,
+    with_target,
+)
+
+NO_RERANKER: Final = "none"
+BEDROCK_RERANKER: Final = "bedrock"
+
+_HINTS: Final = {
+    "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
+    "version_filter": "`ragstack versions` lists the values of --doc-version.",
+}
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's response as JSON.")]
+
+
+class DeduplicateBy(StrEnum):
+    """What is one result."""
+
+    DOCUMENT = "document"
+    CHUNK = "chunk"
+
+
+@with_target
+def query(
+    target: Target,
+    text: Annotated[str | None, typer.Argument(help="What you want to know.", show_default=False)] = None,
+    question: Annotated[str | None, typer.Option("--query", "-q", help="The same, as an option.")] = None,
+    metadata_filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter",
+            help="Prefer matching documents. JSON, for example"
+            ' \'{"topic": {"$eq": "travel"}, "year": {"$gte": 2025}}\'.',
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(callback=not_blank, help="Only documents of this corpus; all for every corpus."),
+    ] = None,
+    doc_version: Annotated[
+        str | None, typer.Option(callback=not_blank, help="Only documents of this version. See `ragstack versions`.")
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(help="Maximum results. Default: 5, or 10 if corpora are configured.", min=1, max=MAX_RESULTS),
+    ] = None,
+    min_score: Annotated[float | None, typer.Option(help="Leave out results with a lower score.", min=0.0)] = None,
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|lexical|bedrock",
+            help="Reranker: none, lexical (compares the words of the query), or with --engine a reranking model of"
+            " Amazon Bedrock (Cohere's, or bedrock:MODEL_ARN; needs AWS credentials and a region)."
+            " Default: the API's own configuration.",
+        ),
+    ] = None,
+    deduplicate_by: Annotated[
+        DeduplicateBy, typer.Option(help="One result for each document, or for each chunk.")
+    ] = DeduplicateBy.DOCUMENT,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each result was ranked.")] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="bedrock|chroma|FILE.json",
+            help="What to search: the API of the stack, a Chroma collection, or the engine that a JSON file describes.",
+        ),
+    ] = BEDROCK_ENGINE,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="With --engine chroma: the collection.")
+    ] = None,
+    db_path: Annotated[Path | None, typer.Option(help="With --engine chroma: its folder.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search through the HTTP API, or in an engine of your own, and show the ranked results.
+
+    Example:  ragstack query "How many days of leave do I have?" --top-k 3 --json
+
+    Only one version, and why:  ragstack query "rate limit" --doc-version 2 --rerank lexical --explain
+
+    An API anywhere:  ragstack query "rate limit" --api-url https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod
+
+    A Chroma collection:  ragstack query --engine chroma -q "rate limit" -c handbook --db-path chroma
+    """
+    words = _question(text, question)
+    body: dict[str, Any] = {
+        "query": words,
+        "metadata_filter": _json(metadata_filter),
+        "corpus_filter": corpus,
+        "version_filter": doc_version,
+        "top_k": top_k,
+        "min_score": min_score,
+        "rerank": _reranker(rerank, engine),
+        "deduplicate_by": None if deduplicate_by is DeduplicateBy.DOCUMENT else deduplicate_by.value,
+        "explain": explain or None,
+    }
+    request = {name: value for name, value in body.items() if value is not None}
+    if engine == BEDROCK_ENGINE:
+        _reject({"--collection": collection, "--db-path": db_path}, "needs --engine chroma")
+        answer = target.api().retrieve(request)
+    else:
+        for_the_api = {
+            "--aws": target.aws,
+            "--api-url": is_option(target.api_url, API_URL_VARIABLE),
+            "--api-key": is_option(target.api_key, API_KEY_VARIABLE),
+            "--token": is_option(target.token, TOKEN_VARIABLE),
+        }
+        _reject(for_the_api, f"is for the API, not for --engine {engine}")
+        from ragstack_local.engine_search import search  # noqa: PLC0415 - other searches start without the engines
+
+        reranker = rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None
+        answer = search(engine, collection, db_path, request, reranker)
+    if as_json:
+        display.print_json(answer)
+    else:
+        results.print_results(answer, words)
+        for name in () if answer["results"] else _HINTS.keys() & request:
+            console.print(_HINTS[name], style="dim")
+        if explain:
+            results.print_explanation(answer)
+    if not answer["results"]:
+        raise typer.Exit(NOTHING_FOUND)
+
+
+@with_target
+def corpora(target: Target, as_json: AsJson = False) -> None:
+    """List the corpora that can be searched: the configured ones, and those of the documents.
+
+    Example:  ragstack corpora
+    """
+    answer = target.api().look_up("corpora")
+    if as_json:
+        display.print_json(answer)
+        return
+    if not answer["corpora"]:
+        console.print("No searchable document has a corpus: `ragstack ingest FOLDER --corpus NAME`")
+    for corpus in answer["corpora"]:
+        marks = [("configured", "green")] if corpus["configured"] else []
+        if not corpus["searchable"]:
+            marks.append(("no searchable documents", "yellow"))
+        elif corpus.get("documents"):
+            marks.append((counted(corpus["documents"], "document"), "dim"))
+        line = Text.assemble(corpus["name"], *(Text.assemble("  ", mark) for mark in marks))
+        console.print(line, soft_wrap=True)
+    _note_incomplete(answer)
+
+
+@with_target
+def versions(target: Target, as_json: AsJson = False) -> None:
+    """List the versions of the documents that can be searched.
+
+    Example:  ragstack versions --json
+    """
+    answer = target.api().look_up("versions")
+    if as_json:
+        display.print_json(answer)
+        return
+    if not answer["versions"]:
+        console.print("No searchable document has a version: `ragstack ingest FOLDER --version NAME`")
+    counts = answer.get("documents") or [None] * len(answer["versions"])
+    for version, documents in zip(answer["versions"], counts, strict=True):
+        kind = "" if isinstance(version, str) else f"  ({'boolean' if isinstance(version, bool) else 'number'})"
+        count = f"  {counted(documents, 'document')}" if documents else ""
+        console.print(Text.assemble(str(version), (kind + count, "dim")), soft_wrap=True)
+    _note_incomplete(answer)
+
+
+@with_target
+def facets(
+    target: Target,
+    key: Annotated[str | None, typer.Argument(help="Only this attribute.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count the documents that can be searched, by the values of their attributes, most frequent first.
+
+    Example:  ragstack facets
+
+    One attribute, for a program:  ragstack facets topic --json
+    """
+    path = "/api/facets" if key is None else f"/api/facets?{urlencode({'key': key})}"
+    answer = target.api().request("GET", path, "facets")
+    if as_json:
+        display.print_json(answer)
+        return
+    console.print(f"{counted(answer['documents'], 'document')} can be searched", style="dim")
+    for facet in answer["facets"]:
+        console.print(Text(facet["key"], "bold"), soft_wrap=True)
+        for value in sorted(facet["values"], key=lambda each: -each["documents"]):
+            text = value["value"] if isinstance(value["value"], str) else json.dumps(value["value"])
+            console.print(Text.assemble(f"{value['documents']:>7,}  ", text), soft_wrap=True)
+    if key is not None and not answer["facets"]:
+        console.print(f"No document has the attribute {key}. `ragstack facets` lists all attributes.", soft_wrap=True)
+
+
+def _note_incomplete(answer: Mapping[str, Any]) -> None:
+    if not answer["complete"]:
+        console.print("There are more.", style="yellow")
+
+
+def _reranker(name: str | None, engine: str) -> str | bool | None:
+    """Return the request's ``rerank``; False for Bedrock's models, which are wrapped around an engine instead."""
+    kind = None if name is None else name.partition(":")[0]
+    if kind == BEDROCK_RERANKER:
+        if engine == BEDROCK_ENGINE:
+            raise typer.BadParameter(
+                "the API accepts only none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
+                " or search with --engine and a file that describes an engine",
+                param_hint="--rerank",
+            )
+        return False
+    if name not in (None, NO_RERANKER, LEXICAL):
+        raise typer.BadParameter(
+            f"{name!r} is not one of {NO_RERANKER}, {LEXICAL}, {BEDROCK_RERANKER}[:MODEL_ARN]", param_hint="--rerank"
+        )
+    return False if name == NO_RERANKER else name
+
+
+def _question(text: str | None, question: str | None) -> str:
+    if text is not None and question is not None:
+        raise typer.BadParameter("the question is given twice", param_hint="--query")
+    words = question if text is None else text
+    if words is None:
+        raise typer.BadParameter("say what you want to know", param_hint="TEXT")
+    return words
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
+
+
+def _reject(given: Mapping[str, object], reason: str) -> None:
+    for option, value in given.items():
+        if value:
+            raise typer.BadParameter(reason, param_hint=option)

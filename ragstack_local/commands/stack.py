@@ -1,0 +1,214 @@
+"""The commands of the local stack: ``ragstack up``, ``demo``, ``down`` and ``env``."""
+
+import os
+import shlex
+import signal
+import time
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from local_bedrock import command as bedrock
+from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
+from local_bedrock.options import EMBEDDING_HELP
+from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_local import display
+from ragstack_local.connection import Project
+from ragstack_local.demo import run_demo
+from ragstack_local.errors import StackError
+from ragstack_local.stack import running
+from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
+from ragstack_local.targets import StackTarget, with_target
+
+STOP_SECONDS: Final = 20.0
+
+SET_BY_THE_STACK: Final = (
+    "target",
+    "prefix",
+    "knowledge_base",
+    "knowledge_base_id",
+    "data_source_id",
+    "bedrock_endpoint",
+    "aws_endpoint",
+)
+"""Context values that users can't set."""
+
+Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
+BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
+]
+Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
+BedrockArguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- BEDROCK_OPTIONS]", help="After a --, options of `ragstack bedrock`.", show_default=False
+    ),
+]
+Context = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context",
+        metavar="NAME=VALUE",
+        help="A context value of the CDK app, such as multi_corpus_metadata=people,product. Repeatable.",
+    ),
+]
+
+
+def up(
+    port: Port = DEFAULT_PORT,
+    bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
+    data_dir: DataDir = None,
+    embedding: Embedding = DEFAULT_EMBEDDING,
+    context: Context = None,
+    allow_origin: bedrock.AllowOrigin = None,
+    bedrock_arguments: BedrockArguments = None,
+) -> None:
+    """Start the local stack, deploy the CDK app into it, and keep it running until Ctrl-C.
+
+    Documents and index stay in the data folder for the next start.
+
+    Example:  ragstack up --port 5566 --bedrock-port 5567
+
+    With AWS's quotas and delays:  ragstack up -- --quotas --indexing-seconds 5
+
+    With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
+    """
+    project = Project.find()
+    project.require_checkout()
+    options = _options(project, port, bedrock_port, data_dir, embedding, context, bedrock_arguments, allow_origin)
+    with local_stack(project, options, display.step) as stack:
+        display.print_urls(stack.connection, options.data)
+        display.console.print(f"\nUpload documents:  {display.program()} ingest PATH   Stop the stack: Ctrl-C")
+        _keep_up(stack)
+
+
+def demo(
+    once: Annotated[bool, typer.Option("--once", help="Exit after the queries instead of keeping it running.")] = False,
+    port: Port = DEFAULT_PORT,
+    bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
+    data_dir: DataDir = None,
+    embedding: Embedding = DEFAULT_EMBEDDING,
+    context: Context = None,
+    bedrock_arguments: BedrockArguments = None,
+) -> None:
+    """Demonstrate RAGStack: start the local stack, upload samples/documents, wait until it is searchable, and ask.
+
+    The documents stay in the data folder, which is that of `ragstack up`.
+
+    Example:  ragstack demo --once
+    """
+    project = Project.find()
+    project.require_checkout()
+    options = _options(project, port, bedrock_port, data_dir, embedding, context, bedrock_arguments)
+    with local_stack(project, options, display.step) as stack:
+        run_demo(stack.connection, project.root)
+        display.console.print()
+        display.print_urls(stack.connection, options.data)
+        if not once:
+            display.console.print(f"\nAsk more:  {display.program()} query 'your question'   Stop the stack: Ctrl-C")
+            _keep_up(stack)
+    if once:
+        again = _same_stack(port, bedrock_port, data_dir, embedding, context, bedrock_arguments)
+        display.console.print(
+            f"\nThe stack has stopped. To search these documents again:  {display.program()} {again}", soft_wrap=True
+        )
+
+
+def down() -> None:
+    """Stop the running local stack, or the processes that are left of one that was killed.
+
+    Example:  ragstack down && ragstack up
+    """
+    project = Project.find()
+    found = running.read(project.running)
+    if found is None:
+        with display.step("Cleaning up after a killed local stack"):
+            was_killed = running.clean_up(project.running)
+        if not was_killed:
+            raise StackError("No local stack is running")
+        display.console.print("Stopped the remaining processes of a killed local stack. Start again: `ragstack up`")
+        return
+    if "process_id" not in found:
+        raise StackError("The local stack is starting or stopping: try again in a moment")
+    process_id = found["process_id"]
+    os.kill(process_id, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    with display.step(f"Stopping the local stack (process {process_id})"):
+        while running.read(project.running) is not None:
+            if time.monotonic() > deadline:
+                raise StackError(f"Process {process_id} did not end within {STOP_SECONDS:g} s: kill it by hand")
+            time.sleep(0.1)
+
+
+@with_target
+def env(target: StackTarget) -> None:
+    """Print the stack's URL, ids and endpoints as shell variables, for curl, the AWS CLI and programs.
+
+    API, BUCKET, KNOWLEDGE_BASE_ID and DATA_SOURCE_ID; for the local stack also its credentials, its region and the
+    endpoint of each service, which every AWS SDK reads.
+
+    Example:  eval "$(ragstack env)"; curl -s "$API/health"
+    """
+    for name, value in target.connect().variables.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+def _options(
+    project: Project,
+    port: int,
+    bedrock_port: int,
+    data_dir: Path | None,
+    embedding: str,
+    context: list[str] | None,
+    bedrock_arguments: list[str] | None,
+    origins: list[str] | None = None,
+) -> StackOptions:
+    """Check everything, also the options for the local Bedrock, before a process starts."""
+    bedrock.check(bedrock_arguments or [])
+    return StackOptions(
+        (data_dir or project.data / "local").absolute(),
+        port,
+        bedrock_port,
+        embedding,
+        tuple(bedrock_arguments or ()),
+        tuple(origins or ()),
+        dict(_context_value(text) for text in context or ()),
+    )
+
+
+def _context_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise typer.BadParameter(f"{text} is not a NAME=VALUE pair", param_hint="--context")
+    if name in SET_BY_THE_STACK:
+        raise typer.BadParameter(f"{name} is set by the local stack itself", param_hint="--context")
+    return name, value
+
+
+def _same_stack(
+    port: int,
+    bedrock_port: int,
+    data_dir: Path | None,
+    embedding: str,
+    context: list[str] | None,
+    bedrock_arguments: list[str] | None,
+) -> str:
+    """Return the arguments that start the stack of a demonstration again."""
+    options = (
+        ("--port", port, DEFAULT_PORT),
+        ("--bedrock-port", bedrock_port, DEFAULT_BEDROCK_PORT),
+        ("--data-dir", data_dir, None),
+        ("--embedding", embedding, DEFAULT_EMBEDDING),
+        *(("--context", value, None) for value in context or ()),
+    )
+    given = [part for name, value, default in options if value != default for part in (name, str(value))]
+    return shlex.join(["up", *given, *(["--", *bedrock_arguments] if bedrock_arguments else [])])
+
+
+def _keep_up(stack: RunningStack) -> None:
+    try:
+        stack.watch()
+    except KeyboardInterrupt:
+        display.console.print("\nStopping the local stack")

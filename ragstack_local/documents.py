@@ -1,0 +1,212 @@
+"""The documents of a stack, changed through its bucket and registry, or through an API alone.
+
+Uploads through the API need a request for each file and for each poll, and the API limits requests per second: 300
+small files take 11 s through the bucket, and over half of them are throttled at first through the API. So a stack's
+own bucket is used if it can be reached.
+"""
+
+import mimetypes
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import urlencode
+
+import urllib3
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_common.errors import DocumentNotFoundError, InvalidDocumentError
+from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import Attributes
+from ragstack_local.api_client import ApiClient
+from ragstack_local.bucket import Bucket, NotUploaded, Result
+from ragstack_local.connection import Connection
+from ragstack_local.errors import ApiError
+from ragstack_local.following import (
+    DELETED,
+    ENDED,
+    Awaited,
+    Gone,
+    Uploaded,
+    follow,
+    registry_of,
+    statuses_of,
+)
+from ragstack_local.uploads import LocalFile
+
+UPLOAD_SECONDS: Final = 300.0
+"""For 50 MB over a slow line; the permission to upload expires a little later."""
+
+Changed: TypeAlias = Callable[[Mapping[str, DocumentStatus]], None]
+
+_NOT_FOUND: Final = "Neither the bucket nor the registry has {}; nothing was done"
+
+
+class Documents(Protocol):
+    """What the commands do with documents."""
+
+    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Generator[tuple[LocalFile, str | None, Result]]:
+        """Upload files; yield each when it is done, with its URI if it has one.
+
+        Args:
+            files: Each becomes a document.
+            force: Whether files are uploaded that the bucket already has.
+        """
+
+    def find(self, names: Sequence[str]) -> list[str]:
+        """Return the URIs of documents, named by URI or by key.
+
+        Raises:
+            DocumentNotFoundError: One of them does not exist.
+        """
+
+    def delete(self, uris: Sequence[str]) -> Generator[tuple[str, DocumentStatus]]:
+        """Delete documents and their sidecars; yield each when the bucket no longer has it."""
+
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> None:
+        """Poll until documents have their awaited outcomes; see :func:`~ragstack_local.following.follow`."""
+
+
+@dataclass(frozen=True)
+class StackDocuments:
+    """Documents in a stack's bucket and registry."""
+
+    bucket: Bucket
+    registry: DocumentRegistry
+
+    @classmethod
+    def of(cls, connection: Connection, given: Attributes | None = None) -> "StackDocuments":
+        """Use a stack, with attributes for documents whose own sidecar does not set them."""
+        return cls(Bucket.of(connection, given), registry_of(connection))
+
+    def upload(
+        self, files: Sequence[LocalFile], *, force: bool = False
+    ) -> Generator[tuple[LocalFile, str | None, Result]]:
+        """Upload the files that differ; see :class:`Documents`."""
+        known = {} if force else self.registry.read([self.bucket.uri(file) for file in files])
+        for file, result in self.bucket.put_all(files, known):
+            yield file, self.bucket.uri(file), result
+
+    def find(self, names: Sequence[str]) -> list[str]:
+        """Look in the registry, and in the bucket for documents that are too new for it; see :class:`Documents`."""
+        uris = [name if name.startswith("s3://") else self.bucket.uri_of(name) for name in names]
+        for uri, record in self.registry.read(uris).items():
+            if self.bucket.key_of(uri) is None:
+                raise DocumentNotFoundError(f"{uri} is not in the documents bucket {self.bucket.uri_of('')}")
+            if record.revision == 0 and isinstance(self.bucket.current(uri), Gone):
+                raise DocumentNotFoundError(_NOT_FOUND.format(uri))
+        return uris
+
+    def delete(self, uris: Sequence[str]) -> Generator[tuple[str, DocumentStatus]]:
+        """Delete in parallel; see :class:`Documents`."""
+        for key in self.bucket.remove_all(self.bucket.key_of(uri) or "" for uri in uris):
+            yield self.bucket.uri_of(key), Gone().until_then
+
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> None:
+        """Poll the registry; see :class:`Documents`."""
+        follow(partial(statuses_of, self.registry), awaited, changed, timeout_seconds, current=self.bucket.current)
+
+
+@dataclass(frozen=True)
+class ApiDocuments:
+    """Documents behind an API, without access to its bucket and registry.
+
+    Attributes:
+        api: The API.
+        given: Attributes for documents whose own sidecar does not set them.
+    """
+
+    api: ApiClient
+    given: Attributes = field(default_factory=dict)
+
+    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Generator[tuple[LocalFile, str | None, Result]]:  # noqa: ARG002 - the API does not say which files the bucket already has
+        """Upload every file, with permissions that the API grants; see :class:`Documents`."""
+        for file in files:
+            try:
+                uri, uploaded = self._upload(file)
+            except (ApiError, InvalidDocumentError, OSError) as error:
+                yield file, None, NotUploaded(str(error))
+            else:
+                yield file, uri, uploaded
+
+    def find(self, names: Sequence[str]) -> list[str]:
+        """Ask the API for each; see :class:`Documents`."""
+        return [str(self._named(name)["uri"]) for name in names]
+
+    def delete(self, uris: Sequence[str]) -> Generator[tuple[str, DocumentStatus]]:
+        """Delete one after the other; see :class:`Documents`."""
+        for uri in uris:
+            deleted = self.api.request("DELETE", f"/api/documents/{self._named(uri)['id']}", "status")
+            yield uri, DocumentStatus(deleted["status"], deleted["waiting_for"])
+
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> None:
+        """Poll each document, whose status is always about the bucket's newest object; see :class:`Documents`."""
+        follow(self._statuses, awaited, changed, timeout_seconds)
+
+    def details(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Return documents with their history, as GET /api/documents/{id} does.
+
+        Raises:
+            DocumentNotFoundError: One of them does not exist.
+            ApiError: The API rejected a request.
+        """
+        for name in names:
+            yield self.api.request("GET", f"/api/documents/{self._named(name)['id']}", "status")
+
+    def listed(self, status: str) -> Iterator[dict[str, Any]]:
+        """List the documents with a status, page by page."""
+        parameters = {"status": status, "limit": "100"}
+        while True:
+            page = self.api.request("GET", f"/api/documents?{urlencode(parameters)}", "documents")
+            yield from page["documents"]
+            if not page["next_token"]:
+                return
+            parameters["next_token"] = page["next_token"]
+
+    def _statuses(self, awaited: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
+        return {uri: self._status(uri, outcome) for uri, outcome in awaited.items()}
+
+    def _status(self, uri: str, awaited: Awaited) -> DocumentStatus:
+        found = self._summary(uri)
+        if found is None:
+            return DocumentStatus(DELETED)
+        if isinstance(awaited, Gone) and found["status"] in ENDED - {DELETED}:
+            return awaited.until_then
+        return DocumentStatus(found["status"], found["reason"])
+
+    def _named(self, name: str) -> dict[str, Any]:
+        found = self._summary(name)
+        if found is None:
+            raise DocumentNotFoundError(_NOT_FOUND.format(name))
+        return found
+
+    def _summary(self, name: str) -> dict[str, Any] | None:
+        parameter = {"uri" if name.startswith("s3://") else "key": name}
+        found = self.api.request("GET", f"/api/documents?{urlencode(parameter)}", "documents")["documents"]
+        return found[0] if found else None
+
+    def _upload(self, file: LocalFile) -> tuple[str, Uploaded]:
+        content, sidecar = file.path.read_bytes(), b""
+        with suppress(FileNotFoundError):
+            sidecar = file.sidecar_path.read_bytes()
+        body = {
+            "key": file.key,
+            "content_type": mimetypes.guess_type(file.key)[0] or "application/octet-stream",
+            "size": len(content),
+            "attributes": {**self.given, **(parse_sidecar(sidecar).attributes if sidecar else {})},
+        }
+        answer = self.api.request("POST", "/api/documents", "upload", body)
+        form = {**answer["upload"]["fields"], "file": (file.path.name, content)}
+        try:
+            response = urllib3.request(
+                "POST", answer["upload"]["url"], fields=form, timeout=UPLOAD_SECONDS, retries=False
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiError(f"The upload failed: {error}") from error
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            text = " ".join(response.data.decode(errors="replace").split())
+            raise ApiError(f"The bucket answered {response.status}: {text:.200}")
+        return answer["uri"], Uploaded(response.headers.get("ETag", ""), response.headers.get("x-amz-version-id"))
