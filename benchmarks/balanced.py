@@ -1,9 +1,8 @@
-"""Measure a search balanced over eight corpora against the slowest of them alone, and against one after the other.
+"""Measure a search balanced over eight corpora, compared with the slowest of them alone and with all in sequence.
 
-Twice: on the real local Bedrock, one process that computes all eight searches on the cores of this machine; and on a
-service in its own process that answers each page after a fixed time, as one elsewhere does, so that what is left is
-what balancing itself costs: eight answers to be read instead of one, and the reranking. The contenders take turns on
-each query.
+It is measured on the local Bedrock, one process that computes all eight searches on this machine's cores; and on a
+service in its own process that answers each page after a fixed time, so that only the cost of balancing is left: eight
+responses to read instead of one, and the reranking. The contenders take turns on each query.
 
 Run: ``python benchmarks/balanced.py [--rounds 3] [--candidates 20 200] [--service-ms 100]``. Reach: balanced at most
 1.3 times the slowest corpus alone. Everything it starts ends with it.
@@ -13,22 +12,18 @@ import argparse
 import asyncio
 import gc
 import json
-import multiprocessing
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from multiprocessing.connection import Connection
+from collections.abc import Iterator
+from functools import cache
 from pydoc_data.topics import topics
 from typing import Any, Final
 
 import boto3
+from parts.measuring import CREDENTIALS, fixed_time_service, local_bedrock, table
 from rich.console import Console
-from rich.table import Table
 
 from local_bedrock.creation import create_knowledge_base
 from local_bedrock.pytest_plugin import KnowledgeBase
@@ -60,61 +55,54 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, nargs="+", default=[20, 200], help="per corpus (default: 20 200)")
     parser.add_argument("--service-ms", type=float, default=100.0, help="time of the service's page (default: 100)")
     options = parser.parse_args()
-    os.environ |= {
-        "AWS_REGION": "eu-west-1",
-        "AWS_DEFAULT_REGION": "eu-west-1",
-        "AWS_ACCESS_KEY_ID": "benchmark",
-        "AWS_SECRET_ACCESS_KEY": "benchmark",
-    }
+    os.environ |= CREDENTIALS
     console = Console(width=120)
     gc.freeze()  # as the query function does after its imports
-    with local_bedrock() as base:
-        show(console, "the local Bedrock, one process", base.endpoint, base.id, options)
-    with service(options.service_ms / 1000) as endpoint:
+    with tempfile.TemporaryDirectory() as folder, local_bedrock(folder) as (endpoint, _):
+        base = filled(endpoint)
+        show(console, "the local Bedrock, one process", endpoint, base.id, options)
+    with fixed_time_service(options.service_ms / 1000, respond) as endpoint:
         title = f"a service that takes {options.service_ms:g} ms for a page"
         show(console, title, endpoint, "ABCDEFGHIJ", options)
 
 
 def show(console: Console, title: str, endpoint: str, base_id: str, options: argparse.Namespace) -> None:
     os.environ["AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME"] = endpoint
-    retrieval_client.cache_clear()  # the engine's own client is made anew, for this endpoint
-    table = Table(title=f"{len(CORPORA)} corpora in {title}, {len(QUERIES) * options.rounds} searches each")
-    names = ("candidates each", "slowest alone ms", "balanced ms", "reranked too ms", "one after the other ms")
-    for name in (*names, "balanced / slowest", "reranked / slowest", "sequential / slowest"):
-        table.add_column(name, justify="right")
+    retrieval_client.cache_clear()  # the next client gets this endpoint
+    rows = []
     for candidates in options.candidates:
         times = asyncio.run(measured(base_id, candidates, options.rounds))
         slowest, balanced, reranked, sequential = (statistics.median(part) for part in times.values())
         figures = (f"{value:.1f}" for value in (slowest, balanced, reranked, sequential))
         ratios = (f"{value / slowest:.2f}" for value in (balanced, reranked, sequential))
-        table.add_row(str(candidates), *figures, *ratios)
-    table.caption = f"Medians. Reach: balanced at most {REACH} times the slowest corpus alone"
-    console.print(table)
+        rows.append((str(candidates), *figures, *ratios))
+    names = ("candidates each", "slowest alone ms", "balanced ms", "reranked too ms", "in sequence ms")
+    ratio_names = ("balanced / slowest", "reranked / slowest", "sequence / slowest")
+    console.print(
+        table(
+            f"{len(CORPORA)} corpora in {title}, {len(QUERIES) * options.rounds} searches each",
+            (*names, *ratio_names),
+            rows,
+            f"Medians. Reach: balanced at most {REACH} times the slowest corpus alone",
+        )
+    )
 
 
 async def measured(base_id: str, candidates: int, rounds: int) -> Times:
     times: Times = {"slowest": [], "balanced": [], "reranked": [], "sequential": []}
     engine = BedrockBackend(base_id, timeout_seconds=60)
     options: dict[str, Any] = {"per_corpus": candidates, "timeout_seconds": 60}
-    async with (
-        closing_none(BalancedBackend(engine, CORPORA, reranker=None, **options)) as plain,
-        closing_none(BalancedBackend(engine, CORPORA, **options)) as reranking,
-    ):
-        for number in range(rounds + 1):
-            for query in QUERIES:
-                alone = [await timed(engine, query, candidates, {"corpus": name}) for name in CORPORA]
-                balanced = await timed(plain, query, RESULTS)
-                reranked = await timed(reranking, query, RESULTS)
-                if number:  # the first round warms up
-                    for name, value in zip(times, (max(alone), balanced, reranked, sum(alone)), strict=True):
-                        times[name].append(value)
+    plain = BalancedBackend(engine, CORPORA, reranker=None, **options)
+    reranking = BalancedBackend(engine, CORPORA, **options)
+    for number in range(rounds + 1):
+        for query in QUERIES:
+            alone = [await timed(engine, query, candidates, {"corpus": name}) for name in CORPORA]
+            balanced = await timed(plain, query, RESULTS)
+            reranked = await timed(reranking, query, RESULTS)
+            if number:  # the first round warms up
+                for name, value in zip(times, (max(alone), balanced, reranked, sum(alone)), strict=True):
+                    times[name].append(value)
     return times
-
-
-@asynccontextmanager
-async def closing_none(backend: BalancedBackend) -> AsyncIterator[BalancedBackend]:
-    """Yield a backend that shares its engine with another."""
-    yield backend
 
 
 async def timed(backend: Any, query: str, top_k: int, filters: dict[str, Any] | None = None) -> float:
@@ -133,80 +121,32 @@ def passages() -> Iterator[tuple[str, str]]:
             yield corpus, text[start : start + PASSAGE]
 
 
-@contextmanager
-def local_bedrock() -> Iterator[KnowledgeBase]:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", folder]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            endpoint = next(word.rstrip(",") for word in line.split() if word.startswith("http"))
-            agent = boto3.client("bedrock-agent", endpoint_url=endpoint)
-            identifier = create_knowledge_base(agent, "benchmark")
-            source = agent.create_data_source(
-                knowledgeBaseId=identifier, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
-            )
-            base = KnowledgeBase(endpoint, identifier, source["dataSource"]["dataSourceId"])
-            for corpus in CORPORA:
-                texts = [text for name, text in passages() if name == corpus]
-                base.add({f"{corpus}-{n}": text for n, text in enumerate(texts)}, {"corpus": corpus})
-            yield base
-        finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(20)
-            process.kill()
+def filled(endpoint: str) -> KnowledgeBase:
+    """Create a knowledge base with all passages."""
+    agent = boto3.client("bedrock-agent", endpoint_url=endpoint)
+    identifier = create_knowledge_base(agent, "benchmark")
+    source = agent.create_data_source(
+        knowledgeBaseId=identifier, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
+    )
+    base = KnowledgeBase(endpoint, identifier, source["dataSource"]["dataSourceId"])
+    for corpus in CORPORA:
+        texts = [text for name, text in passages() if name == corpus]
+        base.add({f"{corpus}-{n}": text for n, text in enumerate(texts)}, {"corpus": corpus})
+    return base
 
 
-@contextmanager
-def service(seconds: float) -> Iterator[str]:
-    """Run the service in a process of its own, which ends with the block."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=serve, args=(seconds, there), daemon=True)
-    process.start()
-    try:
-        yield f"http://127.0.0.1:{here.recv()}"
-    finally:
-        process.terminate()
-        process.join()
+def respond(request: dict[str, Any]) -> bytes:
+    """Answer a Retrieve with a page of hits."""
+    search = request["retrievalConfiguration"]["vectorSearchConfiguration"]
+    return _page(search["filter"]["equals"]["value"], search["numberOfResults"], int(request.get("nextToken", "0")))
 
 
-def serve(seconds: float, connection: Connection) -> None:
-    asyncio.run(_serve(seconds, connection))
-
-
-async def _serve(seconds: float, connection: Connection) -> None:
+@cache
+def _page(corpus: str, size: int, page: int) -> bytes:
     texts = [text for _, text in passages()]
-    answers: dict[tuple[str, int, str], bytes] = {}
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                end = time.perf_counter() + seconds
-                body = json.loads(await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r\n")[0])))
-                search = body["retrievalConfiguration"]["vectorSearchConfiguration"]
-                page = body.get("nextToken", "0")
-                key = (search["filter"]["equals"]["value"], search["numberOfResults"], page)
-                if key not in answers:
-                    answers[key] = _page(texts, *key)
-                await asyncio.sleep(max(0.0, end - time.perf_counter()))
-                writer.write(answers[key])
-                await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    connection.send(server.sockets[0].getsockname()[1])
-    await server.serve_forever()
-
-
-def _page(texts: list[str], corpus: str, size: int, page: str) -> bytes:
-    first = int(page) * PAGE
+    first = page * PAGE
     hits = [_hit(corpus, number, texts[number % len(texts)]) for number in range(first, first + min(size, PAGE))]
-    body = json.dumps({"retrievalResults": hits, "nextToken": str(int(page) + 1)}).encode()
-    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    return json.dumps({"retrievalResults": hits, "nextToken": str(page + 1)}).encode()
 
 
 def _hit(corpus: str, number: int, text: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""What a cold start of the query function costs, beside boto3 alone, each in fresh processes that take turns.
+"""Measure a cold start of the query function, compared with boto3 alone, each in new processes that take turns.
 
-Both ends are the same: a client of bedrock-agent-runtime that is ready for its first call. On the way, the function
-imports its handler, with routing, validation and structured logs, and builds its service from the environment.
+Both end with a client of bedrock-agent-runtime that is ready for its first call. Before that, the function imports its
+handler, with routing, validation and structured logs, and builds its service from the environment.
 
-Run: ``python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3, in time of the processor, which
-unlike the wall's does not count what else the machine does.
+Run: ``python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3 in processor time, which other
+load on the machine affects less than elapsed time.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from parts.measuring import CREDENTIALS, table
 from rich.console import Console
 from rich.table import Table
 
@@ -34,21 +35,18 @@ PROGRAMS = {
     ),
 }
 ENVIRONMENT = {
-    "AWS_REGION": "eu-west-1",
-    "AWS_DEFAULT_REGION": "eu-west-1",
-    "AWS_ACCESS_KEY_ID": "benchmark",
-    "AWS_SECRET_ACCESS_KEY": "benchmark",
+    **CREDENTIALS,
     "KNOWLEDGE_BASE_ID": "KBCOLDSTRT",
     "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
     "POWERTOOLS_SERVICE_NAME": "query",
-    # As on AWS: modules are compiled, and no package of the layer is a plugin of pydantic. To find that out it would
-    # read here what two hundred packages say of themselves, and there what a dozen do.
+    # As on AWS: modules are compiled, and pydantic has no plugins. Looking for plugins takes longer here, where two
+    # hundred packages are installed, than there with a dozen.
     "PYTHONDONTWRITEBYTECODE": "",
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
 }
 
 Times = tuple[float, float]
-"""Milliseconds of the wall's clock, and of the processor."""
+"""Elapsed and processor time in milliseconds."""
 
 
 def main() -> None:
@@ -59,15 +57,15 @@ def main() -> None:
         parser.error(f"--starts must be {LEAST_STARTS} or more: the median of fewer says little")
     samples: dict[str, list[Times]] = {name: [] for name in PROGRAMS}
     for program in PROGRAMS.values():
-        started(program)  # fills the caches of the disk and of compiled modules
+        started(program)  # fills the disk cache and compiles modules
     for _ in range(starts):
         for name, program in PROGRAMS.items():
             samples[name].append(started(program))
-    Console(width=120).print(table(samples, starts))
+    Console(width=120).print(report(samples, starts))
 
 
 def started(program: str) -> Times:
-    """Run a program in a fresh process, and time it from its start until it is ready: the clearing up is left out."""
+    """Run a program in a new process, and time it until it is ready, without the shutdown."""
     start, start_processor = time.perf_counter(), processor_seconds()
     subprocess.run(
         [sys.executable, "-c", f"{program}\nimport os; os._exit(0)"],
@@ -79,24 +77,25 @@ def started(program: str) -> Times:
 
 
 def processor_seconds() -> float:
-    """Tell what all processes that have ended took together."""
+    """Return the processor time of all processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-def table(samples: dict[str, list[Times]], starts: int) -> Table:
+def report(samples: dict[str, list[Times]], starts: int) -> Table:
     base = statistics.median(processor for _, processor in samples["import boto3, client"])
-    result = Table(title=f"Start of a process until it is ready, median of {starts}")
-    result.caption = f"Reach: the query handler at most {REACH_RATIO} times the processor's time of boto3"
-    result.add_column("")
-    for name in ("median ms", "fastest ms", "slowest ms", "processor ms", "/ boto3"):
-        result.add_column(name, justify="right")
+    rows = []
     for name, times in samples.items():
-        wall = [each for each, _ in times]
+        elapsed = [each for each, _ in times]
         processor = statistics.median(each for _, each in times)
-        figures = (statistics.median(wall), min(wall), max(wall), processor)
-        result.add_row(name, *(f"{figure:.0f}" for figure in figures), f"{processor / base:.2f}")
-    return result
+        figures = (statistics.median(elapsed), min(elapsed), max(elapsed), processor)
+        rows.append((name, *(f"{figure:.0f}" for figure in figures), f"{processor / base:.2f}"))
+    return table(
+        f"Start of a process until it is ready, median of {starts}",
+        ("", "median ms", "fastest ms", "slowest ms", "processor ms", "/ boto3"),
+        rows,
+        f"Reach: the query handler at most {REACH_RATIO} times the processor time of boto3",
+    )
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
-"""Measure the ingestion path end to end: S3, the queues, both functions as deployed, the registry, the local Bedrock.
+"""Measure the ingestion path end to end: S3, the queues, both deployed functions, the registry, the local Bedrock.
 
-Many small documents at once: documents a second, the calls that Bedrock got beside the least that could do, and what
-the functions asked of DynamoDB, SQS and EventBridge. Single uploads, one after the other: the time from the end of
+Many small documents at once: documents a second, the number of Bedrock calls compared with the least possible, and the
+functions' requests to DynamoDB, SQS and EventBridge. Single uploads, one after the other: the time from the end of
 PutObject until Retrieve finds the document, and until the registry says INDEXED.
 
-Beside it, in the same run and on the same local Bedrock: the plain way, which starts an ingestion job after each change
-and asks until it is COMPLETE. It is asked four times a second, and the quota of one job in ten seconds is lifted for
-it; the other quotas are those of AWS.
+It is compared, on the same local Bedrock, with ingestion jobs: one is started after each change and polled four times a
+second until it is COMPLETE. The quota of one job in ten seconds is lifted for it; the other quotas are those of AWS.
 
 Run: ``python benchmarks/ingestion.py [--documents 10000] [--uploads 50] [--indexing-seconds 2]``. Reach: at most 1.3
-times the least number of calls, and a single upload searchable within 1.5 s on top of the indexing time. That the
-registry knows of it comes later: SQS delays whole seconds. Everything it starts ends with it.
+times the least number of calls, and a single upload searchable within 1.5 s on top of the indexing time. The registry
+knows of it later, because SQS delays whole seconds. Everything it starts ends with it.
 """
 
 import argparse
@@ -22,8 +21,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
-from parts.ingestion_peer import Peer
-from parts.ingestion_stack import Calls, Stack, running_stack
+from parts.ingestion_stack import Calls, Peer, Stack, running_stack
+from parts.measuring import percentile, table
 from rich.console import Console
 from rich.table import Table
 
@@ -39,12 +38,12 @@ COUNT_SECONDS: Final = 1.0
 LIMIT_SECONDS: Final = 3600.0
 WORK: Final = ("IngestKnowledgeBaseDocuments", "GetKnowledgeBaseDocuments")
 LIFTED: Final = ("start_ingestion_job_per_second", "retrieve_per_second", "query_characters")
-"""For the peer, and for the questions by which it is found out when a document is searchable."""
+"""For the peer, and for the searches that find out when a document is searchable."""
 
 
 @dataclass
 class Bulk:
-    """What many documents at once gave."""
+    """The figures of many documents at once."""
 
     documents: int
     upload_seconds: float
@@ -62,7 +61,7 @@ class Bulk:
 
     @property
     def made(self) -> int:
-        """All calls, of whatever operation."""
+        """All calls of all operations."""
         return sum(self.calls.bedrock.values())
 
 
@@ -104,7 +103,7 @@ def main() -> None:
 
 
 def warm_up(stack: Stack, peer: Peer) -> None:
-    """Start every function once: what is measured is not how long a process takes to import boto3."""
+    """Start every function once, so that imports are not measured."""
     with display.step("Warming up"):
         uri = stack.put("warm-up.txt", "warm-up 0")
         wait_until(lambda: stack.record(uri).is_final, LOOK_SECONDS)
@@ -199,60 +198,52 @@ def wait_until(look: Callable[[], bool], pause_seconds: float) -> None:
 
 
 def bulk_table(bulk: Bulk) -> Table:
-    shown = Table(title=f"{bulk.documents:,} small documents at once, to INDEXED")
-    for name in ("", "this project", "one ingestion job"):
-        shown.add_column(name, justify="left" if not name else "right")
-    shown.add_row("upload, s", f"{bulk.upload_seconds:.1f}", f"{bulk.peer_upload_seconds:.1f}")
-    shown.add_row("until all are INDEXED, s", f"{bulk.seconds:.1f}", f"{bulk.peer_seconds:.1f}")
     ours, theirs = bulk.documents / bulk.seconds, bulk.documents / bulk.peer_seconds
-    shown.add_row("documents a second", f"{ours:.1f}", f"{theirs:.1f}")
-    for operation, calls in sorted(bulk.calls.bedrock.items()):
-        shown.add_row(operation, f"{calls:,}", "")
-    shown.add_row("calls of Bedrock / the least", f"{bulk.made:,} / {bulk.least:,} = {bulk.made / bulk.least:.2f}", "")
-    shown.add_row("FAILED, in the dead-letter queue", f"{bulk.failed}, {bulk.dead_letters}", "")
-    shown.caption = f"Reach: at most {REACH_CALLS} times the least. AWS allows 5 calls a second of each operation."
-    return shown
+    rows = [
+        ("upload, s", f"{bulk.upload_seconds:.1f}", f"{bulk.peer_upload_seconds:.1f}"),
+        ("until all are INDEXED, s", f"{bulk.seconds:.1f}", f"{bulk.peer_seconds:.1f}"),
+        ("documents a second", f"{ours:.1f}", f"{theirs:.1f}"),
+        *((operation, f"{calls:,}") for operation, calls in sorted(bulk.calls.bedrock.items())),
+        ("calls of Bedrock / the least", f"{bulk.made:,} / {bulk.least:,} = {bulk.made / bulk.least:.2f}"),
+        ("FAILED, in the dead-letter queue", f"{bulk.failed}, {bulk.dead_letters}"),
+    ]
+    return table(
+        f"{bulk.documents:,} small documents at once, to INDEXED",
+        ("", "this project", "one ingestion job"),
+        rows,
+        f"Reach: at most {REACH_CALLS} times the least. AWS allows 5 calls a second of each operation.",
+    )
 
 
 def requests_table(bulk: Bulk) -> Table:
-    shown = Table(title="What the functions asked of other services")
-    for name in ("", "in all", "a document"):
-        shown.add_column(name, justify="left" if not name else "right")
-    rows = [
-        (f"{service} requests", bulk.calls.of_service(service)) for service in ("DynamoDB", "AmazonSQS", "AWSEvents")
-    ]
+    services = ("DynamoDB", "AmazonSQS", "AWSEvents")
+    rows = [(f"{service} requests", bulk.calls.of_service(service)) for service in services]
     rows += sorted((f"  {name}", count) for name, count in bulk.calls.requests.items())
     rows += sorted(bulk.calls.contents.items())
-    for name, count in rows:
-        shown.add_row(name, f"{count:,}", f"{count / bulk.documents:.2f}")
-    return shown
+    return table(
+        "Requests of the functions to other services",
+        ("", "in all", "a document"),
+        ((name, f"{count:,}", f"{count / bulk.documents:.2f}") for name, count in rows),
+    )
 
 
 def single_table(single: Single, indexing_seconds: float) -> Table:
-    shown = Table(title=f"Single uploads, {len(single.found)} one after the other: seconds after PutObject")
-    for name in ("", "p50", "p99", f"p50 less {indexing_seconds:g} s of indexing", "p50 / ours"):
-        shown.add_column(name, justify="left" if not name else "right")
-    rows = (
+    rows = []
+    for name, seconds, ours in (
         ("searchable (Retrieve finds it)", single.found, single.found),
         ("the registry says INDEXED", single.indexed, single.indexed),
         ("by a job: searchable", single.peer_found, single.found),
         ("by a job: the job is COMPLETE", single.peer_complete, single.indexed),
-    )
-    for name, seconds, ours in rows:
+    ):
         median = statistics.median(seconds)
-        shown.add_row(
-            name,
-            f"{median:.2f}",
-            f"{p99(seconds):.2f}",
-            f"{median - indexing_seconds:.2f}",
-            f"{median / statistics.median(ours):.2f}",
-        )
-    shown.caption = f"Reach: Retrieve finds it within {REACH_SECONDS} s on top of the indexing time"
-    return shown
-
-
-def p99(seconds: list[float]) -> float:
-    return sorted(seconds)[ceil(0.99 * len(seconds)) - 1]
+        figures = (median, percentile(seconds, 99), median - indexing_seconds, median / statistics.median(ours))
+        rows.append((name, *(f"{figure:.2f}" for figure in figures)))
+    return table(
+        f"Single uploads, {len(single.found)} one after the other: seconds after PutObject",
+        ("", "p50", "p99", f"p50 less {indexing_seconds:g} s of indexing", "p50 / ours"),
+        rows,
+        f"Reach: Retrieve finds it within {REACH_SECONDS} s on top of the indexing time",
+    )
 
 
 def out_of_reach(bulk: Bulk, single: Single, indexing_seconds: float) -> list[str]:
@@ -260,8 +251,8 @@ def out_of_reach(bulk: Bulk, single: Single, indexing_seconds: float) -> list[st
     if bulk.made > REACH_CALLS * bulk.least:
         missed.append(f"More than {REACH_CALLS} times the least number of calls")
     if bulk.failed or bulk.dead_letters:
-        missed.append("Documents failed that nothing is wrong with")
-    if p99(single.found) > indexing_seconds + REACH_SECONDS:
+        missed.append("Valid documents failed")
+    if percentile(single.found, 99) > indexing_seconds + REACH_SECONDS:
         missed.append(f"A single upload was searchable later than {REACH_SECONDS} s after the indexing time")
     return missed
 

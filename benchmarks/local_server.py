@@ -1,7 +1,7 @@
-"""Measure the local Bedrock through HTTP: Retrieve by clients at once and by size, ingestion and where its time goes.
+"""Measure the local Bedrock through HTTP: Retrieve by number of clients and of chunks, and the stages of ingestion.
 
-Beside it, in the same run: Chroma's embedded client, asked in its own process without HTTP, with the same vectors. Its
-queries come as vectors, so it embeds nothing and finds no words; its index is approximate, so its recall is shown.
+It is compared with Chroma's embedded client, which searches the same vectors in its own process without HTTP. Chroma's
+queries are vectors, so it embeds nothing and cannot search for words; its index is approximate, so its recall is shown.
 
 Run: ``python benchmarks/local_server.py [--chunks 1000 10000 100000] [--clients 1 8 32] [--embedding KIND]``. Reach:
 SEMANTIC over 10,000 chunks under 15 ms p50 through HTTP, a cost that grows no faster than the number of chunks, and
@@ -12,24 +12,27 @@ import argparse
 import http.client
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import boto3
+import numpy as np
 from botocore.config import Config
-from parts.corpus import Corpus
-from parts.report import Measured, ingestions, print_reach, searches
+from parts.measuring import local_bedrock, percentile, table
 from rich.console import Console
 from rich.progress import track
+from rich.table import Table
 
 from local_bedrock import chunking
 from local_bedrock.creation import create_knowledge_base
@@ -38,8 +41,11 @@ DOCUMENTS_IN_CALL: Final = 10
 TOPICS: Final = 20
 RESULTS: Final = 10
 TOKENS_IN_CHUNK: Final = 235
-"""New ones in a chunk of 300 that begins with a fifth of the one before."""
+"""New tokens in a chunk of 300, which repeats a fifth of the previous one."""
 
+VOCABULARY: Final = 50_000
+WORDS_IN_DOCUMENT: Final = 1_800
+SEED: Final = 7
 INGESTION_LIMIT_SECONDS: Final = 3_600
 PEER: Final = Path(__file__).parent / "parts" / "chroma_peer.py"
 ONE_TOPIC: Final = {"equals": {"key": "topic", "value": "topic-3"}}
@@ -48,6 +54,39 @@ SEARCHES: Final[dict[str, dict[str, Any]]] = {
     "HYBRID": {"overrideSearchType": "HYBRID"},
     "SEMANTIC, filter keeps 5 %": {"overrideSearchType": "SEMANTIC", "filter": ONE_TOPIC},
 }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of one size: milliseconds by (search, clients), ingestion, memory, and Chroma's own."""
+
+    chunks: int
+    milliseconds: dict[tuple[str, int], list[float]]
+    boto3_milliseconds: list[float]
+    documents: int
+    ingestion_seconds: float
+    stages: dict[str, float]
+    memory_mib: float
+    peer: dict[str, Any]
+
+
+class Corpus:
+    """Documents of made-up words whose frequencies follow Zipf's law."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(SEED)
+        letters = "abcdefghijklmnoprstuvw"
+        self._words = ["".join(self._random.choices(letters, k=self._random.randint(3, 9))) for _ in range(VOCABULARY)]
+        self._weights = list(np.cumsum(1 / np.arange(10, VOCABULARY + 10)))
+
+    def text(self, words: int = WORDS_IN_DOCUMENT) -> str:
+        """Return sentences of twelve words."""
+        drawn = self._random.choices(self._words, cum_weights=self._weights, k=words)
+        return " ".join(" ".join(drawn[start : start + 12]) + "." for start in range(0, words, 12))
+
+    def query(self) -> str:
+        """Return a question of eight words, most of them common ones."""
+        return " ".join(self._random.choices(self._words, cum_weights=self._weights, k=8))
 
 
 class Bedrock:
@@ -81,7 +120,7 @@ class Bedrock:
         return knowledge_base_id, source["dataSource"]["dataSourceId"]
 
     def ask(self, knowledge_base_id: str, configuration: dict[str, Any], query: str) -> None:
-        """Search over a connection of this thread, without an SDK, so that the server is what is measured."""
+        """Search over this thread's connection, without the cost of an SDK."""
         body = {"retrievalQuery": {"text": query}, "retrievalConfiguration": vector_search(configuration)}
         connection = self._connection()
         connection.request(
@@ -109,7 +148,7 @@ class Bedrock:
         return ingestion
 
     def memory_mib(self) -> float:
-        """Return the resident memory of the server and of what it started."""
+        """Return the resident memory of the server and its child processes."""
         found = subprocess.run(["ps", "-eo", "pid=,ppid=,rss="], capture_output=True, text=True, check=True)
         rows = [tuple(map(int, line.split())) for line in found.stdout.splitlines()]
         return sum(rss for pid, parent, rss in rows if self.process_id in (pid, parent)) / 1024
@@ -145,8 +184,8 @@ def main() -> int:
     arguments = parser.parse_args()
     measured = [measure(chunks, arguments) for chunks in arguments.chunks]
     console = Console(width=140)
-    console.print(searches(measured, [*SEARCHES], arguments.clients), ingestions(measured))
-    print_reach(console, measured, arguments.clients[0])
+    console.print(searches(measured, arguments.clients), ingestions(measured))
+    print_growth(console, measured, arguments.clients[0])
     return 0
 
 
@@ -158,7 +197,8 @@ def measure(chunks: int, arguments: argparse.Namespace) -> Measured:
     queries = [corpus.query() for _ in range(arguments.requests)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with serving(folder, arguments.embedding) as bedrock:
+        with local_bedrock(folder, "--embedding", arguments.embedding, "--admin") as (url, process_id):
+            bedrock = Bedrock(url, process_id)
             ids = bedrock.create()
             seconds = bedrock.ingest(corpus, documents, *ids)
             milliseconds = {
@@ -174,24 +214,54 @@ def measure(chunks: int, arguments: argparse.Namespace) -> Measured:
     return Measured(peer["chunks"], milliseconds, through_boto3, documents, seconds, stages, memory, peer)
 
 
-@contextmanager
-def serving(folder: Path, embedding: str) -> Iterator[Bedrock]:
-    command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder)]
-    process = subprocess.Popen([*command, "--embedding", embedding, "--admin"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        yield Bedrock(next(word.rstrip(",") for word in line.split() if word.startswith("http")), process.pid)
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
+def searches(measured: Sequence[Measured], clients: Sequence[int]) -> Table:
+    rows: list[list[str]] = []
+    for size in measured:
+        peer = f"Chroma, no HTTP (recall {size.peer['recall']:.2f})"
+        rows += [
+            [name, f"{size.chunks:,}", *(p50_p99(size.milliseconds[name, n]) for n in clients)] for name in SEARCHES
+        ]
+        rows.append(["SEMANTIC, boto3", f"{size.chunks:,}", p50_p99(size.boto3_milliseconds)])
+        rows.append([peer, f"{size.chunks:,}", *(p50_p99(size.peer["milliseconds"][str(n)]) for n in clients)])
+    columns = ("search", "chunks", *(f"{number} at once" for number in clients))
+    return table("Retrieve through HTTP: milliseconds p50 / p99", columns, rows)
+
+
+def ingestions(measured: Sequence[Measured]) -> Table:
+    rows = []
+    for size in measured:
+        stages = {name.removesuffix("_seconds"): s for name, s in size.stages.items() if name.endswith("_seconds")}
+        total = sum(stages.values())
+        rows.append(
+            (
+                f"{size.chunks:,}",
+                f"{size.documents / size.ingestion_seconds:,.0f}",
+                f"{size.chunks / size.ingestion_seconds:,.0f}",
+                ", ".join(f"{name} {seconds / total:.0%}" for name, seconds in stages.items()),
+                f"{size.memory_mib:,.0f}",
+                f"{size.chunks / size.peer['add_seconds']:,.0f}",
+                f"{size.peer['memory_mib']:,.0f}",
+            )
+        )
+    columns = ("chunks", "documents/s", "chunks/s", "share of the work", "MiB", "Chroma vectors/s", "Chroma MiB")
+    return table("Ingestion and memory", columns, rows)
+
+
+def print_growth(console: Console, measured: Sequence[Measured], clients: int) -> None:
+    for smaller, larger in pairwise(measured):
+        before, after = (percentile(size.milliseconds["SEMANTIC", clients], 50) for size in (smaller, larger))
+        console.print(
+            f"{smaller.chunks:,} to {larger.chunks:,} chunks ({larger.chunks / smaller.chunks:.1f} times as many):"
+            f" SEMANTIC p50 {after / before:.1f} times"
+        )
+
+
+def p50_p99(milliseconds: Sequence[float]) -> str:
+    return f"{percentile(milliseconds, 50):.1f} / {percentile(milliseconds, 99):.1f}"
 
 
 def ask_peer(folder: Path, arguments: argparse.Namespace, queries: Sequence[str]) -> dict[str, Any]:
-    """Let Chroma index and search the vectors that the local Bedrock has left in its file."""
+    """Have Chroma index and search the vectors in the local Bedrock's file."""
     task = {"folder": str(folder), "embedding": arguments.embedding, "clients": arguments.clients}
     ended = subprocess.run(
         [sys.executable, str(PEER)],

@@ -1,11 +1,11 @@
-"""Measure the lexical reranker on 500 passages of 1,000 characters, beside BM25 twice: bm25s, and in plain Python.
+"""Measure the lexical reranker on 500 passages of 1,000 characters, compared with BM25 in bm25s and in plain Python.
 
-A reranker sees its passages for the first time with the query, so the peers index them for it in the same call. The
-passages are windows over the text of Python's own documentation, as the specification cuts them (1,000 characters, 100
-shared with the next), with the attributes of a chunk. The contenders take turns on each query.
+A reranker sees its passages for the first time with the query, so the others index them in the same call. The passages
+are windows over the text of Python's own documentation, cut as the specification says (1,000 characters, 100 shared
+with the next), with the attributes of a chunk. The contenders take turns on each query.
 
-Run: ``python benchmarks/reranking.py [--rounds 5] [--passages 500]``. Reach: a median under 10 ms of one
-core's time, which unlike the wall's does not count what else the machine does.
+Run: ``python benchmarks/reranking.py [--rounds 5] [--passages 500]``. Reach: a median under 10 ms of processor time,
+which other load on the machine affects less than elapsed time.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from pydoc_data.topics import topics
 from typing import Final
 
 import bm25s
+from parts.measuring import percentile, table
 from rich.console import Console
 from rich.table import Table
 
@@ -69,18 +70,18 @@ def main() -> None:
 
 
 def report(wall: dict[str, list[float]], processor: dict[str, list[float]], passages: int) -> Table:
-    table = Table(title=f"{passages} passages of {WINDOW:,} characters, {len(next(iter(wall.values())))} searches each")
-    table.add_column("")
-    for name in ("median ms", "p95 ms", "processor ms", "times the reranker"):
-        table.add_column(name, justify="right")
     base = statistics.median(wall["lexical reranker"])
-    on_a_core = statistics.median(processor["lexical reranker"])
+    rows = []
     for name, times in wall.items():
-        median, p95 = statistics.median(times), sorted(times)[math.ceil(len(times) * 0.95) - 1]
-        cpu = statistics.median(processor[name])
-        table.add_row(name, f"{median:.2f}", f"{p95:.2f}", f"{cpu:.2f}", f"{median / base:.2f}")
-    table.caption = f"Reach: under {REACH_MS:g} ms of one core: {'met' if on_a_core < REACH_MS else 'missed'}"
-    return table
+        median, cpu = statistics.median(times), statistics.median(processor[name])
+        rows.append((name, f"{median:.2f}", f"{percentile(times, 95):.2f}", f"{cpu:.2f}", f"{median / base:.2f}"))
+    is_met = statistics.median(processor["lexical reranker"]) < REACH_MS
+    return table(
+        f"{passages} passages of {WINDOW:,} characters, {len(next(iter(wall.values())))} searches each",
+        ("", "median ms", "p95 ms", "processor ms", "times the reranker"),
+        rows,
+        f"Reach: under {REACH_MS:g} ms of one core: {'met' if is_met else 'missed'}",
+    )
 
 
 def corpus(count: int) -> list[Passage]:
@@ -104,7 +105,7 @@ def with_bm25s(query: str, texts: list[str]) -> object:
 
 
 def in_plain_python(query: str, texts: Sequence[str]) -> list[float]:
-    """BM25 as it is usually written: all words of all texts are counted."""
+    """Count all words of all texts, as BM25 is usually written."""
     counts = [Counter(re.findall(r"\w+", text.lower())) for text in texts]
     lengths = [sum(count.values()) for count in counts]
     mean = sum(lengths) / len(lengths)

@@ -1,7 +1,8 @@
-"""The local stack as `ragstack up` starts it, in a folder of its own; what its functions ask for is counted."""
+"""A local stack in its own folder, whose functions' requests are counted; and the same documents by ingestion jobs."""
 
 import socket
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import urllib3
+from botocore.exceptions import ClientError
 from parts.counting_proxy import Counted, counting
 
+from local_bedrock.creation import create_knowledge_base
 from ragstack_common.documents import s3_uri
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
@@ -21,16 +24,21 @@ from ragstack_local.connection import Connection, Project
 from ragstack_local.stack.local_stack import StackOptions, local_stack
 
 COUNTED_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_EVENTBRIDGE")
+PEER_BUCKET: Final = "benchmark-peer"
+POLL_SECONDS: Final = 0.25
+"""More often than clients ask on AWS, so these are the best figures that ingestion jobs can have."""
+
+LIMIT_SECONDS: Final = 1800.0
 SOURCE_URI: Final = "x-amz-bedrock-kb-source-uri"
 
 
 @dataclass(frozen=True)
 class Calls:
-    """What was called between two moments.
+    """The calls between two moments.
 
     Attributes:
         bedrock: Calls of each operation.
-        errors: Of these, how many were answered with an error, by operation and code.
+        errors: Those of them with an error response, by operation and code.
         requests: Requests of the functions to DynamoDB, SQS and EventBridge, by operation.
         contents: Items and messages in them.
     """
@@ -41,7 +49,7 @@ class Calls:
     contents: Counter[str]
 
     def since(self, before: "Calls") -> "Calls":
-        """Return what came after *before*."""
+        """Return the calls after *before*."""
         return Calls(
             self.bedrock - before.bedrock,
             self.errors - before.errors,
@@ -73,7 +81,7 @@ class Stack:
         return s3_uri(self.connection.bucket, key)
 
     def calls(self) -> Calls:
-        """Read what was called so far."""
+        """Return the calls so far."""
         url = f"{self.connection.bedrock_endpoint}/_ragstack/metrics"
         operations = urllib3.request("GET", url, retries=False).json()["operations"]
         errors = Counter({f"{name} {code}": n for name, o in operations.items() for code, n in o["errors"].items()})
@@ -93,11 +101,11 @@ class Stack:
         return sum(page["Count"] for page in pages)
 
     def record(self, uri: str) -> DocumentRecord:
-        """Read what the registry says of a document."""
+        """Return a document's record."""
         return self.registry.read([uri])[uri]
 
     def finds(self, knowledge_base_id: str, uri: str, query: str) -> bool:
-        """Tell whether Retrieve finds a document."""
+        """Return whether Retrieve finds a document."""
         only_it = {"equals": {"key": SOURCE_URI, "value": uri}}
         answer = self.runtime.retrieve(
             knowledgeBaseId=knowledge_base_id,
@@ -107,16 +115,70 @@ class Stack:
         return any(query in result["content"]["text"] for result in answer["retrievalResults"])
 
     def dead_letters(self) -> int:
-        """Count what could not be ingested."""
+        """Count the messages in the dead-letter queue."""
         answer = self.sqs.get_queue_attributes(
             QueueUrl=self.connection.dead_letter_queue_url, AttributeNames=["ApproximateNumberOfMessages"]
         )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
 
+@dataclass(frozen=True)
+class Peer:
+    """A knowledge base filled by ingestion jobs: StartIngestionJob after a change, and polling until it is COMPLETE.
+
+    It has its own bucket in the same local Bedrock, so that the two ways do not wait for each other.
+    """
+
+    stack: Stack
+    knowledge_base_id: str
+    data_source_id: str
+
+    @classmethod
+    def create(cls, stack: Stack) -> "Peer":
+        """Make the bucket and the knowledge base."""
+        stack.s3.create_bucket(Bucket=PEER_BUCKET)
+        knowledge_base_id = create_knowledge_base(stack.agent, "peer")
+        source = stack.agent.create_data_source(
+            knowledgeBaseId=knowledge_base_id,
+            name="documents",
+            dataSourceConfiguration={"type": "S3", "s3Configuration": {"bucketArn": f"arn:aws:s3:::{PEER_BUCKET}"}},
+        )
+        return cls(stack, knowledge_base_id, source["dataSource"]["dataSourceId"])
+
+    def put(self, key: str, body: str) -> str:
+        """Upload a document."""
+        self.stack.s3.put_object(Bucket=PEER_BUCKET, Key=key, Body=body.encode())
+        return s3_uri(PEER_BUCKET, key)
+
+    def synchronise(self) -> int:
+        """Run a job and wait for its end; return the documents that it indexed."""
+        ids = {"knowledgeBaseId": self.knowledge_base_id, "dataSourceId": self.data_source_id}
+        deadline = time.monotonic() + LIMIT_SECONDS
+        job = self._started(ids)
+        while job["status"] not in ("COMPLETE", "FAILED", "STOPPED"):
+            if time.monotonic() > deadline:
+                raise SystemExit(f"The peer's job took longer than {LIMIT_SECONDS:g} s")
+            time.sleep(POLL_SECONDS)
+            job = self.stack.agent.get_ingestion_job(**ids, ingestionJobId=job["ingestionJobId"])["ingestionJob"]
+        if job["status"] != "COMPLETE":
+            raise SystemExit(f"The peer's job is {job['status']}: {job.get('failureReasons')}")
+        return int(job["statistics"]["numberOfNewDocumentsIndexed"])
+
+    def _started(self, ids: dict[str, str]) -> dict[str, Any]:
+        while True:
+            try:
+                started: dict[str, Any] = self.stack.agent.start_ingestion_job(**ids)["ingestionJob"]
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ConflictException":
+                    raise
+                time.sleep(POLL_SECONDS)
+            else:
+                return started
+
+
 @contextmanager
 def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) -> Iterator[Stack]:
-    """Start a stack on free ports; it and its folder are gone afterwards."""
+    """Run a stack on free ports; it and its folder are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="ragstack-benchmark-") as folder:
         project = Project.find(folder)
         port, bedrock_port = _free_ports()
@@ -146,7 +208,7 @@ def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) 
 
 
 def _count(connection: Connection, url: str) -> dict[str, str]:
-    """Send the functions of the ingestion path through the proxy; returns the environment of `ingestion`."""
+    """Send the ingestion functions' requests through the proxy; returns the environment of `ingestion`."""
     functions = connection.client("lambda")
     found: dict[str, str] = {}
     for page in functions.get_paginator("list_functions").paginate():
@@ -160,7 +222,7 @@ def _count(connection: Connection, url: str) -> dict[str, str]:
             )
             found = variables if variables.get("POWERTOOLS_SERVICE_NAME") == "ingestion" else found or variables
     if not found:
-        raise SystemExit("There is no function that ingests")
+        raise SystemExit("The stack has no ingestion function")
     return found
 
 
