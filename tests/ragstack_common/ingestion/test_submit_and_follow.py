@@ -132,7 +132,7 @@ def message(*keys: str, name: str = "message-1", receives: int = 1, sequencer: s
     return QueueMessage(name, s3_notification(*[(key, sequencer) for key in keys]), receives)
 
 
-@pytest.mark.parametrize(("documents", "delay"), [(1, 0), (9, 0), (10, 5)])
+@pytest.mark.parametrize(("documents", "delay"), [(1, 2), (9, 2), (10, 4)])
 def test_documents_that_do_not_fill_a_call_are_checked_sooner(path: Path, documents: int, delay: int) -> None:
     names = [f"{number}.txt" for number in range(documents)]
     path.put(*names)
@@ -142,7 +142,8 @@ def test_documents_that_do_not_fill_a_call_are_checked_sooner(path: Path, docume
         lambda params, **_: delays.extend(entry["DelaySeconds"] for entry in params["Entries"]),
     )
 
-    path.ingest(message(*names))
+    services = replace(path.services, settings=path.services.settings.model_copy(update={"first_delay_seconds": 2.0}))
+    IngestionService(services).process([message(*names)], 60.0)
 
     assert set(delays) == {delay}
 
