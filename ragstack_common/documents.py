@@ -1,4 +1,4 @@
-"""Documents as the caller names them and as bedrock-agent takes them."""
+"""Documents in the caller's form and in the form that bedrock-agent takes."""
 
 import re
 from collections.abc import Mapping
@@ -15,16 +15,19 @@ MAX_SIDECAR_BYTES: Final = 10 * 1024
 """Source: user guide of Knowledge Bases, metadata files."""
 
 SUFFIXES: Final = frozenset({".txt", ".md", ".html", ".htm", ".doc", ".docx", ".csv", ".xls", ".xlsx", ".pdf"})
-"""Of the types that are read. Source: user guide of Knowledge Bases, formats of the default parser."""
+"""Supported file types. Source: user guide of Knowledge Bases, formats of the default parser."""
 
 _LINE_BREAK: Final = re.compile("[\n\r\x85\u2028\u2029]")
-"""What the point of that shape's pattern does not stand for. Sources: ECMA-262, LineTerminator; java.util.regex."""
+"""Characters that a dot in the service's pattern of URIs does not match.
+
+Sources: bedrock-agent, shape S3BucketUri; ECMA-262, LineTerminator; java.util.regex.
+"""
 
 
 class DocumentStatus(str):
-    """A document's status, a plain string such as INDEXED, that also knows its reason and when it was reached.
+    """A document's status, a string such as INDEXED, with its reason and time.
 
-    Source: bedrock-agent, shape DocumentStatus; UNKNOWN is RAGStack's own, for a question that got no answer.
+    Source: bedrock-agent, shape DocumentStatus. UNKNOWN is RAGStack's own, for a call that got no response.
     """
 
     __slots__ = ("reason", "updated_at")
@@ -33,7 +36,7 @@ class DocumentStatus(str):
     updated_at: datetime | None
 
     def __new__(cls, status: str, reason: str | None = None, updated_at: datetime | None = None) -> Self:
-        """Make a status with the service's reason for it and its time."""
+        """Create a status with the service's reason and time."""
         made = super().__new__(cls, status)
         made.reason = reason
         made.updated_at = updated_at
@@ -46,24 +49,24 @@ class DocumentStatus(str):
 
 
 def s3_uri(bucket: str, key: str) -> str:
-    """Name an object by its URI; the key stands in it as it is, unquoted."""
+    """Return an object's URI; the key is not quoted."""
     return f"s3://{bucket}/{key}"
 
 
 def fault_of_uri(uri: str) -> str | None:
-    """Tell why direct ingestion takes no document with this URI, and what to do; None where it does."""
+    """Return why direct ingestion refuses this URI, and what to do; None if it accepts it."""
     if len(uri) > MAX_URI_CHARACTERS:
         return (
-            f"The URI has {len(uri)} characters; Bedrock takes at most {MAX_URI_CHARACTERS}: give the document a"
+            f"The URI has {len(uri)} characters; Bedrock accepts at most {MAX_URI_CHARACTERS}: give the document a"
             " shorter key"
         )
     if _LINE_BREAK.search(uri):
-        return "The URI has a line break in it, which Bedrock does not take: give the document another key"
+        return "The URI contains a line break, which Bedrock does not accept: give the document another key"
     return None
 
 
 def leaves_its_bucket(key: str) -> bool:
-    """Tell whether a key has more ``..`` than folders before them; S3 takes no such object.
+    """Check whether a key has more ``..`` than folders before them; S3 refuses such a key.
 
     Source: Amazon S3 user guide, object key naming guidelines.
     """
@@ -76,12 +79,12 @@ def leaves_its_bucket(key: str) -> bool:
 
 
 def s3_identifier(uri: str) -> dict[str, Any]:
-    """Name a document as the service does. Source: bedrock-agent, shape DocumentIdentifier."""
+    """Return the service's identifier of a document. Source: bedrock-agent, shape DocumentIdentifier."""
     return {"dataSourceType": "S3", "s3": {"uri": uri}}
 
 
 def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[str, Any]:
-    """Describe a document in S3, and the sidecar that holds its attributes, for ingestion."""
+    """Return the description of a document in S3, and of its sidecar, for ingestion."""
     document: dict[str, Any] = {"dataSourceId": ds_id, "s3": {"uri": uri}}
     if sidecar_uri is not None:
         document["metadata"] = {"type": "S3_LOCATION", "s3Location": {"uri": sidecar_uri}}
@@ -89,14 +92,14 @@ def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[st
 
 
 def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
-    """Turn either form of a document into the service's.
+    """Convert either form of a document to the service's.
 
     Raises:
         InvalidDocumentError: The document has neither form, or belongs to another data source.
     """
     other = document.get("dataSourceId", ds_id)
     if other != ds_id:
-        raise InvalidDocumentError(f"A document names data source {other!r}, and the call goes to {ds_id!r}")
+        raise InvalidDocumentError(f"A document names data source {other!r}, but the call goes to {ds_id!r}")
     if isinstance(document.get("content"), Mapping):
         request = {name: part for name, part in document.items() if name != "dataSourceId"}
         identifier_of(request)
@@ -111,7 +114,7 @@ def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
 
 
 def identifier_of(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Tell by which identifier the service will answer for a document.
+    """Return the identifier that the service's response has for a document.
 
     Raises:
         InvalidDocumentError: The document has no S3 location and no custom identifier.
@@ -126,5 +129,5 @@ def identifier_of(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def key_of(identifier: Mapping[str, Any]) -> str:
-    """Tell identifiers apart: the S3 URI, or the custom document's id."""
+    """Return the S3 URI of an identifier, or the custom document's id."""
     return str((identifier.get("s3") or {}).get("uri") or (identifier.get("custom") or {}).get("id") or "")

@@ -1,4 +1,4 @@
-"""Back-off for calls that another attempt can save."""
+"""Retries with exponential delays."""
 
 import random
 import time
@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  #
 T = TypeVar("T")
 
 LOST = (ConnectionError, HTTPClientError)
-"""The call may or may not have been carried out; a stable client token makes repeating it safe."""
+"""Errors after which the call may have been carried out; a stable client token makes repeating it safe."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Backoff:
         retries: Calls after the first, 0 or more.
         base_seconds: The longest first delay.
         ceiling_seconds: The longest delay of all.
-        sleep: Waits that many seconds.
-        uniform: Draws from between two numbers.
+        sleep: Waits a number of seconds.
+        uniform: Returns a random number between two numbers.
     """
 
     retries: int
@@ -33,7 +33,7 @@ class Backoff:
     uniform: Callable[[float, float], float] = random.uniform
 
     def call(self, operation: Callable[[], T], *, retry_on: Callable[[Exception], bool]) -> T:
-        """Call until it succeeds, fails for good, or the retries are used up; the last error is the caller's."""
+        """Call until it succeeds, fails with another error, or the retries are used up; the last error is raised."""
         for attempt in range(self.retries):
             try:
                 return operation()
@@ -44,6 +44,6 @@ class Backoff:
         return operation()
 
     def pause(self, attempt: int) -> None:
-        """Wait as long as after the attempt of that number, counted from 0."""
+        """Wait as long as after the attempt with this number, counted from 0."""
         delay = min(self.ceiling_seconds, self.base_seconds * 2**attempt)
         self.sleep(self.uniform(delay / 2, delay))

@@ -2,7 +2,6 @@
 
 ::
 
-    settings.py         the settings of the function `reconcile`
     compare.py          the differences; reads and writes nothing
     run.py              one comparison, from reading to the report
     synchronisation.py  one full synchronisation, in steps

@@ -375,8 +375,8 @@ def test_files_that_bedrock_would_refuse_are_not_uploaded_and_the_others_are(
 
     assert keys(connection) == ["handbook/a.md"]
     assert set(refused) == {f"{'x' * 150}.md", "two\nlines.md", "b.md", "c.md"}
-    assert "Bedrock takes at most 133: give the document a shorter key" in refused[f"{'x' * 150}.md"]
-    assert "The URI has a line break in it" in refused["two\nlines.md"]
+    assert "Bedrock accepts at most 133: give the document a shorter key" in refused[f"{'x' * 150}.md"]
+    assert "The URI contains a line break" in refused["two\nlines.md"]
     assert "at most 1,024 bytes" in refused["c.md"]
 
 

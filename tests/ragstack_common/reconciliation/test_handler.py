@@ -56,7 +56,7 @@ def _context(milliseconds: int = 900_000) -> Any:
     )
 
 
-def test_a_job_is_carried_out_and_measured(function: Any, stack: Stack, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_runs_and_is_measured(function: Any, stack: Stack, capsys: pytest.CaptureFixture[str]) -> None:
     job = stack.jobs.create("reconcile", "test")
 
     assert function(_event({"job": job.id}), _context()) == {"batchItemFailures": []}
@@ -69,7 +69,7 @@ def test_a_job_is_carried_out_and_measured(function: Any, stack: Stack, capsys: 
     assert len(measured["ReconciliationSeconds"]) == 1
 
 
-def test_a_message_that_cannot_be_read_alone_is_delivered_again(function: Any, stack: Stack) -> None:
+def test_only_an_invalid_message_is_delivered_again(function: Any, stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "test")
 
     answer = function(_event("what?", {"job": job.id}), _context())
@@ -78,7 +78,7 @@ def test_a_message_that_cannot_be_read_alone_is_delivered_again(function: Any, s
     assert stack.jobs.get(job.id).status == "COMPLETE"
 
 
-def test_the_time_that_lambda_leaves_is_kept_to(function: Any, stack: Stack) -> None:
+def test_the_remaining_time_of_the_function_is_respected(function: Any, stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "test")
 
     assert function(_event({"job": job.id}), _context(milliseconds=10_000)) == {"batchItemFailures": []}

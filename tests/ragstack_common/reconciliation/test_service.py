@@ -8,8 +8,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from ragstack_common.config import JOBS_NOT_COMPLETE, ReconcileSettings
-from ragstack_common.errors import ConfigurationError, JobConflictError
+from ragstack_common.config import JOBS_NOT_COMPLETE
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.reconciliation.service import MAX_FAILURES, ReconcileService
 from ragstack_common.registry.coordination import Gate
@@ -17,15 +16,6 @@ from ragstack_common.registry.jobs import Job
 from tests.local_bedrock.support import REGION
 from tests.ragstack_common.reconciliation.clients import Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
-
-ENV = {
-    "KNOWLEDGE_BASE_ID": "ABCDEFGHIJ",
-    "DATA_SOURCE_ID": "KLMNOPQRST",
-    "REGISTRY_TABLE": "registry",
-    "DOCUMENTS_BUCKET": "bucket",
-    "INGESTION_QUEUE_URL": "http://queue/ingestion",
-    "JOBS_QUEUE_URL": "http://queue/jobs",
-}
 
 
 def _message(body: Any, receives: int = 1) -> QueueMessage:
@@ -50,7 +40,7 @@ def test_the_schedule_starts_a_job_that_runs_to_its_end(stack: Stack) -> None:
     assert job.created_at <= (job.started_at or 0) <= (job.finished_at or 0)
 
 
-def test_a_start_while_one_is_running_is_acknowledged_and_changes_nothing(stack: Stack) -> None:
+def test_a_start_while_a_job_is_running_changes_nothing(stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "somebody")
     assert stack.jobs.write(job, replace(job, status="RUNNING"))
 
@@ -60,7 +50,7 @@ def test_a_start_while_one_is_running_is_acknowledged_and_changes_nothing(stack:
     assert stack.take("jobs") == []
 
 
-def test_a_job_whose_creator_died_before_it_was_sent_is_taken_up_by_the_next_start(stack: Stack) -> None:
+def test_the_next_start_runs_a_job_whose_message_was_never_sent(stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "somebody who died")
 
     stack.send_job({"start": "reconcile", "by": "schedule"})
@@ -73,25 +63,25 @@ def test_a_job_whose_creator_died_before_it_was_sent_is_taken_up_by_the_next_sta
     "body",
     ["", "x", "[]", "{}", '"job"', "null", '{"start": "other"}', '{"start": ["full"]}', '{"job": "a", "step": "x"}'],
 )
-def test_a_message_that_nobody_can_read_goes_back_to_the_queue_which_puts_it_aside(stack: Stack, body: str) -> None:
+def test_an_invalid_message_goes_back_to_the_queue(stack: Stack, body: str) -> None:
     assert _give(stack.service(), body) == ["message"]
     assert _jobs(stack) == []
 
 
 @pytest.mark.parametrize("job_id", ["", "x", "20260101T000000000-01234567"])
-def test_a_message_about_no_job_is_acknowledged(stack: Stack, job_id: str) -> None:
+def test_a_message_about_an_unknown_job_is_acknowledged(stack: Stack, job_id: str) -> None:
     assert _give(stack.service(), {"job": job_id}) == []
     assert stack.take("jobs") == []
 
 
-def test_a_message_of_a_job_that_has_ended_does_nothing(stack: Stack) -> None:
+def test_a_message_about_an_ended_job_does_nothing(stack: Stack) -> None:
     job = stack.reconcile()
 
     assert _give(stack.service(), {"job": job.id}) == []
     assert stack.jobs.get(job.id) == job
 
 
-def test_a_message_of_a_step_that_is_done_does_nothing(stack: Stack) -> None:
+def test_a_message_about_a_finished_step_does_nothing(stack: Stack) -> None:
     job = stack.jobs.create("full", "test")
     assert stack.jobs.write(job, replace(job, status="RUNNING", step=3))
     before = stack.jobs.get(job.id)
@@ -102,7 +92,7 @@ def test_a_message_of_a_step_that_is_done_does_nothing(stack: Stack) -> None:
     assert stack.take("jobs") == []
 
 
-def test_while_a_function_works_on_a_job_another_delivery_of_its_message_waits(stack: Stack) -> None:
+def test_a_message_about_a_leased_job_waits(stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "test")
     assert stack.jobs.write(job, replace(job, status="RUNNING", lease_until=stack.clock() + 500))
     before = stack.jobs.get(job.id)
@@ -113,7 +103,7 @@ def test_while_a_function_works_on_a_job_another_delivery_of_its_message_waits(s
     assert [json.loads(m.body) for m in stack.take("jobs")] == [{"job": job.id, "step": 0, "failures": 1}]
 
 
-def test_a_reconciliation_leaves_the_field_to_a_synchronisation(stack: Stack) -> None:
+def test_a_reconciliation_ends_while_a_synchronisation_is_running(stack: Stack) -> None:
     gate = Gate(stack.aws.dynamodb, stack.bucket, clock=stack.clock)
     gate.close("another", stack.clock() + HOUR)
 
@@ -126,7 +116,7 @@ def test_a_reconciliation_leaves_the_field_to_a_synchronisation(stack: Stack) ->
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before a call", "after a call"])
-def test_a_function_that_is_killed_anywhere_leaves_a_job_that_comes_to_its_end(stack: Stack, after: bool) -> None:
+def test_a_job_completes_after_its_function_was_killed_at_any_call(stack: Stack, after: bool) -> None:
     stack.indexed("a.txt", "lost.txt")
     stack.delete_behind_the_back("lost.txt")
     deaths = 0
@@ -155,7 +145,7 @@ def test_a_function_that_is_killed_anywhere_leaves_a_job_that_comes_to_its_end(s
     assert deaths > 8
 
 
-def test_a_job_whose_function_is_killed_every_time_is_given_up(stack: Stack) -> None:
+def test_a_job_fails_if_its_function_is_killed_each_time(stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "test")
 
     for receives in range(1, MAX_FAILURES + 1):
@@ -177,7 +167,7 @@ def _unreachable(service: str) -> Any:
 
 
 @pytest.mark.parametrize("broken", ["s3", "bedrock-agent", "sqs"])
-def test_a_service_that_cannot_be_reached_is_tried_again_and_then_the_job_has_failed(stack: Stack, broken: str) -> None:
+def test_a_job_fails_after_a_service_was_unreachable_three_times(stack: Stack, broken: str) -> None:
     stack.indexed("a.txt")
     stack.delete_behind_the_back("a.txt")
     job = stack.jobs.create("reconcile", "test")
@@ -202,7 +192,7 @@ def test_a_service_that_cannot_be_reached_is_tried_again_and_then_the_job_has_fa
     assert stack.metrics.values[JOBS_NOT_COMPLETE] == ("Count", 0)
 
 
-def test_while_the_table_cannot_be_reached_the_message_comes_again(stack: Stack) -> None:
+def test_a_message_is_redelivered_while_the_table_is_unreachable(stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "test")
     service = ReconcileService.of(
         stack.settings,
@@ -221,7 +211,7 @@ def test_while_the_table_cannot_be_reached_the_message_comes_again(stack: Stack)
     assert stack.jobs.get(job.id).status == "COMPLETE"
 
 
-def test_looks_that_the_queue_does_not_take_are_sent_again(stack: Stack) -> None:
+def test_a_refused_message_is_sent_again(stack: Stack) -> None:
     stack.put("x.txt")
     stack.clock.ahead += HOUR
     service = stack.service()
@@ -251,43 +241,3 @@ class _RefusesOnce:
             return self._sqs.send_message_batch(**parameters)
         self.refused += 1
         return {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False, "Message": "not now"}]}
-
-
-def test_two_jobs_of_a_kind_cannot_be_made(stack: Stack) -> None:
-    stack.jobs.create("reconcile", "one")
-
-    with pytest.raises(JobConflictError):
-        stack.jobs.create("reconcile", "two")
-
-
-def test_the_settings_come_from_the_environment() -> None:
-    settings = ReconcileSettings.from_env(ENV)
-    other = ReconcileSettings.from_env(
-        {
-            **ENV,
-            "INGESTION_CALLS_PER_SECOND": "2.5",
-            "STATUS_GIVE_UP_SECONDS": "60",
-            "RECONCILE_SETTLE_SECONDS": "0",
-            "RECONCILE_POLL_SECONDS": "1",
-        }
-    )
-
-    assert (settings.knowledge_base_id, settings.documents_bucket) == ("ABCDEFGHIJ", "bucket")
-    assert (settings.calls_per_second, settings.settle_seconds, settings.poll_seconds) == (5.0, 60.0, 15.0)
-    assert (other.calls_per_second, other.give_up_seconds) == (2.5, 60.0)
-    assert (other.settle_seconds, other.poll_seconds) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("name", ENV)
-def test_a_setting_that_is_missing_is_named(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=name):
-        ReconcileSettings.from_env({**ENV, name: " "})
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("INGESTION_CALLS_PER_SECOND", "0"), ("RECONCILE_SETTLE_SECONDS", "-1"), ("RECONCILE_POLL_SECONDS", "soon")],
-)
-def test_a_setting_that_is_unusable_is_named(name: str, value: str) -> None:
-    with pytest.raises(ConfigurationError, match=name):
-        ReconcileSettings.from_env({**ENV, name: value})

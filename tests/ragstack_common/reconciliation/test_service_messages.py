@@ -30,7 +30,7 @@ def _give(service: ReconcileService, body: str, receives: int = 1) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", [RECONCILE, FULL])
-def test_a_message_that_comes_again_at_any_time_changes_nothing(stack: Stack, kind: JobKind) -> None:
+def test_a_repeated_message_changes_nothing(stack: Stack, kind: JobKind) -> None:
     stack.indexed("a.txt")
     job = stack.jobs.create(kind, "test")
     stack.send_job({"job": job.id})
@@ -58,7 +58,7 @@ def test_a_message_that_comes_again_at_any_time_changes_nothing(stack: Stack, ki
     assert stack.jobs.running(kind) is None
 
 
-def test_what_is_sent_again_while_a_function_works_on_the_job_waits_for_its_end(stack: Stack) -> None:
+def test_a_repeated_message_waits_for_the_end_of_the_lease(stack: Stack) -> None:
     job = stack.jobs.create(RECONCILE, "test")
     service = stack.service()
     again: list[list[str]] = []
@@ -80,7 +80,7 @@ def test_what_is_sent_again_while_a_function_works_on_the_job_waits_for_its_end(
     assert stack.jobs.get(job.id) == ended
 
 
-def test_a_fault_of_ours_is_said_by_the_job_and_by_the_function_and_ends_the_job(stack: Stack) -> None:
+def test_a_bug_is_raised_recorded_and_fails_the_job(stack: Stack) -> None:
     job = stack.jobs.create(RECONCILE, "test")
     service = stack.service()
     service = replace(service, reconciliation=_Faulty())  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ def _with_visibility(service: ReconcileService, hidden: list[int]) -> ReconcileS
     return replace(service, queue=replace(service.queue, sqs=sqs))
 
 
-def test_after_a_fault_of_ours_the_message_does_not_wait_for_the_queue(stack: Stack) -> None:
+def test_after_a_bug_the_message_is_redelivered_soon(stack: Stack) -> None:
     job = stack.jobs.create(RECONCILE, "test")
     hidden: list[int] = []
     service = replace(_with_visibility(stack.service(), hidden), reconciliation=_Faulty())  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def test_after_a_fault_of_ours_the_message_does_not_wait_for_the_queue(stack: St
     assert hidden == [FAILURE_DELAY_SECONDS]
 
 
-def test_a_message_that_nobody_can_read_is_put_aside_at_once(stack: Stack) -> None:
+def test_an_invalid_message_is_redelivered_at_once(stack: Stack) -> None:
     hidden: list[int] = []
     service = _with_visibility(stack.service(), hidden)
 
@@ -149,7 +149,7 @@ def _receive_until_put_aside(stack: Stack, service: ReconcileService, gives_up: 
 
 
 @pytest.mark.parametrize("how", ["the registry does not answer", "the function is killed"])
-def test_a_job_whose_message_the_queue_puts_aside_does_not_stay_queued_for_ever(stack: Stack, how: str) -> None:
+def test_a_job_whose_message_is_dead_lettered_reads_as_failed(stack: Stack, how: str) -> None:
     job = stack.jobs.create(FULL, "test")
     stack.send_job({"job": job.id})
     if how == "the function is killed":
@@ -191,7 +191,7 @@ def _unreachable_jobs(stack: Stack) -> Any:
     return type(stack.jobs)(stack.bucket, client, clock=stack.clock, sleep=stack.slept.append)
 
 
-def test_a_job_that_no_function_came_to_begin_is_given_up_with_that_reason(stack: Stack) -> None:
+def test_a_job_that_was_never_begun_fails_with_that_reason(stack: Stack) -> None:
     job = stack.jobs.create(RECONCILE, "test")
 
     assert _give(stack.service(), JobMessage(job_id=job.id).body, MAX_FAILURES + 1) == []
@@ -201,7 +201,7 @@ def test_a_job_that_no_function_came_to_begin_is_given_up_with_that_reason(stack
     assert ended.reason == "Given up after 3 attempts: no function began it, or the registry failed"
 
 
-def test_what_an_abandoned_job_said_last_is_not_lost(stack: Stack) -> None:
+def test_a_silent_job_keeps_its_last_reason(stack: Stack) -> None:
     job = stack.jobs.create(RECONCILE, "test")
     assert stack.jobs.write(job, replace(job, status="RUNNING", reason="Could not connect"))
 
@@ -215,11 +215,11 @@ def test_what_an_abandoned_job_said_last_is_not_lost(stack: Stack) -> None:
     [JobMessage(kind="full", by="schedule"), JobMessage(job_id="20260101T000000000-01234567", step=3, failures=2)],
     ids=["start", "go on"],
 )
-def test_a_message_is_read_as_it_was_written(message: JobMessage) -> None:
+def test_a_job_message_is_read_as_it_was_written(message: JobMessage) -> None:
     assert read_job_message(message.body) == message
 
 
 @pytest.mark.parametrize("job_id", [None, 1, ["x"]])
-def test_a_job_is_named_by_a_text(job_id: Any) -> None:
+def test_a_job_id_must_be_a_text(job_id: Any) -> None:
     with pytest.raises(InvalidRequestError, match="not a request for a job"):
         read_job_message(json.dumps({"job": job_id}))

@@ -28,7 +28,7 @@ def _ingestion_jobs(stack: Stack) -> list[dict[str, Any]]:
     return list(stack.source.bedrock.agent.list_ingestion_jobs(**stack.source.ids)["ingestionJobSummaries"])
 
 
-def test_a_synchronisation_indexes_what_lies_there_and_the_registry_learns_of_it(stack: Stack, gate: Gate) -> None:
+def test_a_synchronisation_indexes_the_bucket_and_updates_the_registry(stack: Stack, gate: Gate) -> None:
     stack.indexed("known.txt")
     stack.put("new.txt", "Something new.")
     stack.put("empty.txt", "")
@@ -49,7 +49,7 @@ def test_a_synchronisation_indexes_what_lies_there_and_the_registry_learns_of_it
     json.dumps(dict(job.report))
 
 
-def test_what_was_uploaded_meanwhile_is_no_difference(stack: Stack) -> None:
+def test_an_upload_during_a_synchronisation_is_not_a_difference(stack: Stack) -> None:
     job = stack.jobs.create("full", "test")
     stack.send_job({"job": job.id})
     stack.service().process(stack.take("jobs"), lambda: LONG)
@@ -63,7 +63,7 @@ def test_what_was_uploaded_meanwhile_is_no_difference(stack: Stack) -> None:
     assert stack.jobs.get(job.id).report["differences"] == {}
 
 
-def test_after_the_looks_all_three_agree(stack: Stack) -> None:
+def test_bucket_registry_and_knowledge_base_agree_after_the_checks(stack: Stack) -> None:
     stack.put("new.txt", "Something new.")
     stack.clock.ahead += HOUR
     stack.reconcile("full")
@@ -96,7 +96,7 @@ def _first_steps(stack: Stack, number: int) -> Job:
     ],
     ids=["submitting", "indexing", "about to be deleted", "being deleted"],
 )
-def test_it_waits_behind_a_closed_gate_for_what_the_knowledge_base_works_on(
+def test_it_closes_the_gate_and_waits_for_operations_in_progress(
     stack: Stack, gate: Gate, status: Status, operation: Operation
 ) -> None:
     stack.indexed("a.txt")
@@ -124,7 +124,7 @@ def test_it_waits_behind_a_closed_gate_for_what_the_knowledge_base_works_on(
     ],
     ids=["waiting", "submitted by nobody", "deleted by nobody"],
 )
-def test_it_does_not_wait_for_what_waits_for_the_gate(
+def test_it_does_not_wait_for_documents_behind_the_gate(
     stack: Stack, status: Status, operation: Operation | None
 ) -> None:
     stack.indexed("a.txt")
@@ -133,7 +133,7 @@ def test_it_does_not_wait_for_what_waits_for_the_gate(
     assert stack.reconcile("full").status == "COMPLETE"
 
 
-def test_waiting_has_an_end_and_the_gate_is_opened(stack: Stack, gate: Gate) -> None:
+def test_it_fails_and_opens_the_gate_after_waiting_too_long(stack: Stack, gate: Gate) -> None:
     stack.indexed("a.txt")
     _work_on(stack, "a.txt", Status.INDEXING, Operation("o", OperationKind.INGEST, 0.0, 2.0**33))
     job = _first_steps(stack, 2)
@@ -195,7 +195,7 @@ def _run_with(stack: Stack, agent: _Agent) -> Job:
     return stack.jobs.get(job.id)
 
 
-def test_while_bedrock_refuses_because_others_are_at_work_it_waits(stack: Stack, gate: Gate) -> None:
+def test_it_waits_while_bedrock_reports_a_conflict(stack: Stack, gate: Gate) -> None:
     contention = [
         _error("ConflictException"),
         _error("ValidationException", "There are ongoing direct ingestions"),
@@ -211,7 +211,7 @@ def test_while_bedrock_refuses_because_others_are_at_work_it_waits(stack: Stack,
     assert gate.closed_until() is None
 
 
-def test_what_bedrock_refuses_for_good_fails_the_job_and_opens_the_gate(stack: Stack, gate: Gate) -> None:
+def test_a_refusal_fails_the_job_and_opens_the_gate(stack: Stack, gate: Gate) -> None:
     agent = _Agent(stack.agent, "start_ingestion_job", [_error("AccessDeniedException", "not you")])
 
     job = _run_with(stack, agent)
@@ -224,7 +224,7 @@ def test_what_bedrock_refuses_for_good_fails_the_job_and_opens_the_gate(stack: S
 
 
 @pytest.mark.parametrize("status", ["FAILED", "STOPPED"])
-def test_a_job_that_bedrock_did_not_complete_fails_with_its_reasons_and_is_compared_with(
+def test_a_failed_ingestion_job_fails_the_synchronisation_after_a_comparison(
     stack: Stack, gate: Gate, status: str
 ) -> None:
     stack.put("new.txt")
@@ -245,7 +245,7 @@ def test_a_job_that_bedrock_did_not_complete_fails_with_its_reasons_and_is_compa
     assert gate.closed_until() is None
 
 
-def test_a_moment_without_answer_does_not_end_the_following(stack: Stack) -> None:
+def test_a_transient_error_does_not_end_the_following(stack: Stack) -> None:
     answers = [_error("ThrottlingException"), {"status": "IN_PROGRESS"}, _error("InternalServerException")]
     agent = _Agent(stack.agent, "get_ingestion_job", answers)
 
@@ -253,7 +253,7 @@ def test_a_moment_without_answer_does_not_end_the_following(stack: Stack) -> Non
     assert agent.calls == 4
 
 
-def test_a_job_that_bedrock_no_longer_knows_has_failed(stack: Stack, gate: Gate) -> None:
+def test_an_unknown_ingestion_job_fails_the_synchronisation(stack: Stack, gate: Gate) -> None:
     agent = _Agent(stack.agent, "get_ingestion_job", [_error("ResourceNotFoundException", "gone")])
 
     job = _run_with(stack, agent)
@@ -263,7 +263,7 @@ def test_a_job_that_bedrock_no_longer_knows_has_failed(stack: Stack, gate: Gate)
     assert gate.closed_until() is None
 
 
-def test_a_job_that_bedrock_never_ends_fails_after_its_time(
+def test_an_ingestion_job_that_never_ends_fails_the_synchronisation(
     stack: Stack, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ReconcileSettings, "follow_seconds", 2 * HOUR)
@@ -286,7 +286,7 @@ def test_a_job_that_bedrock_never_ends_fails_after_its_time(
     assert gate.closed_until() is None
 
 
-def test_it_waits_while_another_keeps_the_gate_closed_and_does_not_open_it(stack: Stack, gate: Gate) -> None:
+def test_it_waits_while_another_synchronisation_keeps_the_gate_closed(stack: Stack, gate: Gate) -> None:
     gate.close("another", stack.clock() + HOUR)
 
     job = _first_steps(stack, 3)
@@ -300,7 +300,7 @@ def test_it_waits_while_another_keeps_the_gate_closed_and_does_not_open_it(stack
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before a call", "after a call"])
-def test_a_function_that_is_killed_anywhere_starts_one_synchronisation_and_ends_it(
+def test_a_function_killed_at_any_call_starts_one_ingestion_job_and_ends_it(
     stack: Stack, gate: Gate, after: bool
 ) -> None:
     stack.indexed("a.txt")

@@ -19,7 +19,6 @@ from ragstack_common.registry.catalogue import (
     VALUES_COUNTED,
     Catalogue,
     Facet,
-    count_changes,
     count_writes,
     counted_under,
 )
@@ -47,7 +46,7 @@ def written(registry: DocumentRegistry, uri: str, **attributes: Any) -> None:
     assert registry.write([Change(before, after)]) == set()
 
 
-def test_values_are_listed_by_attribute_and_in_order_whatever_their_types(dynamodb: Any) -> None:
+def test_values_of_all_types_are_listed_in_order(dynamodb: Any) -> None:
     registry = DocumentRegistry(TABLE, dynamodb)
     written(registry, NAMES[0], year=2026, topic="b", tags=["x", "y"], internal=True)
     written(registry, NAMES[1], year=2025, topic="a", tags=["y"], internal=False)
@@ -69,7 +68,7 @@ def test_values_are_listed_by_attribute_and_in_order_whatever_their_types(dynamo
     assert Catalogue(dynamodb, TABLE).documents() == 3
 
 
-def test_one_attribute_is_listed_without_those_whose_names_begin_alike(dynamodb: Any) -> None:
+def test_an_attribute_is_listed_without_others_with_the_same_prefix(dynamodb: Any) -> None:
     registry = DocumentRegistry(TABLE, dynamodb)
     written(registry, NAMES[0], topic="a", topics="b", **{"topic\x1fx": "c"})
 
@@ -94,7 +93,7 @@ def test_more_values_than_a_page_holds_are_all_listed(dynamodb: Any) -> None:
     assert [facet.value for facet in Catalogue(dynamodb, TABLE).facets("topic")] == values
 
 
-def test_what_nobody_has_any_more_is_not_listed(dynamodb: Any) -> None:
+def test_values_without_documents_are_not_listed(dynamodb: Any) -> None:
     registry = DocumentRegistry(TABLE, dynamodb)
     written(registry, NAMES[0], topic="a")
     written(registry, NAMES[0], topic="b")
@@ -104,7 +103,7 @@ def test_what_nobody_has_any_more_is_not_listed(dynamodb: Any) -> None:
 
 @given(ATTRIBUTES)
 @settings(max_examples=examples(200))
-def test_what_a_document_is_counted_under_is_bounded_and_can_be_read_back(attributes: dict[str, Any]) -> None:
+def test_the_counted_values_of_a_document_are_bounded(attributes: dict[str, Any]) -> None:
     counted = counted_under(attributes)
 
     assert counted[0] == ALL_DOCUMENTS
@@ -116,24 +115,13 @@ def test_what_a_document_is_counted_under_is_bounded_and_can_be_read_back(attrib
         assert len(f"{key}\x1f{text}".encode()) <= LONGEST_KEY_BYTES
 
 
-def test_corpora_and_versions_are_counted_whatever_else_a_document_has() -> None:
+def test_corpus_and_version_are_always_counted() -> None:
     attributes = {"corpus": "stones", "version": "2"} | {f"a{number:02d}": number for number in range(60)}
 
     counted = counted_under(dict(reversed(attributes.items())))
 
     assert counted[1:3] == (("corpus", '"stones"'), ("version", '"2"'))
     assert len(counted) == VALUES_COUNTED
-
-
-@given(st.lists(st.tuples(COUNTED, COUNTED), max_size=5))
-def test_changes_of_counts_add_up(pairs: list[tuple[DocumentRecord, DocumentRecord]]) -> None:
-    before, after = Counter[Any](), Counter[Any]()
-    for one, other in pairs:
-        before.update(one.counted)
-        after.update(other.counted)
-    after.subtract(before)
-
-    assert count_changes(pairs) == {value: count for value, count in after.items() if count}
 
 
 class Counting(RuleBasedStateMachine):

@@ -59,7 +59,7 @@ class Stepping:
         return (lambda **parameters: self.step(method, parameters)) if name == self.operation else method
 
 
-def test_what_nobody_has_written_is_new(registry: DocumentRegistry) -> None:
+def test_an_unknown_document_has_revision_0(registry: DocumentRegistry) -> None:
     assert registry.read(["s3://bucket/a", "s3://bucket/b"]) == {
         uri: DocumentRecord(uri) for uri in ("s3://bucket/a", "s3://bucket/b")
     }
@@ -67,7 +67,7 @@ def test_what_nobody_has_written_is_new(registry: DocumentRegistry) -> None:
     assert registry.write([]) == set()
 
 
-def test_what_was_written_is_read_with_the_next_revision(registry: DocumentRegistry) -> None:
+def test_a_write_increases_the_revision(registry: DocumentRegistry) -> None:
     record = indexed("a", corpus="stones")
 
     lost = registry.write(created(record))
@@ -77,7 +77,7 @@ def test_what_was_written_is_read_with_the_next_revision(registry: DocumentRegis
     assert counts(registry) == {("corpus", "stones"): 1}
 
 
-def test_a_document_that_was_written_meanwhile_is_lost_and_stays_as_it_is(registry: DocumentRegistry) -> None:
+def test_a_stale_write_is_refused(registry: DocumentRegistry) -> None:
     record = indexed("a", corpus="stones")
     registry.write(created(record))
     read = only(registry, record)
@@ -90,21 +90,21 @@ def test_a_document_that_was_written_meanwhile_is_lost_and_stays_as_it_is(regist
     assert counts(registry) == {("corpus", "stones"): 1}
 
 
-def test_a_document_that_somebody_else_created_is_lost(registry: DocumentRegistry) -> None:
+def test_a_second_creation_is_refused(registry: DocumentRegistry) -> None:
     registry.write(created(indexed("a", corpus="stones")))
 
     assert registry.write(created(indexed("a", corpus="woods"))) == {"s3://bucket/a"}
     assert counts(registry) == {("corpus", "stones"): 1}
 
 
-def test_a_document_that_the_table_has_forgotten_is_lost(registry: DocumentRegistry) -> None:
+def test_a_write_of_an_expired_document_is_refused(registry: DocumentRegistry) -> None:
     gone = replace(indexed("a"), revision=3)
 
     assert registry.write([Change(gone, gone)]) == {"s3://bucket/a"}
     assert only(registry, gone).revision == 0
 
 
-def test_of_a_batch_only_what_is_in_the_way_is_lost(registry: DocumentRegistry) -> None:
+def test_only_conflicting_documents_of_a_batch_are_refused(registry: DocumentRegistry) -> None:
     records = [indexed(str(number), corpus="stones", number=number) for number in range(30)]
     registry.write(created(*records[::3]))
 
@@ -115,7 +115,7 @@ def test_of_a_batch_only_what_is_in_the_way_is_lost(registry: DocumentRegistry) 
     assert counts(registry) == {("corpus", "stones"): 30} | {("number", number): 1 for number in range(30)}
 
 
-def test_more_documents_than_one_request_takes_are_written_and_read(registry: DocumentRegistry) -> None:
+def test_more_documents_than_fit_into_one_request_are_written_and_read(registry: DocumentRegistry) -> None:
     records = [indexed(str(number), corpus="stones") for number in range(130)]
 
     assert registry.write(created(*records)) == set()
@@ -125,7 +125,7 @@ def test_more_documents_than_one_request_takes_are_written_and_read(registry: Do
     assert counts(registry) == {("corpus", "stones"): 130}
 
 
-def test_no_transaction_has_more_actions_than_dynamodb_takes(dynamodb: Any) -> None:
+def test_a_transaction_has_at_most_100_actions(dynamodb: Any) -> None:
     sizes = []
 
     def count(method: Any, parameters: dict[str, Any]) -> Any:
@@ -143,7 +143,7 @@ def test_no_transaction_has_more_actions_than_dynamodb_takes(dynamodb: Any) -> N
     assert sum(counts(registry).values()) == 12 * len(counted_under(other)[1:])
 
 
-def test_counts_that_cancelled_out_are_divided_anew_when_some_documents_are_lost(registry: DocumentRegistry) -> None:
+def test_a_batch_is_divided_again_when_some_of_its_documents_conflict(registry: DocumentRegistry) -> None:
     """Without the losers more counts change than before: more than one transaction takes."""
     these, those = ({f"{side}{number}": number for number in range(39)} for side in "ab")
     records = [indexed(str(number), **(those if number % 2 else these)) for number in range(8)]
@@ -163,7 +163,7 @@ def test_counts_that_cancelled_out_are_divided_anew_when_some_documents_are_lost
 
 
 @pytest.mark.parametrize("documents", [1, 3])
-def test_a_write_whose_answer_was_lost_is_recognized_and_counts_once(dynamodb: Any, documents: int) -> None:
+def test_a_write_whose_response_was_lost_counts_once(dynamodb: Any, documents: int) -> None:
     """What botocore does after a lost connection, on a table that has forgotten the request's token."""
 
     def twice(method: Any, parameters: dict[str, Any]) -> Any:
@@ -178,7 +178,7 @@ def test_a_write_whose_answer_was_lost_is_recognized_and_counts_once(dynamodb: A
     assert counts(registry) == {("corpus", "stones"): documents}
 
 
-def test_what_was_written_by_an_attempt_whose_answer_was_lost_is_not_lost_because_of_another(dynamodb: Any) -> None:
+def test_a_write_whose_response_was_lost_succeeds_although_another_document_changed(dynamodb: Any) -> None:
     plain = DocumentRegistry(TABLE, dynamodb)
     times = []
 
@@ -228,7 +228,7 @@ PASSING = [
 
 
 @pytest.mark.parametrize("error", PASSING, ids=["conflict", "throttled", "both", "in progress"])
-def test_another_transaction_in_the_way_is_waited_for(dynamodb: Any, error: Exception) -> None:
+def test_a_conflicting_transaction_is_retried(dynamodb: Any, error: Exception) -> None:
     slept: list[float] = []
     registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(error, error)), sleep=slept.append)
 
@@ -250,7 +250,7 @@ def test_another_transaction_in_the_way_is_waited_for(dynamodb: Any, error: Exce
     ],
     ids=["validation", "size", "without reasons", "denied", "lost"],
 )
-def test_an_error_that_says_nothing_of_conditions_is_the_callers(dynamodb: Any, error: Exception) -> None:
+def test_errors_other_than_conflicts_are_raised(dynamodb: Any, error: Exception) -> None:
     slept: list[float] = []
     registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(error)), sleep=slept.append)
 
@@ -260,7 +260,7 @@ def test_an_error_that_says_nothing_of_conditions_is_the_callers(dynamodb: Any, 
     assert slept == []
 
 
-def test_conflicts_without_end_are_the_callers(dynamodb: Any) -> None:
+def test_conflicts_are_raised_after_the_last_retry(dynamodb: Any) -> None:
     slept: list[float] = []
     errors = failing(*[cancelled("TransactionConflict")] * 50)
     registry = DocumentRegistry(TABLE, Stepping(dynamodb, errors), sleep=slept.append)
@@ -286,7 +286,7 @@ def partial(answers: int) -> Callable[[Any, dict[str, Any]], Any]:
     return step
 
 
-def test_keys_that_the_table_did_not_get_to_are_asked_for_again(dynamodb: Any) -> None:
+def test_unprocessed_keys_are_read_again(dynamodb: Any) -> None:
     records = [indexed(str(number)) for number in range(6)]
     DocumentRegistry(TABLE, dynamodb).write(created(*records))
     slept: list[float] = []
@@ -298,7 +298,7 @@ def test_keys_that_the_table_did_not_get_to_are_asked_for_again(dynamodb: Any) -
     assert len(slept) == 3
 
 
-def test_a_document_that_the_table_did_not_answer_for_is_never_taken_for_a_new_one(dynamodb: Any) -> None:
+def test_a_partial_answer_is_an_error_and_not_an_unknown_document(dynamodb: Any) -> None:
     records = [indexed(str(number)) for number in range(60)]
     DocumentRegistry(TABLE, dynamodb).write(created(*records))
     registry = DocumentRegistry(TABLE, Stepping(dynamodb, partial(50), "batch_get_item"), sleep=SLEPT.append)
@@ -325,7 +325,7 @@ LONGEST_KEY = "s3://bucket/" + "k" * 1024
     ],
     ids=["uri", "uri in bytes", "corpus", "corpus in bytes", "name", "value in bytes", "divider", "much", "reason"],
 )
-def test_whatever_s3_and_sidecars_allow_can_be_written_and_counted(
+def test_extreme_names_and_attributes_are_written_and_counted(
     registry: DocumentRegistry, record: DocumentRecord
 ) -> None:
     registry.write(created(indexed("other", topic="t")))
@@ -340,7 +340,7 @@ def test_whatever_s3_and_sidecars_allow_can_be_written_and_counted(
     assert counts(registry) == {("topic", "t"): 1}
 
 
-def test_the_counts_of_a_batch_that_could_not_be_written_do_not_change(dynamodb: Any) -> None:
+def test_a_failed_write_changes_no_counts(dynamodb: Any) -> None:
     registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(LostConnection(error="gone"))))
 
     with pytest.raises(LostConnection):

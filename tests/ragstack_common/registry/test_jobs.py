@@ -39,7 +39,7 @@ def test_a_new_job_is_queued(jobs: JobStore, clock: Clock) -> None:
     assert jobs.running("reconcile") == job
 
 
-def test_what_is_written_of_a_job_is_read_again(jobs: JobStore, clock: Clock) -> None:
+def test_a_job_is_read_as_it_was_written(jobs: JobStore, clock: Clock) -> None:
     job = jobs.create("full", "somebody")
     after = replace(
         job,
@@ -64,7 +64,7 @@ def test_there_are_two_kinds_of_jobs(jobs: JobStore, kind: Any) -> None:
         jobs.create(kind, "somebody")
 
 
-def test_of_one_kind_there_is_one_at_a_time(jobs: JobStore) -> None:
+def test_there_is_one_job_of_a_kind_at_a_time(jobs: JobStore) -> None:
     job = jobs.create("reconcile", "one")
 
     with pytest.raises(JobConflictError, match="reconcile is still running"):
@@ -74,7 +74,7 @@ def test_of_one_kind_there_is_one_at_a_time(jobs: JobStore) -> None:
 
 
 @pytest.mark.parametrize("status", ENDS)
-def test_when_a_job_has_ended_another_can_begin(jobs: JobStore, status: JobStatus) -> None:
+def test_another_job_can_begin_when_one_has_ended(jobs: JobStore, status: JobStatus) -> None:
     first = jobs.create("reconcile", "one")
     _end(jobs, first, status)
 
@@ -84,7 +84,7 @@ def test_when_a_job_has_ended_another_can_begin(jobs: JobStore, status: JobStatu
     assert jobs.running("reconcile") == second
 
 
-def test_a_job_that_somebody_else_wrote_is_not_written_over(jobs: JobStore) -> None:
+def test_a_stale_write_of_a_job_is_refused(jobs: JobStore) -> None:
     job = jobs.create("reconcile", "one")
     assert jobs.write(job, replace(job, status="RUNNING"))
 
@@ -93,7 +93,7 @@ def test_a_job_that_somebody_else_wrote_is_not_written_over(jobs: JobStore) -> N
 
 
 @pytest.mark.parametrize("status", ["RUNNING", *ENDS])
-def test_a_write_whose_answer_was_lost_is_known_as_ones_own(jobs: JobStore, dynamodb: Any, status: JobStatus) -> None:
+def test_a_write_of_a_job_whose_response_was_lost_succeeds(jobs: JobStore, dynamodb: Any, status: JobStatus) -> None:
     class LosesTheFirstAnswer:
         lost = False
 
@@ -113,7 +113,7 @@ def test_a_write_whose_answer_was_lost_is_known_as_ones_own(jobs: JobStore, dyna
     assert len(waits) == 1
 
 
-def test_a_job_that_gave_no_sign_of_life_has_failed_and_is_in_nobodys_way(jobs: JobStore, clock: Clock) -> None:
+def test_a_silent_job_reads_as_failed_and_releases_its_lock(jobs: JobStore, clock: Clock) -> None:
     job = jobs.create("reconcile", "one")
     assert jobs.write(job, replace(job, status="RUNNING"))
     clock.now += SILENT_SECONDS + 1
@@ -127,7 +127,7 @@ def test_a_job_that_gave_no_sign_of_life_has_failed_and_is_in_nobodys_way(jobs: 
     assert jobs.running("reconcile") == second
 
 
-def test_a_job_that_lives_is_not_taken_for_dead(jobs: JobStore, clock: Clock) -> None:
+def test_a_job_that_is_written_keeps_its_lock(jobs: JobStore, clock: Clock) -> None:
     job = jobs.create("full", "one")
     for step in range(5):
         clock.now += SILENT_SECONDS - 1
@@ -139,7 +139,7 @@ def test_a_job_that_lives_is_not_taken_for_dead(jobs: JobStore, clock: Clock) ->
         jobs.create("full", "two")
 
 
-def test_a_job_whose_place_another_has_taken_can_no_longer_write(jobs: JobStore, clock: Clock) -> None:
+def test_a_job_without_its_lock_cannot_write(jobs: JobStore, clock: Clock) -> None:
     first = jobs.create("reconcile", "one")
     clock.now += SILENT_SECONDS + 1
     second = jobs.create("reconcile", "two")
@@ -149,18 +149,16 @@ def test_a_job_whose_place_another_has_taken_can_no_longer_write(jobs: JobStore,
     assert jobs.running("reconcile") == second
 
 
-@pytest.mark.parametrize("name", ["", "x", "20260101T000000000-0123456", "20260101T000000000-01234567\n", "é" * 500])
-def test_an_id_that_no_job_can_have_is_not_known(jobs: JobStore, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["", "x", "20260101T000000000-0123456", "20260101T000000000-01234567", "20260101T000000000-01234567\n", "é" * 500],
+)
+def test_an_unknown_job_is_not_found(jobs: JobStore, name: str) -> None:
     with pytest.raises(JobNotFoundError, match="no job"):
         jobs.get(name)
 
 
-def test_a_job_that_is_not_there_is_not_known(jobs: JobStore) -> None:
-    with pytest.raises(JobNotFoundError, match="no job"):
-        jobs.get("20260101T000000000-01234567")
-
-
-def test_jobs_are_listed_in_pages_the_newest_first(jobs: JobStore, clock: Clock) -> None:
+def test_jobs_are_listed_newest_first_in_pages(jobs: JobStore, clock: Clock) -> None:
     made = []
     for _ in range(7):
         clock.now += 0.01
@@ -184,7 +182,7 @@ def test_jobs_are_listed_in_pages_the_newest_first(jobs: JobStore, clock: Clock)
     assert jobs.page(6)[1] is not None
 
 
-def test_no_jobs_are_one_empty_page(jobs: JobStore) -> None:
+def test_without_jobs_there_is_one_empty_page(jobs: JobStore) -> None:
     jobs.running("full")
 
     assert jobs.page(10) == ([], None)
@@ -197,12 +195,12 @@ def test_a_page_has_1_to_100_jobs(jobs: JobStore, limit: int) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", "LOCK", "20260101"])
-def test_a_token_that_was_not_made_here_is_refused(jobs: JobStore, token: str) -> None:
+def test_a_forged_job_token_is_refused(jobs: JobStore, token: str) -> None:
     with pytest.raises(InvalidRequestError, match="next_token"):
         jobs.page(10, token)
 
 
-def test_the_table_forgets_jobs_after_a_while(jobs: JobStore, dynamodb: Any, clock: Clock) -> None:
+def test_jobs_expire_after_90_days(jobs: JobStore, dynamodb: Any, clock: Clock) -> None:
     jobs.create("full", "one")
 
     items = dynamodb.scan(TableName=TABLE)["Items"]
@@ -211,14 +209,14 @@ def test_the_table_forgets_jobs_after_a_while(jobs: JobStore, dynamodb: Any, clo
     assert expires == int(clock.now) + 90 * 24 * 3600
 
 
-def test_jobs_stand_in_no_index_of_documents(jobs: JobStore, dynamodb: Any) -> None:
+def test_jobs_are_not_in_the_indexes_of_documents(jobs: JobStore, dynamodb: Any) -> None:
     jobs.create("full", "one")
 
     for index in ("by_uri", "by_status", "by_corpus"):
         assert dynamodb.scan(TableName=TABLE, IndexName=index)["Items"] == []
 
 
-def test_a_table_that_is_not_there_is_an_error(dynamodb: Any) -> None:
+def test_a_missing_table_is_an_error(dynamodb: Any) -> None:
     jobs = JobStore("no-such-table", dynamodb, sleep=lambda _: None)
     calls: list[Any] = [
         lambda: jobs.create("full", "one"),

@@ -145,7 +145,7 @@ NAMES = {id(ONE): "one", id(TWO): "two", id(GONE): "gone", id(BAD): "bad"}
         for row in TABLE
     ],
 )
-def test_what_is_done_follows_from_the_record_and_the_bucket(
+def test_the_next_step_follows_from_record_and_bucket(
     record: DocumentRecord, observed: Observation, seen: Seen, step: Step
 ) -> None:
     assert life.step_for(record, observed, seen, NOW) is step
@@ -172,7 +172,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("kind", "status", "then", "becomes"), ANSWERS, ids=[f"{a[0]} {a[1]}" for a in ANSWERS])
-def test_what_the_knowledge_base_says_decides_what_becomes_of_the_document(
+def test_the_status_in_the_knowledge_base_decides_the_next_state(
     kind: str, status: str, then: Next, becomes: Status
 ) -> None:
     record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
@@ -192,7 +192,7 @@ def test_every_final_status_of_the_service_is_known() -> None:
 
 
 @pytest.mark.parametrize(("status", "kind"), [("NOT_FOUND", "INGEST"), ("INDEXED", "DELETE"), ("FAILED", "DELETE")])
-def test_an_operation_that_was_accepted_and_lost_is_done_once_more_and_not_for_ever(status: str, kind: str) -> None:
+def test_a_lost_operation_is_repeated_a_limited_number_of_times(status: str, kind: str) -> None:
     record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
     late = NOW + PATIENCE.settle_seconds
 
@@ -208,7 +208,7 @@ def test_an_operation_that_was_accepted_and_lost_is_done_once_more_and_not_for_e
 
 
 @pytest.mark.parametrize("reason", ["Throttled, try again", "The request timed out", "Service unavailable"])
-def test_a_failure_that_may_pass_is_tried_again_and_not_for_ever(reason: str) -> None:
+def test_a_transient_failure_is_repeated_a_limited_number_of_times(reason: str) -> None:
     after, then = life.answered(FOLLOWED, says("FAILED", reason), NOW + 1, PATIENCE)
     last, at_last = life.answered(replace(FOLLOWED, attempts=5), says("FAILED", reason), NOW + 1, PATIENCE)
 
@@ -222,7 +222,7 @@ def is_to_be_removed(record: DocumentRecord, then: Next) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["INGEST", "DELETE"])
-def test_a_document_without_an_end_is_given_up_in_time_with_its_reason(kind: str) -> None:
+def test_a_document_without_a_final_status_fails_in_time_with_a_reason(kind: str) -> None:
     record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
     end = NOW + PATIENCE.give_up_seconds
     unfinished = says("IN_PROGRESS" if kind == "INGEST" else "DELETE_IN_PROGRESS")
@@ -236,7 +236,7 @@ def test_a_document_without_an_end_is_given_up_in_time_with_its_reason(kind: str
 
 
 @pytest.mark.parametrize("status", ["INDEXED", "FAILED", "IN_PROGRESS"])
-def test_what_changed_meanwhile_is_looked_at_whatever_the_end(status: str) -> None:
+def test_a_document_that_changed_during_its_operation_is_checked_again(status: str) -> None:
     changed = written(life.noted(FOLLOWED, TWO, ANY, NOW))
 
     after, then = life.answered(changed, says(status), NOW + PATIENCE.give_up_seconds, PATIENCE)
@@ -245,7 +245,7 @@ def test_what_changed_meanwhile_is_looked_at_whatever_the_end(status: str) -> No
     assert (then, after.status, after.sequencer) == (Next.LOOK_AGAIN, Status.WAITING, "02")
 
 
-def test_an_answer_from_before_the_operation_is_not_taken_for_its_end() -> None:
+def test_a_status_from_before_the_operation_does_not_end_it() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW + 5))
     again = written(life.accepted(again, NOW + 5))
 
@@ -259,7 +259,7 @@ def test_an_answer_from_before_the_operation_is_not_taken_for_its_end() -> None:
 
 @pytest.mark.parametrize("between", [TWO, GONE, BAD], ids=["other content", "nothing", "a bad sidecar"])
 @pytest.mark.parametrize("before", [FOLLOWED, INDEXED], ids=["followed", "indexed"])
-def test_the_same_bytes_in_another_version_are_another_document(before: DocumentRecord, between: Observation) -> None:
+def test_the_same_bytes_in_another_version_are_submitted_again(before: DocumentRecord, between: Observation) -> None:
     """The knowledge base may have read what lay there in between."""
     back = replace(ONE, version_id="v3", last_modified=7.0)
 
@@ -272,11 +272,11 @@ def test_the_same_bytes_in_another_version_are_another_document(before: Document
 
 
 @pytest.mark.parametrize("changed", [{"sidecar_version_id": "sv3"}, {"sidecar_etag": '"s3"'}, {"sidecar_etag": None}])
-def test_another_version_of_the_sidecar_is_another_document(changed: dict[str, Any]) -> None:
+def test_another_version_of_the_sidecar_is_submitted(changed: dict[str, Any]) -> None:
     assert life.step_for(INDEXED, replace(ONE, **changed), ANY, NOW) is Step.INGEST
 
 
-def test_a_failed_overwrite_takes_the_earlier_version_out_of_the_index_before_it_ends() -> None:
+def test_a_failed_overwrite_removes_the_earlier_version_from_the_index() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
     again = written(life.accepted(again, NOW))
 
@@ -302,14 +302,14 @@ def test_a_document_whose_overwrite_failed_and_was_overwritten_meanwhile_is_subm
     assert life.step_for(written(waiting), life.standing(waiting, three), Seen("03"), NOW + 3) is Step.INGEST
 
 
-def test_a_deleted_document_that_comes_back_and_fails_is_remembered() -> None:
+def test_a_deleted_document_that_returns_does_not_expire() -> None:
     failed = life.failed(DELETED, "The sidecar is no JSON", NOW, observed=BAD, seen=Seen("05"))
 
     assert DELETED.expires_at == NOW + 1 + life.TOMBSTONE_SECONDS
     assert failed.expires_at is None
 
 
-def test_the_history_keeps_the_last_lines_and_repeats_none() -> None:
+def test_the_history_keeps_the_last_different_lines() -> None:
     record = NEW
     for number in range(30):
         record = life.put_back(record, f"reason {number // 2}", NOW + number)
@@ -320,7 +320,7 @@ def test_the_history_keeps_the_last_lines_and_repeats_none() -> None:
     assert [line.reason for line in record.history] == [f"other {number}" for number in range(10, 30)]
 
 
-def test_attempts_count_submissions_of_the_same_content_only() -> None:
+def test_attempts_count_submissions_of_the_same_version() -> None:
     second = life.claimed(WAITING, ONE, Seen(), operation(name="op2"), NOW)
     other = life.claimed(WAITING, TWO, ANY, operation(name="op2"), NOW)
     after_the_end = life.claimed(FAILED, ONE, FORCED, operation(name="op2"), NOW)
@@ -328,7 +328,7 @@ def test_attempts_count_submissions_of_the_same_content_only() -> None:
     assert (CLAIMED.attempts, second.attempts, other.attempts, after_the_end.attempts) == (1, 2, 1, 1)
 
 
-def test_the_time_to_the_final_state_counts_from_the_event_it_is_due_to() -> None:
+def test_received_at_is_the_time_of_the_event_that_led_to_the_state() -> None:
     later = life.claimed(WAITING, ONE, Seen(), operation(name="op2"), NOW + 100)
     changed = life.claimed(WAITING, TWO, ANY, operation(name="op2"), NOW + 100)
 
@@ -361,7 +361,7 @@ def test_equal_sequencers_are_neither_newer(one: str, other: str) -> None:
 
 
 @given(*[st.text("0123456789abcdefABCDEF", max_size=6)] * 3)
-def test_newer_is_an_order(one: str, two: str, three: str) -> None:
+def test_newer_is_transitive(one: str, two: str, three: str) -> None:
     assert not (life.is_newer(one, two) and life.is_newer(two, one))
     if life.is_newer(one, two) and life.is_newer(two, three):
         assert life.is_newer(one, three)
@@ -386,9 +386,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("record", "seen", "known"), [row[1:] for row in KNOWN], ids=[row[0] for row in KNOWN])
-def test_an_event_is_known_only_if_somebody_sees_to_everything_it_says(
-    record: DocumentRecord, seen: Seen, known: bool
-) -> None:
+def test_an_event_is_known_only_if_it_brings_nothing_new(record: DocumentRecord, seen: Seen, known: bool) -> None:
     assert life.is_known(record, seen) is known
 
 

@@ -47,7 +47,7 @@ def uris(found: DocumentPage) -> list[str]:
     corpus=st.none() | st.sampled_from(CORPORA),
     limit=st.integers(1, 12),
 )
-def test_the_pages_together_are_every_document_that_was_asked_for_once_and_in_order(
+def test_the_pages_together_hold_every_matching_document_once_and_in_order(
     dynamodb: Any, of: dict[str, tuple[Status, str | None]], status: Status | None, corpus: str | None, limit: int
 ) -> None:
     table = f"registry-{next(TABLES)}"
@@ -70,7 +70,7 @@ def test_the_pages_together_are_every_document_that_was_asked_for_once_and_in_or
     assert all(len(page.documents) == limit for page in pages[:-1])
 
 
-def test_a_page_repeats_what_the_index_has_of_a_document(dynamodb: Any) -> None:
+def test_a_page_shows_status_corpus_and_object(dynamodb: Any) -> None:
     write(dynamodb, record("s3://documents/a.md", Status.FAILED, "people"))
 
     (found,) = DocumentRegistry(TABLE, dynamodb).page().documents
@@ -79,9 +79,7 @@ def test_a_page_repeats_what_the_index_has_of_a_document(dynamodb: Any) -> None:
     assert found.id == document_id("s3://documents/a.md")
 
 
-def test_a_page_that_had_to_pass_over_very_many_ends_early_and_goes_on_from_there(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_ends_early_after_reading_very_many_items(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ITEMS_PER_PAGE", 8)
     monkeypatch.setattr(module, "ITEMS_PER_CALL", 4)
     write(dynamodb, *(record(f"s3://documents/{n:02}", Status.FAILED, "people" if n > 25 else None) for n in range(30)))
@@ -127,12 +125,12 @@ def test_a_token_of_other_filters_is_refused(dynamodb: Any, status: Status | Non
     ],
     ids=["empty", "short", "no base64", "no ascii", "padding", "few", "no text", "wrong check"],
 )
-def test_a_token_that_was_made_up_is_refused(dynamodb: Any, token: str) -> None:
+def test_a_forged_token_is_refused(dynamodb: Any, token: str) -> None:
     with pytest.raises(InvalidRequestError, match="next_token"):
         DocumentRegistry(TABLE, dynamodb).page(token=token)
 
 
-def test_a_token_that_was_cut_or_changed_is_refused(dynamodb: Any) -> None:
+def test_a_changed_token_is_refused(dynamodb: Any) -> None:
     write(dynamodb, *(record(f"s3://documents/{n}") for n in range(3)))
     reader = DocumentRegistry(TABLE, dynamodb)
     token = reader.page(limit=1).next_token
@@ -143,7 +141,7 @@ def test_a_token_that_was_cut_or_changed_is_refused(dynamodb: Any) -> None:
             reader.page(limit=1, token=changed)
 
 
-def test_a_document_is_found_whole_by_its_id_and_no_other_is(dynamodb: Any) -> None:
+def test_a_document_is_found_by_its_id(dynamodb: Any) -> None:
     written = record("s3://documents/a.md", corpus="people")
     write(dynamodb, written)
     reader = DocumentRegistry(TABLE, dynamodb)
@@ -156,7 +154,7 @@ def test_a_document_is_found_whole_by_its_id_and_no_other_is(dynamodb: Any) -> N
     assert reader.find("nonsense") is None
 
 
-def test_pages_go_on_after_a_name_that_is_longer_than_an_index_takes(dynamodb: Any) -> None:
+def test_pages_continue_after_a_uri_that_is_too_long_for_a_key(dynamodb: Any) -> None:
     long = [f"s3://documents/{letter}{'é' * 510}" for letter in "abc"]
     assert all(uri_in_indexes(uri) != uri for uri in long)
     write(dynamodb, *map(record, long))

@@ -1,4 +1,4 @@
-"""Pages smaller than the data, time that runs out, documents that change meanwhile."""
+"""Comparisons that find nothing, run out of time, or meet documents that change in the meantime."""
 
 import itertools
 import json
@@ -59,7 +59,7 @@ def _running_out(after: int) -> Iterator[float]:
     return itertools.chain(itertools.repeat(900.0, after), itertools.repeat(RESERVE_SECONDS - 1))
 
 
-def test_when_time_runs_out_the_job_is_incomplete_says_where_and_repairs_what_it_found(
+def test_when_time_runs_out_the_report_says_where_and_found_differences_are_checked(
     stack: Stack, small_pages: None
 ) -> None:
     stack.indexed(*KEYS)
@@ -107,7 +107,7 @@ def _reconciliation(stack: Stack) -> Reconciliation:
     return stack.service().reconciliation
 
 
-def test_a_document_that_is_written_while_the_three_are_read_is_not_reported(
+def test_a_document_written_during_the_comparison_is_not_reported(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack.indexed("removed.txt", "overwritten.txt", "lost.txt", "other.txt")
@@ -173,3 +173,28 @@ def test_a_document_is_reported_once(stack: Stack) -> None:
     found += comparison.absent_from_knowledge_base()
 
     assert [candidate.kind for candidate in found] == [Difference.CONTENT]
+
+
+def test_a_consistent_stack_has_no_differences(stack: Stack) -> None:
+    stack.indexed("a.txt", "b/c d.txt", "é+.txt")
+    stack.indexed("e.txt", corpus="x", tags=["one", "two"])
+
+    job = stack.reconcile()
+
+    assert (job.status, job.reason) == ("COMPLETE", None)
+    assert job.report["differences"] == {}
+    assert job.report["differences_in_all"] == 0
+    assert job.report["catalogue"] == {"values": 4, "differences": 0, "repaired": 0}
+    assert job.report["compared"] == {"documents": 4, "registry": 4, "bucket": 5, "knowledge_base": 4}
+    assert job.report["complete"] is True
+    assert stack.take("ingestion") == []
+    assert stack.metrics.values["ReconciliationDifferences"] == ("Count", 0)
+    assert stack.metrics.values["DocumentsCompared"] == ("Count", 4)
+    assert stack.metrics.values["ReconciliationSeconds"][0] == "Seconds"
+
+
+def test_an_empty_stack_is_consistent(stack: Stack) -> None:
+    job = stack.reconcile()
+
+    assert job.status == "COMPLETE"
+    assert job.report["compared"] == {"documents": 0, "registry": 0, "bucket": 0, "knowledge_base": 0}

@@ -26,7 +26,7 @@ def _counts(stack: Stack) -> dict[tuple[str, Any], int]:
     return {("", None): catalogue.documents()} | {(f.key, f.value): f.documents for f in catalogue.facets()}
 
 
-def test_counts_that_are_wrong_are_put_right_and_told(stack: Stack) -> None:
+def test_wrong_counts_are_repaired_and_reported(stack: Stack) -> None:
     stack.indexed("a.txt", "b.txt", corpus="x", tags=["one", "two"])
     right = _counts(stack)
     _spoil(stack, 'corpus\x1f"x"', 7)
@@ -55,7 +55,7 @@ def test_counts_that_are_wrong_are_put_right_and_told(stack: Stack) -> None:
     assert afterwards.report["catalogue"] == {"values": 4, "differences": 0, "repaired": 0}
 
 
-def test_counts_stay_as_they_are_while_documents_come_and_go(stack: Stack) -> None:
+def test_counts_are_not_repaired_while_documents_change(stack: Stack) -> None:
     stack.indexed("a.txt", corpus="x")
     _spoil(stack, 'corpus\x1f"x"', 7)
     stack.claim("b.txt", status=Status.SUBMITTING, updated_at=stack.clock())
@@ -67,9 +67,7 @@ def test_counts_stay_as_they_are_while_documents_come_and_go(stack: Stack) -> No
     assert _counts(stack)["corpus", "x"] == 7
 
 
-def test_a_count_that_changes_between_the_reading_and_the_repair_is_left_alone(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_count_that_changed_before_its_repair_is_left_alone(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     stack.indexed("a.txt", corpus="x")
     _spoil(stack, 'corpus\x1f"x"', 7)
     real = Catalogue._has_changed
@@ -87,9 +85,7 @@ def test_a_count_that_changes_between_the_reading_and_the_repair_is_left_alone(
     assert _counts(stack)["corpus", "x"] == 8
 
 
-def test_a_document_that_is_deleted_while_it_is_counted_spoils_no_count(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_during_the_recount_does_not_corrupt_counts(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     stack.indexed("a.txt", "b.txt", corpus="x")
     real = DocumentRegistry.scan
 

@@ -1,4 +1,4 @@
-"""A rate of calls that many callers keep together."""
+"""The rate of calls that functions share, and the gate that stops direct ingestion."""
 
 import threading
 from itertools import pairwise
@@ -6,12 +6,11 @@ from math import ceil
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from botocore.exceptions import ConnectionError as LostConnection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstack_common.registry.coordination import CallRate
+from ragstack_common.registry.coordination import CallRate, Gate
 from tests.ingestion.clock import Clock
 from tests.support.registry_table import TABLE
 
@@ -33,7 +32,7 @@ def called(dynamodb: Any, clock: Clock, rate: float = RATE, operation: str = "ge
     return clock.now + sum(slept)
 
 
-def test_the_first_call_waits_for_nothing(dynamodb: Any) -> None:
+def test_the_first_call_does_not_wait(dynamodb: Any) -> None:
     clock = Clock()
 
     assert called(dynamodb, clock) == clock.now
@@ -55,7 +54,7 @@ def test_every_operation_has_a_rate_of_its_own(dynamodb: Any) -> None:
     assert called(dynamodb, clock, operation="ingest") == clock.now
 
 
-def test_a_pause_earns_no_more_than_one_call(dynamodb: Any) -> None:
+def test_a_pause_allows_only_one_extra_call(dynamodb: Any) -> None:
     clock = Clock()
     called(dynamodb, clock)
     clock.now += 3600
@@ -65,7 +64,7 @@ def test_a_pause_earns_no_more_than_one_call(dynamodb: Any) -> None:
     assert most_in_a_second(calls) <= RATE + ALLOWANCE
 
 
-def test_no_schedule_of_callers_makes_more_calls_in_a_second_than_the_rate_and_one(dynamodb: Any) -> None:
+def test_every_second_has_at_most_one_call_more_than_the_rate(dynamodb: Any) -> None:
     numbers = iter(range(10**6))
 
     @given(
@@ -88,7 +87,7 @@ def test_no_schedule_of_callers_makes_more_calls_in_a_second_than_the_rate_and_o
     check()
 
 
-def test_many_threads_keep_the_rate_together(dynamodb: Any) -> None:
+def test_threads_share_the_rate(dynamodb: Any) -> None:
     clock = Clock()
     calls: list[float] = []
     one_at_a_time = threading.Lock()
@@ -117,7 +116,7 @@ def test_many_threads_keep_the_rate_together(dynamodb: Any) -> None:
     assert max(calls) - clock.now == pytest.approx(39 / RATE, abs=0.01)
 
 
-def test_an_answer_that_was_lost_costs_a_turn_and_never_gives_one_twice(dynamodb: Any) -> None:
+def test_a_lost_response_wastes_a_turn_but_never_grants_it_twice(dynamodb: Any) -> None:
     clock = Clock()
     lost: list[int] = []
 
@@ -144,6 +143,53 @@ def test_an_answer_that_was_lost_costs_a_turn_and_never_gives_one_twice(dynamodb
     assert len({round(call, 3) for call in calls}) == 8
 
 
-def test_a_table_that_cannot_be_written_is_the_callers_error(dynamodb: Any) -> None:
-    with pytest.raises(ClientError, match="ResourceNotFound"):
-        CallRate(dynamodb, "elsewhere", RATE).wait("get")
+@pytest.fixture
+def gate(dynamodb: Any, clock: Clock) -> Gate:
+    clock.now = 1_000.0
+    return Gate(dynamodb, TABLE, clock=clock)
+
+
+def test_a_new_gate_is_open(gate: Gate) -> None:
+    assert gate.closed_until() is None
+
+
+def test_a_gate_opens_when_its_time_is_over(gate: Gate, clock: Clock) -> None:
+    gate.close("one", 1_060.0)
+    clock.now = 1_060.0
+
+    assert gate.closed_until() is None
+
+
+def test_the_owner_changes_the_closing_time(gate: Gate) -> None:
+    gate.close("one", 1_060.0)
+
+    assert gate.close("one", 1_090.0)
+    assert gate.closed_until() == 1_090.0
+    assert gate.close("one", 1_030.0)
+    assert gate.closed_until() == 1_030.0
+
+
+def test_another_job_cannot_move_a_closed_gate(gate: Gate) -> None:
+    gate.close("one", 1_060.0)
+
+    assert not gate.close("two", 2_000.0)
+    assert not gate.open("two")
+    assert gate.closed_until() == 1_060.0
+
+
+def test_another_job_can_close_an_expired_gate(gate: Gate, clock: Clock) -> None:
+    gate.close("one", 1_060.0)
+    clock.now = 1_061.0
+
+    assert gate.close("two", 2_000.0)
+    assert not gate.open("one")
+    assert not gate.close("one", 3_000.0)
+    assert gate.closed_until() == 2_000.0
+
+
+def test_opening_twice_is_harmless(gate: Gate) -> None:
+    gate.close("one", 1_060.0)
+
+    assert gate.open("one")
+    assert gate.open("one")
+    assert gate.closed_until() is None
