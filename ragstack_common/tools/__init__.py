@@ -1,7 +1,7 @@
 """Tools for language models and other callers.
 
-``registry`` holds tools and runs them, in Python and over HTTP; ``retriever`` searches a collection on any engine;
-``schemas`` defines and checks its input; ``settings`` selects its collections.
+``registry`` holds tools and runs them, in Python and over HTTP; ``retriever`` searches the configured collections on
+any engine; ``schemas`` defines and checks its input.
 """
 
 from ragstack_common.tools.registry import (
@@ -17,8 +17,14 @@ from ragstack_common.tools.registry import (
     list_tools,
     run_tool,
 )
-from ragstack_common.tools.retriever import MilvusQueryTool, RetrieverTool, registry_from_env
-from ragstack_common.tools.settings import MilvusConfig, RetrieverSettings, SearchedCollection
+from ragstack_common.tools.retriever import (
+    MilvusConfig,
+    MilvusQueryTool,
+    RetrieverSettings,
+    RetrieverTool,
+    SearchedCollection,
+    registry_from_env,
+)
 
 __all__ = [
     "DuplicateToolError",

@@ -10,7 +10,6 @@ import pytest
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.errors import (
     CollectionNotFoundError,
-    EmbeddingError,
     InvalidFilterError,
     InvalidQueryError,
     InvalidRequestError,
@@ -45,15 +44,6 @@ def sources(documents: list[dict[str, Any]]) -> list[str]:
     return [document["metadata"]["source"] for document in documents]
 
 
-def test_a_document_has_content_metadata_and_a_score(base: KnowledgeBase) -> None:
-    (document,) = base.retrieve("trimodal methodology", n_results=1)
-
-    assert document.keys() == {"content", "metadata", "relevance_score"}
-    assert document["content"] == TEXTS["modes"]
-    assert document["metadata"] == metadata("modes", "3")
-    assert 0.0 < document["relevance_score"] <= 1.0
-
-
 @pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"expand": True}, {"neighbours": 2}])
 def test_every_search_option_finds_the_answer_first(base: KnowledgeBase, options: dict[str, Any]) -> None:
     assert sources(base.retrieve("What is a knowledge graph?", **options))[0] == "graph.md"
@@ -85,10 +75,6 @@ def test_where_filters_and_version_must_all_match(base: KnowledgeBase) -> None:
     found = base.retrieve("a", 5, "3", where={"section_title": "Modes"}, filters={"source": {"$ne": "graph.md"}})
 
     assert sources(found) == ["modes.md"]
-
-
-def test_a_topic_search_finds_its_words(base: KnowledgeBase) -> None:
-    assert sources(base.search_by_topic("Knowledge Graph", n_results=1)) == ["graph.md"]
 
 
 def test_chunks_of_another_client_are_found_at_once(base: KnowledgeBase, tmp_path: Path) -> None:
@@ -196,14 +182,6 @@ def test_an_invalid_name_is_an_error(tmp_path: Path) -> None:
         KnowledgeBase("no!", tmp_path, environment={})
 
 
-def test_another_embedding_is_an_error(base: KnowledgeBase) -> None:
-    class Other(HashedEmbedding):
-        name = "other"
-
-    with pytest.raises(EmbeddingError, match="made with the embedding hashed"):
-        KnowledgeBase("handbook", base.db_path, embedding=Other(), environment={})
-
-
 @pytest.mark.parametrize(
     ("environment", "settings"),
     [
@@ -224,10 +202,6 @@ def test_the_folder_of_a_model_is_an_embedding(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").touch()
 
     assert KnowledgeSettings.from_env({"EMBEDDING_MODEL": str(tmp_path)}).embedding == f"onnx:{tmp_path}"
-
-
-def test_the_context_without_documents_is_empty() -> None:
-    assert format_knowledge_context([]) == ""
 
 
 def test_a_document_without_a_source_has_the_source_unknown() -> None:

@@ -20,7 +20,6 @@ from ragstack_common.errors import (
     DimensionMismatchError,
     EmbeddingError,
     InvalidFilterError,
-    InvalidRequestError,
     RetrievalTimeoutError,
     ServiceUnavailableError,
 )
@@ -293,16 +292,6 @@ def test_an_empty_collection_finds_nothing_and_is_healthy(tmp_path: Path) -> Non
     assert asyncio.run(backend.health_check())
 
 
-def test_chunks_may_lack_text_and_metadata(tmp_path: Path) -> None:
-    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
-        made = client.create_collection("bare", embedding_function=None)
-        made.add(ids=["x"], embeddings=HashedEmbedding().embed(["pump"]))
-
-    (chunk,) = ask(ChromaBackend(tmp_path, "bare", embedding="hashed"))
-
-    assert (chunk.content, chunk.metadata, chunk.source) == ("", {}, "x")
-
-
 def test_a_query_without_words_finds_nothing(backend: ChromaBackend) -> None:
     assert ask(backend, "?!") == []
 
@@ -333,11 +322,6 @@ def test_source_key_selects_the_source_of_a_chunk(folder: Path) -> None:
 def test_invalid_arguments_are_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ChromaBackend(**options)
-
-
-def test_a_batch_with_an_invalid_filter_is_an_error(backend: ChromaBackend) -> None:
-    with pytest.raises(InvalidRequestError):
-        asyncio.run(backend.retrieve_batch(["a", "b"], filters={"x": {"$regex": "y"}}))
 
 
 def test_the_index_finds_nearly_all_of_the_nearest_neighbours(tmp_path: Path) -> None:

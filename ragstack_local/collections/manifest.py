@@ -4,10 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from ragstack_common.embedding import Embedding
-from ragstack_common.errors import ConfigurationError, DimensionMismatchError, EmbeddingError
+from pydantic import BaseModel, ConfigDict, Field
 
 FOLDER: Final = "manifests"
 
@@ -65,24 +62,6 @@ class Manifest(BaseModel):
     last_run: dict[str, int] = Field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
 
-    def check(self, embedding: Embedding) -> None:
-        """Check that queries embedded with *embedding* fit the collection.
-
-        Raises:
-            EmbeddingError: The collection was built with another model.
-            DimensionMismatchError: The vectors differ in length.
-        """
-        if embedding.name != self.embedding:
-            raise EmbeddingError(
-                f"The collection {self.collection} was built with the embedding {self.embedding}, not with "
-                f"{embedding.name}: use that one, or rebuild the collection"
-            )
-        if embedding.dimension != self.dimension:
-            raise DimensionMismatchError(
-                f"The collection {self.collection} was built with vectors of {self.dimension} dimensions; "
-                f"{embedding.name} has {embedding.dimension}: its model has changed, so rebuild the collection"
-            )
-
     def as_text(self) -> str:
         """Format for people, one setting or count a line."""
         lines = [
@@ -102,14 +81,9 @@ class Manifest(BaseModel):
         return "\n".join(lines) + "\n"
 
 
-def path_of(db_path: Path, collection: str) -> Path:
-    """Return the path of the JSON file; the text file ends in ``.txt`` instead."""
-    return db_path / FOLDER / f"{collection}.json"
-
-
 def write(manifest: Manifest, db_path: Path) -> Path:
     """Write both files, each atomically, and return the path of the text file."""
-    path = path_of(db_path, manifest.collection)
+    path = db_path / FOLDER / f"{manifest.collection}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     text_path = path.with_suffix(".txt")
     for file, text in ((path, manifest.model_dump_json(indent=2) + "\n"), (text_path, manifest.as_text())):
@@ -117,18 +91,3 @@ def write(manifest: Manifest, db_path: Path) -> Path:
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(file)
     return text_path
-
-
-def read(db_path: Path, collection: str) -> Manifest | None:
-    """Read the manifest of a collection; None if it has none because another program built it.
-
-    Raises:
-        ConfigurationError: The file is not a manifest.
-    """
-    path = path_of(db_path, collection)
-    try:
-        return Manifest.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValidationError as error:
-        raise ConfigurationError(f"{path} is not a manifest: rebuild the collection ({error})") from error
