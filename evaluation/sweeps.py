@@ -227,7 +227,7 @@ class HitSweeps:
         return self._documents(self._unfiltered(query, candidates))
 
     def _reranked(self, candidates: int, reranker: LexicalReranker, query: str) -> Sequence[str]:
-        chunks = merge_slices([self._unfiltered(query, candidates)])
+        chunks = [*merge_slices([self._unfiltered(query, candidates)])]
         passages = [Passage(text_of(chunk), chunk.metadata, chunk.score) for chunk in chunks]
         return self._named([chunks[number].source for number, _ in reranker.order(self._texts[query], passages)])
 

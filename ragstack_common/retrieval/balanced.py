@@ -173,7 +173,7 @@ class BalancedBackend(ReportingBackend):
         ended = await ask_together({name: self._ask(name, request, count) for name in corpora}, seconds)
         raise_if_all_failed(ended, "No corpus could be searched")
         found = {name: end.value for name, end in ended.items() if end.value is not None}
-        chunks = merge_slices((Found(name, 1.0, outcome.chunks) for name, outcome in found.items()), "chunk")
+        chunks = [*merge_slices((Found(name, 1.0, outcome.chunks) for name, outcome in found.items()), "chunk")]
         notes: tuple[str, ...] = ()
         if self._reranker is not None:
             left = seconds - (time.perf_counter() - start)

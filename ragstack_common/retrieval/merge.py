@@ -1,8 +1,10 @@
 """From several rankings to one: boost, deduplicate, order, fuse, and carry over the notes. Nothing else does this."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from ragstack_common.retrieval.models import (
@@ -64,30 +66,35 @@ def identity_of(chunk: RetrievedChunk) -> Identity:
     return (chunk.chunk_id,) if chunk.chunk_id is not None else (chunk.source, chunk.content)
 
 
-def merge_slices(slices: Iterable[Found], deduplicate_by: DeduplicateBy = "document") -> list[RetrievedChunk]:
-    """Boost and merge slices: each chunk or document once, with its best score and the names of all its slices."""
+def merge_slices(slices: Iterable[Found], deduplicate_by: DeduplicateBy = "document") -> Iterator[RetrievedChunk]:
+    """Boost and merge slices, best first.
 
-    def identity(chunk: RetrievedChunk) -> object:
-        return chunk.source if deduplicate_by == "document" else identity_of(chunk)
-
+    Each chunk or document is yielded once, with its best score and the names of all its slices.
+    """
+    candidates = []
     names: dict[object, list[str]] = {}
-    boosted: list[RetrievedChunk] = []
     for part in slices:
         for chunk in part.chunks:
-            found = names.setdefault(identity(chunk), [])
+            identity = chunk.source if deduplicate_by == "document" else identity_of(chunk)
+            found = names.setdefault(identity, [])
             if part.name not in found:
                 found.append(part.name)
-            boosted.append(chunk if part.boost == 1.0 else boost(chunk, part.boost))
-    best: dict[object, RetrievedChunk] = {}
-    for chunk in best_first(boosted):
-        best.setdefault(identity(chunk), chunk)
-    return [found_by(chunk, names[key]) for key, chunk in best.items()]
-
-
-def boost(chunk: RetrievedChunk, factor: float) -> RetrievedChunk:
-    """Multiply the score of a chunk."""
-    before = chunk.ranked_by
-    return chunk.ranked(replace(before, boost=before.boost * factor, score=before.score * factor))
+            score, *ties = rank_key(chunk)
+            candidates.append(((score * part.boost, *ties), part.boost, identity, chunk))
+    candidates.sort(key=itemgetter(0))
+    for _, boost, identity, chunk in candidates:
+        found = names.pop(identity, [])
+        if found:
+            before = chunk.ranked_by
+            yield chunk.ranked(
+                Ranking(
+                    base_score=before.base_score,
+                    boost=before.boost * boost,
+                    score=before.score * boost,
+                    found_by=(*found, *(name for name in before.found_by if name not in found)),
+                    signals=before.signals,
+                )
+            )
 
 
 def found_by(chunk: RetrievedChunk, names: Sequence[str]) -> RetrievedChunk:
@@ -97,23 +104,25 @@ def found_by(chunk: RetrievedChunk, names: Sequence[str]) -> RetrievedChunk:
     return chunk.model_copy(update={"ranking": replace(ranking, found_by=(*names, *others))})
 
 
-def one_for_each_document(chunks: Iterable[RetrievedChunk]) -> list[RetrievedChunk]:
-    """Keep the first chunk of each source, in the given order."""
+def one_for_each_document(chunks: Iterable[RetrievedChunk], limit: int) -> list[RetrievedChunk]:
+    """Keep the first chunk of each source, in the given order, up to *limit*."""
     first: dict[str, RetrievedChunk] = {}
     for chunk in chunks:
+        if len(first) >= limit:
+            break
         first.setdefault(chunk.source, chunk)
     return list(first.values())
 
 
 def best_of(chunks: Iterable[RetrievedChunk], request: SearchRequest) -> list[RetrievedChunk]:
     """Keep what a request asks for among chunks in their final order."""
-    kept = [chunk for chunk in chunks if chunk.score >= request.least_score]
+    kept = (chunk for chunk in chunks if chunk.score >= request.least_score)
     if request.deduplicate_by == "document":
-        return one_for_each_document(kept)[: request.top_k]
-    best, rest = kept[: request.top_k], kept[request.top_k :]
+        return one_for_each_document(kept, request.top_k)
+    best = list(islice(kept, request.top_k))
     known = {chunk.source for chunk in best}
-    others = [chunk for chunk in one_for_each_document(rest) if chunk.source not in known]
-    return best + others[: max(0, request.documents_wanted - len(known))]
+    others = (chunk for chunk in kept if chunk.source not in known)
+    return best + one_for_each_document(others, request.documents_wanted - len(known))
 
 
 def fuse(

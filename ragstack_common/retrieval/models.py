@@ -92,7 +92,8 @@ def ranked_fields(ranking: Ranking, metadata: Mapping[str, Any]) -> dict[str, An
 
     The score is clamped to 0 to 1. If it was over 1, the metadata keep it under :data:`RAW_SCORE_KEY`.
     """
-    own = {name: value for name, value in metadata.items() if name != RAW_SCORE_KEY}
+    own = {**metadata}
+    own.pop(RAW_SCORE_KEY, None)
     if ranking.score > 1.0:
         own[RAW_SCORE_KEY] = ranking.score
     return {"score": min(1.0, max(0.0, ranking.score)), "metadata": own, "ranking": ranking}

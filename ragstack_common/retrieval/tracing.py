@@ -1,42 +1,43 @@
-"""Spans of searches and rerankings, for whoever has OpenTelemetry's SDK running in the process.
+"""Spans of searches and rerankings, if the process has a tracer provider of OpenTelemetry.
 
-They follow OpenInference's conventions, so that Phoenix and others show a retrieval as one, and carry the attributes
-that the specification names beside them. Without a tracer provider nothing is imported, made or measured.
-
-What was asked and found is private: queries, texts and attributes are in spans only where the settings say so.
+They follow OpenInference's conventions, which Phoenix and others display, and carry the attributes of specification
+002. Without a tracer provider nothing is imported, created or measured. Queries, texts and attributes are private:
+spans include them only if the settings allow it.
 """
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.config import TraceSettings
-from ragstack_common.errors import RagStackError
+from ragstack_common.errors import RagStackError, needs_extra
 
 if TYPE_CHECKING:
     from ragstack_common.retrieval.base import ReportingBackend
     from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest
 
 REDACTED: Final = "__REDACTED__"
-"""What stands for a hidden text. Source: OpenInference, specification of the configuration."""
+"""Replaces a hidden text. Source: OpenInference, specification of the configuration."""
 
 MAX_DOCUMENTS: Final = 15
-"""Documents that a span tells of; a reranking's has as many in two lists of half the length.
+"""Maximum number of documents in a span; a reranking has two lists of half the length.
 
 The SDK keeps 128 attributes of a span and drops the oldest of more (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT).
 """
 
 TRACER_NAME: Final = "ragstack"
+PROJECT_ATTRIBUTE: Final = "openinference.project.name"
+"""The project under which Phoenix shows the spans. Source: OpenInference, resource attributes."""
 
 Value = str | int | float | bool | Sequence[str]
 
 
 @dataclass(frozen=True)
 class TracingSettings:
-    """What spans may tell.
+    """What spans may include.
 
     Attributes:
         inputs: The query.
@@ -48,7 +49,7 @@ class TracingSettings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "TracingSettings":
-        """Read the settings: nothing is told unless RAGSTACK_TRACE_CONTENT is true, nor what OpenInference's hide.
+        """Read the settings: RAGSTACK_TRACE_CONTENT allows contents, and OpenInference's variables hide them.
 
         Raises:
             ConfigurationError: A variable is neither true nor false; the message names it.
@@ -65,25 +66,25 @@ _known: tuple[Any, Any] | None = None
 
 
 def configure_tracing(settings: TracingSettings) -> None:
-    """Set what the spans of this process may tell from now on."""
+    """Set what the spans of this process may include from now on."""
     global _settings  # noqa: PLW0603 - one frozen value is swapped for another
     _settings = settings
 
 
 class Span:
-    """Takes what a search or a reranking brought; this one drops it."""
+    """Records a search or a reranking; this one does nothing."""
 
     def describe(self, attributes: Mapping[str, Value]) -> None:
         """Add attributes that are known only later."""
 
     def record(self, outcome: "SearchOutcome") -> None:
-        """Write the outcome of a search down."""
+        """Record the outcome of a search."""
 
     def record_order(self, chunks: "Sequence[RetrievedChunk]") -> None:
-        """Write the order of a reranking down."""
+        """Record the order of a reranking."""
 
     def fail(self, error: BaseException) -> None:
-        """Write down why there is no outcome."""
+        """Record why there is no outcome."""
 
 
 class _OpenSpan(Span):
@@ -123,7 +124,7 @@ class _OpenSpan(Span):
         self.documents("reranker.output_documents", chunks, MAX_DOCUMENTS // 2)
 
     def fail(self, error: BaseException) -> None:
-        """Record an error without its trace, whose messages may quote the query; RAGStack's own do not."""
+        """Record an error without its traceback; only messages of RAGStack are sure not to quote the query."""
         kind = type(error).__name__
         told = isinstance(error, RagStackError) or self._settings.inputs
         self._span.add_event(
@@ -177,7 +178,7 @@ def _opened(name: str) -> Iterator[Span]:
 
 
 def _tracer() -> Any:
-    """Return the tracer of the process's provider; None where there is none, which needs no import to be known."""
+    """Return the tracer of the process's provider, or None; this imports nothing."""
     global _known  # noqa: PLW0603 - one pair is swapped for another
     api = sys.modules.get("opentelemetry.trace")
     provider_of = getattr(api, "get_tracer_provider", None)
@@ -189,3 +190,36 @@ def _tracer() -> Any:
     if _known is None or _known[0] is not provider:
         _known = (provider, provider.get_tracer(TRACER_NAME))
     return _known[1]
+
+
+def export_spans(
+    settings: TracingSettings, endpoint: str | None = None, *, service_name: str = TRACER_NAME
+) -> Callable[[], None]:
+    """Create the process's tracer provider, which sends spans in batches from a background thread.
+
+    A program that has a provider already needs only :func:`configure_tracing`.
+
+    Args:
+        settings: What spans may include.
+        endpoint: Such as ``http://localhost:6006/v1/traces``; by default what the standard variables say
+            (OTEL_EXPORTER_OTLP_ENDPOINT and its like).
+        service_name: Name of the service and of the project in Phoenix.
+
+    Returns:
+        A function that sends the last spans and stops the thread.
+
+    Raises:
+        MissingPackageError: The extra ``telemetry`` is not installed.
+    """
+    with needs_extra("telemetry", "The export of spans"):
+        from opentelemetry import trace  # noqa: PLC0415 - an extra
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    resource = Resource.create({"service.name": service_name, PROJECT_ATTRIBUTE: service_name})
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint)))
+    trace.set_tracer_provider(provider)
+    configure_tracing(settings)
+    return provider.shutdown

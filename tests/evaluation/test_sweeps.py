@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evaluation.sweeps import GRID, RERANK, Sweep, Verdict, values_of
-from ragstack_common.retrieval.rerank.weights import NAMES
+from ragstack_common.retrieval.rerank.lexical import NAMES
 
 
 def drawn(count: int, seed: int = 3) -> np.ndarray:

@@ -37,7 +37,7 @@ MISSING = {
         "onnxruntime",
         "local",
     ),
-    "from ragstack_common.retrieval.exporting import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
+    "from ragstack_common.retrieval.tracing import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
     "from evaluation import report": ("matplotlib", "evaluation"),
     "from evaluation import metrics": ("ir_measures", "evaluation"),
     "from evaluation import bm25_peer": ("bm25s", "evaluation"),

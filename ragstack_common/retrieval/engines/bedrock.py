@@ -360,6 +360,9 @@ def chunk_of(hit: Mapping[str, Any]) -> RetrievedChunk:
     content_type = content.get("type") or "TEXT"
     if content_type != "TEXT":
         metadata = {**metadata, CONTENT_DETAILS_KEY: {name: part for name, part in content.items() if name != "type"}}
+    ranked = {"score": score, "metadata": metadata}
+    if not 0.0 <= score <= 1.0:
+        ranked = ranked_fields(Ranking(base_score=score, score=score), metadata)
     return RetrievedChunk(
         content=text,
         source=uri_of(hit) or _own_name(text, metadata),
@@ -367,7 +370,7 @@ def chunk_of(hit: Mapping[str, Any]) -> RetrievedChunk:
         context=header,
         content_type=content_type,
         location=hit.get("location") or None,
-        **ranked_fields(Ranking(base_score=score, score=score), metadata),
+        **ranked,
     )
 
 

@@ -9,8 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 from ragstack_common.deadline import in_thread
 from ragstack_common.errors import ConfigurationError, needs_extra
 from ragstack_common.retrieval.models import Ranking, RetrievedChunk
-from ragstack_common.retrieval.rerank.lexical import LexicalReranker, Passage
-from ragstack_common.retrieval.rerank.weights import RerankingWeights
+from ragstack_common.retrieval.rerank.lexical import LexicalReranker, Passage, RerankingWeights
 
 ENTRY_POINTS: Final = "ragstack.rerankers"
 """The group under which other packages name their rerankers: ``acme = "package.module:AcmeReranker"``.

@@ -7,8 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from ragstack_common.errors import KnowledgeBaseNotFoundError
 from ragstack_common.retrieval import create_retrieval_backend
-from ragstack_common.retrieval.exporting import export_spans
-from ragstack_common.retrieval.tracing import TracingSettings
+from ragstack_common.retrieval.tracing import TracingSettings, export_spans
 
 received = []
 

@@ -2,20 +2,16 @@
 
 import asyncio
 import json
-import math
 from typing import Any
 
 import pytest
 from aws_lambda_powertools import Metrics
 from aws_lambda_powertools.metrics import MetricUnit
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ragstack_common.errors import ConfigurationError, InvalidFilterError, InvalidQueryError, ThrottledError
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.federated import FederatedBackend
-from ragstack_common.retrieval.histogram import RELATIVE_ERROR, LatencyHistogram
 from ragstack_common.retrieval.metered import MeteredBackend
 from tests.support.backends import Shelf, chunk, names
 
@@ -66,7 +62,7 @@ async def test_a_search_is_measured_and_its_answer_left_as_it_is() -> None:
     snapshot = backend.snapshot()
     assert (snapshot.searches, snapshot.chunks, snapshot.empty, snapshot.incomplete) == (1, 3, 0, 0)
     assert snapshot.score_tenths == (0, 1, 0, 0, 1, 0, 0, 0, 0, 1)
-    assert snapshot.p50_milliseconds == pytest.approx(250, rel=RELATIVE_ERROR)
+    assert snapshot.p50_milliseconds == pytest.approx(250)
 
 
 @pytest.mark.asyncio
@@ -283,33 +279,3 @@ async def test_an_invalid_request_is_refused_before_the_meter() -> None:
 def test_an_unusable_name_is_refused(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="name must be"):
         create_retrieval_backend({"type": "metered", "backend": Shelf(), "name": name})
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(0.001, 3_600_000), min_size=1, max_size=200), st.floats(0, 1))
-def test_a_quantile_is_within_its_stated_error_of_a_duration_that_was_measured(
-    durations: list[float], part: float
-) -> None:
-    histogram = LatencyHistogram()
-    for milliseconds in durations:
-        histogram.add(milliseconds)
-
-    quantile = histogram.quantile(part)
-
-    ordered = sorted(durations)
-    exact = ordered[max(1, math.ceil(part * len(ordered))) - 1]
-    assert quantile == pytest.approx(exact, rel=RELATIVE_ERROR * 1.001)
-
-
-def test_a_histogram_stays_small_whatever_it_is_given() -> None:
-    histogram = LatencyHistogram()
-
-    for exponent in range(-3000, 3000):
-        histogram.add(10 ** (exponent / 100))
-    for odd in (0.0, -1.0, float("inf")):
-        histogram.add(odd)
-
-    assert histogram.count == 6003
-    assert len(histogram._buckets) <= 1102
-    assert histogram.quantile(0.0) == pytest.approx(0.001, rel=RELATIVE_ERROR)
-    assert LatencyHistogram().quantile(0.5) is None

@@ -71,7 +71,7 @@ def test_chunks_are_ordered_by_their_scores_before_clamping_and_ties_by_what_is_
 def test_the_first_chunk_of_each_source_is_kept() -> None:
     a1, b, a2 = (RetrievedChunk(content=text, score=0.5, source=text[0]) for text in ("a1", "b", "a2"))
 
-    assert one_for_each_document([a1, b, a2]) == [a1, b]
+    assert one_for_each_document([a1, b, a2], limit=5) == [a1, b]
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,25 @@ def test_an_empty_metadata_filter_prefers_nothing_and_empty_filters_are_refused(
     assert SearchRequest("leave", metadata_filter={}).metadata_filter is None
     with pytest.raises(InvalidFilterError):
         SearchRequest("leave", filters={})
+
+
+class Page(RetrievedChunk):
+    """A chunk of a class of one's own."""
+
+    number: int
+
+
+def test_a_chunk_of_a_class_of_ones_own_stays_one_when_it_is_ranked() -> None:
+    page = Page(content="a", score=0.5, source="a", number=7)
+
+    ranked = page.ranked(Ranking(base_score=0.5, score=0.25))
+
+    assert ranked == Page(content="a", score=0.25, source="a", number=7, ranking=Ranking(base_score=0.5, score=0.25))
+
+
+def test_what_is_done_to_the_metadata_of_a_ranked_chunk_is_not_seen_by_the_one_before() -> None:
+    before = RetrievedChunk(content="a", score=0.5, source="a", metadata={"year": 2024})
+
+    before.ranked(Ranking(base_score=0.5, score=0.5)).metadata.clear()
+
+    assert before.metadata == {"year": 2024}

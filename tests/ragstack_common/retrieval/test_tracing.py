@@ -349,7 +349,7 @@ def receiver() -> Iterator[tuple[str, Receiver]]:
 def test_spans_reach_a_collector_over_http(receiver: tuple[str, Receiver]) -> None:
     endpoint, taken = receiver
     program = SEARCHING + (
-        "from ragstack_common.retrieval.exporting import export_spans\n"
+        "from ragstack_common.retrieval.tracing import export_spans\n"
         "from ragstack_common.retrieval.tracing import TracingSettings\n"
         "end = export_spans(TracingSettings(inputs=True, outputs=True), sys.argv[1])\n"
         "search(); end()\n"

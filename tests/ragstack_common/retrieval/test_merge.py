@@ -78,7 +78,7 @@ def test_a_document_has_the_best_of_its_scores_and_no_document_is_lost(
         if uri is not None:
             best[uri] = max(best.get(uri, 0.0), (each.get("score") or 0.0) * factor)
 
-    chunks = merge_slices([found("filtered", boost, filtered), found("unfiltered", 1.0, unfiltered)])
+    chunks = [*merge_slices([found("filtered", boost, filtered), found("unfiltered", 1.0, unfiltered)])]
 
     scores = [chunk.ranked_by.score for chunk in chunks]
     assert {c.source: c.ranked_by.score for c in chunks if not c.source.startswith(UNNAMED_SOURCE)} == best
