@@ -68,7 +68,7 @@ def test_ingest_the_same_again_succeeds_again(stack: LocalStack, tmp_path: Path)
 
     assert (first.returncode, second.returncode, forced.returncode) == (0, 0, 0), first.stderr + second.stderr
     assert "1 INDEXED" in second.stdout
-    assert "1 unchanged, so not uploaded again" in second.stdout
+    assert "1 unchanged, not uploaded again" in second.stdout
     assert "1 INDEXED" in forced.stdout
     assert "unchanged" not in forced.stdout
 

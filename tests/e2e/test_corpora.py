@@ -101,7 +101,7 @@ def test_the_command_line_shows_corpora_versions_and_why(balanced: LocalStack) -
     counted = balanced.run("versions")
     shown = balanced.run("query", QUESTION, "--doc-version", "2", "--corpus", "product", "--explain")
 
-    assert "law  configured  no document of it was found" in corpora.stdout
+    assert "law  configured  no searchable documents" in corpora.stdout
     assert "engineering  5 documents" in corpora.stdout
     assert json.loads(versions.stdout)["versions"] == ["1", "2", "4", "2025", "2026"]
     assert "2025  1 document\n2026  11 documents" in counted.stdout

@@ -29,23 +29,6 @@ def test_a_question_is_posted_as_json_and_the_answer_is_returned_whole(api: Api)
     assert request["headers"]["Content-Type"] == "application/json"
 
 
-def test_a_local_stack_is_asked_openly(api: Api) -> None:
-    api.will_answer(200, ANSWER)
-
-    ApiClient.of(stack_at(api_url=api.url)).retrieve({"query": "x"})
-
-    assert {"authorization", "x-api-key"}.isdisjoint(name.lower() for name in api.requests[0]["headers"])
-
-
-def test_a_key_is_sent_and_makes_a_signature_needless(api: Api) -> None:
-    api.will_answer(200, ANSWER)
-
-    ApiClient.of(stack_at(api_url=api.url, aws_endpoint=None), "secret").retrieve({"query": "x"})
-
-    assert api.requests[0]["headers"]["x-api-key"] == "secret"
-    assert "Authorization" not in api.requests[0]["headers"]
-
-
 def test_a_stack_on_aws_is_asked_with_a_signature_for_its_api(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token of a role")
     api.will_answer(200, ANSWER)
@@ -132,34 +115,11 @@ def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypat
     assert ApiClient(api.url).retrieve({"query": "x"}) == ANSWER
 
 
-def test_what_can_be_searched_is_looked_up_with_a_signature_of_its_own(api: Api) -> None:
-    api.will_answer(200, {"versions": ["1"], "complete": True})
-
-    answer = on_aws(api).look_up("versions")
-
-    (request,) = api.requests
-    assert answer == {"versions": ["1"], "complete": True}
-    assert request["path"] == "/prod/api/versions"
-    assert request["headers"]["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=testing/")
-
-
 def test_an_answer_to_something_else_is_an_error(api: Api) -> None:
     api.will_answer(200, {"corpora": []})
 
     with pytest.raises(ApiError, match="The API answered 200"):
         ApiClient(api.url).look_up("versions")
-
-
-@pytest.mark.parametrize("status", [200, 201, 202])
-def test_what_was_accepted_is_an_answer(api: Api, status: int) -> None:
-    api.will_answer(status, {"id": "1", "status": "QUEUED"})
-
-    assert on_aws(api).request("POST", "/api/ingestion-jobs", "status", {"kind": "full"})["id"] == "1"
-
-    (request,) = api.requests
-    assert (request["method"], request["path"]) == ("POST", "/prod/api/ingestion-jobs")
-    assert request["body"] == {"kind": "full"}
-    assert "Authorization" in request["headers"]
 
 
 def test_a_deletion_is_signed_and_has_no_body(api: Api) -> None:
@@ -172,8 +132,26 @@ def test_a_deletion_is_signed_and_has_no_body(api: Api) -> None:
     assert "Authorization" in request["headers"]
 
 
-def test_a_conflict_is_told_in_the_words_of_the_api(api: Api) -> None:
-    api.will_answer(409, {"error": {"code": "JobConflict", "message": "A job is still running"}})
+def test_a_throttled_request_is_repeated_until_the_api_accepts_it(api: Api) -> None:
+    api.will_answer(429, {"error": {"code": "Throttled", "message": "Too many requests"}})
+    slept: list[float] = []
 
-    with pytest.raises(ApiError, match=r"^JobConflict: A job is still running$"):
-        ApiClient(api.url).request("POST", "/api/ingestion-jobs", "status", {})
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            api.will_answer(200, {"documents": [], "next_token": None})
+
+    answer = ApiClient(api.url, sleep=sleep).request("GET", "/api/documents", "documents")
+
+    assert answer["documents"] == []
+    assert len(api.requests) == 4
+
+
+def test_a_request_that_stays_throttled_is_an_error_after_a_minute(api: Api) -> None:
+    api.will_answer(429, {"error": {"code": "Throttled", "message": "Too many requests"}})
+    slept: list[float] = []
+
+    with pytest.raises(ApiError, match="Throttled: Too many requests"):
+        ApiClient(api.url, sleep=slept.append).look_up("facets")
+
+    assert sum(slept) == 60

@@ -98,10 +98,6 @@ def test_what_is_no_attribute_is_refused_with_its_option(
         read_options(corpus, version, metadata)
 
 
-def test_a_document_without_either_has_no_sidecar(folder: Path) -> None:
-    assert sidecar_for(file_with(folder), {}, "OTHER") is None
-
-
 def test_a_document_without_a_sidecar_has_what_was_given(folder: Path) -> None:
     assert entries(sidecar_for(file_with(folder), {"topic": "leave", "year": 2026}, "OTHER")) == {
         "topic": "leave",
@@ -169,10 +165,6 @@ def test_a_reason_can_be_printed_whatever_the_folder_is_called(folder: Path) -> 
         sidecar_for(file_with(odd, "{"), {}, "OTHER")
 
     assert "caf\N{REPLACEMENT CHARACTER}/leave.md.metadata.json cannot be used" in str(caught.value)
-
-
-def test_what_s3_vectors_cannot_keep_other_stores_take(folder: Path) -> None:
-    assert sidecar_for(file_with(folder, {"a": "x" * 1100}), {f"a{n}": n for n in range(36)}, "OTHER")
 
 
 def test_a_document_whose_name_is_too_long_for_a_sidecar_has_none(tmp_path: Path) -> None:

@@ -201,16 +201,6 @@ def test_attributes_that_are_no_longer_given_are_removed_without_a_second_upload
     assert isinstance(put(connection, file), Unchanged)
 
 
-def test_of_several_attributes_the_one_that_is_no_longer_given_is_removed(connection: Connection, folder: Path) -> None:
-    file = note(folder, sidecar={"topic": "leave"})
-    indexed(connection, file, corpus="people", year=2026)
-
-    indexed(connection, file, corpus="people")
-
-    record = functions.record_of(connection, Bucket.of(connection).uri(file))
-    assert record.observed.attributes == {"topic": "leave", "corpus": "people"}
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_a_changed_document_loses_the_attributes_that_only_the_bucket_has(
     connection: Connection, folder: Path, known: bool

@@ -167,24 +167,6 @@ def test_the_path_that_make_sets_is_not_the_users(checkout: Path, monkeypatch: p
     assert display.program() == ".venv/bin/ragstack"
 
 
-def test_another_command_of_the_same_name_on_the_path_is_not_meant(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = checkout / "other" / "ragstack"
-    other.parent.mkdir()
-    shutil.copy(sys.executable, other)
-    monkeypatch.setenv("PATH", str(other.parent))
-
-    assert display.program() == ".venv/bin/ragstack"
-
-
-def test_outside_of_the_working_folder_the_whole_path_is_shown(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (checkout / "a folder").mkdir()
-    monkeypatch.chdir(checkout / "a folder")
-
-    assert display.program() == str(checkout / ".venv" / "bin" / "ragstack")
-
-
 @pytest.fixture
 def not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack that is up at once, and a demonstration of nothing."""

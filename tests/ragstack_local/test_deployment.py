@@ -80,14 +80,6 @@ def test_another_context_has_it_synthesized_again(project: Project) -> None:
     assert not assembly(project, target="aws").is_current
 
 
-def test_what_python_compiles_changes_nothing(project: Project) -> None:
-    deploy(project)
-
-    write(project.root / "infra/__pycache__/options.cpython-311.pyc", "compiled")
-
-    assert assembly(project).is_current
-
-
 def test_after_a_deployment_that_failed_it_is_synthesized_again(project: Project) -> None:
     deploy(project)
 

@@ -57,12 +57,6 @@ def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.Captur
     assert "filtered: nothing [in] 5 s" in text
 
 
-def test_no_result_is_shown_as_none(capsys: pytest.CaptureFixture[str]) -> None:
-    results.print_results(answer(), "leave")
-
-    assert "0 results in 20 ms" in shown(capsys)
-
-
 @pytest.mark.parametrize("text", ["[bold red]x[/]", "[/]", "a [link=http://x]b", "[0-9]+ \\[", ":smile:"])
 def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], text: str) -> None:
     results.print_results(answer(result(content=text, source=f"s3://documents/{text}", metadata={"topic": text})), "x")
@@ -71,21 +65,6 @@ def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str],
     lines = " ".join(shown(capsys).split())
     assert f"s3://documents/{text} topic={text} {text}" in lines
     assert f"FAILED s3://documents/{text}: {text}" in lines
-
-
-def test_what_a_result_belongs_to_stands_over_it(capsys: pytest.CaptureFixture[str]) -> None:
-    results.print_results(answer(result(context="leave policy\nAnnual leave > [2026]")), "leave")
-
-    assert "leave policy · Annual leave > [2026]" in capsys.readouterr().out
-
-
-def test_long_text_is_cut_and_a_result_without_a_source_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
-    results.print_results(answer(result(content="word " * 200, source=None)), "leave")
-
-    text = shown(capsys)
-    assert "(no source)" in text
-    assert "…" in text
-    assert text.count("word") == 36
 
 
 @pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
@@ -130,13 +109,6 @@ def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFi
         "FAILED s3://documents/odd.md: no reason given",
         "INDEXING s3://documents/new.md: in progress",
     ]
-
-
-def test_a_summary_counts_by_status() -> None:
-    statuses = {str(n): DocumentStatus(status) for n, status in enumerate(["INDEXED", "FAILED", "INDEXED"])}
-
-    assert display.summary(statuses) == "1 FAILED, 2 INDEXED"
-    assert display.summary({}) == ""
 
 
 def test_urls_are_shown_whole_whatever_the_width(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,12 +175,6 @@ def test_an_explanation_stands_in_eighty_columns(
     assert all(name in text for name in ("frequency", "proximity", "metadata", "score", "0.99", "legal_us"))
 
 
-def test_an_explanation_of_nothing_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    results.print_explanation(answer())
-
-    assert shown(capsys) == ""
-
-
 @pytest.mark.parametrize(
     ("share", "drawn"),
     [
@@ -265,21 +231,6 @@ def test_a_table_of_any_width_shows_every_word_of_every_column(
         assert Counter(word for cell in row for word in cell.split()) <= words
     assert Counter(word for heading in headings[1:] for word in heading.split()) <= words
     assert "…" not in text
-
-
-@pytest.mark.parametrize("table", [EVALUATED, TUNED], ids=["eval", "tune"])
-def test_a_table_stands_in_eighty_columns_with_a_heading_over_each_column(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, table: tuple[list[str], Any]
-) -> None:
-    monkeypatch.setattr(display.console, "width", 80)
-    headings, rows = table
-
-    display.print_table("scifact", headings, rows)
-
-    title, heading, first, *_ = shown(capsys).splitlines()
-    assert title == "scifact"
-    assert heading.split() == " ".join(headings).split()
-    assert first.split()[:2] == " ".join(rows[0]).split()[:2]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError
 
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
@@ -13,7 +13,6 @@ from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.following import NO_SIDECAR, Gone, Uploaded, follow, registry_of, statuses_of
 from tests.ragstack_local import functions
-from tests.ragstack_local.support import stack_at
 
 INDEXED = DocumentRecord(
     "s3://documents/leave.md",
@@ -138,16 +137,6 @@ def test_a_bucket_without_versions_is_told_apart_by_time(connection: Connection,
     assert statuses_of(registry_of(plain), {uri: later}) == {uri: "UPLOADED"}
 
 
-def test_a_failed_document_is_final_and_keeps_its_reason(connection: Connection) -> None:
-    uri, uploaded = put(connection, "empty.md", "")
-    functions.fail(connection, uri, "The file is empty.")
-
-    statuses = follow(partial(statuses_of, registry_of(connection)), {uri: uploaded}, nothing, 5)
-
-    assert statuses == {uri: "FAILED"}
-    assert statuses[uri].reason == "The file is empty."
-
-
 def test_an_upload_that_somebody_replaced_is_followed_as_what_lies_there_now(connection: Connection) -> None:
     uri, ours = put(connection, "leave.md")
     put(connection, "leave.md", "Somebody else's.")
@@ -184,30 +173,8 @@ def test_an_upload_that_somebody_deleted_ends_as_deleted(connection: Connection)
     assert statuses[uri].reason == "It is no longer in the bucket"
 
 
-def test_more_documents_than_one_read_takes_are_all_followed(connection: Connection) -> None:
-    awaited = {s3_uri(connection.bucket, f"{number:03}.md"): Gone() for number in range(230)}
-    rounds: list[int] = []
-
-    statuses = follow(
-        partial(statuses_of, registry_of(connection)), awaited, lambda found: rounds.append(len(found)), 5
-    )
-
-    assert set(statuses) == set(awaited)
-    assert set(statuses.values()) == {"DELETED"}
-    assert rounds == [230]
-
-
-def test_nothing_to_follow_is_followed_at_once() -> None:
-    assert follow(partial(statuses_of, registry_of(stack_at())), {}, nothing, 60) == {}
-
-
 def test_a_registry_that_is_gone_is_an_error(connection: Connection) -> None:
     without = replace(connection, registry_table="there-is-none")
 
     with pytest.raises(ClientError, match="ResourceNotFound"):
         follow(partial(statuses_of, registry_of(without)), {"s3://documents/leave.md": Gone()}, nothing, 5)
-
-
-def test_a_registry_that_does_not_answer_is_an_error() -> None:
-    with pytest.raises(EndpointConnectionError):
-        statuses_of(registry_of(stack_at()), {"s3://documents/leave.md": Gone()})

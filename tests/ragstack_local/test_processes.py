@@ -83,14 +83,6 @@ def test_a_child_that_does_not_listen_is_killed_with_its_group(start: Starter, m
     assert start.everybody_is_gone()
 
 
-@pytest.mark.parametrize("script", ["exit 0", "exit 1", "kill -9 $$"])
-def test_a_child_that_ended_before_it_was_asked_did_not_end_in_order(start: Starter, script: str) -> None:
-    child = start(script)
-    child.process.wait(LONGEST_SECONDS)
-
-    assert not child.stop()
-
-
 def test_what_a_dead_child_left_running_is_ended_too(start: Starter) -> None:
     child = start("sleep 60 & sleep 60 & exit 3")
     child.process.wait(LONGEST_SECONDS)
@@ -161,20 +153,6 @@ def test_a_log_of_any_bytes_can_be_shown(start: Starter) -> None:
     child.process.wait(LONGEST_SECONDS)
 
     assert "\N{REPLACEMENT CHARACTER}" in child.last_lines()
-
-
-def test_a_child_works_where_it_is_told_and_replaces_its_log(start: Starter, tmp_path: Path) -> None:
-    start("echo first").process.wait(LONGEST_SECONDS)
-
-    child = start("pwd", tmp_path)
-    child.process.wait(LONGEST_SECONDS)
-
-    assert child.log.read_text() == f"{tmp_path.resolve()}\n"
-
-
-def test_a_command_that_does_not_exist_is_an_error_of_the_system(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no-such-command"):
-        Child.start("Nothing", ["no-such-command"], {}, tmp_path / "log")
 
 
 def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
@@ -283,17 +261,3 @@ def test_a_port_in_use_is_named_with_its_option(address: str) -> None:
     assert str(caught.value) == (
         f"Port {port} (MiniStack) is in use: stop what listens there, or choose another with --port"
     )
-
-
-def test_a_port_that_was_just_left_is_free() -> None:
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as every server does
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        port = listener.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            accepted, _ = listener.accept()
-            accepted.close()  # the side that closes first keeps the port in TIME_WAIT
-            client.recv(1)
-
-    require_free_port(port, "MiniStack", "--port")

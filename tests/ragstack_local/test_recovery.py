@@ -227,16 +227,6 @@ def test_a_run_that_did_not_get_to_its_end_is_recovered_from(tmp_path: Path, sta
     assert again.recovers
 
 
-def test_an_error_during_a_run_does_not_keep_the_folder_locked(tmp_path: Path) -> None:
-    folder = DataFolder(tmp_path)
-
-    with pytest.raises(RuntimeError), folder.opened():
-        raise RuntimeError
-
-    with folder.opened() as session:
-        assert session.recovers
-
-
 def test_a_second_user_of_the_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     code = (

@@ -41,12 +41,6 @@ def test_a_folder_keeps_its_name_in_the_keys(folder: Path) -> None:
     assert keys(selection) == ["handbook/deep/er/travel.txt", "handbook/leave.md"]
 
 
-def test_a_single_file_is_named_by_its_name_alone(folder: Path) -> None:
-    path = write(folder / "leave.md")
-
-    assert keys(select([path])) == ["leave.md"]
-
-
 def test_the_folder_one_stands_in_keeps_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder / "leave.md")
     monkeypatch.chdir(folder)
@@ -317,10 +311,6 @@ def test_named_files_that_cannot_be_uploaded_are_told_and_the_others_are_uploade
     }
 
 
-def test_a_folder_without_documents_selects_nothing(folder: Path) -> None:
-    assert select([folder]) == Selection()
-
-
 @pytest.mark.parametrize("letters", [239, 247, 252])
 def test_a_name_too_long_for_a_sidecar_does_not_stop_the_others(folder: Path, letters: int) -> None:
     write(folder / "leave.md")
@@ -331,17 +321,3 @@ def test_a_name_too_long_for_a_sidecar_does_not_stop_the_others(folder: Path, le
     assert keys(selection) == ["handbook/leave.md", f"handbook/{'x' * letters}.md"]
     assert [file.sidecar for file in selection.files] == [None, None]
     assert keys(select([folder / f"{'x' * letters}.md"])) == [f"{'x' * letters}.md"]
-
-
-def test_a_path_too_long_for_a_file_does_not_exist(folder: Path) -> None:
-    with pytest.raises(StackError, match=r"xxx\.md does not exist"):
-        select([folder / f"{'x' * 300}.md"])
-
-
-def test_skipped_files_are_counted_in_the_plural(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("one.md", "two.md"):
-        (folder / name).symlink_to("/etc/passwd")
-
-    note_skipped(select([folder]), every=True)
-
-    assert capsys.readouterr().out.splitlines()[0] == "Skipped: 2 links that leave the folder"

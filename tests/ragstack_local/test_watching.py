@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ragstack_common.documents import s3_uri
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
@@ -103,14 +101,6 @@ def test_what_is_new_changed_and_deleted_gets_to_the_bucket(connection: Connecti
     assert watched.warnings == []
 
 
-def test_what_was_uploaded_before_is_not_uploaded_again(connection: Connection, folder: Path) -> None:
-    write(folder / "leave.md", "Thirty days.")
-    watched = Watched(connection, folder)
-
-    assert watched.tick() == []
-    assert objects(connection) == {}
-
-
 def test_a_file_that_is_only_touched_is_not_uploaded_again(connection: Connection, folder: Path) -> None:
     path = write(folder / "leave.md", "Thirty days.")
     file = select([folder]).files[0]
@@ -139,28 +129,6 @@ def test_a_sidecar_that_comes_changes_and_goes_is_followed(connection: Connectio
     assert [attributes(text) if text else None for text in seen] == [None, {"topic": "leave"}, {"topic": "other"}]
     assert objects(connection) == {"handbook/leave.md": "Thirty days."}
     assert not functions.record_of(connection, s3_uri(connection.bucket, "handbook/leave.md")).observed.attributes
-
-
-def test_a_sidecar_that_goes_leaves_the_attributes_of_the_command_line(connection: Connection, folder: Path) -> None:
-    watched = Watched(connection, folder, corpus="people")
-    write(folder / "leave.md", "Thirty days.", topic="leave")
-    watched.tick()
-
-    (folder / f"leave.md{SIDECAR}").unlink()
-    watched.tick()
-
-    assert attributes(objects(connection)[f"handbook/leave.md{SIDECAR}"]) == {"corpus": "people"}
-
-
-def test_a_document_is_deleted_with_its_sidecar(connection: Connection, folder: Path) -> None:
-    watched = Watched(connection, folder)
-    write(folder / "leave.md", "Thirty days.", topic="leave")
-    watched.tick()
-
-    (folder / "leave.md").unlink()
-
-    assert watched.tick() == ["DELETED handbook/leave.md"]
-    assert objects(connection) == {}
 
 
 def test_folders_that_are_moved_in_renamed_and_moved_out_are_followed(
@@ -295,27 +263,6 @@ def test_a_bucket_that_cannot_be_reached_is_said_once_and_tried_again(connection
     assert mended == ["INDEXED handbook/leave.md"]
 
 
-def test_of_two_files_of_one_key_the_second_is_told_once_and_the_others_are_followed(
-    connection: Connection, folder: Path, tmp_path: Path
-) -> None:
-    write(folder / "leave.md", "Thirty days.")
-    other = tmp_path / "other" / "handbook"
-    other.mkdir(parents=True)
-    watched = Watched(connection, folder, other)
-    write(folder / "travel.md", "By train.")
-    watched.tick()
-
-    write(other / "travel.md", "By bus.")
-    write(folder / "leave.md", "Thirty days.")
-    said = [*watched.tick(), *watched.tick()]
-
-    assert said == ["INDEXED handbook/leave.md"]
-    assert [text.partition(":")[2] for text in watched.warnings] == [
-        f" {folder}/travel.md is uploaded as handbook/travel.md already: upload one of them with another --prefix"
-    ]
-    assert objects(connection)["handbook/travel.md"] == "By train."
-
-
 def test_links_that_leave_the_folder_are_skipped_while_it_is_watched_unless_they_are_followed(
     connection: Connection, folder: Path, tmp_path: Path
 ) -> None:
@@ -379,12 +326,3 @@ def eventually(is_so: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.1)
     return False
-
-
-@pytest.mark.parametrize("name", ["picture.png", ".hidden.md", "notes.md.metadata.json"])
-def test_what_is_no_document_is_passed_over(connection: Connection, folder: Path, name: str) -> None:
-    watched = Watched(connection, folder)
-    (folder / name).write_text("{}")
-
-    assert watched.tick() == []
-    assert objects(connection) == {}
