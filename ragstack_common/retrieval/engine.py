@@ -1,4 +1,4 @@
-"""What engines have in common: checks, a deadline that holds, and the choice among what the store returns."""
+"""The base class of engines: checks, a deadline that holds, and the search for enough documents."""
 
 import asyncio
 import math
@@ -30,7 +30,7 @@ class Engine(ReportingBackend):
         timeout_seconds: Deadline of one search, over 0 and finite.
 
     Raises:
-        ValueError: The deadline is none.
+        ValueError: The deadline is out of range.
     """
 
     approximate = False
@@ -44,7 +44,6 @@ class Engine(ReportingBackend):
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
         check_for_engine(self.name, request)
-
         search = DocumentSearch(
             self.name,
             request,
@@ -58,11 +57,11 @@ class Engine(ReportingBackend):
         return await search.outcome(self.within_deadline)
 
     def _finder(self, query: str) -> Ask:
-        """Return what searches for one query; an engine that remembers its pages overrides it."""
+        """Return the search for one query; an engine with pages overrides it to continue after the last one."""
         return partial(self._find, query)
 
     def _source_keys(self) -> Sequence[str]:
-        """Return the attributes that name a chunk's document, as a filter knows them."""
+        """Return the attributes that identify a chunk's document, as filters name them."""
         return ()
 
     def _exclude(self, key: str, sources: tuple[str, ...]) -> Filter:
@@ -75,14 +74,14 @@ class Engine(ReportingBackend):
 
         Raises:
             InvalidFilterError: The store cannot express the filters; the message names the clause.
-            RetrievalError: The store refused or could not be reached; the message says what to do.
+            RetrievalError: The store failed or could not be reached; the message says what to do.
         """
 
     async def within_deadline(self, work: Awaitable[T]) -> T:
-        """Await something of the store, for as long as a search may take, or less inside a deadline that comes sooner.
+        """Await an operation of the store within the deadline of a search, or an earlier deadline around it.
 
         Raises:
-            RetrievalTimeoutError: The time is over.
+            RetrievalTimeoutError: The deadline came first.
         """
         seconds = seconds_left(self.timeout_seconds)
         try:
@@ -96,7 +95,7 @@ class Engine(ReportingBackend):
 
     @staticmethod
     async def in_thread(call: Callable[[], T]) -> T:
-        """Make a blocking call elsewhere; one that is given up ends in its own time, and nobody waits for it."""
+        """Run a blocking call in a thread; an abandoned one continues in the background."""
         return await in_thread(call)
 
 
@@ -125,4 +124,4 @@ class BatchEngine(Engine):
     async def _find_several(
         self, queries: Sequence[str], count: int, filters: Filter | None
     ) -> list[list[RetrievedChunk]]:
-        """Do what :meth:`_find` does for each query."""
+        """Search for each query as :meth:`_find` does."""

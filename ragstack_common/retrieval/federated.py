@@ -33,26 +33,26 @@ from ragstack_common.retrieval.parts import Ended, ask_together, failure_of, rai
 T = TypeVar("T")
 
 CANDIDATES: Final = 50
-"""Chunks asked of each backend. Up to as many results, a longer list begins with the shorter ones."""
+"""Chunks that each backend is asked for. Up to this many results, a longer ranking begins with a shorter one."""
 
 
 class FederatedBackend(ReportingBackend):
-    """Asks several backends at once and fuses their rankings (:func:`~ragstack_common.retrieval.merge.fuse`).
+    """Searches several backends in parallel and fuses their rankings (:func:`~ragstack_common.retrieval.merge.fuse`).
 
     A backend that fails, is late, or cannot express a filter is a failed part of the outcome, under its name; the
-    others answer without it, and the search is never loosened. Where all fail, the error names every cause.
+    others answer without it, and no filter is loosened. If all fail, the error names every cause.
 
-    Scores are those of the fusion: they tell about places, not about similarity, and ``min_score`` is applied to them.
-    1 is what is first in every backend; in a federation of two that have no document in common, .5 is the most.
+    Scores are those of the fusion: they depend on ranks, not on similarity, and ``min_score`` applies to them. A chunk
+    that is first in every backend scores 1; two backends without a common document reach at most .5.
 
     Args:
-        backends: By name, or a list, whose names are theirs: ``chroma``, ``chroma-2``. Their order decides which
-            chunk stands for those that are the same, and who is asked first for an id.
-        weights: What a place in a backend counts, over 0: by name (1 where it is missing), or in the order of the
-            backends.
+        backends: By name, or a list, numbered if names repeat: ``chroma``, ``chroma-2``. If several backends have the
+            same chunk, the first backend's is returned; lookups by id ask the backends in this order.
+        weights: Weight of each backend, over 0: by name (default 1), or in the order of the backends.
         rank_constant: Added to a rank, over 0.
         timeout_seconds: Deadline of the backends, over 0 and finite.
-        candidates: Chunks asked of each backend; more where a search asks for more, or for one chunk per document.
+        candidates: Chunks that each backend is asked for; more if a search asks for more, or for one chunk per
+            document.
         merge_by: What makes chunks of two backends the same: source and text, the text alone, or the id.
 
     Attributes:
@@ -60,7 +60,7 @@ class FederatedBackend(ReportingBackend):
         weights: By name.
 
     Raises:
-        ValueError: An argument is unusable; the message names it.
+        ValueError: An argument is out of range; the message names it.
     """
 
     name = "federated"
@@ -94,7 +94,7 @@ class FederatedBackend(ReportingBackend):
         min_score: float | None = None,
         filters: dict[str, Any] | None = None,
     ) -> list[list[RetrievedChunk]]:
-        """Give each backend the whole batch, and fuse the answers query by query.
+        """Pass the whole batch to each backend, and fuse the answers query by query.
 
         A backend that fails at one query is left out of all of them. The deadline holds for each of the
         QUERIES_AT_ONCE queries that are answered at a time.
@@ -119,11 +119,11 @@ class FederatedBackend(ReportingBackend):
         ]
 
     def _first_page(self, page_size: int) -> int:
-        """Ask for what the backends are asked for anyway: up to there, a larger fusion begins with the smaller one."""
+        """Ask for the usual candidates: up to there, a larger fusion begins with the smaller one."""
         return max(page_size, self.candidates)
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
-        """Ask the backends in their order, or the one that ``name/id`` names; the first that has the chunk gives it.
+        """Look the chunk up in the backend that ``name/id`` names, then in all backends in their order.
 
         Raises:
             InvalidRequestError: No backend can look up chunks.
@@ -146,32 +146,32 @@ class FederatedBackend(ReportingBackend):
         return None
 
     async def health(self) -> dict[str, bool]:
-        """Tell of each backend whether it would answer before the deadline."""
+        """Return, by backend, whether it would answer before the deadline."""
         checks = {name: backend.health_check() for name, backend in self.backends.items()}
         ended = await ask_together(checks, self.timeout_seconds)
         return {name: end.value is True for name, end in ended.items()}
 
     async def health_check(self) -> bool:
-        """Tell whether a search would be answered, by one backend at least."""
+        """Return whether at least one backend would answer."""
         return any((await self.health()).values())
 
     async def close(self) -> None:
-        """Close every backend, those too that come after one which cannot be closed.
+        """Close every backend, even if closing one fails.
 
         Raises:
-            The error of the first that could not.
+            The error of the first that failed.
         """
         failed = []
         for backend in self.backends.values():
             try:
                 await backend.close()
-            except Exception as error:  # noqa: BLE001 - it is raised when the others are closed
+            except Exception as error:  # noqa: BLE001 - raised after the others are closed
                 failed.append(error)
         if failed:
             raise failed[0]
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Show who is asked."""
+        """Show the backends."""
         return {"backends": ",".join(self.backends), "candidates": self.candidates}
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:

@@ -1,4 +1,4 @@
-"""A second look at what a backend found."""
+"""A backend whose results are reranked."""
 
 import asyncio
 import math
@@ -23,28 +23,26 @@ LEXICAL: Final = "lexical"
 
 @dataclass(frozen=True)
 class Reranking:
-    """A reranker that cannot take an answer away.
+    """A reranker whose failure leaves the order of the search.
 
     Attributes:
         reranker: The reranker.
-        timeout_seconds: It is given up after this time, or before a deadline around the search.
+        timeout_seconds: Its deadline; an earlier one around the search counts instead.
     """
 
     reranker: ChunkReranker
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
-        """Refuse a time that is none."""
+        """Check the deadline."""
         if not 0 < self.timeout_seconds < math.inf:
             raise ValueError(f"the reranker's timeout_seconds must be over 0 and finite, not {self.timeout_seconds}")
 
     async def order(self, query: str, chunks: Sequence[RetrievedChunk]) -> tuple[list[RetrievedChunk], tuple[str, ...]]:
-        """Order chunks anew.
-
-        Chunks after those that the reranker can take are not among the results.
+        """Rerank chunks; those beyond the reranker's maximum are dropped.
 
         Returns:
-            The chunks; where the reranker failed or was late, as they were, with a note that says so.
+            The chunks, and notes. If the reranker failed or was late, the chunks are as they were and a note says so.
         """
         if not chunks:
             return [], ()
@@ -57,7 +55,7 @@ class Reranking:
                 span.record_order(reranked)
         except TimeoutError:
             reason = f"did not answer within {seconds:.3g} seconds"
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the search has an answer
+        except Exception as error:  # noqa: BLE001 - the search still has an answer
             LOGGER.warning("the reranker %s failed: %s", self.reranker.name, describe(error, query))
             reason = f"failed ({reason_of(error)})"
         else:
@@ -68,11 +66,10 @@ class Reranking:
 
 
 class RerankedBackend(Wrapper):
-    """Asks for more candidates than wanted, and keeps those that a reranker puts first.
+    """Asks for more candidates than wanted, and keeps those that a reranker ranks first.
 
-    ``min_score`` is held against the scores that the chunks are returned with: the reranker's. They are on its scale,
-    which is not the engine's. Where the reranker fails, the chunks keep the engine's order and scores, and
-    ``min_score`` is held against those; a note of the outcome says so.
+    ``min_score`` is compared with the reranker's scores, which have their own scale. If the reranker fails, the chunks
+    keep the engine's order and scores, ``min_score`` is compared with those, and a note of the outcome says so.
 
     A search for one chunk of each document reranks the best chunk of each, as the wrapped backend sees it.
 
@@ -80,11 +77,11 @@ class RerankedBackend(Wrapper):
         backend: What searches.
         reranker: ``lexical``, ``bedrock[:MODEL_ARN]``, ``cross_encoder:FOLDER``, a name of another package's,
             a configuration ``{"type": NAME, ...}``, or a reranker.
-        candidates: Chunks that are asked for; more where a search asks for more.
+        candidates: Chunks that the backend is asked for; more if a search asks for more.
         timeout_seconds: Deadline of the reranker, over 0 and finite; the wrapped backend has its own.
 
     Raises:
-        ConfigurationError: There is no such reranker, it cannot be made, or it takes fewer chunks at once.
+        ConfigurationError: The reranker is unknown, or cannot be created.
         ValueError: A number is out of range.
     """
 
@@ -121,8 +118,8 @@ class RerankedBackend(Wrapper):
             milliseconds=(time.perf_counter() - start) * 1000,
         )
 
-    def _first_page(self, page_size: int) -> int:  # noqa: ARG002 - whatever is wanted at a time
-        """Ask for all at once: a larger search, reranked anew, might have another beginning."""
+    def _first_page(self, page_size: int) -> int:  # noqa: ARG002 - independent of the page size
+        """Ask for everything at once: a larger search may be reranked to another beginning."""
         return self.max_top_k
 
     async def close(self) -> None:
@@ -131,6 +128,6 @@ class RerankedBackend(Wrapper):
         await super().close()
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Show the reranker and how many chunks it sees."""
+        """Show the reranker and its number of candidates."""
         reranker = self._reranking.reranker.name
         return {"search_type": self.name, "reranker_name": reranker, "large_retrieval_size": self._candidates}

@@ -14,9 +14,7 @@ from ragstack_common.api.search import QueryService, RetrieveRequest
 from ragstack_common.config import QuerySettings
 from ragstack_common.errors import (
     ConfigurationError,
-    InvalidFilterError,
     InvalidQueryError,
-    RetrievalTimeoutError,
     ServiceUnavailableError,
     UnknownCorpusError,
 )
@@ -118,17 +116,6 @@ def test_no_corpus_dominates_the_candidates_and_the_reranker_decides_among_them(
     assert {found.metadata["corpus"] for found in outcome.chunks[:6]} == set(CORPORA[1:])
 
 
-def test_the_sizes_are_those_of_the_specification() -> None:
-    store = library()
-    backend = BalancedBackend(store, CORPORA)
-
-    balanced = retrieve(backend, APPEAL)
-    one = retrieve(backend, APPEAL, corpus_filter="legal_us")
-
-    assert [request.top_k for request in store.requests] == [200, 200, 200, 500]
-    assert len(balanced) == len(one) == 10
-
-
 @pytest.mark.parametrize("corpus_filter", [None, "all"])
 def test_all_corpora_are_searched_where_none_is_named(corpus_filter: str | None) -> None:
     store = library()
@@ -159,10 +146,6 @@ def test_a_named_corpus_alone_is_searched_for_more_candidates(request_of: Callab
 def test_an_unknown_corpus_is_refused_and_the_known_are_named() -> None:
     with pytest.raises(UnknownCorpusError, match=r"'legal_de'.*legal_us, legal_uk, legislation_nz, or all"):
         retrieve(BalancedBackend(library(), CORPORA), APPEAL, corpus_filter="legal_de")
-
-
-def test_a_filter_on_an_unknown_corpus_finds_nothing() -> None:
-    assert search(BalancedBackend(library(), CORPORA), filters={"corpus": "legal_de"}).chunks == []
 
 
 def test_the_corpus_key_and_the_filters_of_the_request_hold_together() -> None:
@@ -203,27 +186,6 @@ def test_where_all_corpora_fail_the_error_names_every_cause() -> None:
         ServiceUnavailableError, match=r"legal_us: the corpus burns; .*legislation_nz: the corpus burns"
     ):
         search(BalancedBackend(library(behaviour={"corpus": fail}), CORPORA))
-
-
-def test_where_all_corpora_are_late_the_error_is_a_timeout() -> None:
-    with pytest.raises(RetrievalTimeoutError, match=r"0\.02 seconds"):
-        search(BalancedBackend(library(behaviour={"corpus": hang}), CORPORA, timeout_seconds=0.02))
-
-
-def test_a_filter_that_the_engine_refuses_is_refused() -> None:
-    async def refuse() -> None:
-        raise InvalidFilterError("equals(year, 1) cannot be expressed")
-
-    with pytest.raises(InvalidFilterError, match=r"equals\(year, 1\)"):
-        search(BalancedBackend(library(behaviour={"year": refuse}), CORPORA), filters={"year": 1})
-
-
-def test_searches_run_at_the_same_time() -> None:
-    barrier = asyncio.Barrier(len(CORPORA))
-
-    outcome = search(BalancedBackend(library(behaviour={"corpus": barrier.wait}), CORPORA, timeout_seconds=20))
-
-    assert outcome.complete
 
 
 def test_no_more_is_asked_for_than_the_engine_returns_and_never_less_than_is_wanted() -> None:
@@ -299,17 +261,6 @@ def test_without_a_reranker_the_scores_of_the_search_decide() -> None:
     assert [found.content for found in outcome.chunks] == ["appeal 0", "appeal 1", "appeal 2"]
 
 
-def test_equal_scores_have_one_order_whoever_answers_first() -> None:
-    def outcome(slow: str) -> list[str]:
-        async def wait() -> None:
-            await asyncio.sleep(0.01)
-
-        store = Store(*(chunk(APPEAL, 0.5, name) for name in "abc"), behaviour={f"'{slow}'": wait})
-        return [found.source for found in search(BalancedBackend(store, ["c", "a", "b"])).chunks]
-
-    assert outcome("a") == outcome("b") == outcome("c")
-
-
 def test_each_corpus_may_have_a_backend_of_its_own_which_is_not_filtered() -> None:
     stores = {name: Store(chunk(f"{APPEAL} {name}", 0.5, None)) for name in CORPORA[:2]}
     shared = library()
@@ -344,15 +295,6 @@ def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
     ]
 
 
-def test_a_search_keeps_nothing_for_the_next() -> None:
-    backend = BalancedBackend(library(), CORPORA)
-
-    first = search(backend)
-    search(backend, "gold and wool", corpus_filter="legal_us")
-
-    assert search(backend).chunks == first.chunks
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -373,12 +315,6 @@ def test_a_search_keeps_nothing_for_the_next() -> None:
 def test_unusable_arguments_are_refused_by_name(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         BalancedBackend(**{"backend": Store(), **options})
-
-
-def test_the_defaults_of_the_settings_are_those_of_the_specification() -> None:
-    assert BalancedSettings.from_env({}) == BalancedSettings(
-        corpora=CORPORA, per_corpus=200, single_corpus=500, search_k=10, pooling=None
-    )
 
 
 def test_the_settings_are_read_from_the_environment() -> None:

@@ -9,19 +9,16 @@ from unittest.mock import ANY
 import pytest
 
 from ragstack_common import deadline, errors
-from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.engines.bedrock import CONTENT_DETAILS_KEY, BedrockBackend
 from ragstack_common.retrieval.models import RAW_SCORE_KEY
 from tests.support.aws_service import AwsService, Fault, Late
-from tests.support.deadlines import deadline_after
 from tests.support.knowledge_base import (
     DATA_SOURCE,
     KNOWLEDGE_BASE,
     hit,
     hits,
     is_filtered,
-    is_unfiltered,
     search_of,
 )
 
@@ -98,15 +95,6 @@ def test_filters_bind_every_slice_and_the_metadata_filter_one(searches: AwsServi
     asked = {is_filtered(p): search_of(p)["filter"] for p in searches.asked("Retrieve")}
     assert asked[False] == {"andAll": [source, tenant]}
     assert asked[True] == {"andAll": [source, tenant, TOPIC_FILTER]}
-
-
-def test_the_minimal_score_is_compared_with_the_boosted_one(searches: AwsService) -> None:
-    searches.program("Retrieve", hits(hit("s3://b/f", 0.42)), when=is_filtered)
-    searches.program("Retrieve", hits(hit("s3://b/u", 0.49)), when=is_unfiltered)
-
-    outcome = search(searches, SearchRequest("Judy", min_score=0.5, metadata_filter=TOPIC))
-
-    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/f"]
 
 
 def test_an_image_keeps_what_the_service_sent_and_a_row_is_a_document_of_its_own(searches: AwsService) -> None:
@@ -295,16 +283,6 @@ def test_chunks_can_come_with_one_of_each_further_document(searches: AwsService)
     assert outcome.notes == ()
 
 
-def test_the_synchronous_search_goes_on_for_documents_too(searches: AwsService) -> None:
-    searches.program("Retrieve", ranked(LONG, *SHORT))
-
-    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC, 20)
-
-    assert len(outcome.results) == 20
-    assert [report.status for report in outcome.slices] == ["ok", "ok"]
-    assert (len(searches.asked("Retrieve")), outcome.notes) == (4, ())
-
-
 def test_more_than_the_service_ranks_is_refused(searches: AwsService) -> None:
     with pytest.raises(errors.InvalidQueryError, match="1 to 1000"):
         search(searches, SearchRequest("Judy", top_k=1001))
@@ -338,21 +316,6 @@ def test_a_page_that_comes_too_late_leaves_those_before_it_and_the_report_says_s
     assert (part.status, part.hits) == ("timeout", 100)
 
 
-@pytest.mark.usefixtures("new_threads")
-def test_no_page_is_asked_for_after_the_deadline(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "THREADS", 1)
-    released = Event()
-    searches.program("Retrieve", lambda p: Late(pages(1200)(p), until=released))
-
-    with deadline_after(0, lambda: searches.requests), pytest.raises(errors.RetrievalTimeoutError):
-        search(searches, SearchRequest("Judy", top_k=1000), timeout_seconds=1e-6)
-    released.set()
-    # When its thread is free again, the call that was given up has had its page, and went no further.
-    asyncio.run(deadline.in_thread(lambda: None))
-
-    assert len(searches.asked("Retrieve")) == 1
-
-
 def test_a_first_page_that_fails_is_the_error_of_the_search(searches: AwsService) -> None:
     searches.program("Retrieve", Fault("ResourceNotFoundException", "There is none."))
     engine = backend(searches)
@@ -368,20 +331,6 @@ def test_health_is_one_cheap_search(searches: AwsService) -> None:
 
     assert asyncio.run(backend(searches).health_check())
     assert [search_of(p)["numberOfResults"] for p in searches.asked("Retrieve")] == [1]
-
-
-@pytest.mark.usefixtures("new_threads")
-def test_more_searches_than_threads_do_not_wait_for_each_other_for_ever(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deadline, "THREADS", 2)
-    searches.program("Retrieve", hits(hit()))
-    engine = backend(searches)
-
-    async def together() -> list[Any]:
-        return await asyncio.gather(*(engine.search(SearchRequest("Judy", metadata_filter=TOPIC)) for _ in range(12)))
-
-    assert all(outcome.complete for outcome in asyncio.run(together()))
 
 
 @pytest.mark.usefixtures("new_threads")

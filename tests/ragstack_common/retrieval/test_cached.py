@@ -2,12 +2,11 @@
 
 import asyncio
 import threading
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from ragstack_common.errors import ConfigurationError, InvalidQueryError, ServiceUnavailableError
+from ragstack_common.errors import ConfigurationError, ServiceUnavailableError
 from ragstack_common.retrieval import Ranking, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.cached import CachedRetrievalBackend, request_key
 from ragstack_common.retrieval.models import SliceReport
@@ -283,39 +282,6 @@ async def test_a_search_after_the_documents_changed_does_not_join_one_from_befor
 
 
 @pytest.mark.asyncio
-async def test_filters_that_the_caller_changes_while_it_waits_do_not_change_what_is_kept() -> None:
-    shelf = Shelf(chunk("a", metadata={"v": 1}), chunk("b", metadata={"v": 2}))
-    backend = CachedRetrievalBackend(shelf)
-    condition = {"$or": [{"v": 1}, {"v": {"$in": [1]}}]}
-
-    searching = asyncio.create_task(backend.retrieve("q", filters=condition))
-    await asyncio.sleep(0)
-    condition["$or"] = [{"v": 2}]
-
-    assert names(await searching) == "a"
-    assert names(await backend.retrieve("q", filters={"$or": [{"v": 1}, {"v": {"$in": [1]}}]})) == "a"
-
-
-@pytest.mark.asyncio
-async def test_caches_of_two_backends_share_nothing() -> None:
-    one, two = CachedRetrievalBackend(Shelf(chunk("a"))), CachedRetrievalBackend(Shelf(chunk("b")))
-
-    assert names(await one.retrieve("q")) == "a"
-    assert names(await two.retrieve("q")) == "b"
-
-
-@pytest.mark.asyncio
-async def test_an_invalid_request_is_refused_before_the_cache_is_asked() -> None:
-    backend = CachedRetrievalBackend(Shelf())
-
-    for _ in range(2):
-        with pytest.raises(InvalidQueryError):
-            await backend.retrieve(" ")
-
-    assert backend.statistics.misses == 0
-
-
-@pytest.mark.asyncio
 async def test_a_batch_is_kept_query_by_query_and_its_doubles_are_asked_once() -> None:
     shelf = Shelf(chunk("a"))
     backend = CachedRetrievalBackend(shelf)
@@ -335,17 +301,6 @@ async def test_a_stream_goes_past_the_cache() -> None:
 
     assert names(streamed) == "0 1 2 3 4 5 6"
     assert len(backend.cache) == 0
-
-
-@pytest.mark.asyncio
-async def test_a_look_up_by_id_is_of_now() -> None:
-    shelf = Shelf(chunk("a"))
-    backend = CachedRetrievalBackend(shelf)
-    assert await backend.get_by_id("a") is not None
-
-    shelf.chunks.clear()
-
-    assert await backend.get_by_id("a") is None
 
 
 @pytest.mark.asyncio
@@ -377,18 +332,6 @@ async def test_a_bound_that_is_none_is_refused_by_name(options: dict[str, Any]) 
         create_retrieval_backend({"type": "cached", "backend": Shelf(), **options})
 
 
-@pytest.mark.asyncio
-async def test_a_mapping_that_is_no_dictionary_is_a_filter_too() -> None:
-    shelf = Shelf(chunk("a", metadata={"v": 1}))
-    backend = CachedRetrievalBackend(shelf)
-
-    outcome = await backend.search(SearchRequest("q", filters=MappingProxyType({"v": MappingProxyType({"$eq": 1})})))
-
-    assert names(outcome.chunks) == "a"
-    assert names(await backend.retrieve("q", filters={"v": {"$eq": 1}})) == "a"
-    assert len(shelf.requests) == 1
-
-
 def test_numbers_and_texts_that_look_alike_are_different_requests() -> None:
     values: list[Any] = [1, 1.0, True, "1", "True", "1.0", {"$in": [1]}, {"$in": [1, 1]}, {"$in": [True]}]
     requests = [SearchRequest("q", filters={"a": value}) for value in values]
@@ -396,22 +339,6 @@ def test_numbers_and_texts_that_look_alike_are_different_requests() -> None:
     requests.append(SearchRequest("q", documents=3))
 
     assert len({request_key(request) for request in requests}) == len(requests)
-
-
-def test_the_order_of_a_list_makes_another_request() -> None:
-    one, other = (SearchRequest("q", filters={"a": {"$in": values}}) for values in ([1, 2], [2, 1]))
-
-    assert request_key(one) != request_key(other)
-
-
-def test_one_event_loop_after_another_is_answered_by_the_same_cache() -> None:
-    shelf = Shelf(chunk("a"))
-    backend = CachedRetrievalBackend(shelf)
-
-    answers = [asyncio.run(backend.retrieve("q")) for _ in range(3)]
-
-    assert [names(answer) for answer in answers] == ["a"] * 3
-    assert len(shelf.requests) == 1
 
 
 def test_a_search_that_ended_with_its_event_loop_holds_nobody_up_in_the_next() -> None:

@@ -17,13 +17,12 @@ from ragstack_common.errors import (
     InvalidQueryError,
     InvalidRequestError,
     RetrievalError,
-    RetrievalTimeoutError,
     ServiceUnavailableError,
     ThrottledError,
     UnknownEngineError,
 )
 from ragstack_common.filters import parse
-from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend, register_backend
+from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.merge import fuse
 from ragstack_common.retrieval.models import RAW_SCORE_KEY, SliceReport
@@ -177,49 +176,6 @@ async def test_one_that_is_late_is_reported_and_not_waited_for() -> None:
     assert late.cancelled == 1
 
 
-@in_virtual_time
-async def test_one_that_will_not_be_cancelled_is_not_waited_for_either() -> None:
-    release = asyncio.Event()
-
-    class Stubborn(Shelf):
-        async def _search(self, request: SearchRequest) -> Any:
-            while not release.is_set():
-                try:
-                    await release.wait()
-                except asyncio.CancelledError:
-                    self.cancelled += 1
-            return await super()._search(request)
-
-    stubborn = Stubborn(chunk("late"))
-    backend = FederatedBackend({"stubborn": stubborn, "up": shelf("one")}, timeout_seconds=0.02)
-
-    outcome = await backend.search(SearchRequest("q"))
-    await asyncio.sleep(0)
-    release.set()
-
-    assert names(outcome.chunks) == "one"
-    assert stubborn.cancelled == 1
-
-
-@pytest.mark.asyncio
-async def test_one_that_fails_before_it_can_be_awaited_fails_no_other() -> None:
-    class Eager(Shelf):
-        def search(self, _: SearchRequest) -> Any:
-            raise ValueError("not even a coroutine")
-
-    outcome = await FederatedBackend({"eager": Eager(), "up": shelf("one")}).search(SearchRequest("q"))
-
-    assert names(outcome.chunks) == "one"
-    assert outcome.parts[0].error == "ValueError"
-
-
-@pytest.mark.asyncio
-async def test_an_engine_that_says_itself_that_it_was_late_is_a_timeout() -> None:
-    backend = FederatedBackend({"late": failing(RetrievalTimeoutError("too late")), "up": shelf("one")})
-
-    assert [part.status for part in (await backend.search(SearchRequest("q"))).parts] == ["timeout", "ok"]
-
-
 @pytest.mark.asyncio
 async def test_when_all_fail_the_error_names_every_cause() -> None:
     down, slow = ServiceUnavailableError("no way to it"), ThrottledError("too many requests")
@@ -297,19 +253,6 @@ async def test_a_minimal_score_is_one_of_the_fusion() -> None:
 
     assert names(chunks) == "two"
     assert all(part.requests[0].min_score is None for part in backend.backends.values() if isinstance(part, Shelf))
-
-
-@pytest.mark.asyncio
-async def test_a_backend_is_not_asked_for_more_than_it_can_return() -> None:
-    small, large = shelf("a b c d", max_top_k=3), shelf("e f g h")
-    backend = FederatedBackend({"small": small, "large": large}, candidates=2)
-
-    chunks = await backend.retrieve("q", top_k=10)
-
-    assert [part.requests[0].top_k for part in (small, large)] == [3, 10]
-    assert len(chunks) == 7
-    with pytest.raises(InvalidQueryError, match="top_k must be 1 to 6"):
-        await FederatedBackend([shelf("a", max_top_k=3)] * 2).retrieve("q", top_k=7)
 
 
 @pytest.mark.asyncio
@@ -407,23 +350,6 @@ async def test_closing_closes_all_even_after_one_that_cannot_be_closed() -> None
     assert (broken.closed, fine.closed) == (1, 1)
 
 
-@pytest.mark.asyncio
-async def test_a_search_that_is_given_up_gives_up_its_parts() -> None:
-    waiting = [shelf("a"), shelf("b")]
-    for part in waiting:
-        part.gate.clear()
-    search = asyncio.create_task(FederatedBackend(waiting).retrieve("q"))
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-    search.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await search
-    await asyncio.sleep(0)
-
-    assert [part.cancelled for part in waiting] == [1, 1]
-
-
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.asyncio
 async def test_the_order_does_not_depend_on_who_answers_first(seed: int) -> None:
@@ -472,27 +398,6 @@ def test_an_unusable_configuration_is_refused_by_name(options: dict[str, Any], m
         create_retrieval_backend(config)
 
 
-@pytest.mark.asyncio
-async def test_wrappers_around_a_federation_are_made_from_json() -> None:
-    register_backend("shelf", lambda text, name="shelf": shelf(text, name=name))
-    config = json.loads("""{
-        "type": "metered", "name": "all", "backend": {
-            "type": "cached", "ttl_seconds": 60, "backend": {
-                "type": "federated", "weights": {"left": 2}, "candidates": 10, "merge_by": "text", "backends": {
-                    "left": {"type": "shelf", "text": "one two"},
-                    "right": {"type": "cached", "backend": {"type": "shelf", "text": "two three"}}
-                }
-            }
-        }
-    }""")
-
-    async with create_retrieval_backend(config) as backend:
-        outcome = await backend.search(SearchRequest("q"))
-
-    assert names(outcome.chunks) == "two one three"
-    assert [part.name for part in outcome.parts] == ["left", "right"]
-
-
 RANKINGS = st.dictionaries(
     st.sampled_from("abcd"), st.lists(st.sampled_from("stuvwxyz"), unique=True, max_size=8), min_size=1
 ).map(lambda lists: {name: [chunk(text, 1 - n / 10) for n, text in enumerate(texts)] for name, texts in lists.items()})
@@ -516,16 +421,6 @@ def test_any_fusion_has_each_chunk_once_in_order_with_scores_that_its_parts_sum_
         assert 0 < found.score <= 1
         assert math.fsum(found.ranking.signals.values()) == pytest.approx(found.score)
         assert set(found.ranking.signals) == {n for n, c in rankings.items() if found.content in names(c).split()}
-
-
-@settings(deadline=None)
-@given(RANKINGS, WEIGHTS, st.randoms(use_true_random=False))
-def test_the_order_of_the_backends_does_not_change_the_ranking(
-    rankings: dict[str, list[RetrievedChunk]], weights: dict[str, float], chance: random.Random
-) -> None:
-    shuffled = dict(chance.sample(list(rankings.items()), len(rankings)))
-
-    assert names(fuse(shuffled, weights)) == names(fuse(rankings, weights))
 
 
 @pytest.mark.asyncio

@@ -8,7 +8,7 @@ import pytest
 from aws_lambda_powertools import Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from ragstack_common.errors import ConfigurationError, InvalidFilterError, InvalidQueryError, ThrottledError
+from ragstack_common.errors import ConfigurationError, InvalidFilterError, ThrottledError
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.federated import FederatedBackend
@@ -242,37 +242,6 @@ async def test_powertools_is_a_sink(capsys: pytest.CaptureFixture[str]) -> None:
     (described,) = written["_aws"]["CloudWatchMetrics"]
     assert written["docs.TopScore"] == [0.5]
     assert {"Name": "docs.Latency", "Unit": "Milliseconds"} in described["Metrics"]
-
-
-@pytest.mark.asyncio
-async def test_measuring_from_many_tasks_loses_nothing() -> None:
-    backend = MeteredBackend(Shelf(chunk("a")))
-
-    await asyncio.gather(*(backend.retrieve(f"q{number}") for number in range(100)))
-
-    assert backend.snapshot().searches == backend.snapshot().chunks == 100
-
-
-@pytest.mark.asyncio
-async def test_a_snapshot_does_not_change_afterwards() -> None:
-    backend = MeteredBackend(Shelf(chunk("a")))
-    before = backend.snapshot()
-
-    await backend.retrieve("q")
-
-    assert (before.searches, before.p50_milliseconds, before.score_tenths) == (0, None, (0,) * 10)
-    with pytest.raises(TypeError):
-        before.failures["x"] = 1  # type: ignore[index]
-
-
-@pytest.mark.asyncio
-async def test_an_invalid_request_is_refused_before_the_meter() -> None:
-    backend = MeteredBackend(Shelf())
-
-    with pytest.raises(InvalidQueryError):
-        await backend.retrieve("")
-
-    assert backend.snapshot().failures == {}
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, 5])

@@ -243,18 +243,6 @@ def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> Non
         create_retrieval_backend({"type": "multislice", "backend": {"type": "programmed"}, **options})
 
 
-def test_closing_closes_what_is_within() -> None:
-    backend = Programmed([], [])
-
-    async def use() -> None:
-        async with MultiSliceBackend(backend):
-            pass
-
-    asyncio.run(use())
-
-    assert backend.closed == 1
-
-
 def test_a_shortage_of_one_slice_is_none_where_both_have_documents_enough() -> None:
     short = SearchOutcome([chunk("f", 0.5)], (), 1.0, notes=(Shortage.of(1, 2, "in 3 searches"), "slow today"))
     two = SearchRequest("Judy", 2, metadata_filter=TOPIC, deduplicate_by="document")

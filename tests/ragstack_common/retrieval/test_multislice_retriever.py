@@ -12,7 +12,6 @@ from tests.support.knowledge_base import (
     DATA_SOURCE,
     KNOWLEDGE_BASE,
     TOPIC,
-    chunk,
     hit,
     hits,
     is_filtered,
@@ -60,34 +59,6 @@ def test_what_comes_after_the_specified_parameters_is_given_by_keyword_only() ->
     assert {p.kind for p in more} == {inspect.Parameter.KEYWORD_ONLY}
 
 
-def test_the_examples_of_the_specification_work_without_giving_a_client(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    program(searches, [hit("s3://bucket/judy.txt", 0.68)], [hit("s3://bucket/path/content.txt", 0.8)])
-    retriever = MultiSliceRetriever()
-    MultiSliceRetriever(timeout_seconds=10.0, max_slices=2, enabled=True, filtered_score_boost=1.3)
-    MultiSliceRetriever(enabled=False)
-
-    simple = retriever.retrieve(
-        query="What is RAGStack?", knowledge_base_id=KNOWLEDGE_BASE, data_source_id=DATA_SOURCE, num_results=5
-    )
-    results = retriever.retrieve(
-        query="Pictures of Judy",
-        knowledge_base_id=KNOWLEDGE_BASE,
-        data_source_id=DATA_SOURCE,
-        metadata_filter={"topic": {"$eq": "genealogy"}},
-        num_results=10,
-    )
-
-    assert uris(simple) == ["s3://bucket/path/content.txt"]
-    for result in results:
-        assert f"Score: {result['score']:.3f}" in ("Score: 0.850", "Score: 0.800")
-        assert f"Content: {result['content'][:100]}..." == "Content: A passage...."
-        assert result["location"]["s3Location"]["uri"].startswith("s3://bucket/")
-    assert searches.refusals == []
-
-
 def test_a_result_has_the_keys_of_the_specification_and_explains_its_score(searches: AwsService) -> None:
     metadata = {"topic": "genealogy", "x-amz-bedrock-kb-data-source-id": DATA_SOURCE}
     found = hit("s3://bucket/path/content.txt", 0.68, "Extracted text content...", metadata=metadata)
@@ -105,71 +76,12 @@ def test_a_result_has_the_keys_of_the_specification_and_explains_its_score(searc
     }
 
 
-def test_a_boosted_hit_outranks_a_closer_unfiltered_one(searches: AwsService) -> None:
-    program(searches, [hit("s3://b/filtered", 0.75)], [hit("s3://b/unfiltered", 0.80)])
-
-    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
-
-    assert [(r["location"]["s3Location"]["uri"], r["score"]) for r in results] == [
-        ("s3://b/filtered", pytest.approx(0.9375)),
-        ("s3://b/unfiltered", 0.80),
-    ]
-
-
-def test_the_best_score_of_a_document_is_kept_over_all_its_chunks_and_slices(searches: AwsService) -> None:
-    program(
-        searches,
-        [chunk("s3://b/x", 0.4, "1", "weak"), chunk("s3://b/x", 0.6, "2", "strong")],
-        [chunk("s3://b/x", 0.7, "3", "unboosted"), chunk("s3://b/y", 0.1, "4")],
-    )
-
-    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
-
-    assert [(r["score"], r["content"]) for r in results] == [(pytest.approx(0.75), "strong"), (0.1, "A passage.")]
-
-
-def test_a_boost_of_one_compares_plain_similarity(searches: AwsService) -> None:
-    program(searches, [hit("s3://b/f", 0.75)], [hit("s3://b/u", 0.80)])
-
-    results = MultiSliceRetriever(searches.client(), filtered_score_boost=1.0).retrieve(
-        "Judy", KNOWLEDGE_BASE, None, TOPIC
-    )
-
-    assert uris(results) == ["s3://b/u", "s3://b/f"]
-
-
-def test_deduplication_by_chunk_keeps_the_chunks_of_a_document_apart(searches: AwsService) -> None:
-    program(
-        searches,
-        [chunk("s3://b/x", 0.4, "1"), chunk("s3://b/x", 0.3, "2")],
-        [chunk("s3://b/x", 0.4, "1"), chunk("s3://b/x", 0.2, "3")],
-    )
-
-    results = MultiSliceRetriever(searches.client()).retrieve(
-        "Judy", KNOWLEDGE_BASE, None, TOPIC, deduplicate_by="chunk"
-    )
-
-    assert [r["metadata"]["x-amz-bedrock-kb-chunk-id"] for r in results] == ["1", "2", "3"]
-
-
 def test_at_most_num_results_come_back(searches: AwsService) -> None:
     program(searches, [], [hit(f"s3://b/{n}", 0.9 - n / 100) for n in range(20)])
 
     results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC, 3)
 
     assert uris(results) == ["s3://b/0", "s3://b/1", "s3://b/2"]
-
-
-def test_many_chunks_of_one_document_do_not_starve_the_answer(searches: AwsService) -> None:
-    def pages(parameters: dict[str, Any]) -> dict[str, Any]:
-        ranked = [chunk("s3://b/long", 0.9, str(n)) for n in range(5)] + [hit(f"s3://b/{n}", 0.5) for n in range(9)]
-        return hits(*ranked[: search_of(parameters)["numberOfResults"]])
-
-    searches.program("Retrieve", pages)
-
-    results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, num_results=5)
-
-    assert uris(results) == ["s3://b/long", "s3://b/0", "s3://b/1", "s3://b/2", "s3://b/3"]
 
 
 @pytest.mark.parametrize(("num_results", "asked"), [(1, 4), (5, 20), (25, 100), (26, 100), (100, 100)])
@@ -285,26 +197,6 @@ def test_the_scope_of_the_caller_restricts_every_slice(searches: AwsService) -> 
     assert filters[True] == {"andAll": [tenant, {"orAll": [TOPIC_FILTER, {"equals": {"key": "year", "value": 1900}}]}]}
 
 
-def test_the_scope_of_the_caller_restricts_a_single_call(searches: AwsService) -> None:
-    program(searches, [], [])
-
-    MultiSliceRetriever(searches.client(), enabled=False).retrieve(
-        "Judy", KNOWLEDGE_BASE, None, scope_filter={"tenant": "t1"}
-    )
-
-    [request] = searches.asked("Retrieve")
-    assert search_of(request)["filter"] == {"equals": {"key": "tenant", "value": "t1"}}
-
-
-def test_a_filter_may_be_given_in_the_form_of_the_service(searches: AwsService) -> None:
-    program(searches, [], [])
-
-    MultiSliceRetriever(searches.client(), enabled=False).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC_FILTER)
-
-    [request] = searches.asked("Retrieve")
-    assert search_of(request)["filter"] == TOPIC_FILTER
-
-
 def test_the_search_type_goes_to_every_slice(searches: AwsService) -> None:
     program(searches, [], [])
 
@@ -341,12 +233,6 @@ def test_a_reranker_sees_all_candidates_and_decides_which_are_kept(searches: Aws
     assert uris(results) == ["s3://b/3", "s3://b/2"]
 
 
-def test_no_hit_at_all_is_an_empty_list_and_no_error(searches: AwsService) -> None:
-    program(searches, [], [])
-
-    assert MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC) == []
-
-
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -377,13 +263,6 @@ def test_an_empty_or_overlong_query_is_refused_before_any_call(searches: AwsServ
 def test_a_number_of_results_out_of_range_is_refused_before_any_call(searches: AwsService, num_results: Any) -> None:
     with pytest.raises(InvalidQueryError, match="number of results"):
         MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, num_results=num_results)
-
-    assert searches.requests == []
-
-
-def test_an_unknown_way_to_deduplicate_is_refused_before_any_call(searches: AwsService) -> None:
-    with pytest.raises(InvalidQueryError, match="document or chunk"):
-        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, deduplicate_by="page")  # type: ignore[arg-type]
 
     assert searches.requests == []
 

@@ -56,16 +56,6 @@ async def test_an_error_of_making_the_call_is_that_of_its_part() -> None:
     assert ended["up"].value == 1
 
 
-@pytest.mark.asyncio
-async def test_a_false_answer_is_an_answer() -> None:
-    assert (await ask_together({"no": value(0)}, 5))["no"].value == 0
-
-
-@pytest.mark.asyncio
-async def test_no_calls_have_no_endings() -> None:
-    assert await ask_together({}, 5) == {}
-
-
 @pytest.mark.parametrize(
     ("error", "line"),
     [(ThrottledError("slow\n  down"), "slow down"), (OSError("disk"), "OSError"), (OSError(), "OSError")],

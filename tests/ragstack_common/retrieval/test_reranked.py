@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from ragstack_common.errors import ConfigurationError, InvalidQueryError
+from ragstack_common.errors import ConfigurationError
 from ragstack_common.retrieval import Ranking, RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.base import ReportingBackend
 from ragstack_common.retrieval.models import SearchOutcome
@@ -149,38 +149,12 @@ def test_a_note_does_not_repeat_the_query_that_a_service_quotes() -> None:
     assert LEAVE not in search(backend).notes[0]
 
 
-def test_nothing_found_is_not_reranked() -> None:
-    assert search(RerankedBackend(Holding(), Failing(RuntimeError("asked")))).notes == ()
-
-
 def test_the_reranker_and_the_backend_are_closed_together() -> None:
     inner, reranker = Holding(), Failing()
 
     asyncio.run(RerankedBackend(inner, reranker).close())
 
     assert (inner.closed, reranker.closed) == (1, 1)
-
-
-def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
-    inner = Holding(*(chunk(f"leave {n}", n / 200) for n in range(120)))
-
-    async def streamed() -> list[str]:
-        return [found.content async for found in RerankedBackend(inner).stream(LEAVE, limit=110, page_size=10)]
-
-    found = asyncio.run(streamed())
-
-    assert len(set(found)) == len(found) == 110
-    assert len(inner.requests) == 1
-
-
-@pytest.mark.parametrize("limits", [{"limit": 0}, {"page_size": 0}, {"limit": -1}, {"page_size": "x"}])
-def test_a_stream_of_no_size_is_refused(limits: dict[str, Any]) -> None:
-    async def streamed() -> None:
-        async for _ in RerankedBackend(Holding()).stream(LEAVE, **limits):
-            pass
-
-    with pytest.raises(InvalidQueryError, match=next(iter(limits))):
-        asyncio.run(streamed())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import threading
 import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -323,11 +322,6 @@ def test_the_header_that_a_result_was_indexed_with_is_read_too() -> None:
     assert LexicalReranker().rerank("leave", results)[0]["context"] == "Leave"
 
 
-def test_nothing_to_rerank_is_nothing() -> None:
-    assert LexicalReranker().rerank("annual leave", []) == []
-    assert LexicalReranker().score("annual leave", []) == []
-
-
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), "1", None, True])
 @pytest.mark.parametrize("name", ["phrase", "frequency", "proximity", "metadata", "vector"])
 def test_a_weight_that_is_none_is_refused_by_its_name(name: str, value: Any) -> None:
@@ -370,27 +364,6 @@ def test_an_unusable_configuration_changes_nothing(weights: dict[str, Any]) -> N
         configure_reranker(**weights)
 
     assert weights_in_force().phrase == 0.7
-
-
-def test_threads_see_whole_configurations_only() -> None:
-    stop = threading.Event()
-    torn: list[RerankingWeights] = []
-
-    def watch() -> None:
-        while not stop.is_set():
-            weights = weights_in_force()
-            if weights.phrase != weights.vector:
-                torn.append(weights)
-
-    configure_reranker(phrase=0, vector=0)
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    for value in range(2_000):
-        configure_reranker(phrase=value, vector=value)
-    stop.set()
-    watcher.join()
-
-    assert torn == []
 
 
 def test_weights_of_nothing_leave_the_order_to_the_search() -> None:
@@ -441,11 +414,3 @@ def test_the_order_in_which_texts_come_changes_no_signal(query: str, texts: list
     second = dict(zip(shuffled, LexicalReranker().score(query, shuffled), strict=True))
 
     assert all(first[text].total == pytest.approx(second[text].total) for text in texts)
-
-
-@given(st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40))
-def test_a_text_holds_itself(text: str) -> None:
-    (found,) = LexicalReranker().score(text.replace('"', " "), [text])
-
-    words = [c for c in text if c.isalnum()]
-    assert (found.phrase == 1.0 and found.frequency > 0) if words and not {"“", "«"} & set(text) else True

@@ -16,7 +16,7 @@ from ragstack_common import errors
 from ragstack_common.filters import parse
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval_errors import describe
-from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw, aws_service
+from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw
 from tests.support.deadlines import deadline_after
 from tests.support.knowledge_base import (
     KNOWLEDGE_BASE,
@@ -95,16 +95,6 @@ def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
     assert [r.levelno for r in caplog.records if r.name == "ragstack"] == [logging.WARNING] * 2
     assert metrics.named("SliceFailures") == [("Count", 1)]
     assert len(metrics.named("SliceLatency")) == 2
-
-
-def test_a_search_without_failures_warns_of_nothing(searches: AwsService, caplog: pytest.LogCaptureFixture) -> None:
-    searches.program("Retrieve", hits(hit()))
-    metrics = Metrics()
-
-    MultiSliceRetriever(searches.client(), metrics=metrics).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
-
-    assert [r for r in caplog.records if r.name == "ragstack"] == []
-    assert metrics.named("SliceFailures") == []
 
 
 @pytest.mark.parametrize(("code", "kind"), CODES.items())
@@ -208,14 +198,6 @@ def test_an_answer_without_results_is_a_failure_and_not_an_empty_result(
 
     with pytest.raises(errors.RetrievalError, match="TypeError"):
         MultiSliceRetriever().retrieve("Judy", KNOWLEDGE_BASE, None)
-
-
-def test_nobody_listening_is_an_unavailable_service() -> None:
-    with aws_service("bedrock-agent-runtime") as service:
-        client = service.client()
-
-    with pytest.raises(errors.ServiceUnavailableError, match="endpoint"):
-        MultiSliceRetriever(client).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
 
 
 def test_missing_credentials_are_a_matter_of_configuration() -> None:

@@ -101,12 +101,6 @@ async def test_a_page_size_that_is_none_is_refused(wrap: Any, page_size: Any) ->
 
 
 @pytest.mark.asyncio
-async def test_an_invalid_query_is_refused_when_the_stream_is_read() -> None:
-    with pytest.raises(InvalidQueryError, match="query"):
-        [found async for found in Shelf().stream(" ")]
-
-
-@pytest.mark.asyncio
 async def test_an_error_on_a_later_page_comes_after_the_chunks_before_it() -> None:
     shelf = Shelf(*map(chunk, "abcd"))
     stream = shelf.stream("q", page_size=2)
