@@ -37,8 +37,8 @@ def to_bedrock(filter_: Filter) -> dict[str, Any]:
     if form is not None:
         return form
     raise InvalidFilterError(
-        f"Bedrock takes groups of at most {MAX_MEMBERS} conditions, nested once, and cannot express this filter: "
-        "use fewer conditions, or `in` instead of many alternatives"
+        f"Bedrock takes groups of at most {MAX_MEMBERS} clauses, nested once, and cannot express this filter: "
+        "use fewer clauses, or `in` instead of many alternatives"
     )
 
 
@@ -113,7 +113,7 @@ def _complement(clause: Clause) -> Filter:
             return And(tuple(Clause(Operator.NOT_EQUALS, clause.key, value) for value in clause.value))
     raise InvalidFilterError(
         f"Bedrock cannot express the opposite of {clause}, because it would include documents without "
-        f"{clause.key!r}: write the condition that you want instead"
+        f"{clause.key!r}: write the clause that you want instead"
     )
 
 

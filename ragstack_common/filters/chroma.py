@@ -50,17 +50,17 @@ def _negated(filter_: Filter) -> Where:
         case Clause(operator=Operator.EQUALS | Operator.IN | Operator.LIST_CONTAINS | Operator.NOT_EQUALS):
             return _clause(filter_, negated=True)
         case _:
-            raise _refused(f"not {filter_}", "it has no condition for absent attributes")
+            raise _inexpressible(f"not {filter_}", "it cannot test whether an attribute is absent")
 
 
 def _clause(clause: Clause, *, negated: bool = False) -> Where:
     key, value = clause.key, clause.value
     if key.startswith(_RESERVED):
-        raise _refused(str(clause), "names that begin with $ or # have a special meaning in it")
+        raise _inexpressible(str(clause), "names that begin with $ or # have a special meaning in it")
     values = value if isinstance(value, tuple) else (value,)
     for number in values:
         if not isinstance(number, str) and abs(number) > LARGEST_EXACT:
-            raise _refused(str(clause), f"its comparison of numbers over {LARGEST_EXACT:,} is not exact")
+            raise _inexpressible(str(clause), f"its comparison of numbers over {LARGEST_EXACT:,} is not exact")
     match clause.operator:
         case Operator.EQUALS | Operator.IN:
             return _none_is(key, values) if negated else _any_is(key, values)
@@ -72,15 +72,15 @@ def _clause(clause: Clause, *, negated: bool = False) -> Where:
         case comparison if comparison in COMPARISONS:
             return _compared(key, COMPARISONS[comparison], value)
         case Operator.NOT_IN:
-            raise _refused(
+            raise _inexpressible(
                 str(clause), "it cannot test whether an attribute is present; $nin matches chunks without it too"
             )
         case _:
-            raise _refused(str(clause), "it compares only whole strings")
+            raise _inexpressible(str(clause), "it compares only whole strings")
 
 
 def _any_is(key: str, values: tuple[Scalar, ...]) -> Where:
-    return _joined("$or", [condition for value in values for condition in (_is(key, value), *_in_list(key, value))])
+    return _joined("$or", [part for value in values for part in (_is(key, value), *_in_list(key, value))])
 
 
 def _none_is(key: str, values: tuple[Scalar, ...]) -> Where:
@@ -132,5 +132,5 @@ def _joined(word: str, members: list[Where]) -> Where:
     return members[0] if len(members) == 1 else {word: members}
 
 
-def _refused(clause: str, reason: str) -> InvalidFilterError:
+def _inexpressible(clause: str, reason: str) -> InvalidFilterError:
     return InvalidFilterError(f"Chroma cannot express {clause}: {reason}")

@@ -116,7 +116,7 @@ def _object(source: object, depth: int) -> Filter:
     if not isinstance(source, Mapping):
         raise InvalidFilterError(f"A filter is a JSON object, not {source!r:.80}")
     if not source:
-        raise InvalidFilterError("A filter must hold at least one condition; omit the filter to search everything")
+        raise InvalidFilterError("A filter must have at least one clause; omit the filter to search everything")
     if depth > MAX_DEPTH:
         raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
     return _joined(And, [_entry(key, value, depth) for key, value in source.items()])
@@ -135,7 +135,7 @@ def _entry(key: object, value: Any, depth: int) -> Filter:
         raise InvalidFilterError(f"{key:.80} is not a group; use $and, $or, $not, or name an attribute first")
     if key in _NATIVE and isinstance(value, Mapping) and set(value) == {"key", "value"}:
         return _clause(_NATIVE[key], value["key"], value["value"])
-    return _conditions(key, value, depth)
+    return _operators(key, value, depth)
 
 
 def _group(kind: Callable[[tuple[Filter, ...]], Filter], name: str, members: object, depth: int) -> Filter:
@@ -144,7 +144,7 @@ def _group(kind: Callable[[tuple[Filter, ...]], Filter], name: str, members: obj
     return _joined(kind, [_object(member, depth + 1) for member in members])
 
 
-def _conditions(key: str, value: object, depth: int) -> Filter:
+def _operators(key: str, value: object, depth: int) -> Filter:
     """Parse the operators of one attribute in Mongo style."""
     if not isinstance(value, Mapping):
         if isinstance(value, list | tuple):
@@ -154,12 +154,12 @@ def _conditions(key: str, value: object, depth: int) -> Filter:
         raise InvalidFilterError(f'{key:.80}: an operator is missing, for example {{"$eq": "value"}}')
     if depth > MAX_DEPTH:
         raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
-    return _joined(And, [_condition(key, name, operand, depth) for name, operand in value.items()])
+    return _joined(And, [_operator(key, name, operand, depth) for name, operand in value.items()])
 
 
-def _condition(key: str, name: object, operand: object, depth: int) -> Filter:
+def _operator(key: str, name: object, operand: object, depth: int) -> Filter:
     if name == "$not":
-        return Not(_conditions(key, operand, depth + 1))
+        return Not(_operators(key, operand, depth + 1))
     if name == "$nin":
         values = _clause(Operator.IN, key, operand).value
         assert isinstance(values, tuple)

@@ -80,12 +80,12 @@ def _opposite(clause: Clause) -> dict[str, Any]:
     _clause(clause)  # raises if not even the clause can be expressed
     raise InvalidFilterError(
         f"S3 Vectors cannot express the opposite of {clause}, because it would include vectors whose "
-        f"{clause.key!r} is not a number: write the condition that you want instead"
+        f"{clause.key!r} is not a number: write the clause that you want instead"
     )
 
 
-def _absent_or(key: str, condition: dict[str, Any]) -> dict[str, Any]:
-    return {"$or": [{key: {"$exists": False}}, {key: condition}]}
+def _absent_or(key: str, clause: dict[str, Any]) -> dict[str, Any]:
+    return {"$or": [{key: {"$exists": False}}, {key: clause}]}
 
 
 def _group(name: str, members: list[dict[str, Any]]) -> dict[str, Any]:

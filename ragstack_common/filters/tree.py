@@ -41,7 +41,7 @@ COMPARISONS: Final = {
 
 @dataclass(frozen=True)
 class Clause:
-    """One condition on one attribute."""
+    """A test of one attribute."""
 
     operator: Operator
     key: str

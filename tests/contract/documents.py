@@ -1,4 +1,4 @@
-"""The documents that every engine of the contract suite holds."""
+"""The documents of the contract suite."""
 
 import re
 from dataclasses import dataclass, field
@@ -174,4 +174,4 @@ ONE_LONG_DOCUMENT = (
         for n in range(24)
     ),
 )
-"""A document of 300 chunks, each of which is nearer to LONG_QUERY than any of 24 documents of one chunk."""
+"""A document of 300 chunks, each nearer to LONG_QUERY than any of the 24 documents of one chunk."""

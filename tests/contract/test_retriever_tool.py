@@ -39,7 +39,7 @@ def test_several_texts_find_their_documents_in_one_list(registry: Registry) -> N
     assert all(isinstance(result["id"], str) for result in answer["output"]["results"])
 
 
-def test_a_partition_is_what_has_its_name_for_a_corpus(registry: Registry) -> None:
+def test_a_partition_is_a_corpus(registry: Registry) -> None:
     data = {"collection_name": "docs", "partition_name": "legal", "texts": ["water pump", "lease"]}
 
     status, answer = run_tool(registry, "retriever", {"input": data})
@@ -49,7 +49,7 @@ def test_a_partition_is_what_has_its_name_for_a_corpus(registry: Registry) -> No
     assert {result["text"] for result in answer["output"]["results"]} == wanted
 
 
-def test_a_partition_of_another_name_is_empty(registry: Registry) -> None:
+def test_an_unknown_partition_is_empty(registry: Registry) -> None:
     data = {"collection_name": "docs", "partition_name": "nowhere", "texts": ["water pump"]}
 
     status, answer = run_tool(registry, "retriever", {"input": data})

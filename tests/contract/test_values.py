@@ -49,20 +49,20 @@ def collected(make: Callable[[], RetrievalBackend], key: str, **options: Any) ->
 
 @pytest.mark.parametrize("key", ["corpus", "version", "year", "public", "score", "tags", "absent"])
 @pytest.mark.parametrize("page_size", [2, 100])
-def test_the_values_are_those_that_the_documents_have(
+def test_distinct_values_are_those_of_the_documents(
     make: Callable[[], RetrievalBackend], key: str, page_size: int
 ) -> None:
     assert collected(make, key, page_size=page_size) == DistinctValues(values_of(key), complete=True)
 
 
 @pytest.mark.parametrize("key", ["version", "tags"])
-def test_filters_restrict_the_documents_that_count(make: Callable[[], RetrievalBackend], key: str) -> None:
+def test_filters_restrict_the_documents(make: Callable[[], RetrievalBackend], key: str) -> None:
     found = collected(make, key, filters={"corpus": "legal"})
 
     assert found == DistinctValues(values_of(key, corpus="legal"), complete=True)
 
 
-def test_a_limit_is_kept_and_told(make: Callable[[], RetrievalBackend]) -> None:
+def test_a_limit_is_applied_and_reported(make: Callable[[], RetrievalBackend]) -> None:
     found = collected(make, "tags", limit=2)
 
     assert len(found.values) == 2

@@ -175,14 +175,14 @@ class S3VectorsBackend(Engine):
     def _source_keys(self) -> Sequence[str]:
         return self._keys.sources
 
-    async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
-        return await self.in_thread(lambda: self._found(query, count, condition))
+    async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+        return await self.in_thread(lambda: self._found(query, count, filters))
 
-    def _found(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+    def _found(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
         index = self._known_index()
         request: dict[str, Any] = {"topK": count, "returnMetadata": True, "returnDistance": True}
-        if condition is not None:
-            request["filter"] = to_s3_vectors(condition, index.non_filterable)
+        if filters is not None:
+            request["filter"] = to_s3_vectors(filters, index.non_filterable)
         vector = self._embedding(query)
         self._check_dimension(index, vector)
         if index.metric == "cosine" and not vector.any():
@@ -192,13 +192,13 @@ class S3VectorsBackend(Engine):
         if key is not None:
             texts = [{"text": query[:MAX_QUERY_TEXT], "metadataKey": key}]
             request |= {"queryTexts": texts, "returnScores": True}
-        return [chunk_of(hit, self._keys, metric=index.metric) for hit in self._hits(request, query, condition)]
+        return [chunk_of(hit, self._keys, metric=index.metric) for hit in self._hits(request, query, filters)]
 
-    def _hits(self, request: dict[str, Any], query: str, condition: Filter | None) -> list[dict[str, Any]]:
+    def _hits(self, request: dict[str, Any], query: str, filters: Filter | None) -> list[dict[str, Any]]:
         """Read the pages of one query. Source: user guide of Amazon S3, "Querying vectors"."""
         hits: list[dict[str, Any]] = []
         for _ in range(request["topK"]):  # a page has one hit or more
-            page = self._call(self._client.query_vectors, query, condition, **request)
+            page = self._call(self._client.query_vectors, query, filters, **request)
             hits += page["vectors"]
             if not page.get("nextToken"):
                 break
@@ -242,7 +242,7 @@ class S3VectorsBackend(Engine):
     def _described(self) -> IndexDescription:
         return IndexDescription.of(self._call(self._client.get_index)["index"])
 
-    def _call(self, operation: Any, query: str = "", condition: Filter | None = None, **request: Any) -> Any:
+    def _call(self, operation: Any, query: str = "", filters: Filter | None = None, **request: Any) -> Any:
         try:
             return operation(**self._place, **request)
         except (ReadTimeoutError, ConnectTimeoutError) as error:
@@ -250,7 +250,7 @@ class S3VectorsBackend(Engine):
                 f"S3 Vectors did not answer in time ({reason_of(error)}); try again, or raise timeout_seconds"
             ) from error
         except (ClientError, BotoCoreError) as error:
-            LOGGER.warning("S3 Vectors failed on the index %s: %s", self._called, describe(error, query, condition))
+            LOGGER.warning("S3 Vectors failed on the index %s: %s", self._called, describe(error, query, filters))
             kind, advice = meaning(error, _MEANINGS)
             if issubclass(kind, CollectionNotFoundError | InvalidRequestError):
                 self._index = None  # it may have been deleted and created again with another dimension

@@ -1,4 +1,4 @@
-"""A backend as somebody else would write it: ``retrieve`` alone, registered under a name, in memory."""
+"""A third-party backend: only ``retrieve``, registered under a name, in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -104,7 +104,7 @@ def test_a_negation_that_bedrock_lacks_is_an_error_that_names_the_clause(source:
 def test_too_many_alternatives_are_an_error_that_says_what_to_do() -> None:
     source = {"$or": [{"topic": str(number)} for number in range(26)]}
 
-    with pytest.raises(InvalidFilterError, match="use fewer conditions, or `in`"):
+    with pytest.raises(InvalidFilterError, match="use fewer clauses, or `in`"):
         to_bedrock(parse(source))
 
 

@@ -94,7 +94,7 @@ def test_a_list_equals_each_of_its_members() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ({}, "at least one condition"),
+        ({}, "at least one clause"),
         ([], "JSON object"),
         ("topic", "JSON object"),
         ({"topic": {}}, "operator is missing"),
@@ -105,7 +105,7 @@ def test_a_list_equals_each_of_its_members() -> None:
         ({"$nor": [{"a": 1}]}, "\\$nor is not a group"),
         ({"$and": []}, "at least one filter"),
         ({"$or": {"a": 1}}, "list of at least one filter"),
-        ({"$or": [{}]}, "at least one condition"),
+        ({"$or": [{}]}, "at least one clause"),
         ({"topic": {"$in": []}}, "at least one value"),
         ({"topic": {"$nin": "a"}}, "at least one value"),
         ({"topic": {"$in": [["a"]]}}, "in\\(topic\\)"),
