@@ -152,7 +152,7 @@ DEFAULT_OVERLAP_PERCENTAGE: Final = 20
 class Whole:
     """One chunk for the whole document."""
 
-    def cut(self, text: str, _embed: Embed) -> Pieces:
+    def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
         """As :class:`Strategy`."""
         return Pieces(tuple(trimmed(text, [(0, len(text))])))
 
@@ -169,7 +169,7 @@ class FixedSize:
     max_tokens: int = DEFAULT_MAX_TOKENS
     overlap_percentage: int = DEFAULT_OVERLAP_PERCENTAGE
 
-    def cut(self, text: str, _embed: Embed) -> Pieces:
+    def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
         """As :class:`Strategy`."""
         overlap_tokens = self.max_tokens * self.overlap_percentage // 100
         parts = units(text, self.max_tokens)
@@ -214,7 +214,7 @@ class Hierarchical:
     child_tokens: int
     overlap_tokens: int
 
-    def cut(self, text: str, _embed: Embed) -> Pieces:
+    def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
         """As :class:`Strategy`; every chunk lies inside its parent."""
         parts = units(text, self.child_tokens)
         parents: list[Chunk] = []

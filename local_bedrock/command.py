@@ -1,17 +1,16 @@
 """The command that runs the local Bedrock alone: ``ragstack bedrock``, or ``python -m local_bedrock``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from local_bedrock.generation.answers import GenerationError
 from local_bedrock.guard import checked_origin
 from local_bedrock.limits.fault_injection import FaultError, FaultRule
 from local_bedrock.limits.quotas import QuotaError, Quotas
 from local_bedrock.options import DEFAULT_PORT, EMBEDDING_HELP, LOCAL, Options, Pace
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_common.errors import RagStackError
 
 DEFAULT_DATA_DIR: Final = Path(".ragstack/bedrock")
 
@@ -48,35 +47,35 @@ def bedrock(
         bool, typer.Option(help="Index each chunk together with its document's title and headings.")
     ] = True,
     creation_seconds: Annotated[
-        float, typer.Option(help="How long a knowledge base is CREATING at least.", min=0)
+        float, typer.Option(help="Minimum time that a knowledge base is CREATING.", min=0)
     ] = 0.0,
     indexing_seconds: Annotated[
-        float, typer.Option(help="How long a document takes to its final status at least.", min=0)
+        float, typer.Option(help="Minimum time that a document takes to reach its final status.", min=0)
     ] = 0.0,
-    deletion_seconds: Annotated[float, typer.Option(help="How long a document is DELETING at least.", min=0)] = 0.0,
+    deletion_seconds: Annotated[float, typer.Option(help="Minimum time that a document is DELETING.", min=0)] = 0.0,
     llm_url: Annotated[
         str | None,
         typer.Option(
             envvar="RAGSTACK_LLM_URL",
-            help="OpenAI-compatible server that writes answers, for one http://localhost:11434/v1."
-            " Without it answers are quotations.",
+            help="OpenAI-compatible server that writes the answers, such as http://localhost:11434/v1."
+            " Without it, answers quote the documents.",
         ),
     ] = None,
     llm_model: Annotated[
-        str | None, typer.Option(envvar="RAGSTACK_LLM_MODEL", help="Its model. Default: the first that it lists.")
+        str | None, typer.Option(envvar="RAGSTACK_LLM_MODEL", help="Its model. Default: the first model that it lists.")
     ] = None,
     llm_api_key: Annotated[
         str | None,
-        typer.Option(envvar="RAGSTACK_LLM_API_KEY", help="For a server that asks for one. Best set by the variable."),
+        typer.Option(envvar="RAGSTACK_LLM_API_KEY", help="API key of that server. Prefer the environment variable."),
     ] = None,
-    quotas: Annotated[bool, typer.Option("--quotas", help="Hold callers to AWS's quotas.")] = False,
+    quotas: Annotated[bool, typer.Option("--quotas", help="Enforce AWS's quotas.")] = False,
     quota: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=NUMBER or NAME=off: one quota, the others as AWS has them. Repeatable."),
+        typer.Option(help="Change one quota: NAME=NUMBER or NAME=off. The others are those of AWS. Repeatable."),
     ] = None,
     fault: Annotated[
         list[str] | None,
-        typer.Option(help="Fail on purpose: operation=Retrieve,kind=throttling,rate=0.1. Repeatable."),
+        typer.Option(help="Inject a fault: operation=Retrieve,kind=throttling,rate=0.1. Repeatable."),
     ] = None,
     admin: Annotated[
         bool, typer.Option("--admin", help="Serve /_ragstack/faults, /_ragstack/metrics and /_ragstack/options.")
@@ -84,23 +83,23 @@ def bedrock(
     allow_origin: AllowOrigin = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A host name that clients may use besides localhost and 127.0.0.1. Repeatable."),
+        typer.Option(help="A host name that clients may use, in addition to localhost and 127.0.0.1. Repeatable."),
     ] = None,
 ) -> None:
-    """Run the local Bedrock Knowledge Base alone; any AWS SDK can use it as its endpoint.
+    """Run the local Bedrock Knowledge Base alone, as an endpoint for any AWS SDK.
 
     Example:  ragstack bedrock --port 4567, and then  boto3.client("bedrock-agent-runtime",
     endpoint_url="http://127.0.0.1:4567")
 
     As slow and as strict as AWS:  ragstack bedrock --quotas --indexing-seconds 5 --quota retrieve_per_second=2
 
-    About one search in ten throttled, and the acknowledgements of two submissions lost:  ragstack bedrock
+    Throttle about one search in ten, and lose the acknowledgements of two submissions:  ragstack bedrock
     --fault operation=Retrieve,kind=throttling,rate=0.1 --fault "operation=Ingest*,kind=drop,when=after,count=2"
 
     Kinds of faults: throttling, internal, unavailable, conflict, contention, latency (milliseconds=...), drop,
-    truncate (after_bytes=...); with rate=..., count=..., when=after and seed=... where wanted.
+    truncate (after_bytes=...). All kinds take rate=..., count=..., when=after and seed=...
 
-    Signatures of requests are not checked: any credentials will do.
+    Signatures of requests are not checked: any credentials work.
     """
     serve(
         Options(
@@ -127,24 +126,21 @@ def serve(options: Options) -> None:
     """Serve until interrupted.
 
     Raises:
-        RagStackError: It cannot start.
-        typer.BadParameter: A fault fits no operation.
+        RagStackError: It can't start.
+        typer.BadParameter: A fault matches no operation.
     """
-    # The store and its engine are needed here alone; every other command of ragstack starts without them.
+    # Only this command needs the store and its engine; the other commands of ragstack start faster without them.
     from local_bedrock import server  # noqa: PLC0415
-    from local_bedrock.store.database import DataFolderError  # noqa: PLC0415
-    from ragstack_common.embedding import EmbeddingError  # noqa: PLC0415
 
     try:
-        server.run(options, announce=_announce)
+        # Flushed: a parent process waits for the first line at the end of a pipe.
+        server.run(options, announce=partial(print, flush=True))
     except FaultError as error:
         raise typer.BadParameter(str(error), param_hint="--fault") from error
-    except (EmbeddingError, GenerationError, DataFolderError, server.PortInUseError) as error:
-        raise RagStackError(str(error)) from error
 
 
 def check(arguments: list[str]) -> None:
-    """Check arguments that are passed on to this command in another process.
+    """Check arguments that are passed to this command in another process.
 
     Raises:
         click.UsageError: As for any command.
@@ -169,8 +165,3 @@ def _faults(texts: list[str]) -> tuple[FaultRule, ...]:
         return tuple(map(FaultRule.of_text, texts))
     except FaultError as error:
         raise typer.BadParameter(str(error), param_hint="--fault") from error
-
-
-def _announce(line: str) -> None:
-    # Whoever waits for the first line reads it from a pipe.
-    print(line, flush=True)  # noqa: T201 - it is the command line

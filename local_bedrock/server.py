@@ -18,32 +18,34 @@ from local_bedrock.connections import Protocol
 from local_bedrock.guard import PRIVATE_UMASK, Guard
 from local_bedrock.options import LOCAL, Options
 from local_bedrock.service import Service
+from ragstack_common.errors import RagStackError
 
 START_LIMIT_SECONDS: Final = 10.0
 SHUTDOWN_LIMIT_SECONDS: Final = 5
 KEEP_ALIVE_SECONDS: Final = 60
-"""A client's pooled connection outlasts its pauses: one that is closed just as it is used again is a failed call."""
+"""Long enough for pooled connections of clients: a call fails if its connection is closed at the same moment."""
 
 
-class PortInUseError(Exception):
-    """Another program listens on the port."""
+class PortInUseError(RagStackError):
+    """The port can't be used."""
 
 
 def run(options: Options, *, announce: Callable[[str], None] = print) -> None:
     """Serve until SIGINT or SIGTERM, then shut down cleanly.
 
     Args:
-        options: Where to listen, and what to serve.
-        announce: Is told line by line where the server listens, which embedding it uses, and what else is on.
+        options: The settings of the server.
+        announce: Receives, line by line, the URL, the embedding and the options that are switched on.
 
     Raises:
-        PortInUseError: Another program listens there.
-        DataFolderError: The data folder cannot be used, or is in use.
-        EmbeddingError: There is no such embedding, or the data was indexed with another.
-        FaultError: A fault is to be injected into no operation that there is.
+        PortInUseError: The port can't be used.
+        DataFolderError: The data folder can't be used, or is in use.
+        EmbeddingError: The embedding is unknown, or the data was indexed with another one.
+        GenerationError: The URL of the language model is not valid.
+        FaultError: A fault matches no operation.
     """
     os.umask(PRIVATE_UMASK)
-    # Whoever reads where it listens may ask it to end at once.
+    # A caller that reads the announced URL may send SIGTERM at once.
     with _serving(options) as (server, listener, service), server.capture_signals():
         for line in _start_lines(options, service, f"http://{options.host}:{listener.getsockname()[1]}"):
             announce(line)
@@ -56,8 +58,8 @@ def running(data_dir: Path, *, monotonic: Callable[[], float] = time.monotonic, 
 
     Args:
         data_dir: As in :class:`Options`.
-        monotonic: Seconds that never go back, by which the quotas are counted.
-        options: The other fields of :class:`Options`; the port is a free one unless it is given.
+        monotonic: Monotonic seconds, for the quotas.
+        options: Other fields of :class:`Options`; by default a free port is used.
 
     Raises:
         As :func:`run`.
@@ -73,11 +75,11 @@ def running(data_dir: Path, *, monotonic: Callable[[], float] = time.monotonic, 
 
 
 class _Server(uvicorn.Server):
-    """Ends on SIGINT and SIGTERM by returning, so that what surrounds it is closed; uvicorn raises them again."""
+    """Returns on SIGINT and SIGTERM, so that its callers can close their resources; uvicorn would raise them again."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals over while serving, where that is possible."""
+        """Handle the signals while serving, if this is the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -108,7 +110,7 @@ def _serving(
                 timeout_graceful_shutdown=SHUTDOWN_LIMIT_SECONDS,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
             )
-            # Vectors are multiplied on every core by threads of our own; threads of BLAS beneath them get in their way.
+            # Our own threads multiply vectors on every core; threads of BLAS would compete with them.
             with threadpool_limits(limits=1, user_api="blas"):
                 yield _Server(config), listener, service
         finally:
@@ -138,7 +140,7 @@ def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    # asyncio turns Nagle's algorithm off only where the protocol is named; with it an answer takes 40 ms longer.
+    # asyncio turns Nagle's algorithm off only if the protocol is given; with it, a response takes 40 ms longer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -147,6 +149,6 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise PortInUseError(
-            f"Port {port} on {host} cannot be used ({error.strerror}): stop what uses it, or choose another"
+            f"Port {port} on {host} cannot be used ({error.strerror}): stop the program that uses it, or choose another"
         ) from error
     return listener

@@ -1,4 +1,4 @@
-"""The local Bedrock without HTTP: a request in, a response out."""
+"""The local Bedrock without HTTP: it turns a request into a response."""
 
 import logging
 import time
@@ -64,7 +64,7 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "ConverseStream": converse.converse_stream,
     "InvokeModel": invoke_model.invoke_model,
 }
-"""Of the services of Bedrock."""
+"""Operations of bedrock-agent, bedrock-agent-runtime and bedrock-runtime."""
 
 S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "CreateVectorBucket": vector_buckets.create_bucket,
@@ -90,19 +90,17 @@ S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "UntagResource": vector_buckets.untag_vectors,
     "ListTagsForResource": vector_buckets.list_vector_tags,
 }
-"""Of S3 Vectors, which has operations on tags of the same names."""
+"""Operations of S3 Vectors; those on tags have the same names as Bedrock's."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request whose operation is known.
+    """A request and its operation.
 
     Attributes:
-        operation: What is called.
-        labels: The members that stand in the path, decoded.
-        request: As it came.
+        labels: The members in the path, decoded.
     """
 
     operation: OperationModel
@@ -114,14 +112,14 @@ class Service:
     """The local Bedrock over one data folder.
 
     Args:
-        options: What to serve, and how.
+        options: The settings.
         clock: Seconds since 1970.
-        monotonic: Seconds that never go back, for the quotas.
+        monotonic: Monotonic seconds, for the quotas.
 
     Raises:
-        DataFolderError: The folder cannot be used, or is in use.
-        EmbeddingError: The embedding cannot be had, or a knowledge base in the folder was made with another.
-        GenerationError: The URL of the language model is none.
+        DataFolderError: The folder can't be used, or is in use.
+        EmbeddingError: The embedding is not available, or a knowledge base in the folder was made with another one.
+        GenerationError: The URL of the language model is not valid.
     """
 
     def __init__(
@@ -162,7 +160,7 @@ class Service:
         self._admission = Admission(options.quotas, self._database, monotonic)
 
     def start(self) -> None:
-        """Begin the background work, with what an earlier process left."""
+        """Start the background threads, with the work that an earlier process left."""
         self._ingestion.start()
         self._synchronisation.resume()
 
@@ -175,7 +173,7 @@ class Service:
         self.embedding.close()
 
     def route(self, request: wire.Request) -> Call:
-        """Find out what a request asks for.
+        """Find the operation of a request.
 
         Raises:
             UnknownRoute: No operation has this method and path.
@@ -183,7 +181,7 @@ class Service:
         return Call(*self._router.find(request), request)
 
     def answer(self, call: Call) -> wire.Response:
-        """Answer a request; whatever goes wrong becomes an answer too."""
+        """Answer a request; every error becomes a response."""
         operation, request = call.operation, call.request
         try:
             act = _operation(operation)
@@ -202,7 +200,7 @@ class Service:
             return wire.write_error(ServiceError("The local Bedrock failed; its log has the details"), operation)
 
     def ingestion_timings(self) -> Mapping[str, float]:
-        """Tell what ingestion has spent its time on since the start."""
+        """Return the time spent in each stage of ingestion since the start."""
         return self._ingestion.timings.snapshot()
 
     def _check_embedding(self) -> None:
@@ -211,13 +209,13 @@ class Service:
                 if (base.embedding, base.dimension) != (self.embedding.name, self.embedding.dimension):
                     raise EmbeddingError(
                         f"The knowledge base {base.name} ({base.id}) was made with the embedding {base.embedding}"
-                        f" of {base.dimension} dimensions, but {self.embedding.name} of {self.embedding.dimension} was"
-                        f" chosen: start with {embedding.flag(base.embedding)}, or with another data folder"
+                        f" ({base.dimension} dimensions), not with {self.embedding.name} ({self.embedding.dimension}"
+                        f" dimensions): start with {embedding.flag(base.embedding)}, or use another data folder"
                     )
 
 
 def operations_of(service: str) -> dict[str, Callable[[Context, Request], Answer]]:
-    """Return the operations that there are of a service, by name."""
+    """Return the supported operations of a service, by name."""
     return S3_VECTORS if service == "s3vectors" else OPERATIONS
 
 
@@ -231,4 +229,4 @@ def _operation(operation: OperationModel) -> Callable[[Context, Request], Answer
 def _check_size(operation: OperationModel, request: wire.Request) -> None:
     largest = vectors.LARGEST_REQUEST_BYTES
     if operation.service_model.service_name == "s3vectors" and len(request.body) > largest:
-        raise InvalidRequest(f"The request has {len(request.body)} bytes; at most {largest} (20 MiB) are possible")
+        raise InvalidRequest(f"The request has {len(request.body)} bytes; the maximum is {largest} (20 MiB)")

@@ -2,10 +2,11 @@
 
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+
+from cachetools import TTLCache
 
 from local_bedrock.generation import forwarding
 from local_bedrock.generation.answers import Generator, Turn
@@ -22,36 +23,31 @@ TURNS_KEPT: Final = 20
 
 
 class Sessions:
-    """Conversations in memory; the one that was used longest ago goes first.
+    """The last conversations, in memory.
 
     Args:
         clock: Seconds since 1970.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[str, tuple[float, tuple[Turn, ...]]] = OrderedDict()
+        self._turns: TTLCache[str, tuple[Turn, ...]] = TTLCache(MOST_SESSIONS, LIFETIME_SECONDS, timer=clock)
 
     def begin(self) -> str:
-        """Make a session and return its id."""
+        """Start a session and return its id."""
         session_id = str(uuid.uuid4())
         self.remember(session_id)
         return session_id
 
     def turns(self, session_id: str) -> tuple[Turn, ...] | None:
-        """Return what was said in a session; None where there is none of this id."""
+        """Return the turns of a session; None if it is unknown or expired."""
         with self._lock:
-            used, turns = self._sessions.get(session_id, (0.0, ()))
-            return turns if session_id in self._sessions and self._clock() - used < LIFETIME_SECONDS else None
+            return self._turns.get(session_id)
 
     def remember(self, session_id: str, *turns: Turn) -> None:
-        """Add to a session."""
+        """Add turns to a session, and extend its life."""
         with self._lock:
-            _used, before = self._sessions.pop(session_id, (0.0, ()))
-            self._sessions[session_id] = (self._clock(), (*before, *turns)[-TURNS_KEPT:])
-            if len(self._sessions) > MOST_SESSIONS:
-                self._sessions.popitem(last=False)
+            self._turns[session_id] = (*self._turns.get(session_id, ()), *turns)[-TURNS_KEPT:]
 
 
 GENERATOR_HEADER: Final = "x-ragstack-generator"

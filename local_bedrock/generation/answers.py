@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from ragstack_common.errors import RagStackError
+
 CHARACTERS_IN_TOKEN: Final = 4
 """Of English text, about; for counts where no model counts."""
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "content_filtered"]
 
 
-class GenerationError(Exception):
-    """No answer could be made; the message says why and what to do."""
+class GenerationError(RagStackError):
+    """No answer could be generated; the message says why and what to do."""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ Source: Amazon Bedrock User Guide, knowledge base prompt templates.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from local_bedrock.chunking import FixedSize
 from local_bedrock.generation.answers import Task, Turn
 from local_bedrock.retrieval.reranking import score
 from ragstack_common.embedding import Embedding
@@ -56,47 +57,17 @@ def prompted_task(
     return Task(question, tuple(passages), turns, numbered=FORMAT in chosen)
 
 
-LONGEST_EXCERPT: Final = 1_500
-"""Characters, about the 300 tokens of Bedrock's default chunks."""
-
 MOST_EXCERPTS: Final = 20
 
 
-def best_excerpts(text: str, question: str, embedding: Embedding, most: int = MOST_EXCERPTS) -> list[str]:
-    """Return the excerpts that answer a question best, best first."""
-    excerpts = list(cut_excerpts(text))
+def best_excerpts(text: str, question: str, embedding: Embedding) -> list[str]:
+    """Return the excerpts of a document that answer a question best, best first."""
+    excerpts = cut_excerpts(text)
     scores = score(question, excerpts, embedding)
     order = sorted(range(len(excerpts)), key=lambda index: (-scores[index], index))
-    return [excerpts[index] for index in order[:most]]
+    return [excerpts[index] for index in order[:MOST_EXCERPTS]]
 
 
-def cut_excerpts(text: str) -> Iterator[str]:
-    """Divide a text at empty lines, and at line breaks where a block is too long."""
-    gathered = ""
-    for block in _blocks(text):
-        if gathered and len(gathered) + len(block) > LONGEST_EXCERPT:
-            yield gathered.strip("\n")
-            gathered = ""
-        gathered += block + "\n\n"
-    if gathered.strip():
-        yield gathered.strip("\n")
-
-
-def _blocks(text: str) -> Iterator[str]:
-    for block in text.split("\n\n"):
-        if len(block) <= LONGEST_EXCERPT:
-            if block.strip():
-                yield block
-            continue
-        yield from _lines(block.split("\n"))
-
-
-def _lines(lines: Sequence[str]) -> Iterator[str]:
-    gathered = ""
-    for line in lines:
-        if gathered and len(gathered) + len(line) > LONGEST_EXCERPT:
-            yield gathered.rstrip("\n")
-            gathered = ""
-        gathered += line + "\n"
-    if gathered.strip():
-        yield gathered.rstrip("\n")
+def cut_excerpts(text: str) -> list[str]:
+    """Divide a document that has no index into chunks of Bedrock's default size, without overlap."""
+    return [chunk.text for chunk in FixedSize(overlap_percentage=0).cut(text).chunks]

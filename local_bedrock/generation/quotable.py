@@ -1,36 +1,43 @@
-"""A passage divided into what can be quoted and still be read: sentences, list items, table rows, blocks of code."""
+"""Divide a passage into parts that can be quoted: sentences, list items, table rows and blocks of code."""
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
 LONGEST_LIST: Final = 700
-"""Characters of a list that is quoted whole, with the line that introduces it."""
+"""Characters of a list that is quoted whole, together with the line that introduces it."""
 
 EARLY_END: Final = 0.6
-"""Share of a paragraph's longest line under which a line was not broken for want of room."""
+"""A line shorter than this share of its paragraph's longest line was not broken for lack of space."""
 
 LONGEST_ABBREVIATION: Final = 12
-"""Characters looked at before an end mark."""
+"""Characters before an end mark that may belong to an abbreviation."""
 
 LONGEST_TITLE: Final = 80
-"""Characters of a line without an end mark that stands over others in a text without Markdown."""
+"""Characters of a line that counts as a heading in a text without Markdown."""
 
 TITLE_LEVEL: Final = 7
-"""Below the six of Markdown."""
+"""Level of such a heading: below the six of Markdown."""
 
-_HEADING: Final = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
-_FENCE: Final = re.compile(r"\s*(```|~~~)")
-_ITEM: Final = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?=\S)")
+_LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
+_BULLET: Final = re.compile(r"^(\s*)•", re.MULTILINE)
+_MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
 _RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
 _SENTENCE_END: Final = re.compile(r"""(?<![.!?…])[.!?…]++["'”’)\]*_]*+(?=\s+["'“‘(\[*_]*[A-Z0-9À-ÖØ-Þ])|[。！？]""")  # noqa: RUF001
 _ABBREVIATION: Final = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|Fig|Sec|Art|Inc|Ltd|Co|Jr|Sr|[A-Za-z]))\.$"
 )
-_CSV_LINES: Final = 2
+
+# Only the structure of blocks matters here. Chunks may begin anywhere, so indented text is not taken for code.
+_MARKDOWN: Final = (
+    MarkdownIt("commonmark").enable("table").disable(["code", "blockquote", "html_block", "reference", "inline"])
+)
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,12 @@ class Quote:
     """A part of a passage, word for word.
 
     Attributes:
-        start: Where it begins in the passage.
-        end: Where it ends.
-        text: Line breaks within a sentence are spaces.
-        head: What must stand over it to be read: the first line of its table.
-        context: What it belongs to: the headings over it and the line that introduces it.
-        block: Stands on lines of its own.
+        start: Offset of its first character in the passage.
+        end: Offset after its last character.
+        text: Line breaks within a sentence are replaced by spaces.
+        context: The headings above it and the line that introduces it.
+        block: Whether it needs lines of its own.
+        head: The header of its table, without which it can't be read.
     """
 
     start: int
@@ -55,7 +62,7 @@ class Quote:
 
     @property
     def whole(self) -> str:
-        """The text under its head."""
+        """The text below its head."""
         return f"{self.head}\n{self.text}" if self.head else self.text
 
 
@@ -70,23 +77,22 @@ class _Line:
 
 
 def quotes(passage: str) -> list[Quote]:
-    """Divide a passage; headings are no quotes but the context of those under them."""
+    """Divide a passage; headings become the context of what is below them."""
     lines = _lines(passage)
-    rows = _csv_rows(lines)
-    return rows or list(_Reader(lines).quotes())
+    return _csv_rows(lines) or list(_Reader(passage, lines).quotes())
 
 
 def _lines(passage: str) -> list[_Line]:
-    lines, offset = [], 0
-    for line in passage.split("\n"):
-        lines.append(_Line(offset, line))
-        offset += len(line) + 1
-    return lines
+    lines, start = [], 0
+    for line_break in _LINE_BREAK.finditer(passage):
+        lines.append(_Line(start, passage[start : line_break.start()]))
+        start = line_break.end()
+    return [*lines, _Line(start, passage[start:])]
 
 
 def _csv_rows(lines: list[_Line]) -> list[Quote]:
     filled = [line for line in lines if line.text.strip()]
-    if len(filled) < _CSV_LINES or "," not in filled[0].text:
+    if len(filled) < 2 or "," not in filled[0].text:  # noqa: PLR2004 - a header and a row
         return []
     widths = {len(row) for row in csv.reader(line.text for line in filled)}
     if len(widths) != 1 or widths <= {1, 2}:
@@ -98,31 +104,33 @@ def _csv_rows(lines: list[_Line]) -> list[Quote]:
 
 
 class _Reader:
-    """Goes through the lines of a Markdown or plain text once."""
+    """Walks through the blocks of a Markdown or plain text."""
 
-    def __init__(self, lines: list[_Line]) -> None:
+    def __init__(self, passage: str, lines: list[_Line]) -> None:
         self._lines = lines
-        self._position = 0
+        # Converted PDF and Office files have bullets that Markdown doesn't know.
+        self._blocks = SyntaxTreeNode(_MARKDOWN.parse(_BULLET.sub(r"\1-", passage))).children
         self._headings: list[tuple[int, str]] = []
-        self._end = max((index + 1 for index, line in enumerate(lines) if line.text.strip()), default=0)
 
     def quotes(self) -> Iterator[Quote]:
-        while self._position < self._end:
-            line = self._lines[self._position]
-            heading = _HEADING.match(line.text)
-            if heading:
-                self._enter(len(line.text) - len(line.text.lstrip("#")), heading[1])
-                self._position += 1
-            elif not line.text.strip():
-                self._position += 1
-            elif _FENCE.match(line.text):
-                yield self._code()
-            elif line.text.lstrip().startswith("|"):
-                yield from self._table()
-            elif _ITEM.match(line.text):
-                yield from self._items("")
-            else:
-                yield from self._paragraph()
+        introduction: list[_Line] = []
+        for position, block in enumerate(self._blocks):
+            lines = self._lines_of(block)
+            match block.type:
+                case "heading":
+                    self._enter(int(block.tag[1]), block.children[0].content if block.children else "")
+                case "bullet_list" | "ordered_list":
+                    yield from self._list(block, introduction)
+                case "paragraph" if lines:
+                    yield from self._paragraph(lines, is_last=position + 1 == len(self._blocks))
+                case "table" | "fence":
+                    yield from self._leaf(block)
+            is_introduction = block.type == "paragraph" and lines and lines[-1].text.rstrip().endswith(":")
+            introduction = _groups(lines)[-1] if is_introduction else []
+
+    def _lines_of(self, block: SyntaxTreeNode) -> list[_Line]:
+        first, end = block.map or (0, 0)
+        return [line for line in self._lines[first:end] if line.text.strip()]
 
     @property
     def _context(self) -> str:
@@ -131,90 +139,65 @@ class _Reader:
     def _enter(self, level: int, title: str) -> None:
         self._headings = [heading for heading in self._headings if heading[0] < level] + [(level, title)]
 
-    def _taken(self, count: int) -> list[_Line]:
-        taken = self._lines[self._position : self._position + count]
-        self._position += count
-        return taken
+    def _leaf(self, block: SyntaxTreeNode) -> Iterator[Quote]:
+        """Yield a block of code whole, and a table row by row."""
+        lines = self._lines_of(block)
+        if block.type == "fence":
+            yield Quote(
+                lines[0].start, lines[-1].end, "\n".join(line.text for line in lines), self._context, block=True
+            )
+        else:
+            yield from self._rows(lines, headed=True)
 
-    def _while(self) -> list[_Line]:
-        """Take lines up to an empty one, or one that begins something else."""
-        count = 1
-        while self._position + count < len(self._lines):
-            text = self._lines[self._position + count].text
-            begins = _ITEM.match(text) or _HEADING.match(text) or _FENCE.match(text) or text.lstrip().startswith("|")
-            if not text.strip() or begins:
-                break
-            count += 1
-        return self._taken(count)
-
-    def _code(self) -> Quote:
-        fence = _FENCE.match(self._lines[self._position].text)
-        mark = fence[1] if fence else ""
-        last = self._position + 1
-        while last < len(self._lines) and not self._lines[last].text.lstrip().startswith(mark):
-            last += 1
-        taken = self._taken(last + 1 - self._position)
-        text = "\n".join(line.text for line in taken)
-        return Quote(taken[0].start, taken[-1].end, text, self._context, block=True)
-
-    def _table(self) -> Iterator[Quote]:
-        end = self._position
-        while end < len(self._lines) and self._lines[end].text.lstrip().startswith("|"):
-            end += 1
-        rows = self._taken(end - self._position)
-        head = rows[:2] if len(rows) > 1 and _RULE_OF_TABLE.match(rows[1].text) else []
+    def _rows(self, lines: list[_Line], *, headed: bool) -> Iterator[Quote]:
+        head, rows = (lines[:2], lines[2:]) if headed and len(lines) > 2 else ([], lines)  # noqa: PLR2004
         above = "\n".join(line.text.strip() for line in head)
-        for row in rows[len(head) :] or rows:
+        for row in rows:
             if not _RULE_OF_TABLE.match(row.text):
                 yield Quote(row.start, row.end, row.text.strip(), self._context, block=True, head=above)
 
-    def _items(self, introduction: str) -> Iterator[Quote]:
-        context = " / ".join(filter(None, (self._context, introduction)))
-        while self._position < len(self._lines) and (marker := _ITEM.match(self._lines[self._position].text)):
-            taken = self._while()
-            start = taken[0].start + marker.end()
-            yield Quote(start, taken[-1].end, _joined(taken)[marker.end() :], context, block=True)
-            self._skip_blank_before_item()
+    def _list(self, block: SyntaxTreeNode, introduction: list[_Line]) -> Iterator[Quote]:
+        """Yield a short list whole with its introduction, then every item."""
+        said, listed = _joined(introduction), self._lines_of(block)
+        if introduction and listed and listed[-1].end - introduction[0].start <= LONGEST_LIST:
+            whole = "\n".join([said, *(line.text for line in listed)])
+            yield Quote(introduction[0].start, listed[-1].end, whole, self._context, block=True)
+        context = " / ".join(filter(None, (self._context, said)))
+        for item in block.walk():
+            lines = self._lines_of(item)
+            if item.type in ("table", "fence"):
+                yield from self._leaf(item)
+            elif item.type in ("paragraph", "heading") and lines:
+                marker = _MARKER.match(lines[0].text)
+                skipped = marker.end() if marker else 0
+                text = " ".join(filter(None, [lines[0].text[skipped:].rstrip(), _joined(lines[1:])]))
+                if text:
+                    yield Quote(lines[0].start + skipped, lines[-1].end, text, context, block=True)
 
-    def _skip_blank_before_item(self) -> None:
-        ahead = self._position
-        while ahead < len(self._lines) and not self._lines[ahead].text.strip():
-            ahead += 1
-        if ahead < len(self._lines) and _ITEM.match(self._lines[ahead].text):
-            self._position = ahead
-
-    def _paragraph(self) -> Iterator[Quote]:
-        taken = self._while()
-        for group in _groups(taken):
-            if _is_title(group) and (group[-1] is not taken[-1] or self._position < self._end):
+    def _paragraph(self, lines: list[_Line], *, is_last: bool) -> Iterator[Quote]:
+        if lines[0].text.lstrip().startswith("|"):  # a table without the header, which is in another chunk
+            yield from self._rows(lines, headed=False)
+            return
+        for group in _groups(lines):
+            if _is_title(group) and not (is_last and group[-1] is lines[-1]):
                 self._enter(TITLE_LEVEL, group[0].text.strip())
             else:
                 yield from self._sentences(group)
-        if taken[-1].text.rstrip().endswith(":"):
-            yield from self._introduced(_groups(taken)[-1])
-
-    def _introduced(self, introduction: list[_Line]) -> Iterator[Quote]:
-        """Give the list that follows, whole with its introduction if it is short, and its items."""
-        self._skip_blank_before_item()
-        first = self._position
-        said = _joined(introduction)
-        items = list(self._items(said))
-        if items and items[-1].end - introduction[0].start <= LONGEST_LIST:
-            listed = "\n".join(line.text for line in self._lines[first : self._position] if line.text.strip())
-            yield Quote(introduction[0].start, items[-1].end, f"{said}\n{listed}", self._context, block=True)
-        yield from items
 
     def _sentences(self, lines: list[_Line]) -> Iterator[Quote]:
-        text = "\n".join(line.text for line in lines)
-        offset = lines[0].start
+        text, offset = "\n".join(line.text for line in lines), lines[0].start
         for start, end in _sentence_spans(text):
             said = " ".join(text[start:end].split())
             if said and not said.endswith(":"):
                 yield Quote(offset + start, offset + end, said, self._context)
 
 
+def _joined(lines: Sequence[_Line]) -> str:
+    return " ".join(line.text.strip() for line in lines)
+
+
 def _groups(lines: list[_Line]) -> list[list[_Line]]:
-    """Divide lines that are no paragraph: those that end early and before a capital are lines of their own."""
+    """Separate the lines that end early and are followed by a capital letter: they don't form a paragraph."""
     longest = max(len(line.text) for line in lines)
     groups = [[lines[0]]]
     for before, line in pairwise(lines):
@@ -240,7 +223,3 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
             start = match.end()
     if text[start:].strip():
         yield start, len(text)
-
-
-def _joined(lines: list[_Line]) -> str:
-    return " ".join([lines[0].text.rstrip(), *(line.text.strip() for line in lines[1:])])

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from local_bedrock.errors import NotFound
@@ -19,141 +20,19 @@ from local_bedrock.store.jobs import Failure
 from local_bedrock.store.submissions import Submission
 from ragstack_common.embedding import Embedding, EmbeddingError
 
-
-class Bell:
-    """Wakes whoever waits; what is rung between a look and the wait after it is not lost."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._rings = 0
-        self._closed = False
-
-    @property
-    def rings(self) -> int:
-        """How often it was rung."""
-        return self._rings
-
-    @property
-    def closed(self) -> bool:
-        """Whether everybody is to end."""
-        return self._closed
-
-    def ring(self) -> None:
-        """Wake all that wait."""
-        with self._condition:
-            self._rings += 1
-            self._condition.notify_all()
-
-    def close(self) -> None:
-        """Wake all for the last time."""
-        self._closed = True
-        self.ring()
-
-    def wait(self, heard: int, seconds: float | None = None) -> None:
-        """Wait until it is rung more often than ``heard``, at most ``seconds``."""
-        with self._condition:
-            self._condition.wait_for(lambda: self._closed or self._rings != heard, timeout=seconds)
-
-
-DOCUMENTS_REMOVED_AT_ONCE: Final = 200
-LONGEST_WAIT_SECONDS: Final = 5.0
-"""After which the clock is asked again: it may have been set, or the machine may have slept."""
-
-log = logging.getLogger(__name__)
-
-
-class LifeCycle:
-    """A thread that sets statuses when their time has come and tells the workers when work becomes due.
-
-    Args:
-        database: Where the due times stand.
-        workers: Rung when work may have become due.
-        clock: Seconds since 1970.
-    """
-
-    def __init__(self, database: Database, workers: Bell, *, clock: Callable[[], float]) -> None:
-        self._database = database
-        self._workers = workers
-        self._clock = clock
-        self._bell = Bell()
-        self._thread = threading.Thread(target=self._run, name="life-cycle", daemon=True)
-
-    def start(self) -> None:
-        """Go on with what an earlier process left."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Tell it that there are new due times."""
-        self._bell.ring()
-
-    def close(self) -> None:
-        """Stop; the due times stay in the database."""
-        self._bell.close()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._bell.closed:
-            heard = self._bell.rings
-            try:
-                seconds = self._turn()
-            except Exception:
-                log.exception("The life cycle of documents failed and goes on")
-                seconds = LONGEST_WAIT_SECONDS
-            self._bell.wait(heard, seconds)
-
-    def _turn(self) -> float | None:
-        now = self._clock()
-        with self._database.write() as change:
-            submissions.advance(change, now)
-            resources.activate_due(change, now)
-        self._workers.ring()
-        with self._database.read() as view:
-            deleting = bool(resources.deleting(view.connection, now))
-        while deleting and not self._bell.closed:
-            deleting = self._delete_resources(now)
-            if not deleting:
-                # An idle worker gives back the space.
-                self._workers.ring()
-        with self._database.read() as view:
-            changes = (submissions.next_change(view.connection, now), resources.next_due(view.connection, now))
-        times = [at for at in changes if at is not None]
-        return min(LONGEST_WAIT_SECONDS, max(0.0, min(times) - self._clock())) if times else None
-
-    def _delete_resources(self, now: float) -> bool:
-        """Delete a part of one knowledge base or data source that is due."""
-        with self._database.write() as change:
-            waiting = resources.deleting(change.connection, now)
-            if not waiting:
-                return False
-            knowledge_base_id, data_source_id = waiting[0]
-            keep = data_source_id is not None and _retained(change, knowledge_base_id, data_source_id)
-            batch = (
-                []
-                if keep
-                else documents.some(change.connection, knowledge_base_id, data_source_id, DOCUMENTS_REMOVED_AT_ONCE)
-            )
-            documents.remove_documents(change, *batch)
-            if not batch and data_source_id is not None:
-                submissions.withdraw(change, data_source_id=data_source_id)
-                resources.remove_data_source(change, data_source_id)
-            elif not batch:
-                resources.remove_knowledge_base(change, knowledge_base_id)
-        return True
-
-
-def _retained(change: Change, knowledge_base_id: str, data_source_id: str) -> bool:
-    source = resources.find_data_source(change.connection, knowledge_base_id, data_source_id)
-    return source.request.get("dataDeletionPolicy") == "RETAIN"
-
-
 WORKERS: Final = 2
-"""Threads that take any document. One more takes small ones, and leaves those that take longer to these."""
+"""Threads that take any document. One more thread takes small documents only, so that large ones don't delay them."""
 
 TAKEN_AT_ONCE: Final = 16
-"""Documents in one transaction and one call of the embedding, where each takes a moment."""
+"""Short documents in one transaction and one call of the embedding."""
+
+REMOVED_AT_ONCE: Final = 200
+"""Documents of a deleted knowledge base or data source that one transaction removes."""
 
 CLOSING_LIMIT_SECONDS: Final = 3.0
+LONGEST_WAIT_SECONDS: Final = 5.0
+"""After this time the clock is read again: it may have been set, or the machine may have slept."""
+
 INTERNAL_FAILURE: Final = "The local Bedrock failed on this document; its log has the details."
 
 _COUNTED_AS: Final = {
@@ -165,31 +44,30 @@ _COUNTED_AS: Final = {
 
 log = logging.getLogger(__name__)
 
-
 _Result = Prepared | Draft | UnreadableDocument | None
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What became of a submission; a deletion has no result."""
+    """The result of a submission; None for a deletion."""
 
     submission: Submission
     result: _Result = None
 
 
 class Ingestion:
-    """Threads that take up submissions until it is closed.
+    """Threads that process submissions and change statuses until they are closed.
 
     Args:
-        database: Where submissions stand and results go.
-        embedding: What every chunk is embedded with.
-        objects: Where S3 documents are read.
+        database: Holds the submissions and their results.
+        embedding: Embeds the chunks; closed with the threads.
+        objects: Reads documents from S3.
         clock: Seconds since 1970.
         with_headers: Whether every chunk is indexed with a contextual header.
-        workers: Documents of any kind worked on at once.
+        workers: Documents of any size processed at once.
 
     Attributes:
-        timings: Where the time went.
+        timings: The time spent in each stage.
     """
 
     def __init__(
@@ -210,51 +88,91 @@ class Ingestion:
         self._preparation = Preparation(
             database, embedding, objects, self._parser, self.timings, with_headers=with_headers
         )
-        self._bell = Bell()
-        self._life_cycle = LifeCycle(database, self._bell, clock=clock)
+        self._closing = threading.Event()
+        turns = [*[partial(self._work, light_only=False)] * workers, partial(self._work, light_only=True)]
+        self._workers = [threading.Event() for _ in turns]
+        self._life_cycle = threading.Event()
         self._threads = [
-            threading.Thread(target=self._work, args=(position == workers,), name=f"ingestion-{position}", daemon=True)
-            for position in range(workers + 1)
+            threading.Thread(target=self._run, args=arguments, name=f"ingestion-{number}", daemon=True)
+            for number, arguments in enumerate(
+                [*zip(self._workers, turns, strict=True), (self._life_cycle, self._change_statuses)]
+            )
         ]
 
     def start(self) -> None:
-        """Take up what an earlier process left, and whatever comes."""
+        """Start the threads, with the work that an earlier process left."""
         with self._database.write() as change:
             submissions.put_back_unfinished(change)
-        self._life_cycle.start()
         for thread in self._threads:
             thread.start()
 
     def wake(self) -> None:
-        """Tell the threads that something was submitted, created or is to be deleted."""
-        self._bell.ring()
-        self._life_cycle.wake()
+        """Announce that something was submitted, created or is to be deleted."""
+        for event in (*self._workers, self._life_cycle):
+            event.set()
 
     def close(self) -> None:
-        """Stop; what is not finished is taken up at the next start.
+        """Stop; the next start continues unfinished work.
 
-        A thread amid a long document is left to itself: it writes nothing any more.
+        A thread that is busy with a long document is not waited for. It writes nothing more.
         """
-        self._bell.close()
-        self._life_cycle.close()
+        self._closing.set()
+        self.wake()
         self._parser.close()
         self._embedding.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(CLOSING_LIMIT_SECONDS)
 
-    def _work(self, light_only: bool) -> None:
-        while not self._bell.closed:
-            heard = self._bell.rings
+    def _run(self, woken: threading.Event, turn: Callable[[], float | None]) -> None:
+        """Take turns; each returns the seconds until the next one, or None to wait for an event."""
+        while not self._closing.is_set():
+            woken.clear()
             try:
-                busy = self._next_documents(light_only=light_only)
-                if not busy:
-                    self._database.release_space()
+                seconds = turn()
             except Exception:
-                log.exception("The background work failed and goes on")
-                busy = False
-            if not busy:
-                self._bell.wait(heard)
+                log.exception("The background work failed and continues")
+                seconds = LONGEST_WAIT_SECONDS
+            if not self._closing.is_set():
+                woken.wait(seconds)
+
+    def _change_statuses(self) -> float | None:
+        """Set the statuses that are due, and delete what is due to be deleted."""
+        now = self._clock()
+        with self._database.write() as change:
+            submissions.advance(change, now)
+            resources.activate_due(change, now)
+        self._wake_workers()
+        if self._delete_resources(now):
+            self._wake_workers()  # an idle worker gives the space back
+        with self._database.read() as view:
+            changes = (submissions.next_change(view.connection, now), resources.next_due(view.connection, now))
+        times = [at for at in changes if at is not None]
+        return min(LONGEST_WAIT_SECONDS, max(0.0, min(times) - self._clock())) if times else None
+
+    def _wake_workers(self) -> None:
+        for event in self._workers:
+            event.set()
+
+    def _delete_resources(self, now: float) -> bool:
+        """Delete the knowledge bases and data sources that are due, in small transactions."""
+        with self._database.read() as view:
+            if not resources.deleting(view.connection, now):
+                return False
+        while not self._closing.is_set():
+            with self._database.write() as change:
+                waiting = resources.deleting(change.connection, now)
+                if not waiting:
+                    break
+                _delete_some(change, *waiting[0])
+        return True
+
+    def _work(self, *, light_only: bool) -> float | None:
+        """Process the next documents; an idle worker gives disk and memory back."""
+        if self._next_documents(light_only=light_only):
+            return 0
+        self._database.release_space()
+        return None
 
     def _next_documents(self, *, light_only: bool) -> bool:
         with self._database.write() as change:
@@ -264,13 +182,13 @@ class Ingestion:
         try:
             ingests = taken[0].action == submissions.INGEST
             outcomes = self._ingested(taken, light=light_only) if ingests else list(map(_Outcome, taken))
-        except formats.NotLight:  # what is taken together is always light
+        except formats.NotLight:  # documents taken together are always light
             with self._database.write() as change:
                 submissions.put_back(change, taken[0].document)
-            self._bell.ring()
+            self._wake_workers()
             return True
-        if self._bell.closed:
-            # Its reader may have been ended under it; the next start takes the work up again.
+        if self._closing.is_set():
+            # The parser may have been closed during the work; the next start repeats it.
             return False
         self._store(outcomes)
         return True
@@ -278,7 +196,7 @@ class Ingestion:
     def _ingested(self, taken: Sequence[Submission], *, light: bool) -> list[_Outcome]:
         outcomes: dict[int, _Result] = {}
         for submission in taken:
-            if self._bell.closed:
+            if self._closing.is_set():
                 return []
             outcomes[submission.document.id] = self._drafted(submission, light=light)
         drafts = {key: draft for key, draft in outcomes.items() if isinstance(draft, Draft)}
@@ -298,7 +216,7 @@ class Ingestion:
         except NotFound:
             return UnreadableDocument("The data source was deleted before the document was read.")
         except Exception:
-            if not self._bell.closed:
+            if not self._closing.is_set():
                 log.exception("Ingesting %s failed", submission.document.name)
             return UnreadableDocument(INTERNAL_FAILURE)
 
@@ -320,7 +238,7 @@ class Ingestion:
         except Exception:
             log.exception("Storing %s failed", ", ".join(outcome.submission.document.name for outcome in outcomes))
             if len(outcomes) > 1:
-                # One of them must not keep the others waiting.
+                # One bad document must not fail the others.
                 for outcome in outcomes:
                     self._store([outcome])
             elif not isinstance(outcomes[0].result, UnreadableDocument):
@@ -346,3 +264,23 @@ def _count(change: Change, submission: Submission, job_id: str, result: _Result)
         jobs.save(change, job.failed(Failure(str(result), submission.document.name)))
     else:
         jobs.save(change, job.counted(_COUNTED_AS[submission.request["change"]]))
+
+
+def _delete_some(change: Change, knowledge_base_id: str, data_source_id: str | None) -> None:
+    """Remove a batch of documents, or the knowledge base or data source itself once it has none."""
+    batch = []
+    if data_source_id is None or not _retains_documents(change, knowledge_base_id, data_source_id):
+        batch = documents.some(change.connection, knowledge_base_id, data_source_id, REMOVED_AT_ONCE)
+    documents.remove_documents(change, *batch)
+    if batch:
+        return
+    if data_source_id is None:
+        resources.remove_knowledge_base(change, knowledge_base_id)
+    else:
+        submissions.withdraw(change, data_source_id=data_source_id)
+        resources.remove_data_source(change, data_source_id)
+
+
+def _retains_documents(change: Change, knowledge_base_id: str, data_source_id: str) -> bool:
+    source = resources.find_data_source(change.connection, knowledge_base_id, data_source_id)
+    return source.request.get("dataDeletionPolicy") == "RETAIN"

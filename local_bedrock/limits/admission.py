@@ -1,4 +1,4 @@
-"""Requests held against the quotas."""
+"""Check requests against the quotas."""
 
 import math
 import threading
@@ -20,31 +20,31 @@ THROTTLED: Final = {
     "bedrock-runtime": "Too many requests, please wait before trying again.",
     "s3vectors": "Please reduce your request rate.",
 }
-"""By service. Reported by users of InvokeAgent and InvokeModel; of the others, AWS's general wording is assumed."""
+"""By service. Reported by users of InvokeAgent and InvokeModel; for the others, AWS's general wording is assumed."""
 
 _DOCUMENT_REQUESTS: Final = (
     "The sum of concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests"
     " can't exceed ({limit}). Wait until some of their documents are in a final state, then retry your request."
 )
-"""Reported by users; how the sentence goes on is ours."""
+"""The first sentence is reported by users, the second is ours."""
 
 
 QUERIES: Final = ("Retrieve", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
 
 
 def throttled(operation: OperationModel, wait_seconds: float = 1.0) -> Throttled:
-    """Return the error for a call too many, as the model of the service names it."""
+    """Return the throttling error of the operation's service."""
     service = operation.service_model.service_name
     error = TooManyRequests if service == "s3vectors" else Throttled
     return error(THROTTLED[service], max(1, math.ceil(wait_seconds)))
 
 
 class TokenBucket:
-    """Lets a second's worth of calls through at once, and then so many a second.
+    """A token bucket that holds the calls of one second, and at least one.
 
     Args:
-        per_second: How fast it fills; it holds as many, and at least one.
-        clock: Seconds that never go back.
+        per_second: Rate at which it fills.
+        clock: Monotonic seconds.
     """
 
     def __init__(self, per_second: float, clock: Callable[[], float]) -> None:
@@ -56,7 +56,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def take(self) -> float:
-        """Take one, or return the seconds until there is one; 0 if one was taken."""
+        """Take a token and return 0, or return the seconds until one is available."""
         with self._lock:
             now = self._clock()
             self._level = min(self._size, self._level + (now - self._filled_at) * self._per_second)
@@ -68,12 +68,12 @@ class TokenBucket:
 
 
 class Admission:
-    """Decides which requests may go on.
+    """Admits requests within the quotas.
 
     Args:
         quotas: None admits everything.
-        database: Tells what is under way.
-        clock: Seconds that never go back.
+        database: Holds the unfinished work that counts.
+        clock: Monotonic seconds.
     """
 
     def __init__(self, quotas: Quotas | None, database: Database, clock: Callable[[], float]) -> None:
@@ -88,7 +88,7 @@ class Admission:
         """Count a call.
 
         Raises:
-            Throttled: It is one too many for this second.
+            Throttled: The rate of the operation is exceeded.
         """
         if self._quotas is None:
             return
@@ -102,11 +102,11 @@ class Admission:
 
     @contextmanager
     def admitted(self, operation: OperationModel, members: Mapping[str, Any], body_bytes: int) -> Iterator[None]:
-        """Check a request's size and what is under way; hold others of its kind off until it is done.
+        """Check the size of a request and the concurrent work.
 
         Raises:
-            InvalidRequest: It is too large, or too many requests on documents are under way.
-            QuotaExceeded: The account has as much of this as it may.
+            InvalidRequest: It is too large, or too many document requests are unfinished.
+            QuotaExceeded: The account has reached a quota.
         """
         quotas, check = self._quotas, _CHECKS.get(operation.name)
         if quotas is None:
@@ -116,7 +116,7 @@ class Admission:
         if check is None:
             yield
             return
-        # Two requests at once could otherwise both be given the last place.
+        # Without the lock, two concurrent requests could both take the last place.
         with self._counting:
             with self._database.read() as view:
                 check(quotas, view.connection, members)

@@ -1,4 +1,4 @@
-"""Faults on purpose: rules that say which calls fail, how, and how often."""
+"""Fault injection: rules for which calls fail, how, and how often."""
 
 import difflib
 import json
@@ -15,7 +15,7 @@ DEFAULT_TRUNCATED_AFTER_BYTES: Final = 16
 
 
 class FaultError(ValueError):
-    """A rule says something that cannot be done."""
+    """A rule is invalid."""
 
 
 class Kind(StrEnum):
@@ -28,19 +28,19 @@ class Kind(StrEnum):
     UNAVAILABLE = "unavailable"
     """ServiceUnavailableException."""
     CONFLICT = "conflict"
-    """ConflictException; ServiceUnavailableException where the operation's model has no conflict."""
+    """ConflictException; ServiceUnavailableException if the operation's model has no conflict."""
     CONTENTION = "contention"
-    """The ValidationException by which direct ingestion reports that other work is going on."""
+    """The ValidationException with which direct ingestion reports concurrent work."""
     LATENCY = "latency"
-    """The call succeeds, later."""
+    """The call succeeds after a delay."""
     DROP = "drop"
-    """The connection is closed without an answer."""
+    """The connection is closed without a response."""
     TRUNCATE = "truncate"
-    """The connection is closed in the middle of the answer's body."""
+    """The connection is closed in the middle of the response body."""
 
 
 class When(StrEnum):
-    """Whether the work of a call that fails is done."""
+    """Whether a failing call does its work."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -51,17 +51,16 @@ class FaultRule:
     """Which calls fail, and how.
 
     Attributes:
-        kind: What happens.
-        operation: A pattern for names of operations: ``Retrieve``, ``*Documents``, ``*``.
-        rate: Share of those calls that it happens to, over 0 up to 1.
-        count: How many times it happens at most; None for ever.
-        when: ``after`` does the work and then loses the acknowledgement. A truncated call is always worked on.
-        milliseconds: How long ``latency`` lasts.
-        after_bytes: How much of the body ``truncate`` lets through.
+        operation: Pattern of operation names: ``Retrieve``, ``*Documents``, ``*``.
+        rate: Share of the calls, above 0 and at most 1.
+        count: Maximum number of faults; None for no maximum.
+        when: ``after`` does the work and then loses the acknowledgement. Truncated calls always do the work.
+        milliseconds: Delay for ``latency``.
+        after_bytes: Bytes of the body that ``truncate`` lets through.
         seed: The same seed fails the same calls of a sequence.
 
     Raises:
-        FaultError: A value is out of its range.
+        FaultError: A value is out of range.
     """
 
     kind: Kind
@@ -74,48 +73,48 @@ class FaultRule:
     seed: int = 0
 
     def __str__(self) -> str:
-        """Return it as it is written on the command line, without what is as by default."""
-        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        told = [f"{name}={value}" for name, (value, default) in values.items() if value != default]
-        return ",".join([f"operation={self.operation}", *(part for part in told if not part.startswith("operation="))])
+        """Return the rule as written on the command line, without default values."""
+        others = [field for field in fields(self) if field.name != "operation"]
+        changed = [field.name for field in others if getattr(self, field.name) != field.default]
+        return ",".join(f"{name}={getattr(self, name)}" for name in ["operation", *changed])
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
-            raise FaultError(f"The rate of a fault is over 0 and at most 1, not {self.rate:g}")
+            raise FaultError(f"The rate of a fault must be above 0 and at most 1, not {self.rate:g}")
         if self.count is not None and self.count < 1:
-            raise FaultError(f"The count of a fault is 1 or more, not {self.count}")
+            raise FaultError(f"The count of a fault must be at least 1, not {self.count}")
         if not 0 <= self.milliseconds < float("inf"):
-            raise FaultError(f"The milliseconds of a fault are 0 or more, not {self.milliseconds:g}")
+            raise FaultError(f"The milliseconds of a fault must be at least 0, not {self.milliseconds:g}")
         if self.after_bytes < 0:
-            raise FaultError(f"The after_bytes of a fault are 0 or more, not {self.after_bytes}")
+            raise FaultError(f"The after_bytes of a fault must be at least 0, not {self.after_bytes}")
 
     @classmethod
     def of_text(cls, text: str) -> "FaultRule":
-        """Read a rule such as ``operation=Retrieve,kind=throttling,rate=0.1``.
+        """Parse a rule such as ``operation=Retrieve,kind=throttling,rate=0.1``.
 
         Raises:
-            FaultError: It cannot be read; the message says what to write.
+            FaultError: The rule is invalid; the message says what to write.
         """
         values: dict[str, Any] = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
             name, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals:
-                raise FaultError(f"A fault is written as operation=Retrieve,kind=throttling,rate=0.1: not {part!r}")
+                raise FaultError(f"Write a fault as operation=Retrieve,kind=throttling,rate=0.1, not {part!r}")
             if name in values:
-                raise FaultError(f"The fault {text!r} gives {name} twice")
+                raise FaultError(f"The fault {text!r} sets {name} twice")
             values[name] = value
         return cls.of_mapping(values)
 
     @classmethod
     def of_mapping(cls, values: Mapping[str, Any]) -> "FaultRule":
-        """Read a rule from its attributes, as text or as JSON has them.
+        """Make a rule from its attributes, which may be texts.
 
         Raises:
-            FaultError: It cannot be read; the message says what to write.
+            FaultError: The rule is invalid; the message says what to write.
         """
         unknown = set(values) - set(_READERS)
         if unknown:
-            raise FaultError(f"A fault has no {_first(unknown)}: choose from {', '.join(_READERS)}")
+            raise FaultError(f"A fault has no {min(unknown)!r}: choose from {', '.join(_READERS)}")
         if "kind" not in values:
             raise FaultError(f"A fault needs a kind: choose from {', '.join(Kind)}")
         return cls(**{name: _READERS[name](name, value) for name, value in values.items() if value is not None})
@@ -123,11 +122,11 @@ class FaultRule:
 
 @dataclass(frozen=True)
 class Plan:
-    """What happens to one call.
+    """The faults of one call.
 
     Attributes:
-        delay_seconds: Before anything else.
-        failure: The rule that it fails by; None lets it succeed.
+        delay_seconds: Delay before the call.
+        failure: The rule that makes it fail; None if it succeeds.
     """
 
     delay_seconds: float = 0.0
@@ -135,19 +134,19 @@ class Plan:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether nothing was injected."""
+        """Whether no fault is injected."""
         return self.failure is None and not self.delay_seconds
 
 
 class FaultInjection:
-    """The rules in force, each with its own sequence of chances.
+    """The active rules, each with its own random sequence.
 
     Args:
-        rules: To begin with.
-        operations: Names that the patterns are checked against.
+        rules: The initial rules.
+        operations: The names that patterns can match.
 
     Raises:
-        FaultError: A pattern fits no operation.
+        FaultError: A pattern matches no operation.
     """
 
     def __init__(self, rules: Iterable[FaultRule], operations: Sequence[str]) -> None:
@@ -156,10 +155,10 @@ class FaultInjection:
         self.replace(rules)
 
     def replace(self, rules: Iterable[FaultRule]) -> None:
-        """Put other rules in force; counts and chances begin anew.
+        """Replace the rules, and reset counts and random sequences.
 
         Raises:
-            FaultError: A pattern fits no operation; nothing has changed then.
+            FaultError: A pattern matches no operation; the old rules stay active.
         """
         active = [_Active(rule) for rule in rules]
         for one in active:
@@ -168,12 +167,12 @@ class FaultInjection:
             self._active = active
 
     def rules(self) -> list[tuple[FaultRule, int]]:
-        """List the rules in force, each with how many times it has happened."""
+        """List the active rules, each with the number of faults so far."""
         with self._lock:
             return [(active.rule, active.happened) for active in self._active]
 
     def plan(self, operation: str) -> Plan:
-        """Decide about one call: delays add up, and the first rule that makes it fail does."""
+        """Decide about one call: delays add up, and the first failure applies."""
         delay_ms = 0.0
         with self._lock:
             for active in self._active:
@@ -188,16 +187,16 @@ class FaultInjection:
         if not any(fnmatchcase(operation, pattern) for operation in self._operations):
             near = difflib.get_close_matches(pattern, self._operations)
             advice = f"did you mean {' or '.join(near)}?" if near else "write it as Retrieve, *Documents or *"
-            raise FaultError(f"No operation fits {pattern!r}: {advice}")
+            raise FaultError(f"No operation matches {pattern!r}: {advice}")
 
 
 class _Active:
-    """A rule and what it has done."""
+    """A rule with its number of faults."""
 
     def __init__(self, rule: FaultRule) -> None:
         self.rule = rule
         self.happened = 0
-        self._chance = random.Random(rule.seed)  # noqa: S311 - no secret; the same calls fail at every run
+        self._chance = random.Random(rule.seed)  # noqa: S311 - not a secret; every run fails the same calls
 
     def strikes(self, operation: str) -> bool:
         rule = self.rule
@@ -214,7 +213,7 @@ def _choice(kind: type[StrEnum]) -> Any:
         try:
             return kind(value)
         except ValueError:
-            raise FaultError(f"The {name} of a fault is one of {', '.join(kind)}, not {value!r}") from None
+            raise FaultError(f"The {name} of a fault must be one of {', '.join(kind)}, not {value!r}") from None
 
     return read
 
@@ -227,7 +226,7 @@ def _number(kind: type[int] | type[float]) -> Any:
             number = None
         if isinstance(number, bool) or not isinstance(number, int if kind is int else int | float):
             wanted = "a whole number" if kind is int else "a number"
-            raise FaultError(f"The {name} of a fault is {wanted}, not {value!r}")
+            raise FaultError(f"The {name} of a fault must be {wanted}, not {value!r}")
         return number
 
     return read
@@ -235,12 +234,8 @@ def _number(kind: type[int] | type[float]) -> Any:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise FaultError(f"The {name} of a fault is a name such as Retrieve, not {value!r}")
+        raise FaultError(f"The {name} of a fault must be a name such as Retrieve, not {value!r}")
     return value
-
-
-def _first(names: set[str]) -> str:
-    return repr(min(names))
 
 
 _READERS: Final[dict[str, Any]] = {
@@ -253,4 +248,3 @@ _READERS: Final[dict[str, Any]] = {
     "after_bytes": _number(int),
     "seed": _number(int),
 }
-assert list(_READERS) == [field.name for field in fields(FaultRule)]

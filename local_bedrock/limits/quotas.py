@@ -1,8 +1,7 @@
-"""How much of the local Bedrock may be used: calls a second, work at once, sizes. AWS's figures, each of them settable.
+"""Quotas: calls a second, concurrent work and sizes. The defaults are AWS's figures.
 
-Sources: [doc] is AWS General Reference, "Amazon Bedrock endpoints and quotas"; [reported] is what users of the service
-write about it; [assumed] is neither. AWS counts tokens, not calls, for the models of bedrock-runtime: their operations
-have no quota here.
+Sources: [doc] is AWS General Reference, "Amazon Bedrock endpoints and quotas"; [reported] are reports by users of the
+service. AWS counts tokens, not calls, for the models of bedrock-runtime, so their operations have no quota here.
 """
 
 import difflib
@@ -17,25 +16,25 @@ OFF: Final = "off"
 
 
 class QuotaError(ValueError):
-    """A quota was set that does not exist, or to what it cannot be."""
+    """A quota is unknown, or its value is invalid."""
 
 
 @dataclass(frozen=True)
 class Quotas:
-    """What an account may do; ``math.inf`` lifts a limit.
+    """The quotas of an account; ``math.inf`` for no limit.
 
     Attributes:
         concurrent_document_requests: Accepted calls of IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments
-            whose documents are still under way. [doc]
-        concurrent_ingestion_jobs: Ingestion jobs that run at once; one for each knowledge base and data source holds
-            without quotas too. [doc]
+            with unfinished documents. [doc]
+        concurrent_ingestion_jobs: Concurrent ingestion jobs. The limit of one for each knowledge base always applies.
+            [doc]
         knowledge_bases: [doc]
         data_sources_per_knowledge_base: [reported]
         ingest_payload_bytes: Body of one call of IngestKnowledgeBaseDocuments. [doc]
         query_characters: Query of Retrieve, RetrieveAndGenerate and RetrieveAndGenerateStream. [reported]
     """
 
-    # Calls a second, by operation. [doc] but where another source is named.
+    # Calls a second, by operation. [doc]
     create_knowledge_base_per_second: float = 2.0
     get_knowledge_base_per_second: float = 10.0
     list_knowledge_bases_per_second: float = 10.0
@@ -66,13 +65,13 @@ class Quotas:
     query_characters: float = 1000
 
     def __str__(self) -> str:
-        """Tell, for a person, in what they differ from AWS's."""
+        """Describe the differences from AWS's quotas."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         changed = [f"{name}={_written(value)}" for name, (value, default) in values.items() if value != default]
-        return f"those of AWS but {', '.join(changed)}" if changed else "those of AWS"
+        return f"those of AWS, except {', '.join(changed)}" if changed else "those of AWS"
 
     def calls_per_second(self, operation: str) -> float:
-        """Return the rate of an operation, ``math.inf`` where it has none."""
+        """Return the rate of an operation; ``math.inf`` if it has none."""
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
         return float(getattr(self, f"{name}_per_second", math.inf))
 
@@ -83,7 +82,7 @@ class Quotas:
             settings: Each ``NAME=NUMBER``, or ``NAME=off``.
 
         Raises:
-            QuotaError: There is no such quota, or the number is not one over 0.
+            QuotaError: A quota is unknown, or its value isn't a positive number.
         """
         return replace(self, **dict(map(_setting, settings)))
 
@@ -98,11 +97,13 @@ def _setting(text: str) -> tuple[str, float]:
     if name not in names:
         near = difflib.get_close_matches(name, names)
         advice = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(names)}"
-        raise QuotaError(f"There is no quota {name!r}: {advice}")
+        raise QuotaError(f"Unknown quota {name!r}: {advice}")
     try:
         value = math.inf if number == OFF else float(number)
     except ValueError:
         value = math.nan
     if not value > 0:
-        raise QuotaError(f"The quota {name} needs a number over 0, or {OFF}: {name}={getattr(Quotas, name):g}")
+        raise QuotaError(
+            f"The quota {name} needs a positive number or {OFF!r}, for example {name}={getattr(Quotas, name):g}"
+        )
     return name, value

@@ -5,11 +5,12 @@ import binascii
 import json
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeVar
+
+from cachetools import TTLCache
 
 from local_bedrock.errors import InvalidRequest
 
@@ -99,13 +100,12 @@ class _Snapshot:
     fingerprint: str
     content: Any
     size_bytes: int
-    expires_at: float
 
 
 class Snapshots:
-    """Results that have further pages, kept so that later changes to the store do not shift results between pages.
+    """Results with further pages, kept so that later changes to the store don't shift results between pages.
 
-    The least recently used snapshots are dropped when their memory is used up.
+    The least recently used snapshots are dropped when they take too much memory.
 
     Args:
         clock: Seconds.
@@ -116,29 +116,24 @@ class Snapshots:
     def __init__(
         self, clock: Callable[[], float], *, seconds: float = SNAPSHOT_SECONDS, most_bytes: int = SNAPSHOT_BYTES
     ) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Snapshot] = OrderedDict()
-        self._bytes = 0
+        self._kept: TTLCache[str, _Snapshot] = TTLCache(most_bytes, seconds, clock, lambda kept: kept.size_bytes)
 
     @property
-    def size_bytes(self) -> int:
+    def size_bytes(self) -> float:
         """Memory in use."""
-        return self._bytes
+        return self._kept.currsize
 
     def continued(self, listing: Listing) -> tuple[Any, int] | None:
-        """Return the content kept for a request and the position at which its page begins; None on the first page.
+        """Return the content kept for a request, and the position of its page; None on the first page.
 
         Raises:
-            InvalidRequest: The token belongs to another request, or its snapshot is not kept any more.
+            InvalidRequest: The token belongs to another request, or its snapshot was dropped.
         """
         token = _snapshot_token(listing)
         if token is None:
             return None
         with self._lock:
-            self._drop_expired()
             found = self._kept.get(token["snapshot"])
         if found is None:
             raise InvalidRequest(_GONE)
@@ -150,31 +145,16 @@ class Snapshots:
         """Keep the content for another page, and return the token of that page.
 
         Args:
-            listing: The request that is answered.
-            content: The results, not to be changed any more.
+            listing: The request.
+            content: The results; must not change.
             size_bytes: Memory of the content.
-            offset: Position at which the next page begins.
+            offset: Position of the next page.
         """
         token = _snapshot_token(listing)
         identifier = token["snapshot"] if token else secrets.token_hex(8)
-        size = size_bytes + _ENTRY_BYTES
         with self._lock:
-            self._drop(identifier)
-            self._kept[identifier] = _Snapshot(listing.fingerprint(), content, size, self._clock() + self._seconds)
-            self._bytes += size
-            self._drop_expired()
-            while self._bytes > self._most_bytes and len(self._kept) > 1:
-                self._drop(next(iter(self._kept)))
+            self._kept[identifier] = _Snapshot(listing.fingerprint(), content, size_bytes + _ENTRY_BYTES)
         return write_token({"snapshot": identifier, "offset": offset})
-
-    def _drop_expired(self) -> None:
-        now = self._clock()
-        while self._kept and next(iter(self._kept.values())).expires_at <= now:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, identifier: str) -> None:
-        dropped = self._kept.pop(identifier, None)
-        self._bytes -= dropped.size_bytes if dropped else 0
 
 
 def _snapshot_token(listing: Listing) -> dict[str, Any] | None:

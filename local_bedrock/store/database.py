@@ -1,7 +1,7 @@
-"""The connections to the SQLite file: one that writes, several that read, and the vectors beside them.
+"""The SQLite file, with one connection that writes and several that read, and the vectors in memory.
 
-A reader holds a snapshot of the file and of the vectors that belong together, and never waits for a writer's work:
-the two only exclude each other for the moment of a commit.
+A reader holds a consistent snapshot of the file and of the vectors. Readers and the writer exclude each other only
+during a commit.
 """
 
 import ctypes
@@ -20,6 +20,7 @@ import numpy as np
 from local_bedrock.guard import make_private
 from local_bedrock.store import schema, vectors
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
+from ragstack_common.errors import RagStackError
 
 FILE_NAME: Final = "bedrock.sqlite3"
 READERS: Final = 8
@@ -28,23 +29,22 @@ PAGE_BYTES: Final = 4096
 ROWS_LOADED_AT_ONCE: Final = 4096
 
 RELEASED_PAGES: Final = 1000
-"""Free pages of 4 KiB below which nothing is given back."""
+"""Free pages of 4 KiB below which no space is released."""
 
 RELEASED_SHARE: Final = 0.5
-"""Share of free pages from which the file is written again without them."""
+"""Share of free pages above which the file is rewritten without them."""
 
 
-class DataFolderError(Exception):
-    """The data folder cannot be used; the message says why and what to do."""
+class DataFolderError(RagStackError):
+    """The data folder can't be used; the message says why and what to do."""
 
 
 @dataclass
 class Change:
-    """A transaction that is being written.
+    """A transaction that writes.
 
     Attributes:
-        connection: Inside the transaction.
-        after_commit: Changes of the vectors, made visible together with the commit.
+        after_commit: Changes of the vectors, which become visible together with the commit.
     """
 
     connection: apsw.Connection
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True)
 class View:
-    """A consistent state to read: the tables, and the vectors of one knowledge base or vector index."""
+    """A consistent snapshot of the tables, and of the vectors of one knowledge base or vector index."""
 
     connection: apsw.Connection
     vectors: VectorSnapshot
@@ -66,7 +66,7 @@ class Database:
         """Open or create it.
 
         Raises:
-            DataFolderError: Another process uses it, it cannot be written, or a newer program wrote it.
+            DataFolderError: Another process uses it, it isn't writable, or a newer program wrote it.
         """
         self._lock_file = _lock(folder)
         self._path = folder / FILE_NAME
@@ -83,7 +83,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Change]:
-        """Run a transaction; an exception undoes all of it, and nobody sees a part of it."""
+        """Run a transaction; an exception rolls it back."""
         with self._writing:
             change = Change(self._writer)
             self._writer.execute("BEGIN IMMEDIATE")
@@ -100,16 +100,16 @@ class Database:
 
     @contextmanager
     def read(self, vectors_of: str = "") -> Iterator[View]:
-        """Hold a state that later commits do not change.
+        """Hold a snapshot that later commits don't change.
 
         Args:
-            vectors_of: The knowledge base, or the name of the vector index, whose vectors are searched.
+            vectors_of: The knowledge base id, or the name of the vector index, whose vectors are searched.
         """
         connection = self._readers.get()
         try:
             with self._publishing:
                 connection.execute("BEGIN")
-                # The first read fixes what the transaction sees.
+                # SQLite takes the snapshot at the first read.
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
                 view = View(connection, self._vectors.snapshot(vectors_of))
             try:
@@ -120,16 +120,16 @@ class Database:
             self._readers.put(connection)
 
     def release_space(self) -> None:
-        """Give disk and memory back after deletions, if at least half of the file is free.
+        """Release disk and memory after deletions, if at least half of the file is free.
 
-        Other writers wait meanwhile, readers do not. It takes about a second for each 100 MB that are kept.
+        Other writers wait, readers don't. Takes about a second for each 100 MB of remaining data.
         """
         with self._writing:
             free, pages = (int(self._writer.execute(f"PRAGMA {name}").get) for name in ("freelist_count", "page_count"))
             if free < max(RELEASED_PAGES, RELEASED_SHARE * pages):
                 return
             self._writer.execute("VACUUM")
-            # A reader that does not end in time leaves the log as long as it is; the next checkpoint shortens it.
+            # If a reader is still active, the next checkpoint shortens the log.
             with suppress(apsw.BusyError):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._writer.execute("PRAGMA shrink_memory")
@@ -140,7 +140,7 @@ class Database:
         for connection in idle:
             connection.execute("PRAGMA shrink_memory")
             self._readers.put(connection)
-        # glibc keeps what was freed: 20 MB of 175 after 10,000 chunks were deleted.
+        # glibc keeps freed memory: 20 MB of 175 after 10,000 chunks were deleted.
         with suppress(AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
 
@@ -158,12 +158,12 @@ class Database:
         connection.set_busy_timeout(10_000)
         connection.execute("PRAGMA cache_size = -16000; PRAGMA foreign_keys = ON")
         if read_only:
-            # The writer's VACUUM makes a copy of the whole file, which is too much for memory.
+            # Not for the writer, whose VACUUM makes a temporary copy of the whole file.
             connection.execute("PRAGMA temp_store = MEMORY")
         return connection
 
     def _prepare(self) -> None:
-        # A checkpoint inside a commit would make readers wait: it is made after it.
+        # Readers would wait for a checkpoint inside a commit, so the hook only counts and write() does it later.
         self._writer.execute(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
             f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * PAGE_BYTES}"
@@ -172,8 +172,8 @@ class Database:
         found = int(self._writer.execute("PRAGMA user_version").get)
         if found > schema.VERSION:
             raise DataFolderError(
-                f"{self._path} has version {found} of the tables, this program knows {schema.VERSION} at most:"
-                " start the newer program that wrote it, or another data folder"
+                f"{self._path} has schema version {found}, and this program supports up to {schema.VERSION}:"
+                " use the newer program that wrote it, or another data folder"
             )
         for version, migration in enumerate(schema.MIGRATIONS[found:], start=found + 1):
             with self._writer:

@@ -26,11 +26,11 @@ class Document:
 
     Attributes:
         name: S3 URI, or custom id.
-        generation: Counts its submissions; only the newest may finish.
-        content_tag: ETag of what is indexed, None before that.
-        metadata_tag: ETag of the sidecar of what is indexed.
+        generation: Number of its submissions; only the newest may finish.
+        content_tag: ETag of the indexed content; None before the first.
+        metadata_tag: ETag of the indexed sidecar.
         updated_at: Seconds since 1970.
-        job_id: The ingestion job that submitted it last, None where it was submitted directly.
+        job_id: The ingestion job that submitted it last; None if it was submitted directly.
     """
 
     id: int
@@ -66,7 +66,7 @@ def page(connection: apsw.Connection, data_source_id: str, *, after: int = 0, li
 
 
 def some(connection: apsw.Connection, knowledge_base_id: str, data_source_id: str | None, limit: int) -> list[Document]:
-    """List a few documents of a knowledge base, or of one of its data sources."""
+    """List at most ``limit`` documents of a knowledge base, or of one of its data sources."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM document d WHERE knowledge_base_id = ?"  # noqa: S608
         " AND data_source_id = coalesce(?, data_source_id) LIMIT ?",
@@ -83,14 +83,14 @@ AttributeValue = str | float | bool | list[str]
 
 @dataclass(frozen=True)
 class IndexedChunk:
-    """A piece of a document, ready for the index.
+    """A chunk of a document.
 
     Attributes:
-        text: What a search returns, or a part of it where there is a parent.
-        header: What is indexed with it and not returned.
-        page: From 1, where the format has pages.
-        parent: Position of the piece that a search returns in its place; None where it has none.
-        record: Position of the record whose attributes it has; None where it has those of the document.
+        text: The chunk.
+        header: Indexed with the chunk, but not returned.
+        page: From 1; None if the format has no pages.
+        parent: Position of the parent that a search returns instead; None without parents.
+        record: Position of the record that it belongs to; None if the document has no records.
     """
 
     text: str
@@ -102,7 +102,7 @@ class IndexedChunk:
 
 @dataclass(frozen=True)
 class ParentChunk:
-    """A larger piece that a search returns in the place of the chunks in it."""
+    """A larger chunk that a search returns instead of the chunks in it."""
 
     text: str
     page: int | None
@@ -110,15 +110,13 @@ class ParentChunk:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A document as the index takes it.
+    """A document ready for the index.
 
     Attributes:
         vectors: One row for each chunk.
-        attributes: By name.
         content_tag: ETag of the content.
-        metadata_tag: ETag of the sidecar, None without one.
-        parents: What the chunks refer to.
-        records: Attributes of each record in the document, without those of the document.
+        metadata_tag: ETag of the sidecar; None without one.
+        records: The own attributes of each record in the document.
     """
 
     chunks: Sequence[IndexedChunk]
@@ -131,7 +129,7 @@ class Prepared:
 
 
 def index_document(change: Change, document: Document, prepared: Prepared, now: float) -> None:
-    """Put the new version in the place of the old one and set INDEXED: a reader sees all of one or of the other."""
+    """Replace the indexed version and set INDEXED; readers see either version as a whole."""
     connection = change.connection
     replaced = _remove_content(connection, document)
     parents = [_add_parent(connection, document, *entry) for entry in enumerate(prepared.parents)]
@@ -156,7 +154,7 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
         (prepared.content_tag, prepared.metadata_tag, json.dumps(dict(prepared.attributes)), now, document.id),
     )
     connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
-    # What is searched is what is stored, so that a restart changes no score.
+    # Search the stored float16 values, so that a restart changes no score.
     exact = prepared.vectors.astype(np.float32)
     if replaced:
         change.after_commit.append(lambda index: index.remove(document.knowledge_base_id, replaced))
@@ -168,7 +166,7 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
 
 
 def mark_failed(change: Change, document: Document, status: str, reason: str, now: float) -> None:
-    """Set FAILED or METADATA_UPDATE_FAILED with its reason; what was indexed before stays."""
+    """Set FAILED or METADATA_UPDATE_FAILED with a reason; the indexed version stays."""
     change.connection.execute(
         "UPDATE document SET status = ?, reason = ?, updated_at = ? WHERE id = ?",
         (status, reason, now, document.id),
@@ -177,7 +175,7 @@ def mark_failed(change: Change, document: Document, status: str, reason: str, no
 
 
 def remove_documents(change: Change, *gone: Document) -> None:
-    """Delete documents of one knowledge base and everything of them."""
+    """Delete documents of one knowledge base with their content."""
     removed = []
     for document in gone:
         removed += _remove_content(change.connection, document)
@@ -228,7 +226,7 @@ def _add_chunk(
 
 
 def _remove_content(connection: apsw.Connection, document: Document) -> list[int]:
-    """Remove what is indexed; tells what held the chunks, which is the document or its records, or nothing."""
+    """Remove the indexed content, and return the holders of its chunks: the document and its records, or nothing."""
     chunks = connection.execute("SELECT id FROM chunk WHERE document_id = ?", (document.id,)).fetchall()
     records = connection.execute("SELECT id FROM record WHERE document_id = ?", (document.id,))
     holders = [document.id, *(-row[0] for row in records)]

@@ -27,11 +27,11 @@ STATISTICS: Final = (
 
 @dataclass(frozen=True)
 class Failure:
-    """What a job failed on.
+    """A failure of a document, or of the job itself.
 
     Attributes:
-        reason: As it stands at the document.
-        name: S3 URI of the document; None where the job itself failed.
+        reason: The status reason of the document.
+        name: S3 URI of the document; None if the job itself failed.
     """
 
     reason: str
@@ -53,11 +53,11 @@ class Job:
     failures: tuple[Failure, ...] = ()
 
     def counted(self, name: str, by: int = 1) -> "Job":
-        """Return the job with one of its statistics raised."""
+        """Return the job with a higher count."""
         return replace(self, statistics={**self.statistics, name: self.statistics[name] + by})
 
     def failed(self, failure: Failure) -> "Job":
-        """Return the job with one more document that failed."""
+        """Return the job with one more failed document."""
         failures = (*self.failures, failure) if len(self.failures) < FAILURES_KEPT else self.failures
         return replace(self.counted("numberOfDocumentsFailed"), failures=failures)
 
@@ -89,7 +89,7 @@ def find(connection: apsw.Connection, data_source_id: str, job_id: str) -> Job:
     """Return one.
 
     Raises:
-        NotFound: The data source has none of this id.
+        NotFound: The data source has no job with this id.
     """
     jobs = _select(connection, "data_source_id = ? AND id = ?", data_source_id, job_id)
     if not jobs:
@@ -105,7 +105,7 @@ def of_data_source(connection: apsw.Connection, data_source_id: str) -> list[Job
 def running(
     connection: apsw.Connection, knowledge_base_id: str | None = None, data_source_id: str | None = None
 ) -> list[Job]:
-    """List the jobs that have not ended, of one knowledge base or data source or of all."""
+    """List the running jobs of one knowledge base, of one data source, or of all."""
     return _select(
         connection,
         f"status IN ({', '.join('?' * len(RUNNING))}) AND knowledge_base_id = coalesce(?, knowledge_base_id)"
@@ -117,7 +117,7 @@ def running(
 
 
 def unfinished_documents(connection: apsw.Connection, job_id: str) -> int:
-    """Count the documents of a job that have not ended."""
+    """Count the documents of a job that are still being processed."""
     return int(connection.execute("SELECT count(*) FROM submission WHERE job_id = ?", (job_id,)).get)
 
 

@@ -14,6 +14,7 @@ from local_bedrock.store.database import Change
 
 CREATING: Final = "CREATING"
 ACTIVE: Final = "ACTIVE"
+S3_VECTORS: Final = "S3_VECTORS"
 AVAILABLE: Final = "AVAILABLE"
 DELETING: Final = "DELETING"
 
@@ -26,8 +27,9 @@ class KnowledgeBase:
     """One knowledge base; times are seconds since 1970.
 
     Attributes:
-        request: What it was created with, as later updates changed it.
-        due_at: When it becomes ACTIVE, or may be deleted; None where nothing is to come.
+        search: Type of the vector store, such as S3_VECTORS.
+        request: The request that created it, with later updates.
+        due_at: When it becomes ACTIVE or may be deleted; None if neither is pending.
     """
 
     id: str
@@ -44,7 +46,7 @@ class KnowledgeBase:
 
 @dataclass(frozen=True)
 class DataSource:
-    """One data source; the attributes are those of :class:`KnowledgeBase`."""
+    """One data source; attributes as in :class:`KnowledgeBase`."""
 
     id: str
     knowledge_base_id: str
@@ -62,7 +64,7 @@ class DataSource:
 
 
 def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
-    """Insert one, with its full-text table."""
+    """Insert a knowledge base, with its full-text table."""
     base = knowledge_base
     change.connection.execute(
         f"INSERT INTO knowledge_base ({_BASE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
@@ -91,7 +93,7 @@ def update_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None
 
 
 def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int = -1) -> list[KnowledgeBase]:
-    """List by id, those after ``after``."""
+    """List knowledge bases by id, those after ``after``."""
     rows = connection.execute(
         f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
         (after, limit),
@@ -149,7 +151,7 @@ def update_data_source(change: Change, data_source: DataSource) -> None:
 def data_sources(
     connection: apsw.Connection, knowledge_base_id: str, *, after: str = "", limit: int = -1
 ) -> list[DataSource]:
-    """List those of a knowledge base by id, those after ``after``."""
+    """List the data sources of a knowledge base by id, those after ``after``."""
     rows = connection.execute(
         f"SELECT {_SOURCE_COLUMNS} FROM data_source"  # noqa: S608
         " WHERE knowledge_base_id = ? AND id > ? ORDER BY id LIMIT ?",
@@ -183,7 +185,7 @@ def data_source_named(connection: apsw.Connection, knowledge_base_id: str, name:
 
 
 def mark_deleting(change: Change, table: str, resource_id: str, now: float, seconds: float) -> None:
-    """Set the status from which the background work takes it up after ``seconds``, after a restart too."""
+    """Set DELETING; the background threads delete it after ``seconds``, also after a restart."""
     assert table in ("knowledge_base", "data_source")
     change.connection.execute(
         f"UPDATE {table} SET status = ?, updated_at = ?, due_at = ? WHERE id = ? AND status != ?",  # noqa: S608
@@ -192,7 +194,7 @@ def mark_deleting(change: Change, table: str, resource_id: str, now: float, seco
 
 
 def activate_due(change: Change, now: float) -> None:
-    """Set ACTIVE what has been CREATING for its time."""
+    """Set the knowledge bases ACTIVE whose creation is due."""
     change.connection.execute(
         "UPDATE knowledge_base SET status = ?, due_at = NULL, updated_at = ? WHERE status = ? AND due_at <= ?",
         (ACTIVE, now, CREATING, now),
@@ -210,7 +212,7 @@ def next_due(connection: apsw.Connection, now: float) -> float | None:
 
 
 def deleting(connection: apsw.Connection, now: float) -> list[tuple[str, str | None]]:
-    """List what is due to be deleted: (knowledge base, data source or None for all of it)."""
+    """List pairs that are due to be deleted: a knowledge base id, and a data source id or None for all of it."""
     rows: list[tuple[Any, ...]] = connection.execute(
         "SELECT id, NULL FROM knowledge_base WHERE status = ?1 AND coalesce(due_at, 0) <= ?2"
         " UNION ALL SELECT knowledge_base_id, id FROM data_source WHERE status = ?1 AND coalesce(due_at, 0) <= ?2",
@@ -220,7 +222,7 @@ def deleting(connection: apsw.Connection, now: float) -> list[tuple[str, str | N
 
 
 def remove_knowledge_base(change: Change, knowledge_base_id: str) -> None:
-    """Delete the knowledge base itself; its documents must be gone."""
+    """Delete a knowledge base that has no documents."""
     change.connection.execute(f"DROP TABLE IF EXISTS {schema.text_index(knowledge_base_id)}")
     change.connection.execute("DELETE FROM ingestion_job WHERE knowledge_base_id = ?", (knowledge_base_id,))
     change.connection.execute("DELETE FROM knowledge_base WHERE id = ?", (knowledge_base_id,))
@@ -228,7 +230,7 @@ def remove_knowledge_base(change: Change, knowledge_base_id: str) -> None:
 
 
 def remove_data_source(change: Change, data_source_id: str) -> None:
-    """Delete the data source itself; whether its documents stay is decided elsewhere."""
+    """Delete a data source, but not its documents."""
     change.connection.execute("DELETE FROM ingestion_job WHERE data_source_id = ?", (data_source_id,))
     change.connection.execute("DELETE FROM data_source WHERE id = ?", (data_source_id,))
 
@@ -252,7 +254,7 @@ def tags_of(connection: apsw.Connection, knowledge_base_id: str) -> dict[str, st
 
 
 def put_tags(change: Change, knowledge_base_id: str, tags: Mapping[str, str]) -> None:
-    """Add tags; a key that is there takes the new value."""
+    """Add tags or replace their values."""
     change.connection.executemany(
         "INSERT OR REPLACE INTO tag VALUES (?, ?, ?)",
         [(knowledge_base_id, key, value) for key, value in tags.items()],
@@ -260,14 +262,14 @@ def put_tags(change: Change, knowledge_base_id: str, tags: Mapping[str, str]) ->
 
 
 def remove_tags(change: Change, knowledge_base_id: str, keys: Iterable[str]) -> None:
-    """Remove tags; a key that is not there is no error."""
+    """Remove tags; unknown keys are ignored."""
     change.connection.executemany(
         "DELETE FROM tag WHERE knowledge_base_id = ? AND key = ?", [(knowledge_base_id, key) for key in keys]
     )
 
 
 LIFETIME_SECONDS: Final = 600.0
-"""AWS forgets a token "within minutes"; ten of them is a guess."""
+"""AWS forgets a token "within minutes"; ten minutes is a guess."""
 
 Answer = dict[str, Any]
 
@@ -275,10 +277,10 @@ Answer = dict[str, Any]
 def once(
     change: Change, operation: str, scope: str, request: Mapping[str, Any], now: float, act: Callable[[], Answer]
 ) -> Answer:
-    """Run ``act``, unless this token was seen with this request: then return the answer given before.
+    """Run ``act``, or return the earlier answer if the request repeats a client token.
 
     Raises:
-        InvalidRequest: The token was seen with other parameters.
+        InvalidRequest: The token was used with other parameters.
     """
     token = request.get("clientToken")
     if token is None:

@@ -27,7 +27,7 @@ class Bucket:
     """One vector bucket.
 
     Attributes:
-        default_mode: CLASSIC or ENHANCED, of the indexes that are made in it.
+        default_mode: CLASSIC or ENHANCED, for new indexes.
         policy: JSON.
         created_at: Seconds since 1970.
     """
@@ -46,7 +46,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class TextSearch:
-    """One metadata key whose texts are searched by words; the id names its full-text table."""
+    """A metadata key with full-text search; the id is that of its full-text table."""
 
     id: int
     key: str
@@ -60,8 +60,8 @@ class Index:
     Attributes:
         metric: cosine or euclidean.
         mode: CLASSIC or ENHANCED.
-        non_filterable: Metadata keys that filters may not name.
-        text_searches: In the order in which they were added.
+        non_filterable: Metadata keys that filters must not use.
+        text_searches: In the order of their addition.
         created_at: Seconds since 1970.
     """
 
@@ -134,7 +134,7 @@ def remove_bucket(change: Change, bucket: Bucket) -> None:
 
 
 def add_index(change: Change, index: Index) -> int:
-    """Insert one without text searches and return its id; the one given is not used."""
+    """Insert an index without text searches, and return its new id."""
     change.connection.execute(
         "INSERT INTO vector_index"
         " (bucket, name, dimension, metric, mode, non_filterable, encryption, created_at)"
@@ -224,14 +224,14 @@ def tags(connection: apsw.Connection, arn: str) -> dict[str, str]:
 
 
 def put_tags(change: Change, arn: str, given: Mapping[str, str]) -> None:
-    """Add tags; a key that is there takes the new value."""
+    """Add tags or replace their values."""
     change.connection.executemany(
         "INSERT OR REPLACE INTO vector_tag VALUES (?, ?, ?)", [(arn, key, value) for key, value in given.items()]
     )
 
 
 def remove_tags(change: Change, arn: str, keys: Sequence[str]) -> None:
-    """Remove tags; a key that is not there is no error."""
+    """Remove tags; unknown keys are ignored."""
     change.connection.executemany("DELETE FROM vector_tag WHERE arn = ? AND key = ?", [(arn, key) for key in keys])
 
 
@@ -254,13 +254,13 @@ def _index(connection: apsw.Connection, row: tuple[Any, ...]) -> Index:
 
 ROWS_PARSED_AT_ONCE: Final = 1000
 
-# Chinese characters, kana and hangul: languages without blanks between words. Each is a word of its own.
+# Chinese characters, kana and hangul, from languages without spaces between words. Each counts as a word.
 _IDEOGRAPH: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 @dataclass(frozen=True)
 class StoredVector:
-    """A vector as it was put; the id is the store's own."""
+    """A vector as received; the id is internal."""
 
     id: int
     key: str
@@ -275,19 +275,19 @@ class StoredVector:
 
 
 def spaced(text: str) -> str:
-    """Set the characters apart that are words without blanks around them."""
+    """Put spaces around characters that are words of their own."""
     return _IDEOGRAPH.sub(r" \g<0> ", text)
 
 
 def put_vectors(
     change: Change, index: Index, keys: Sequence[str], vectors: Vectors, metadata: Sequence[dict[str, Any]]
 ) -> None:
-    """Add vectors; one whose key is there takes its place whole.
+    """Add or replace vectors.
 
     Args:
         change: The transaction.
-        index: Where.
-        keys: Different ones.
+        index: The vector index.
+        keys: Without duplicates.
         vectors: One row for each key.
         metadata: One object for each key.
     """
@@ -321,7 +321,7 @@ def put_vectors(
 
 
 def remove_vectors(change: Change, index: Index, keys: Sequence[str]) -> None:
-    """Delete vectors; a key that is not there is no error."""
+    """Delete vectors; unknown keys are ignored."""
     gone = list(_ids(change.connection, index, keys).values())
     if gone:
         _remove_texts(change.connection, index, gone)
@@ -330,14 +330,14 @@ def remove_vectors(change: Change, index: Index, keys: Sequence[str]) -> None:
 
 
 def get_vectors(connection: apsw.Connection, index: Index, keys: Sequence[str]) -> list[StoredVector]:
-    """Return those of these keys that are there, each once, in the order of the keys."""
+    """Return the existing vectors of some keys, each once, in the order of the keys."""
     query = "SELECT id, key, value, metadata FROM stored_vector WHERE index_id = ? AND key = ?"
     rows = (connection.execute(query, (index.id, key)).fetchone() for key in dict.fromkeys(keys))
     return [_vector(row) for row in rows if row is not None]
 
 
 def vectors_by_id(connection: apsw.Connection, ids: Sequence[int]) -> list[StoredVector]:
-    """Return vectors by the store's ids, in their order."""
+    """Return vectors in the order of their internal ids given."""
     rows = connection.execute(
         "SELECT id, key, value, metadata FROM stored_vector WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
@@ -349,7 +349,7 @@ def vectors_by_id(connection: apsw.Connection, ids: Sequence[int]) -> list[Store
 def list_vectors(
     connection: apsw.Connection, index: Index, after: int, segment: int, of: int
 ) -> Iterator[StoredVector]:
-    """Go through the vectors of one of ``of`` segments by id, those after ``after``."""
+    """Yield the vectors of one of ``of`` segments by id, those after ``after``."""
     rows = connection.execute(
         "SELECT id, key, value, metadata FROM stored_vector WHERE index_id = ? AND id > ? AND id % ? = ? ORDER BY id",
         (index.id, after, of, segment),
@@ -358,15 +358,15 @@ def list_vectors(
 
 
 def filterable_metadata(connection: apsw.Connection, index: Index) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Go through the metadata that filters see, by id."""
+    """Yield ids and the metadata that filters can use."""
     rows: Any = connection.execute("SELECT id, filterable FROM stored_vector WHERE index_id = ?", (index.id,))
     while batch := list(islice(rows, ROWS_PARSED_AT_ONCE)):
-        # One document of many is parsed in a quarter of the time of as many documents.
+        # Parsing one large document takes a quarter of the time of many small ones.
         yield from zip((id_ for id_, _ in batch), json.loads(f"[{','.join(text for _, text in batch)}]"), strict=True)
 
 
 def index_texts(change: Change, index: Index, text_search: TextSearch) -> None:
-    """Fill a new full-text table with what is there."""
+    """Fill a new full-text table with the stored texts."""
     rows: list[Any] = change.connection.execute(
         "SELECT id, metadata FROM stored_vector WHERE index_id = ?", (index.id,)
     ).fetchall()
@@ -374,7 +374,7 @@ def index_texts(change: Change, index: Index, text_search: TextSearch) -> None:
 
 
 def _ids(connection: apsw.Connection, index: Index, keys: Sequence[str]) -> dict[str, int]:
-    # One by one: SQLite's JSON functions, which could take all of them, end a text at a NUL.
+    # One by one, because SQLite's JSON functions end a text at a NUL character.
     query = "SELECT id FROM stored_vector WHERE index_id = ? AND key = ?"
     rows = ((key, connection.execute(query, (index.id, key)).fetchone()) for key in keys)
     return {key: row[0] for key, row in rows if row is not None}

@@ -1,4 +1,4 @@
-"""The tables of the one SQLite file, as the changes that lead to them from an empty file."""
+"""The tables of the SQLite file, as a list of migrations."""
 
 from typing import Final
 
@@ -213,19 +213,19 @@ CREATE INDEX submission_by_light_turn ON submission (due_at, sequence) WHERE tak
 """
 
 MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
-"""Each leads from the version before it (PRAGMA user_version) to its own; what was released is never edited."""
+"""Each upgrades the version before it (PRAGMA user_version). Never edit a released migration."""
 
 VERSION: Final = len(MIGRATIONS)
 
 
 def text_index(knowledge_base_id: str) -> str:
-    """Name the full-text table of a knowledge base: one each, so that BM25 counts only its own chunks."""
+    """Return the name of a knowledge base's full-text table: one each, so that BM25 counts only its own chunks."""
     assert knowledge_base_id.isalnum()
     return f"text_{knowledge_base_id}"
 
 
 def create_text_index(knowledge_base_id: str) -> str:
-    """Return the statement that creates it: two columns, the contextual header and the chunk, neither stored."""
+    """Return the statement that creates it, with the contextual header and the chunk as unstored columns."""
     return (
         f"CREATE VIRTUAL TABLE {text_index(knowledge_base_id)} USING fts5("
         "header, body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')"
@@ -233,12 +233,12 @@ def create_text_index(knowledge_base_id: str) -> str:
 
 
 def vector_text_index(text_search_id: int) -> str:
-    """Name the full-text table of one searchable key of one vector index."""
+    """Return the name of the full-text table of one metadata key of one vector index."""
     return f"vector_text_{text_search_id:d}"
 
 
 def create_vector_text_index(text_search_id: int, language: str | None) -> str:
-    """Return the statement that creates it. English words are stemmed; other languages have the standard analyzer."""
+    """Return the statement that creates it; only English words are stemmed."""
     stemmer = "porter " if language == "en" else ""
     return (
         f"CREATE VIRTUAL TABLE {vector_text_index(text_search_id)} USING fts5("

@@ -1,4 +1,4 @@
-"""Work that was acknowledged and is not done yet, each with the time from which it may be done."""
+"""Documents that were accepted and aren't processed yet, each with the time from which it may be processed."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ INGEST: Final = "ingest"
 DELETE: Final = "delete"
 
 LONGEST_SHORT_TEXT: Final = 16 * 1024
-"""Bytes of an inline text that is read, cut and embedded in a moment."""
+"""Bytes of an inline text that is processed within milliseconds."""
 
 _FIRST: Final = {INGEST: "STARTING", DELETE: "DELETING"}
 _FOLLOWING: Final = {"STARTING": "PENDING", "PENDING": "IN_PROGRESS", "DELETING": "DELETE_IN_PROGRESS"}
@@ -29,9 +29,9 @@ class Submission:
     """One document to ingest or to delete.
 
     Attributes:
-        document: As it was when the work was taken up; its generation tells whether newer work replaced this.
+        document: Its state when the work started; the generation shows whether a newer submission replaced this one.
         action: ``ingest`` or ``delete``.
-        job_id: The ingestion job that it belongs to.
+        job_id: The ingestion job that submitted it.
         request: The document as submitted, without inline content.
         content: Inline content.
     """
@@ -55,18 +55,18 @@ def submit(
     request_id: str | None = None,
     light: bool = False,
 ) -> None:
-    """Record work to be done; work on the same document that is not finished is replaced by it.
+    """Submit a document; replaces an unfinished submission of the same document.
 
     Args:
         change: The transaction.
-        document: What identifies it, and the time now; the other fields are not read.
+        document: Its ids, type, name, and ``updated_at`` for the present time; other fields are ignored.
         action: ``ingest`` or ``delete``.
         request: As in :class:`Submission`.
         content: As in :class:`Submission`.
         job_id: As in :class:`Submission`.
-        request_id: Stands for the call that submitted it, where it was submitted directly.
-        light: Whether ingesting it takes little time, whatever is in it.
-        seconds: How long at least it is not done; the statuses before it share the time.
+        request_id: Identifies the call that submitted it directly.
+        light: Whether it is certain to be processed quickly.
+        seconds: Minimum time before the work, divided among the earlier statuses.
     """
     now, step = document.updated_at, seconds / _STATUSES_BEFORE_WORK[action]
     former_status, former_reason = _former(change.connection, document)
@@ -107,12 +107,12 @@ def submit(
 
 
 def requests_under_way(connection: apsw.Connection) -> int:
-    """Count the direct calls that have work which is not done."""
+    """Count the direct calls with unfinished documents."""
     return int(connection.execute("SELECT count(DISTINCT request_id) FROM submission").get)
 
 
 def unfinished(connection: apsw.Connection, data_source_id: str) -> set[str]:
-    """Return the names of the documents of a data source that have work under way."""
+    """Return the names of the unfinished documents of a data source."""
     rows = connection.execute(
         "SELECT d.name FROM submission s JOIN document d ON d.id = s.document_id WHERE d.data_source_id = ?",
         (data_source_id,),
@@ -121,7 +121,7 @@ def unfinished(connection: apsw.Connection, data_source_id: str) -> set[str]:
 
 
 def advance(change: Change, now: float) -> None:
-    """Set the statuses that the documents which wait have come to."""
+    """Set the statuses of waiting documents that are due."""
     rows: list[tuple[Any, ...]] = change.connection.execute(
         "SELECT s.document_id, d.status, s.next_at, s.step_seconds"
         " FROM submission s JOIN document d ON d.id = s.document_id WHERE s.next_at <= ?",
@@ -130,8 +130,8 @@ def advance(change: Change, now: float) -> None:
     changes = []
     for document_id, status, next_at, step_seconds in rows:
         while next_at is not None and next_at <= now and status in _FOLLOWING:
-            status = _FOLLOWING[status]  # noqa: PLW2901 - the row is walked through
-            # Without a pace PENDING stays until a worker is free.
+            status = _FOLLOWING[status]  # noqa: PLW2901
+            # Without a pace, PENDING lasts until a worker is free.
             next_at = next_at + step_seconds if step_seconds and status in _FOLLOWING else None  # noqa: PLW2901
         changes.append((document_id, status, next_at))
     change.connection.executemany(
@@ -156,13 +156,13 @@ def next_change(connection: apsw.Connection, now: float) -> float | None:
 
 
 def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = False) -> list[Submission]:
-    """Return work that is due, deletions first, and set its documents' statuses.
+    """Claim work that is due, deletions first, and set the statuses of its documents.
 
     Args:
         change: The transaction.
         now: Seconds since 1970.
-        limit: How many at most; more than one only where each is done in a moment: deletions, and short inline texts.
-        light_only: Leave documents that may take long.
+        limit: Maximum number of deletions or of short inline texts; other documents are claimed one at a time.
+        light_only: Skip documents that may take long.
     """
     for action in (DELETE, INGEST):
         chosen = "light = 1" if light_only and action == INGEST else "TRUE"
@@ -193,13 +193,13 @@ def _taken(connection: apsw.Connection, action: str, document_id: Any, now: floa
 
 
 def put_back(change: Change, document: Document) -> None:
-    """Leave work that proved not to be light to a worker that takes any."""
+    """Return work that proved not to be light, for the other workers."""
     if is_newest(change.connection, document):
         change.connection.execute("UPDATE submission SET taken = 0, light = 0 WHERE document_id = ?", (document.id,))
 
 
 def put_back_unfinished(change: Change) -> None:
-    """After a restart: what was being worked on waits again."""
+    """After a restart, make claimed work available again."""
     for action, status in ((INGEST, "PENDING"), (DELETE, "DELETING")):
         change.connection.execute(
             "UPDATE document SET status = ? WHERE id IN"
@@ -210,15 +210,15 @@ def put_back_unfinished(change: Change) -> None:
 
 
 def is_newest(connection: apsw.Connection, document: Document) -> bool:
-    """Tell whether no newer submission or deletion came in the meantime."""
+    """Check that the document was neither submitted again nor deleted."""
     row = connection.execute("SELECT generation FROM document WHERE id = ?", (document.id,)).fetchone()
     return row is not None and row[0] == document.generation
 
 
 def withdraw(change: Change, *, job_id: str | None = None, data_source_id: str | None = None) -> None:
-    """Drop the work of a job, or of a data source, that nobody has begun: its documents are as they were before.
+    """Drop the unstarted work of a job or data source, and restore the earlier state of its documents.
 
-    A document that was not there before is not there again.
+    Documents that didn't exist before are deleted.
     """
     rows = change.connection.execute(
         "SELECT s.document_id, s.former_status, s.former_reason FROM submission s"

@@ -33,11 +33,11 @@ class _Waiting:
 
 
 class Products:
-    """Multiplies, in any thread.
+    """Products of all vectors with a query, computed together for concurrent searches.
 
-    Reading the vectors takes the time, not multiplying them: whoever gets the lock works for all that wait for the
-    same matrices, on every core if they are many. The last bits of a product depend on how many searches are in it
-    and on a row's place, so it serves to choose candidates, not to rank them.
+    Reading the vectors takes the time, not multiplying them, so the thread that gets the lock computes for all threads
+    that wait for the same matrices. The last bits of a product depend on the number of queries and on the position of
+    the row, so products choose candidates and don't rank them.
     """
 
     def __init__(self) -> None:
@@ -47,10 +47,10 @@ class Products:
         self._cores = ThreadPoolExecutor(os.cpu_count(), "products")
 
     def of(self, matrices: tuple[Vectors, ...], query: Vectors) -> Scores:
-        """Return the product of every row with a query, over all matrices in their order.
+        """Return the product of every row of all matrices with a query.
 
         Args:
-            matrices: One or more, of shape ``(rows, dimension)``; the same tuple for what can be worked out together.
+            matrices: One or more, of shape ``(rows, dimension)``; searches that share the tuple are computed together.
             query: Of shape ``(dimension,)``.
         """
         mine = _Waiting(matrices, query)
@@ -86,12 +86,12 @@ class Products:
 
 BLOCK_ROWS: Final = 4096
 DEAD_SHARE: Final = 0.5
-"""Share of deleted rows above which the blocks are packed anew."""
+"""Share of deleted rows above which the blocks are packed again."""
 
 ROWS_SCORED_AT_ONCE: Final = 64
 
 _ROUNDING: Final = 1e-5
-"""Over the difference of two float32 products of vectors of unit length and up to 4,096 numbers."""
+"""More than the difference of two float32 products of unit vectors with up to 4,096 numbers."""
 
 _PRODUCTS: Final = Products()
 
@@ -100,7 +100,7 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Block:
-    """Rows are appended beyond ``rows`` and never changed, so that whoever holds a block sees it unchanged."""
+    """Rows are appended beyond ``rows`` and never changed, so a snapshot can share the arrays."""
 
     vectors: Vectors
     chunks: Ids
@@ -111,7 +111,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class VectorSnapshot:
-    """The vectors of one knowledge base at one moment."""
+    """An immutable snapshot of the vectors of one knowledge base or vector index."""
 
     blocks: tuple[_Block, ...] = ()
 
@@ -145,8 +145,8 @@ class VectorSnapshot:
 
         Args:
             query: Of unit length.
-            limit: Results at most.
-            allowed: Only these chunks; None is all.
+            limit: Maximum number of results.
+            allowed: Restricts the search to these chunks; None for all.
         """
         if not self.blocks:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
@@ -155,8 +155,8 @@ class VectorSnapshot:
         if allowed is not None:
             rows = rows[np.isin(chunks[rows], allowed)]
         if len(rows) > limit:
-            # Everything as good as the last one that fits stays, so that ties are decided by the id. The products
-            # are exact to rounding only: what is left is scored again, each row in the same way.
+            # Keep everything as good as the last result that fits, so that ties are decided by the id. The products
+            # are exact up to rounding; the remaining rows are scored again, all in the same way.
             approximate = scores[rows]
             floor = np.partition(approximate, -limit)[-limit]
             rows = rows[approximate >= floor - _ROUNDING]
@@ -165,15 +165,15 @@ class VectorSnapshot:
         return chunks[rows][order], exact[order]
 
     def _exact(self, rows: Ids, query: Vectors) -> Scores:
-        """Score rows, given by their position over all blocks, ascending, each in the same way."""
+        """Score rows, given by ascending positions over all blocks, so that equal vectors get equal scores."""
         sizes = [block.rows for block in self.blocks]
         starts = np.cumsum([0, *sizes[:-1]])
         scores = []
         for block, start, part in zip(
             self.blocks, starts, np.split(rows, np.searchsorted(rows, starts[1:])), strict=True
         ):
-            # A few at once: the allocator gives large pieces back to the system, and getting them again takes longer
-            # than multiplying.
+            # In small parts: large arrays are returned to the system, and allocating them again takes longer than
+            # multiplying.
             for first in range(0, len(part), ROWS_SCORED_AT_ONCE):
                 chosen = block.vectors[part[first : first + ROWS_SCORED_AT_ONCE] - start]
                 scores.append(np.einsum("ij,j->i", chosen, query))
@@ -181,17 +181,17 @@ class VectorSnapshot:
 
 
 class VectorIndex:
-    """The vectors of every knowledge base; one writer at a time, any number of readers."""
+    """The vectors of every knowledge base and vector index; one writer at a time, any number of readers."""
 
     def __init__(self) -> None:
         self._snapshots: dict[str, VectorSnapshot] = {}
 
     def snapshot(self, knowledge_base_id: str) -> VectorSnapshot:
-        """Return what is there now; later changes do not touch it."""
+        """Return the present state; later changes don't affect it."""
         return self._snapshots.get(knowledge_base_id, VectorSnapshot())
 
     def extend(self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors) -> None:
-        """Append chunks of any documents, or of records, which negative numbers stand for."""
+        """Append chunks of documents, or of records, whose ids are negated."""
         blocks = list(self.snapshot(knowledge_base_id).blocks)
         start = 0
         while start < len(chunks):
@@ -223,7 +223,7 @@ class VectorIndex:
         self._pack_where_sparse(knowledge_base_id)
 
     def drop(self, knowledge_base_id: str) -> None:
-        """Forget a knowledge base."""
+        """Remove all vectors of a knowledge base."""
         self._snapshots.pop(knowledge_base_id, None)
 
     def _pack_where_sparse(self, knowledge_base_id: str) -> None:
@@ -258,27 +258,23 @@ Distances = npt.NDArray[np.float64]
 
 
 def name_of_index(index_id: int) -> str:
-    """Name the vectors of a vector index among those in memory; no knowledge base is called so."""
+    """Return the name of a vector index among the vectors in memory; no knowledge base id looks like it."""
     return f"s3vectors/{index_id}"
 
 
 def prepared(vectors: Vectors, metric: str) -> Vectors:
-    """Return vectors, one a row, as they are searched by this metric."""
+    """Return vectors as they are searched: of unit length for cosine, unchanged for other metrics."""
     if metric != COSINE:
         return vectors
     exact = vectors.astype(np.float64)
-    # By the largest number first: the squares of very small ones are 0.
+    # Divide by the largest number first: the squares of very small numbers are 0.
     exact /= np.maximum(np.abs(exact).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     return np.asarray(exact / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def stored_vectors(connection: apsw.Connection, at_once: int) -> Iterator[tuple[str, Ids, Vectors]]:
-    """Read every stored vector, index by index, in batches, each as it is searched.
-
-    Yields:
-        The name of the index's vectors, ids, and one row for each.
-    """
+    """Yield every stored vector in batches: the name of the index, ids, and rows prepared for the search."""
     indexes: list[Any] = connection.execute("SELECT id, metric FROM vector_index").fetchall()
     for index_id, metric in indexes:
         rows = connection.execute("SELECT id, value FROM stored_vector WHERE index_id = ? ORDER BY id", (index_id,))
@@ -294,11 +290,11 @@ def nearest(
     """Return the nearest vectors and their distances, nearest first, ties by id.
 
     Args:
-        snapshot: What is searched.
+        snapshot: The vectors.
         metric: ``cosine`` (1 - cosine, 0 to 2) or ``euclidean``.
-        query: As it was sent, of shape ``(dimension,)``.
-        limit: Results at most.
-        allowed: Only these; None is all.
+        query: As received, of shape ``(dimension,)``.
+        limit: Maximum number of results.
+        allowed: Restricts the search to these ids; None for all.
     """
     if metric == COSINE:
         unit = prepared(query[np.newaxis], metric)[0]

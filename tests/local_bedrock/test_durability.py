@@ -274,8 +274,8 @@ def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
     with pytest.raises(EmbeddingError) as caught:
         Service(Options(tmp_path))
 
-    assert "the embedding hashed of 1024 dimensions" in str(caught.value)
-    assert "hashed of 64 was chosen" in str(caught.value)
+    assert "the embedding hashed (1024 dimensions)" in str(caught.value)
+    assert "not with hashed (64 dimensions)" in str(caught.value)
 
 
 @pytest.mark.parametrize(

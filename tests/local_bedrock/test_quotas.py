@@ -80,22 +80,22 @@ def test_every_rate_belongs_to_an_operation_that_there_is() -> None:
     assert len(limited_names) == sum(name.endswith("_per_second") for name in vars(Quotas()))
 
 
-def test_quotas_tell_in_what_they_differ_from_those_of_aws() -> None:
+def test_quotas_list_their_differences_from_those_of_aws() -> None:
     changed = Quotas().with_settings(["retrieve_per_second=2", "rerank_per_second=off"])
 
     assert str(Quotas()) == "those of AWS"
-    assert str(changed) == "those of AWS but retrieve_per_second=2, rerank_per_second=off"
+    assert str(changed) == "those of AWS, except retrieve_per_second=2, rerank_per_second=off"
 
 
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
         ("retreive_per_second=1", "did you mean retrieve_per_second"),
-        ("=1", "There is no quota ''"),
-        ("retrieve_per_second", "needs a number over 0"),
-        ("retrieve_per_second=0", "needs a number over 0"),
-        ("retrieve_per_second=nan", "needs a number over 0"),
-        ("retrieve_per_second=many", "needs a number over 0, or off: retrieve_per_second=20"),
+        ("=1", "Unknown quota ''"),
+        ("retrieve_per_second", "needs a positive number"),
+        ("retrieve_per_second=0", "needs a positive number"),
+        ("retrieve_per_second=nan", "needs a positive number"),
+        ("retrieve_per_second=many", "for example retrieve_per_second=20"),
     ],
 )
 def test_a_setting_that_cannot_be_says_what_can(setting: str, words: str) -> None:

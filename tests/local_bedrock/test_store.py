@@ -183,7 +183,7 @@ def test_a_folder_of_a_newer_program_is_refused(tmp_path: Path) -> None:
     newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     newer.close()
 
-    with pytest.raises(DataFolderError, match=f"has version {schema.VERSION + 1} of the tables"):
+    with pytest.raises(DataFolderError, match=f"has schema version {schema.VERSION + 1}"):
         Database(tmp_path)
 
 
