@@ -199,7 +199,7 @@ class LocalRankings:
     def of_query(self, text: str, condition: Mapping[str, Any] | None = None) -> tuple[Ids, Ids]:
         """Return the chunks that a query finds, best first: by BM25, and by vector."""
         parsed = None if condition is None else filters.parse(condition)
-        search = Search(text, self.embedding.embed_query(text), hybrid=True, condition=parsed)
+        search = Search(text, self.embedding.embed_query(text), hybrid=True, filters=parsed)
         with self.database.read(self.knowledge_base_id) as view:
             by_words, by_vector = rankings(view, self.knowledge_base_id, search)
         return by_words, by_vector.chunks
@@ -209,7 +209,7 @@ class LocalRankings:
         parsed = None if condition is None else filters.parse(condition)
         nothing = np.zeros(self.embedding.dimension, dtype=np.float32)
         with self.database.read(self.knowledge_base_id) as view:
-            return rankings(view, self.knowledge_base_id, Search(text, nothing, hybrid=True, condition=parsed))[0]
+            return rankings(view, self.knowledge_base_id, Search(text, nothing, hybrid=True, filters=parsed))[0]
 
     def documents(self, chunks: Ids) -> list[str]:
         """Name the documents of chunks, each once, at its best place."""

@@ -1,6 +1,6 @@
 """A Bedrock Knowledge Base on this machine: the wire protocol of the service, and real retrieval behind it.
 
-A request's way: ``server`` → ``service`` (``wire`` finds the operation, ``validation`` checks it) → ``operations`` →
-``store``. A document's way: ``operations.documents`` → ``ingestion`` (``sources``, ``parsing``, ``chunking``,
-``embedding``) → ``store``.
+The path of a request: ``server`` → ``application`` → ``service`` (``wire`` finds the operation, ``validation`` checks
+it) → ``operations`` → ``store``. The path of a document: ``operations.ingestion`` → ``ingestion`` (``reading``,
+``chunking``, embedding) → ``store``.
 """

@@ -10,7 +10,7 @@ FAILED: Final = 2
 
 
 def main() -> None:
-    """Run the command; a mistake of the user is one line, never a trace."""
+    """Run the command; an expected error is one line, never a traceback."""
     end_with_parent()
     try:
         with needs_extra("local", "The local Bedrock"):

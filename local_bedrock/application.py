@@ -45,12 +45,12 @@ class Metrics:
         self._operations: dict[str, _Calls] = {}
 
     def count(self, operation: str, *, milliseconds: float, error: str | None, is_injected: bool) -> None:
-        """Count one call that has ended.
+        """Count a finished call.
 
         Args:
             operation: Its name.
-            milliseconds: From the request's last byte to the answer's.
-            error: The code that it was answered with, if it failed.
+            milliseconds: From the last byte of the request to the last byte of the response.
+            error: The error code, if it failed.
             is_injected: Whether a fault was injected.
         """
         with self._lock:
@@ -62,7 +62,7 @@ class Metrics:
                 counted.errors[error] += 1
 
     def snapshot(self) -> dict[str, Any]:
-        """Return, by operation: calls, errors by code, injected faults, and p50 and p99 of the latency."""
+        """Return the calls, errors by code, injected faults, and p50 and p99 latency of each operation."""
         with self._lock:
             return {name: _described_calls(calls) for name, calls in sorted(self._operations.items())}
 
@@ -89,10 +89,10 @@ class Administration:
     """Answers requests below ``/_ragstack/``.
 
     Args:
-        options: What the local Bedrock was told when it started.
-        faults: The rules in force.
-        metrics: What was counted.
-        timings: What ingestion spent its time on.
+        options: The settings.
+        faults: The active rules.
+        metrics: The counts of calls.
+        timings: Returns the time spent in each stage of ingestion.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class Administration:
                 return JSONResponse(_described_options(self._options))
         return _message(
             HTTPStatus.NOT_FOUND,
-            f"{request.method} {request.url.path} is not there: GET, PUT or DELETE {ADMIN_PREFIX}faults,"
-            f" GET {ADMIN_PREFIX}metrics, GET {ADMIN_PREFIX}options",
+            f"There is no route {request.method} {request.url.path}: use GET, PUT or DELETE {ADMIN_PREFIX}faults,"
+            f" GET {ADMIN_PREFIX}metrics or GET {ADMIN_PREFIX}options",
         )
 
     async def _put_faults(self, request: Request) -> Response:
@@ -143,14 +143,14 @@ def _rules(body: bytes) -> list[FaultRule]:
         document = None
     rules = document.get("rules") if isinstance(document, dict) else None
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise FaultError('The body is {"rules": [{"operation": "Retrieve", "kind": "throttling"}, ...]}')
-    # What GET returned can be put back as it is.
+        raise FaultError('The body must be {"rules": [{"operation": "Retrieve", "kind": "throttling"}, ...]}')
+    # PUT accepts the response of GET.
     return [FaultRule.of_mapping({name: rule[name] for name in rule if name != "happened"}) for rule in rules]
 
 
 def _described_options(options: Options) -> dict[str, Any]:
     document = {name: value for name, value in asdict(options).items() if name != SECRET}
-    # JSON has no infinity: a lifted quota is null.
+    # JSON has no infinity: a quota without limit is null.
     text = json.dumps(document, default=str).replace("Infinity", "null")
     return dict(json.loads(text))
 
@@ -160,11 +160,11 @@ def _message(status: HTTPStatus, text: str) -> Response:
 
 
 LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024
-"""Over what the models allow where it matters: 30 MB of documents to Converse, 32 million characters to Rerank."""
+"""Above the limits of the models, such as 30 MB of documents to Converse and 32 million characters to Rerank."""
 
 MOST_HEADERS: Final = 200
 LARGEST_HEAD_BYTES: Final = 32 * 1024
-"""Of path, query and headers. API Gateway takes 10,240 bytes; the AWS SDKs send about 20 headers of 2 KiB."""
+"""Bytes of path, query and headers. API Gateway accepts 10,240; the AWS SDKs send about 20 headers of 2 KiB."""
 _HEAD_TOO_LARGE: Final = (
     f"The request has more than {MOST_HEADERS} headers, or more than {LARGEST_HEAD_BYTES} bytes of path and headers"
 )
@@ -178,10 +178,10 @@ class Application:
 
     Args:
         service: Answers the requests.
-        options: What fails on purpose, and whether that can be changed.
+        options: The initial faults, and whether to serve the administrative routes.
 
     Raises:
-        FaultError: A rule fits no operation.
+        FaultError: A fault matches no operation.
     """
 
     def __init__(self, service: Service, options: Options) -> None:
@@ -191,7 +191,7 @@ class Application:
         self._administration = (
             Administration(options, self._faults, self._metrics, service.ingestion_timings) if options.admin else None
         )
-        # Threads of their own: whoever waits for a slow model must not keep a search waiting.
+        # Separate threads, so that a slow model doesn't delay searches.
         self._generating = CapacityLimiter(GENERATED_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -243,7 +243,7 @@ class Application:
             )
 
     async def _outcome(self, call: Call, rule: FaultRule | None) -> wire.Response | None:
-        """Do the work, unless it fails before, and return the answer, None for none at all."""
+        """Do the work, unless the fault comes before it, and return the response; None for a dropped connection."""
         response = None
         if rule is None or rule.kind is Kind.TRUNCATE or rule.when is When.AFTER:
             limiter = self._generating if call.operation.name in GENERATING else None
@@ -281,8 +281,8 @@ async def _read(request: Request) -> wire.Request:
     """Read the whole request.
 
     Raises:
-        TooLarge: It has more than any request may have.
-        ClientDisconnect: The client has gone.
+        TooLarge: The body is too large for any request.
+        ClientDisconnect: The client disconnected.
     """
     body = bytearray()
     async for part in request.stream():
@@ -294,14 +294,14 @@ async def _read(request: Request) -> wire.Request:
         method=request.method,
         path=raw_path.split(b"?")[0].decode("latin-1"),
         query=request.scope["query_string"].decode("latin-1"),
-        # Not of request.headers, which looks each name up among all others.
+        # request.headers would search all headers for each name.
         headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.headers.raw},
         body=bytes(body),
     )
 
 
 async def _parts(stream: Messages, limiter: CapacityLimiter) -> AsyncIterator[bytes]:
-    """Send each part when it is made; a client that has gone ends the work behind the stream."""
+    """Yield the parts of a stream as they are produced; close the stream when the client disconnects."""
     try:
         while part := await to_thread.run_sync(next, stream, b"", limiter=limiter):
             yield part
@@ -311,7 +311,7 @@ async def _parts(stream: Messages, limiter: CapacityLimiter) -> AsyncIterator[by
 
 
 def _injected(kind: Kind, operation: OperationModel) -> ServiceError:
-    """Return the error of a fault, as the operation's model has it."""
+    """Return the error for a fault, as defined by the operation's model."""
     modelled = {shape.name for shape in operation.error_shapes}
     match kind:
         case Kind.THROTTLING:

@@ -11,15 +11,15 @@ import numpy.typing as npt
 from local_bedrock.reading.formats import UnreadableDocument
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
-"""Turns texts into an array of shape (texts, dimension), the rows of unit length."""
+"""Embeds texts: returns an array of shape (texts, dimension) with rows of unit length."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of the text, and where it starts in it.
+    """A part of the text, and its start offset.
 
     Attributes:
-        parent: Position among the parents; None where there are none.
+        parent: Position of its parent; None if there are no parents.
     """
 
     text: str
@@ -29,27 +29,27 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Pieces:
-    """A text cut: what is embedded and searched, and the larger pieces that are returned in their place."""
+    """The chunks to embed and search, and the larger parents that a search returns instead."""
 
     chunks: tuple[Chunk, ...]
     parents: tuple[Chunk, ...] = ()
 
 
 class Strategy(Protocol):
-    """Cuts texts so that every word is in at least one chunk, and no chunk is blank."""
+    """Divides texts so that every word is in at least one chunk, and no chunk is blank."""
 
     def cut(self, text: str, embed: Embed) -> Pieces:
-        """Cut a text.
+        """Divide a text.
 
         Args:
             text: Any text; a blank one has no chunks.
-            embed: Tells how similar texts are, for the strategy that asks.
+            embed: Used by strategies that compare sentences.
         """
         ...
 
 
 def trimmed(text: str, spans: Iterable[tuple[int, int]], parent: int | None = None) -> list[Chunk]:
-    """Return the chunks between these offsets, without the space around them; what is blank is left out."""
+    """Return the non-blank chunks between these offsets, without surrounding whitespace."""
     found = []
     for start, end in spans:
         piece = text[start:end]
@@ -63,10 +63,10 @@ CHARACTERS_PER_TOKEN: Final = 6
 """Longest piece of a word that counts as one token; English prose then has about 1.3 tokens a word."""
 
 WINDOW: Final = 128 * 1024
-"""Characters searched in one go: meanwhile no other thread of the server runs."""
+"""Characters searched in one call, during which no other thread runs."""
 
 WINDOW_OVERLAP: Final = 4096
-"""Characters searched again, so that an end of a sentence is found whole."""
+"""Characters searched again, so that the end of a sentence is found as a whole."""
 
 _TOKEN: Final = re.compile(r"[^\W_]+|[^\w\s]|_")
 _SENTENCE_END: Final = re.compile(
@@ -77,7 +77,7 @@ _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\
 
 @dataclass(frozen=True)
 class Unit:
-    """A stretch of the text that is not divided any more."""
+    """A part of the text that is not divided further."""
 
     start: int
     end: int
@@ -85,12 +85,12 @@ class Unit:
 
 
 def count_tokens(text: str) -> int:
-    """Estimate how many tokens an embedding model would see."""
+    """Estimate the number of tokens for an embedding model."""
     return sum(_tokens_of(match[0]) for match in _TOKEN.finditer(text))
 
 
 def units(text: str, max_tokens: int) -> list[Unit]:
-    """Divide a text into its sentences, those of more than ``max_tokens`` into parts."""
+    """Divide a text into sentences, and sentences of more than ``max_tokens`` into parts."""
     return [part for sentence in _sentences(text) for part in _fitting(text, sentence, max_tokens)]
 
 
@@ -121,7 +121,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def _fitting(text: str, unit: Unit, max_tokens: int) -> Iterator[Unit]:
-    """Cut a sentence that is longer than a chunk between its words, and a word that is longer still within it."""
+    """Divide a sentence that is longer than a chunk between words, and longer words between characters."""
     if unit.tokens <= max_tokens:
         yield unit
         return
@@ -159,7 +159,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class FixedSize:
-    """Chunks of at most ``max_tokens``, each beginning with the last ``overlap_percentage`` of the one before.
+    """Chunks of at most ``max_tokens`` that end with a sentence and overlap.
 
     Attributes:
         max_tokens: 1 or more.
@@ -178,7 +178,7 @@ class FixedSize:
 
 
 def packed(parts: Sequence[Unit], max_tokens: int, overlap_tokens: int) -> Iterator[tuple[int, int]]:
-    """Put units together as far as they fit; yields the positions of the first and the last of each."""
+    """Combine units into chunks; yields the positions of the first and last unit of each chunk."""
     first = 0
     while first < len(parts):
         last, tokens = first, parts[first].tokens
@@ -192,7 +192,7 @@ def packed(parts: Sequence[Unit], max_tokens: int, overlap_tokens: int) -> Itera
 
 
 def _overlapping(parts: Sequence[Unit], first: int, last: int, budget: int) -> int:
-    """Return where the next chunk begins: as far back as the overlap allows, but after this one's beginning."""
+    """Return the first unit of the next chunk, as far back as the overlap allows."""
     begin = last + 1
     while begin - 1 > first and parts[begin - 1].tokens <= budget:
         begin -= 1
@@ -202,12 +202,12 @@ def _overlapping(parts: Sequence[Unit], first: int, last: int, budget: int) -> i
 
 @dataclass(frozen=True)
 class Hierarchical:
-    """Two layers, each with sentences kept whole as far as they fit into a child.
+    """Small chunks to search, inside large chunks to return.
 
     Attributes:
-        parent_tokens: Of a parent at most.
-        child_tokens: Of a child at most; no more than ``parent_tokens``.
-        overlap_tokens: Repeated at most from one chunk to the next of the same layer.
+        parent_tokens: Maximum of a parent.
+        child_tokens: Maximum of a child; not more than ``parent_tokens``.
+        overlap_tokens: Maximum overlap between chunks of the same layer.
     """
 
     parent_tokens: int
@@ -215,7 +215,7 @@ class Hierarchical:
     overlap_tokens: int
 
     def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
-        """As :class:`Strategy`; every chunk lies inside its parent."""
+        """As :class:`Strategy`; every chunk is inside its parent."""
         parts = units(text, self.child_tokens)
         parents: list[Chunk] = []
         children: list[Chunk] = []
@@ -235,12 +235,12 @@ LARGEST_TEXT: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Semantic:
-    """Neighbouring sentences stay together unless they are among the least similar.
+    """Chunks that end where neighbouring sentences differ most.
 
     Attributes:
-        max_tokens: Of a chunk; what is similar for longer is cut where sentences end.
-        buffer_size: Sentences on either side that are embedded with each: 0 or 1.
-        percentile: Pairs of neighbours further apart than this share of the pairs are divided, 50 to 99.
+        max_tokens: Maximum of a chunk.
+        buffer_size: Neighbours on either side that are embedded with each sentence: 0 or 1.
+        percentile: Neighbours whose distance is above this percentile are separated, 50 to 99.
     """
 
     max_tokens: int
@@ -251,7 +251,7 @@ class Semantic:
         """As :class:`Strategy`.
 
         Raises:
-            UnreadableDocument: The text is longer than this strategy takes.
+            UnreadableDocument: The text is too long for this strategy.
         """
         if len(text) > LARGEST_TEXT:
             raise UnreadableDocument(
@@ -287,7 +287,7 @@ class Semantic:
 
 
 def _without_blanks(text: str, parts: Sequence[Unit]) -> list[Unit]:
-    """Add what is only space to the unit before it: it is like nothing."""
+    """Merge blank units into the unit before."""
     kept: list[Unit] = []
     for part in parts:
         if kept and not text[part.start : part.end].strip():

@@ -1,4 +1,4 @@
-"""Connections: limits on what a client may leave unfinished, and connections that are cut on purpose."""
+"""Connections: limits on incomplete requests, and connections that are closed on purpose."""
 
 import asyncio
 from http import HTTPStatus
@@ -9,19 +9,19 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from local_bedrock.guard import Message, Receive, Scope, Send
 
 REQUEST_SECONDS: Final = 60.0
-"""In which a request must arrive, head and body. 64 MiB, the largest body, need 9 Mbit/s."""
+"""Time limit for a whole request. The largest body, 64 MiB, needs 9 Mbit/s."""
 
 LARGEST_HEAD_BYTES: Final = 64 * 1024
-"""As h11 has it; httptools has no limit."""
+"""The limit of h11; httptools has none."""
 
 _TRANSPORT: Final = "transport"
 
 
 class Bounds(asyncio.Protocol):
-    """What is added to uvicorn's protocols: limits on time and size of a request that is not complete.
+    """A mix-in for uvicorn's protocols that limits the time and size of incomplete requests.
 
-    uvicorn itself waits for the rest of a request, and for the first byte of a connection, for ever. Each request's
-    scope gets the transport that it came over, see :func:`drop`.
+    uvicorn itself waits without limit for the rest of a request and for the first byte of a connection. The scope of
+    each request also gets its transport, see :func:`drop`.
     """
 
     app_state: dict[str, Any]
@@ -32,14 +32,14 @@ class Bounds(asyncio.Protocol):
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for a request."""
+        """Start to wait for a request."""
         super().connection_made(transport)
         # Each request's scope has a copy of this.
         self.app_state = {**self.app_state, _TRANSPORT: transport}
         self._expect_request()
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a request, and wait for its rest or for nothing."""
+        """Read a part of a request, and limit the time for the rest."""
         before = self.cycle
         super().data_received(data)
         cycle = self.cycle
@@ -53,7 +53,7 @@ class Bounds(asyncio.Protocol):
             self._expect_nothing()
 
     def on_response_complete(self) -> None:
-        """Leave the connection to uvicorn, which limits how long it is idle."""
+        """Leave the idle connection to uvicorn, which has a limit for it."""
         self._expect_nothing()
         super().on_response_complete()  # type: ignore[misc]
 
@@ -87,23 +87,23 @@ Protocol: Final = bounded(AutoHTTPProtocol)
 
 
 async def drop(scope: Scope, receive: Receive) -> None:
-    """Close the connection without an answer, or without the rest of one that was not sent yet."""
+    """Close the connection without a response, or without the rest of it."""
     scope["state"][_TRANSPORT].abort()
     await _until_gone(receive)
 
 
 class ConnectionCut(Exception):  # noqa: N818 - an event, not a mistake
-    """The connection was closed on purpose; there is nothing left to send."""
+    """The connection was closed on purpose."""
 
 
 class Truncation:
-    """Sends an answer whose body breaks off; its headers promise all of it.
+    """Sends a response whose headers promise more than its body has.
 
     Args:
-        scope: Of the request.
-        receive: Of the request.
-        send: Of the request.
-        after_bytes: How much of the body is sent, less where it is not longer.
+        scope: From the request.
+        receive: From the request.
+        send: From the request.
+        after_bytes: Bytes of the body to send; always less than the whole body.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, after_bytes: int) -> None:
@@ -113,7 +113,7 @@ class Truncation:
         self._left = after_bytes
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer.
+        """Send a part of the response.
 
         Raises:
             ConnectionCut: That was the last part.
@@ -126,13 +126,13 @@ class Truncation:
         self._left -= len(sent)
         await self._send({"type": message["type"], "body": sent, "more_body": True})
         if is_last or not self._left:
-            # Unlike abort, this sends what is buffered.
+            # Unlike abort, this sends buffered data.
             self._scope["state"][_TRANSPORT].close()
             await _until_gone(self._receive)
             raise ConnectionCut
 
 
 async def _until_gone(receive: Receive) -> None:
-    # uvicorn complains of an unfinished answer, unless it knows that nobody is left to read it.
+    # uvicorn logs an error about an incomplete response, unless it knows that the client disconnected.
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Knowledge bases of the local Bedrock, created through its API like any other."""
+"""Create knowledge bases through the API, with the least effort for the caller."""
 
 import time
 from typing import Any, Final
@@ -12,14 +12,14 @@ _MODEL_ARN: Final = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-em
 
 
 def create_knowledge_base(agent: Any, name: str) -> str:
-    """Create a knowledge base on the vector store that offers hybrid search and every filter operator.
+    """Create a knowledge base on the vector store that supports hybrid search and every filter operator.
 
     Args:
         agent: A boto3 client of bedrock-agent.
-        name: Not yet taken there.
+        name: A name that is not in use.
 
     Returns:
-        Its id, when it is ACTIVE.
+        The id of the ACTIVE knowledge base.
     """
     created = agent.create_knowledge_base(
         name=name,
@@ -44,6 +44,6 @@ def create_knowledge_base(agent: Any, name: str) -> str:
 
 
 def await_active(agent: Any, knowledge_base_id: str) -> None:
-    """Wait while it is CREATING, which the local Bedrock can be told to take its time for."""
+    """Wait while the knowledge base is CREATING."""
     while agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["status"] == "CREATING":
         time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""An embedding in pure Python, on more than one core."""
+"""Run an embedding that is pure Python on more than one core."""
 
 import logging
 import multiprocessing
@@ -15,10 +15,10 @@ from ragstack_common import embedding
 from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed, Vectors, cores
 
 STARTED_AFTER_CHARACTERS: Final = 500_000
-"""Embedded before the processes are started: a small data set is done sooner without them."""
+"""Characters embedded before the processes start: a small data set is faster without them."""
 
 SENT_CHARACTERS: Final = 4_000
-"""Fewer in one call are embedded at once: sending them takes a millisecond, like embedding them."""
+"""Shorter calls are embedded in this process: sending the texts takes a millisecond, and so does embedding them."""
 
 CLOSING_CHECK_SECONDS: Final = 0.2
 
@@ -26,31 +26,31 @@ log = logging.getLogger(__name__)
 
 
 def load(choice: str, cache_folder: Path) -> Embedding:
-    """Return the chosen embedding, on more than one core.
+    """Return the chosen embedding; ``hashed`` runs in worker processes.
 
-    ``hashed`` is not cached: finding a passage takes .01 ms instead of .3, but keeping it costs the one process that
-    also stores it .06 ms, where embedding it is another's work.
+    ``hashed`` is not cached. A cache hit takes .01 ms instead of .3, but storing a passage costs the main process
+    .06 ms, while embedding it is the work of another process.
 
     Args:
         choice: As for :func:`ragstack_common.embedding.load`.
-        cache_folder: The same.
+        cache_folder: As for :func:`ragstack_common.embedding.load`.
 
     Raises:
-        EmbeddingError: There is no such kind, or its model cannot be had.
+        EmbeddingError: The kind is unknown, or its model is not available.
     """
     chosen = embedding.load(choice, cache_folder)
     return WorkerProcesses(chosen) if isinstance(chosen, embedding.HashedEmbedding) else chosen
 
 
 class WorkerProcesses(Embedding):
-    """Embeds large batches in other processes, so that they do not hold up the threads of this one.
+    """Embeds large batches in worker processes, so that they don't block the threads of this process.
 
-    Spawned while this process goes on by itself, and ended with it. Where they fail, it does the work again.
+    The processes start in the background and end with this process. If one fails, this process takes over.
 
     Args:
-        inner: Can be pickled.
-        processes: At most; one core is left to this process. 0 embeds everything here.
-        started_after: Characters to embed before the processes are started.
+        inner: The embedding; must be picklable.
+        processes: Number of processes; by default one less than the number of cores. 0 embeds everything here.
+        started_after: Characters to embed before the processes start.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class WorkerProcesses(Embedding):
         self._first: Future[Vectors] | None = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages, here or elsewhere, with the same result."""
+        """Embed passages; the result doesn't depend on the process."""
         if self._closed:
             raise EmbeddingClosed
         size = sum(map(len, texts))
@@ -80,12 +80,12 @@ class WorkerProcesses(Embedding):
         except (ProcessExpired, MemoryError, OSError, RuntimeError) as error:
             if self._closed:
                 raise EmbeddingClosed from None
-            log.warning("A process that embeds texts ended (%s): this process embeds them from now on", error)
+            log.warning("An embedding process ended (%s): texts are embedded in the main process from now on", error)
             self._processes = 0
             return self._inner.embed(texts)
 
     def close(self) -> None:
-        """End the processes; what they were at fails."""
+        """End the processes; calls in progress fail."""
         with self._starting:
             self._closed = True
             if self._pool is not None:
@@ -94,7 +94,7 @@ class WorkerProcesses(Embedding):
 
     def _sent(self, pool: ProcessPool, texts: Sequence[str]) -> Vectors:
         future: Future[Vectors] = pool.schedule(self._inner.embed, args=(list(texts),))
-        # The pool leaves the futures of a stopped process as they are.
+        # The pool never completes the futures of a stopped process.
         while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
             if self._closed:
                 raise EmbeddingClosed
@@ -106,7 +106,7 @@ class WorkerProcesses(Embedding):
             if self._processes == 0 or self._closed or self._seen < self._started_after:
                 return None
             if self._pool is None:
-                # Spawned, because a fork would copy the locks of this process's threads.
+                # A fork would copy the locks of this process's threads.
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPool(self._processes, initializer=conversion.begin, context=context)
                 self._first = self._pool.schedule(self._inner.embed, args=([""],))

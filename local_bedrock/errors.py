@@ -1,4 +1,4 @@
-"""The errors that the local Bedrock answers with, by the names in the service models.
+"""The errors of the service, by the names in the service models.
 
 ::
 
@@ -17,8 +17,8 @@
     ├── Unavailable           ServiceUnavailableException, 503
     ├── TooLarge              RequestEntityTooLargeException, 413
     ├── HeadTooLarge          RequestHeaderSectionTooLarge, 431
-    ├── NotSupported          an operation of the service that does not exist here, 501
-    └── UnknownRoute          a path or method of no operation at all, 404
+    ├── NotSupported          an operation of AWS that the local Bedrock lacks, 501
+    └── UnknownRoute          a method and path that belong to no operation, 404
 """
 
 
@@ -26,8 +26,8 @@ class ServiceError(Exception):
     """An error that the caller sees.
 
     Attributes:
-        code: What botocore reports under ``Error.Code``.
-        status: The HTTP status where the operation's model gives none for this code.
+        code: ``Error.Code`` in botocore.
+        status: The HTTP status, unless the operation's model has another one for this code.
     """
 
     code = "InternalServerException"
@@ -35,14 +35,14 @@ class ServiceError(Exception):
 
 
 class InvalidRequest(ServiceError):  # noqa: N818 - named as the answer reads
-    """The request is malformed, out of range, or not possible in the present state."""
+    """The request is malformed, out of range, or impossible in the present state."""
 
     code = "ValidationException"
     status = 400
 
 
 class InvalidBody(ServiceError):  # noqa: N818
-    """The body cannot be read at all. No model lists this error, which every rest-json service can answer with.
+    """The body can't be parsed. Every rest-json service can return this error, although no model lists it.
 
     Source: https://smithy.io/2.0/aws/protocols/aws-restjson1-protocol.html, protocol tests of malformed bodies.
     """
@@ -65,14 +65,14 @@ class NoVectorResource(NotFound):
 
 
 class Conflict(ServiceError):  # noqa: N818
-    """Another resource or a running job stands in the way."""
+    """The request conflicts with another resource or a running job."""
 
     code = "ConflictException"
     status = 409
 
 
 class DependencyFailed(ServiceError):  # noqa: N818
-    """What a knowledge base depends on failed: the server that writes its answers, for one."""
+    """A dependency failed, such as the embedding or the server that writes answers."""
 
     code = "DependencyFailedException"
     status = 424
@@ -86,16 +86,16 @@ class ModelError(ServiceError):
 
 
 class ModelStreamError(ModelError):
-    """The model failed after it had begun to answer."""
+    """The model failed in the middle of a streamed answer."""
 
     code = "ModelStreamErrorException"
 
 
 class Throttled(ServiceError):  # noqa: N818
-    """One call too many for this second; the same call succeeds later.
+    """The request rate is exceeded.
 
     Attributes:
-        retry_after_seconds: When another call may succeed; at least 1.
+        retry_after_seconds: When to retry; at least 1.
     """
 
     code = "ThrottlingException"
@@ -107,34 +107,34 @@ class Throttled(ServiceError):  # noqa: N818
 
 
 class TooManyRequests(Throttled):
-    """One call of S3 Vectors too many."""
+    """The request rate of S3 Vectors is exceeded."""
 
     code = "TooManyRequestsException"
 
 
 class QuotaExceeded(ServiceError):  # noqa: N818
-    """The account has as much of something as it may."""
+    """The account has reached a quota."""
 
     code = "ServiceQuotaExceededException"
     status = 402
 
 
 class Unavailable(ServiceError):  # noqa: N818
-    """The service cannot answer at the moment."""
+    """The service is temporarily unavailable."""
 
     code = "ServiceUnavailableException"
     status = 503
 
 
 class TooLarge(ServiceError):  # noqa: N818
-    """The body is larger than any request may be. No model lists this error."""
+    """The body is too large for any request. No model lists this error."""
 
     code = "RequestEntityTooLargeException"
     status = 413
 
 
 class HeadTooLarge(ServiceError):  # noqa: N818
-    """Path and headers are larger than those of any request may be. No model lists this error."""
+    """Path and headers are too large for any request. No model lists this error."""
 
     code = "RequestHeaderSectionTooLarge"
     status = 431

@@ -1,7 +1,7 @@
-"""The binary event stream: how messages are laid out, and an operation's events turned into them.
+"""The binary event stream format.
 
-A message is its total length, the length of its headers and a checksum of the two; the headers; the payload; and a
-checksum of all before it. Source: https://smithy.io/2.0/aws/amazon-eventstream.html
+A message consists of its total length, the length of its headers and a checksum of both; the headers; the payload; and
+a checksum of everything before. Source: https://smithy.io/2.0/aws/amazon-eventstream.html
 """
 
 import json
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 
 
 def encode(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Lay out one message.
+    """Encode one message.
 
     Raises:
-        ValueError: A header's name has no bytes or over 255, or its value over 32,767.
+        ValueError: The name of a header is empty or longer than 255 bytes, or its value is longer than 32,767 bytes.
     """
     head = b"".join(_header(name, value) for name, value in headers.items())
     prelude = _PRELUDE.pack(_OVERHEAD + len(head) + len(payload), len(head))
@@ -43,15 +43,15 @@ def encode(headers: Mapping[str, str], payload: bytes) -> bytes:
 
 
 class Messages(Iterator[bytes]):
-    """The messages of an operation's stream, the first of which is made at once.
+    """The messages of a streamed response. The first one is produced at once.
 
     Args:
-        shape: The union of the events and exceptions that the stream can have.
-        events: Each the name of an event and its members.
-        serialise: Turns a value into JSON by its shape.
+        shape: The union of the stream's events and exceptions.
+        events: Each maps the name of an event to its members.
+        serialise: Converts a value to JSON by its shape.
 
     Raises:
-        ServiceError: Before the first event. After it, an error becomes the last message of the stream.
+        ServiceError: Before the first event. A later error becomes the last message of the stream.
     """
 
     def __init__(self, shape: StructureShape, events: Iterable[Mapping[str, Any]], serialise: Serialise) -> None:
@@ -90,7 +90,7 @@ class Messages(Iterator[bytes]):
 
     def _exception(self, error: ServiceError) -> bytes:
         self._failed = True
-        # The name of an error begins with a small letter here: that of the member, not of its shape.
+        # Exceptions are named by their member, which begins with a lower-case letter, not by their shape.
         name = error.code[0].lower() + error.code[1:]
         if name not in self._shape.members:
             message = str(error).encode()[:LONGEST_HEADER_VALUE].decode(errors="ignore")

@@ -1,6 +1,6 @@
-"""Protects a server on this machine from web pages and other users, and ends it with its parent process.
+"""Protect a server on this machine from web pages and other users, and end it with its parent process.
 
-MiniStack's interpreter, which has none of this project's packages, loads this file too: standard library only.
+Standard library only: MiniStack's interpreter, which lacks the packages of this project, loads this file too.
 """
 
 import ipaddress
@@ -24,7 +24,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 PRIVATE_UMASK: Final = 0o077
 STOP_SECONDS: Final = 8.0
 ENDS_WITH_PARENT: Final = "RAGSTACK_ENDS_WITH_PARENT"
-"""Set by a parent that holds the process's standard input open for as long as it lives."""
+"""Set by a parent that keeps the standard input of the process open until it ends."""
 
 _LOOPBACK_SUFFIXES: Final = (".localhost", ".127.0.0.1")
 """Virtual hosts of S3 and API Gateway. Browsers resolve the first to this machine, and refuse the second."""
@@ -32,21 +32,20 @@ _CORS: Final = b"access-control-"
 
 
 class Guard:
-    """An ASGI application that refuses what web pages send to another one.
+    """An ASGI application that protects another one from requests of web pages.
 
-    A request is refused if it names a foreign host (DNS rebinding), if it carries an ``Origin`` or ``Referer`` that is
-    not allowed, or if the browser says that a page caused it (``Sec-Fetch-Site``). The server's own pages are refused
-    too: a document that a user opens from the local S3 must not command it. SDKs, the AWS command line and curl send
-    none of these headers. An address that was typed into a browser is answered, but only reads: a link in a message
-    can lead to it by a redirect, without a trace of where it came from. The application's own CORS headers are
-    removed; an allowed origin gets CORS headers of the guard's.
+    A request is refused if its host is unknown (DNS rebinding), if its ``Origin`` or ``Referer`` is not allowed, or if
+    the browser says that a page caused it (``Sec-Fetch-Site``). This includes the server's own pages: a document that
+    a user opens from the local S3 must not control it. SDKs, the AWS command line and curl send none of these headers.
+    An address typed into a browser may only read, because a link in a message can lead to it through a redirect that
+    hides its origin. The guard replaces the application's CORS headers by its own, for allowed origins only.
 
     Args:
         application: The application to protect.
         origins: Allowed origins, such as ``http://localhost:5173``.
-        hosts: Names and addresses, without a port, that are allowed beside those of the loopback interface.
-        any_address: Allow every IP address as host. A page cannot forge one; it can only forge names.
-        is_closed: Given method and path, tells whether the route is closed to everybody.
+        hosts: Allowed names and addresses without a port, in addition to those of the loopback interface.
+        any_address: Allow every IP address as host; pages can only forge names.
+        is_closed: Whether the route of a method and path is closed to every caller.
 
     Raises:
         ValueError: An origin is not of the form ``scheme://host[:port]``.
@@ -101,7 +100,7 @@ class Guard:
             page = f"the web page {stranger!r}" if stranger is not None else "a web page"
             return (
                 f"This request comes from {page}, and web pages may not use this server."
-                " If the page is yours, start with --allow-origin ORIGIN."
+                " If you trust the page, start with --allow-origin ORIGIN."
             )
         if not origins and _is_browser(headers) and not _only_reads(scope):
             return "A browser may only read here. Use an AWS SDK, the AWS command line or curl."
@@ -155,12 +154,12 @@ def _origin_of(url: str) -> str:
 
 
 def _is_browser(headers: _Headers) -> bool:
-    # The second for browsers from before 2023, without fetch metadata.
+    # Browsers from before 2023 send no fetch metadata.
     return bool(headers.all("sec-fetch-site")) or headers.last("user-agent").startswith("Mozilla/")
 
 
 def _only_reads(scope: Scope) -> bool:
-    """Tell whether a request changes nothing. In AWS's query protocol, GET with an Action may do anything."""
+    """Check that a request changes nothing; in AWS's query protocol, a GET with an Action can."""
     names = (name.lower() for name, _ in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
     return scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and "action" not in names
 
@@ -203,12 +202,12 @@ async def _respond(send: Send, status: int, headers: list[tuple[bytes, bytes]], 
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder that only its owner can enter, or close an existing one to others.
+    """Create a folder that only its owner can enter, or remove the other permissions of an existing one.
 
-    A folder of another user, or one that all users share (such as /tmp), is left as it is.
+    A folder of another user, or one that all users share (such as /tmp), is not changed.
 
     Raises:
-        OSError: The folder cannot be created.
+        OSError: The folder can't be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.stat()
@@ -218,9 +217,9 @@ def make_private(folder: Path) -> None:
 
 
 def end_with_parent() -> None:
-    """End this process and its group when the parent dies, if the parent asked for that.
+    """End this process and its group when the parent ends, if :data:`ENDS_WITH_PARENT` is set.
 
-    Works after ``kill -9`` too: the kernel closes the pipe that the parent held. See :data:`ENDS_WITH_PARENT`.
+    Also after ``kill -9``: the kernel closes the pipe that the parent held.
     """
     if os.environ.pop(ENDS_WITH_PARENT, None):
         threading.Thread(target=_await_end_of_parent, name="ends-with-parent", daemon=True).start()

@@ -1,7 +1,7 @@
 """A knowledge base for tests: real clients and a real search, without an account and without mocks.
 
-Name the plugin in the conftest.py of your tests, or start pytest with ``-p local_bedrock.pytest_plugin``. A run that
-does neither is not touched by it. A test then reads::
+Enable the plugin in the conftest.py of your tests, or start pytest with ``-p local_bedrock.pytest_plugin``. Other test
+runs are not affected. Example::
 
     pytest_plugins = ["local_bedrock.pytest_plugin"]  # in the conftest.py
 
@@ -40,17 +40,17 @@ AttributeValue = str | float | bool | list[str]
 
 
 class NotIndexedError(Exception):
-    """A document did not become searchable; the message says which and why."""
+    """A document was not indexed; the message says which and why."""
 
 
 @dataclass(frozen=True)
 class KnowledgeBase:
-    """A knowledge base with one data source that takes texts.
+    """A knowledge base with one CUSTOM data source.
 
     Attributes:
         endpoint: URL of the local Bedrock.
         id: Ten letters and digits.
-        data_source_id: The same; of type CUSTOM.
+        data_source_id: Ten letters and digits.
     """
 
     endpoint: str
@@ -66,8 +66,8 @@ class KnowledgeBase:
         """Make a boto3 client of ``bedrock-agent``, ``bedrock-agent-runtime`` or ``bedrock-runtime``.
 
         Args:
-            service: As boto3 names it.
-            options: More arguments for boto3.
+            service: The name of the service.
+            options: Further arguments for boto3.
         """
         return _session().client(service, endpoint_url=self.endpoint, **options)
 
@@ -81,16 +81,16 @@ class KnowledgeBase:
         """Add documents and wait until a search finds them.
 
         Args:
-            texts: One, several, or several by the ids that they shall have; the same id replaces.
-            attributes: Metadata that each of them gets.
-            timeout_seconds: Over 0.
+            texts: One text, several, or a mapping from document ids to texts. An existing id is replaced.
+            attributes: Metadata of every document.
+            timeout_seconds: Positive.
 
         Returns:
             The ids, in the order of the texts.
 
         Raises:
-            NotIndexedError: A document failed, or the time is over.
-            ClientError: The local Bedrock refused the documents.
+            NotIndexedError: A document failed, or the time limit was reached.
+            ClientError: The local Bedrock rejected the documents.
         """
         named = dict(texts) if isinstance(texts, Mapping) else {_id(text): text for text in _several(texts)}
         agent = self.client("bedrock-agent")
@@ -117,15 +117,15 @@ class KnowledgeBase:
 
 @pytest.fixture(scope="session")
 def bedrock_options() -> Mapping[str, Any]:
-    """Give the fields of :class:`local_bedrock.options.Options` that are not as by default: override this."""
+    """Override this to set fields of :class:`local_bedrock.options.Options`."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def bedrock_endpoint(tmp_path_factory: pytest.TempPathFactory, bedrock_options: Mapping[str, Any]) -> Iterator[str]:
-    """Run a local Bedrock on a free port, its data in a temporary folder; this is its URL."""
+    """Run a local Bedrock on a free port, with its data in a temporary folder, and return its URL."""
     try:
-        # What it needs is loaded by the first test that asks for it.
+        # Imported by the first test that needs it.
         with needs_extra("local", "The local Bedrock"):
             from local_bedrock.server import running  # noqa: PLC0415
     except MissingPackageError as error:
@@ -136,7 +136,7 @@ def bedrock_endpoint(tmp_path_factory: pytest.TempPathFactory, bedrock_options: 
 
 @pytest.fixture
 def knowledge_base(bedrock_endpoint: str) -> Iterator[KnowledgeBase]:
-    """Give the test a knowledge base of its own, empty, which is deleted after it."""
+    """Create an empty knowledge base for the test, and delete it afterwards."""
     agent = _session().client("bedrock-agent", endpoint_url=bedrock_endpoint)
     identifier = create_knowledge_base(agent, f"test-{uuid.uuid4().hex}")
     source = agent.create_data_source(
@@ -150,8 +150,8 @@ def knowledge_base(bedrock_endpoint: str) -> Iterator[KnowledgeBase]:
 
 @cache
 def _session() -> Any:
-    """Make a session that knows none of the user's settings: a test must not reach an account by mistake."""
-    import boto3  # noqa: PLC0415 - loaded by the first test that asks for it
+    """Create a session that ignores the user's settings, so that a test can't reach an AWS account."""
+    import boto3  # noqa: PLC0415 - imported by the first test that needs it
     import botocore.session  # noqa: PLC0415
 
     unset = (None, None, None, None)

@@ -1,4 +1,4 @@
-"""Requests checked against the service model: what botocore lets through and AWS refuses is refused here.
+"""Validate requests against the service model, more strictly than botocore does.
 
 Messages have the form that AWS gives them: ``1 validation error detected: Value 'x' at 'knowledgeBaseId' failed to
 satisfy constraint: Member must satisfy regular expression pattern: [0-9a-zA-Z]{10}``.
@@ -15,7 +15,7 @@ from botocore.model import ListShape, MapShape, Shape, StringShape, StructureSha
 
 from local_bedrock.errors import InvalidRequest
 
-# Times are read before they are checked, and are datetimes here.
+# Without "timestamp", which is a datetime already.
 _PYTHON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),
     "character": (str,),
@@ -30,9 +30,9 @@ _PYTHON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "structure": (dict,),
 }
 _CONTROLS: Final = r"[^\x00-\x1f\x7f-\x9f]"
-# What only Java knows, and a slip of the model that no ARN would pass: "/d" for a digit.
+# Java's syntax, and mistakes in the models: "/d" for a digit.
 _REWRITTEN: Final = {
-    # In a set of characters, and in any alphabet, although the patterns are matched as ASCII otherwise.
+    # In any alphabet, although patterns are otherwise matched as ASCII.
     r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)": "(?u:[\\w \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000.:/=+@-]*)",
     r"[^\p{C}]": _CONTROLS,
     r"\P{C}": _CONTROLS,
@@ -60,7 +60,7 @@ def check(shape: Shape | None, value: dict[str, Any]) -> None:
 
 
 def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
-    """Yield one message for each constraint of the model that does not hold."""
+    """Yield one message for each violated constraint of the model."""
     expected = _PYTHON_TYPES.get(shape.type_name)
     if isinstance(shape, StructureShape) and shape.is_document_type:
         return
@@ -97,7 +97,7 @@ def _structure(shape: StructureShape, value: dict[str, Any], path: str) -> Itera
 
 
 def _is_vector(shape: ListShape, value: list[Any]) -> bool:
-    """Tell whether a list is one of finite numbers and no others are asked for: there may be millions of them."""
+    """Quickly check a list of numbers without further constraints, which may have millions of members."""
     member = shape.member
     if member.type_name not in ("float", "double") or member.metadata.keys() & {"min", "max"}:
         return False
@@ -105,7 +105,7 @@ def _is_vector(shape: ListShape, value: list[Any]) -> bool:
         return False
     try:
         return all(map(math.isfinite, value))
-    except OverflowError:  # a whole number that no float can hold
+    except OverflowError:  # an integer that is too large for a float
         return False
 
 
@@ -146,7 +146,7 @@ def _fault(shape: Shape, value: Any, path: str, constraint: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    # Of a list of thousands, the first members are enough.
+    # The first members of a long list are enough.
     text = "[" + ", ".join(map(str, value[:_LONGEST_VALUE_SHOWN])) + "]" if isinstance(value, list) else str(value)
     return text if len(text) <= _LONGEST_VALUE_SHOWN else text[:_LONGEST_VALUE_SHOWN] + "..."
 

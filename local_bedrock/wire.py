@@ -27,14 +27,13 @@ REQUEST_ID_HEADER: Final = "x-amzn-RequestId"
 
 @dataclass(frozen=True)
 class Request:
-    """An HTTP request as it came.
+    """An HTTP request.
 
     Attributes:
-        method: In capitals.
-        path: Still percent-encoded, without the query.
+        method: In upper case.
+        path: Percent-encoded, without the query.
         query: The raw query string.
         headers: Names in lower case.
-        body: As sent.
     """
 
     method: str
@@ -46,11 +45,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """An HTTP answer to send.
+    """An HTTP response.
 
     Attributes:
-        body: The whole body; empty where there is a stream.
-        stream: The parts of a body that is sent while it is made; to be closed when the client has gone.
+        body: The whole body; empty if there is a stream.
+        stream: The parts of a streamed body; must be closed when the client disconnects.
     """
 
     status: int
@@ -60,11 +59,11 @@ class Response:
 
 
 class HeadedAnswer(dict[str, Any]):
-    """An answer of an operation that carries HTTP headers which its model does not have.
+    """The answer of an operation with additional HTTP headers that its model lacks.
 
     Args:
         members: By the operation's output shape.
-        headers: Sent beside those of the model.
+        headers: The additional headers.
     """
 
     def __init__(self, members: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -72,14 +71,14 @@ class HeadedAnswer(dict[str, Any]):
         self.headers = headers
 
 
-# One endpoint serves all of them. Where several have a route in common (/tags/{resourceArn}), the name under which the
-# request is signed tells them apart; of the services that have one name, and without a signature, the first wins.
+# One endpoint serves all of them. If services share a route (/tags/{resourceArn}), the service name in the signature
+# decides; without a signature, or between services with the same signing name, the first one wins.
 SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 
 
 @dataclass(frozen=True)
 class Route:
-    """One operation and the pattern of its paths."""
+    """An operation and the pattern of its paths."""
 
     operation: OperationModel
     method: str
@@ -90,13 +89,13 @@ class Router:
     """Finds the operation of a request."""
 
     def __init__(self, services: Iterable[str] = SERVICES) -> None:
-        # Not through a session: that would fail on settings of AWS that nothing here needs.
+        # Without a session, which would fail on invalid AWS settings of the user.
         loader = create_loader()
         models = [ServiceModel(loader.load_service_model(service, "service-2"), service) for service in services]
         self._routes = [route for model in models for route in _routes(model)]
 
     def find(self, request: Request) -> tuple[OperationModel, dict[str, str]]:
-        """Return the operation and the members that stand in the path, decoded.
+        """Return the operation and the members in the path, decoded.
 
         Raises:
             UnknownRoute: No operation has this method and path.
@@ -112,7 +111,7 @@ class Router:
             matches.sort(key=lambda found: found[0].service_model.signing_name != name)
         for operation, match in matches[:1]:
             return operation, {label: unquote(value) for label, value in match.groupdict().items()}
-        raise UnknownRoute(f"{request.method} {request.path} is no operation of {' or '.join(SERVICES)}")
+        raise UnknownRoute(f"{request.method} {request.path} is not an operation of {' or '.join(SERVICES)}")
 
 
 def _signed_for(authorization: str) -> str | None:
@@ -126,7 +125,7 @@ def _signed_for(authorization: str) -> str | None:
 
 def _routes(model: ServiceModel) -> list[Route]:
     operations = [model.operation_model(name) for name in model.operation_names]
-    # Fixed segments win over labels: "/a/list" before "/a/{id}".
+    # Fixed segments take precedence over labels: "/a/list" before "/a/{id}".
     operations.sort(key=lambda operation: (operation.http["requestUri"].count("{"), operation.name))
     return [Route(operation, operation.http["method"], _pattern(operation)) for operation in operations]
 
@@ -141,10 +140,10 @@ def _pattern(operation: OperationModel) -> re.Pattern[str]:
 
 
 DEEPEST_NESTING: Final = 100
-"""Of JSON objects and arrays. Answers of the services nest about ten deep, and a filter has two levels for a group."""
+"""Levels of JSON objects and arrays. Messages of the services have about ten; a group in a filter has two."""
 
 LONGEST_NUMBER_DIGITS: Final = 309
-"""More do not fit into a double, in which the services keep numbers."""
+"""The services keep numbers in doubles, which can't hold more digits."""
 
 _SURROGATE: Final = b"\\ud"
 _TOO_DEEP: Final = f"The request body nests objects and arrays more than {DEEPEST_NESTING} levels deep"
@@ -152,13 +151,13 @@ _LONG_NUMBER: Final = re.compile(rb"\d{%d}" % (LONGEST_NUMBER_DIGITS + 1))
 
 
 def read_input(operation: OperationModel, labels: Mapping[str, str], request: Request) -> dict[str, Any]:
-    """Gather the input members from path, query string, headers and body.
+    """Collect the input members from path, query string, headers and body.
 
-    Values keep the JSON type in which they came where it is wrong, so that validation can name it.
+    Values of a wrong JSON type stay as they are, so that validation can report them.
 
     Raises:
-        InvalidBody: The body is not a JSON object, where the operation takes one.
-        InvalidRequest: The JSON nests too deep, or holds a number that is too long.
+        InvalidBody: The body is not a JSON object, although the operation requires one.
+        InvalidRequest: The JSON is nested too deeply, or a number is too long.
     """
     shape = operation.input_shape
     if shape is None:
@@ -187,14 +186,14 @@ def read_input(operation: OperationModel, labels: Mapping[str, str], request: Re
 
 
 def _payload(shape: Shape, body: bytes) -> Any:
-    """Read a member that is the whole body: bytes as they are, a structure from JSON."""
+    """Read a member that is the whole body: raw bytes, or a structure from JSON."""
     return body if shape.type_name == "blob" else _read(shape, _document(body))
 
 
 def _document(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
-    # A function that reads each number takes time: where a long one may be, and only there.
+    # Parsing each number with a function is slow, so do it only if there may be a long one.
     parse_int = _number if _LONG_NUMBER.search(body) else None
     try:
         document = json.loads(body, parse_int=parse_int)
@@ -206,13 +205,15 @@ def _document(body: bytes) -> dict[str, Any]:
         raise InvalidBody("The request body is not a JSON object")
     _check_nesting(document)
     if _SURROGATE in body.lower() and not _is_text(document):
-        raise InvalidBody("The request body holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
+        raise InvalidBody("The request body contains half of a surrogate pair (\\ud800 to \\udfff)")
     return document
 
 
 def _number(digits: str) -> int:
     if len(digits) > LONGEST_NUMBER_DIGITS:
-        raise InvalidRequest(f"A number in the request has {len(digits)} digits, and may have {LONGEST_NUMBER_DIGITS}")
+        raise InvalidRequest(
+            f"A number in the request has {len(digits)} digits; the maximum is {LONGEST_NUMBER_DIGITS}"
+        )
     return int(digits)
 
 
@@ -286,13 +287,14 @@ JSON_TYPE = "application/json"
 
 
 def write_output(operation: OperationModel, output: Mapping[str, Any]) -> Response:
-    """Serialise an answer by the operation's output shape; members that the shape lacks are an error.
+    """Serialise an answer by the operation's output shape.
 
-    A member that is an event stream is an iterator of ``{event name: members}``. Its first event is made here: what
-    goes wrong before it is an ordinary error.
+    A member that is an event stream is an iterator of ``{event name: members}``. Its first event is produced here, so
+    that an error before it is an ordinary error.
 
     Raises:
-        ServiceError: The first event could not be made.
+        ServiceError: The first event failed.
+        ValueError: The answer has members that the shape lacks.
     """
     shape = operation.output_shape
     status = int(operation.http.get("responseCode", 200))
@@ -318,7 +320,7 @@ def write_output(operation: OperationModel, output: Mapping[str, Any]) -> Respon
 
 
 def write_error(error: ServiceError, operation: OperationModel | None = None) -> Response:
-    """Serialise an error with the status that the operation's model gives it."""
+    """Serialise an error with its status in the operation's model."""
     status = error.status
     for shape in operation.error_shapes if operation else ():
         if shape.name == error.code:
@@ -330,7 +332,7 @@ def write_error(error: ServiceError, operation: OperationModel | None = None) ->
 
 
 def serialise(shape: Shape, value: Any) -> Any:
-    """Turn a value into JSON by its shape.
+    """Convert a value to JSON by its shape.
 
     Raises:
         ValueError: It has members that the shape lacks.

@@ -16,7 +16,7 @@ from local_bedrock.reading.parsing import Parser
 from ragstack_common.embedding import Embedding
 
 LIFETIME_SECONDS: Final = 24 * 3600.0
-"""After the last question. AWS publishes none for these sessions; this is a guess."""
+"""Time after the last question. AWS publishes no figure for these sessions; this is a guess."""
 
 MOST_SESSIONS: Final = 1_000
 TURNS_KEPT: Final = 20
@@ -51,7 +51,7 @@ class Sessions:
 
 
 GENERATOR_HEADER: Final = "x-ragstack-generator"
-"""Says who wrote an answer; no member of the models has a place for it."""
+"""Header that names the generator of an answer; the models have no member for it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Answering:
     """The generator, the sessions, and a parser for the documents of requests.
 
     Attributes:
-        parser: Not that of the ingestion: nobody's answer waits for a file that is being indexed.
+        parser: Separate from that of the ingestion, so that answers don't wait for files that are being indexed.
     """
 
     generator: Generator
@@ -68,7 +68,7 @@ class Answering:
 
     @classmethod
     def of(cls, options: Options, embedding: Embedding, clock: Callable[[], float]) -> "Answering":
-        """Choose the generator by the options."""
+        """Create the generator that the options choose."""
         quoting = ExtractiveGenerator(embedding)
         generator = forwarding.load(options.llm_url, options.llm_model, options.llm_api_key, quoting)
         return cls(generator, Sessions(clock), Parser())
@@ -79,5 +79,5 @@ class Answering:
         return {GENERATOR_HEADER: name.encode("ascii", "replace").decode()}
 
     def close(self) -> None:
-        """End the parser's processes."""
+        """End the processes of the parser."""
         self.parser.close()

@@ -1,4 +1,4 @@
-"""The answer of a generator as a stream of pieces, and what is done to that stream: limits, citations, spans."""
+"""The answer of a generator as a stream of pieces, and the transformations of that stream."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol
 from ragstack_common.errors import RagStackError
 
 CHARACTERS_IN_TOKEN: Final = 4
-"""Of English text, about; for counts where no model counts."""
+"""Average for English text, for estimates if no model counts the tokens."""
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "content_filtered"]
 
@@ -28,10 +28,10 @@ class Turn:
 
 @dataclass(frozen=True)
 class Settings:
-    """How an answer is to be written; None leaves it to the model.
+    """Settings of the generation; None leaves the choice to the model.
 
     Attributes:
-        max_tokens: Of the answer.
+        max_tokens: Maximum length of the answer.
         stop_sequences: The answer ends before the first of them.
     """
 
@@ -43,13 +43,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be answered, both ways.
+    """A question, for generators with and without a model.
 
     Attributes:
-        question: What an answer without a model is looked for with.
-        passages: Where it is looked for, best first.
-        turns: What a model is sent, with question and passages in it.
-        numbered: The model was asked to number its sources, [1] for the first passage.
+        question: The question, for the extractive generator.
+        passages: The passages to answer from, best first, for the extractive generator.
+        turns: The messages for a model, which contain question and passages.
+        numbered: Whether the model was told to cite its sources as [1] for the first passage.
     """
 
     question: str
@@ -67,19 +67,19 @@ class Text:
 
 @dataclass(frozen=True)
 class Sources:
-    """The text since the last of these comes from these passages, by their position from 0."""
+    """The sources of the text since the previous Sources, as positions of passages from 0."""
 
     passages: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class End:
-    """How the answer ended; the last of what a generator gives.
+    """The last piece of an answer.
 
     Attributes:
-        reason: As Converse names it.
-        input_tokens: As the model counted, or estimated.
-        output_tokens: Likewise.
+        reason: A stop reason of Converse.
+        input_tokens: Counted by the model, or estimated.
+        output_tokens: Counted by the model, or estimated.
     """
 
     reason: StopReason
@@ -94,8 +94,8 @@ class Generator(Protocol):
     """Writes answers.
 
     Attributes:
-        name: Short, for a response header.
-        description: For a person, in a few words.
+        name: A short name, for a response header.
+        description: A few words for the user.
     """
 
     @property
@@ -104,7 +104,7 @@ class Generator(Protocol):
     def description(self) -> str: ...  # noqa: D102
 
     def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
-        """Write an answer piece by piece; to be closed when nobody listens any more.
+        """Yield an answer piece by piece; callers close the iterator when the client disconnects.
 
         Raises:
             GenerationError: While iterating.
@@ -113,12 +113,12 @@ class Generator(Protocol):
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate how many tokens a model would count."""
+    """Estimate the number of tokens."""
     return math.ceil(len(text) / CHARACTERS_IN_TOKEN)
 
 
 def limited(given: Iterable[Text | Sources], task: Task, settings: Settings) -> Iterator[Given]:
-    """Cut an answer at its first stop sequence and at its most tokens, and say how it ended; tokens are estimates."""
+    """Apply stop sequences and the maximum number of tokens (estimated) to an answer, and add its end."""
     pieces = list(given)
     whole = "".join(piece.text for piece in pieces if isinstance(piece, Text))
     end, reason = _end(whole, settings)
@@ -149,12 +149,12 @@ def _end(text: str, settings: Settings) -> tuple[int, StopReason]:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an answer.
+    """A part of an answer with its sources.
 
     Attributes:
-        start: Of its first character in the answer.
-        end: Of its last character: a text of three characters from 0 ends at 2, as Amazon Bedrock counts.
-        passages: Its sources, by position; none where the answer names none.
+        start: Offset of its first character in the answer.
+        end: Offset of its last character, inclusive as in Amazon Bedrock.
+        passages: Positions of its sources; may be empty.
     """
 
     start: int
@@ -164,7 +164,7 @@ class Part:
 
 
 def with_parts(given: Iterable[Given]) -> Iterator[Text | Part | End]:
-    """Pass the text on and give each part when its sources are known; all text belongs to some part."""
+    """Pass text through, and add each part as soon as its sources are known; the parts cover all text."""
     answer, start = "", 0
     for piece in given:
         match piece:
@@ -193,13 +193,13 @@ _PERHAPS_BEGUN: Final = re.compile(r"[ \t]*(?:\[[\d\s,;\[\]]{0,60})?\Z")
 
 
 def without_numbers(given: Iterator[Given], passages: int) -> Iterator[Given]:
-    """Replace each "[1]" by the sources that it names; numbers of no passage are dropped.
+    """Replace each "[1]" by its sources; numbers without a passage are dropped.
 
-    An end mark after a number belongs to the sentence before it: "It stands [1]." is "It stands." from the first.
+    A punctuation mark after a number belongs to the sentence before: "It is [1]." becomes "It is." with source 1.
 
     Args:
-        given: The answer with numbers in it, cut anywhere.
-        passages: How many there are.
+        given: The answer with numbers, in pieces of any size.
+        passages: The number of passages.
     """
     text = ""
     for piece in given:
@@ -214,7 +214,7 @@ def without_numbers(given: Iterator[Given], passages: int) -> Iterator[Given]:
 
 
 def _divided(text: str, passages: int, *, last: bool) -> tuple[list[Given], str]:
-    """Divide a text at its numbers, and return what it ends with if more of it may change how it is read."""
+    """Split a text at its numbers; also return the end of the text that later pieces may continue."""
     given: list[Given] = []
     start = 0
     for match in _MARKED.finditer(text):

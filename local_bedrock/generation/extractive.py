@@ -1,4 +1,4 @@
-"""Answers without a model: the sentences that answer best, word for word, and where they stand."""
+"""Generate answers without a model, by quoting the sentences that answer best, with their sources."""
 
 import math
 import re
@@ -13,45 +13,45 @@ from local_bedrock.words import query_stems, stems
 from ragstack_common.embedding import Embedding, EmbeddingError
 
 NO_ANSWER: Final = "Sorry, I am unable to assist you with this request."
-"""What Amazon Bedrock says where the search results do not answer."""
+"""Amazon Bedrock's answer if the search results contain none."""
 
 MOST_QUOTES: Final = 4
 LONGEST_ANSWER: Final = 1_200
 """Characters after which no further quote is added."""
 
 CONSIDERED_CLOSELY: Final = 16
-"""Quotes that are embedded, the best by words: an embedding by a model takes some time for each."""
+"""The quotes that are embedded, best by words; embedding with a model is slow."""
 
 LEAST_COVERAGE: Final = 0.35
-"""Share of the question, by how rare its words are, that a quote and what is around it must have.
+"""Share of the question's words, weighted by rarity, that a quote and its context must contain.
 
-Of the 472 questions about short chunks that it was chosen on, 78 in 100 are answered; 96 in 100 are refused where the
-five best chunks come from collections on another subject. With .45 it is 58 and more than 99.
+Chosen on 472 questions about short chunks: 78 % are answered, and 96 % are refused if the five best chunks come from
+collections on another subject. With .45, it is 58 % and more than 99 %.
 """
 
 ABOVE_WEIGHT: Final = 0.8
-"""Of a word in the headings over a quote."""
+"""Weight of a word in the headings above a quote."""
 
 BEFORE_WEIGHT: Final = 0.5
-"""Of a word in the sentence before it."""
+"""Weight of a word in the sentence before."""
 
 RANK_WEIGHT: Final = 0.1
 FIGURE_WEIGHT: Final = 0.15
 SECOND_BEST: Final = 0.8
-"""Of the best score, which a further quote must have."""
+"""Share of the best score that a further quote must reach."""
 
 FURTHER_COVERAGE: Final = 0.4
-"""Share of the question that a further quote must have: where the best one is weak, more of the kind helps nobody."""
+"""Share of the question that a further quote must contain: several weak quotes don't help."""
 
 SAME_SHARE: Final = 0.7
-"""Of the words of the shorter of two quotes, from which on one of them is left out."""
+"""Share of the words of the shorter of two quotes above which they count as the same."""
 
 _ASKING: Final = re.compile(
     r"\bhow (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)\b|['’]s\b"  # noqa: RUF001
     r"|\b(?:please|tell me|show me|give me|explain|describe|according to|means?)\b",
     re.IGNORECASE,
 )
-"""What makes a question of a text and says nothing about its subject."""
+"""Words of a question that say nothing about its subject."""
 
 _ASKS_FIGURE: Final = re.compile(
     r"\b(?:how (?:many|much|long|often|far|old|fast|big|large|soon|late|early|high)|when|what time|what date|which year"
@@ -67,7 +67,7 @@ _FIGURE: Final = re.compile(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A quote, the passage it stands in, and the question's words in it, over it and, not there, before it."""
+    """A quote, its passage, and the question's words in it, in the headings above and in the sentence before."""
 
     quote: Quote
     passage: int
@@ -76,7 +76,7 @@ class _Candidate:
     before: frozenset[str]
 
     def coverage(self, rarity: Mapping[str, float]) -> float:
-        """Return the share of the question that is here, by how rare its words are."""
+        """Return the share of the question's words that it contains, weighted by rarity."""
         inside = sum(rarity[word] for word in self.words)
         above = sum(rarity[word] for word in self.above)
         before = sum(rarity[word] for word in self.before)
@@ -94,7 +94,7 @@ class ExtractiveGenerator:
     """Quotes the passages.
 
     Args:
-        embedding: Of the knowledge base; what quotes are compared with the question by.
+        embedding: Compares quotes with the question.
     """
 
     name = "extractive"
@@ -104,7 +104,7 @@ class ExtractiveGenerator:
         self._embedding = embedding
 
     def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
-        """Give the best quotes, each with its passages; or say that there is no answer.
+        """Yield the best quotes, each with its passages, or that there is no answer.
 
         Raises:
             GenerationError: The embedding failed.
@@ -140,7 +140,7 @@ class ExtractiveGenerator:
         return _ordered(_distinct([best, *close]))
 
     def _scored(self, question: str, candidates: Sequence[_Candidate], rarity: dict[str, float]) -> list[_Scored]:
-        """Score the candidates that answer at all, best first; equal ones in the order of the passages."""
+        """Return the candidates that answer the question, best first; ties are in the order of the passages."""
         asks_figure = bool(_ASKS_FIGURE.search(question))
         found = []
         for candidate in candidates:
@@ -177,7 +177,7 @@ def _candidates(passages: Sequence[str], question: frozenset[str]) -> list[_Cand
 
 
 def _rarity(question: Sequence[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
-    """Weigh the question's words by how few quotes have them; the weights sum to 1."""
+    """Weight the question's words by their rarity in the quotes; the weights sum to 1."""
     weights = {
         word: math.log(1 + (len(candidates) + 1) / (sum(word in one.words for one in candidates) + 0.5))
         for word in question
@@ -201,12 +201,12 @@ def _distinct(scored: Sequence[_Scored]) -> list[_Candidate]:
 
 
 def _same(one: _Candidate, other: _Candidate) -> bool:
-    """Whether two quotes overlap, or say nearly the same."""
+    """Whether two quotes overlap, or have nearly the same words."""
     if one.passage == other.passage and one.quote.start < other.quote.end and other.quote.start < one.quote.end:
         return True
     words, others = set(stems(one.quote.text)), set(stems(other.quote.text))
     if _figures(words) != _figures(others):
-        # Two sources that disagree in a figure say different things.
+        # Quotes with different figures contradict each other.
         return False
     return len(words & others) >= SAME_SHARE * min(len(words), len(others))
 
@@ -216,7 +216,7 @@ def _figures(words: set[str]) -> set[str]:
 
 
 def _ordered(chosen: Sequence[_Candidate]) -> list[_Candidate]:
-    """Put the passage of the best quote first, and the quotes of each in their order there."""
+    """Order quotes by passage, that of the best quote first, and by their position in it."""
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
     return sorted(chosen, key=lambda one: (passages.index(one.passage), one.quote.start))
 
@@ -229,13 +229,13 @@ def _space(before: _Candidate | None, candidate: _Candidate) -> str:
 
 
 def _text_after(before: _Candidate | None, candidate: _Candidate) -> str:
-    """Return the quote under its head, unless it stands there already: rows of one table follow each other."""
+    """Return the quote with its head, unless the quote before has the same head."""
     quote = candidate.quote
     same = before is not None and before.passage == candidate.passage and before.quote.head == quote.head
     return quote.text if same else quote.whole
 
 
 def _passages_with(text: str, passages: Sequence[str]) -> tuple[int, ...]:
-    """Return the passages that have this text: chunks that overlap share sentences."""
+    """Return the passages that contain a text; overlapping chunks share sentences."""
     said = " ".join(text.split())
     return tuple(index for index, passage in enumerate(passages) if said in " ".join(passage.split()))

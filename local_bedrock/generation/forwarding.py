@@ -1,4 +1,4 @@
-"""Answers of a model on an OpenAI-compatible server: Ollama, vLLM, llama.cpp, or a service."""
+"""Generate answers with a model on an OpenAI-compatible server, such as Ollama, vLLM or llama.cpp."""
 
 import threading
 from collections.abc import Iterator
@@ -25,34 +25,30 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 READ_TIMEOUT_SECONDS: Final = 300.0
-"""Between two pieces; the first can take long, while a server loads its model."""
-
-EXAMPLE_URL: Final = "http://localhost:11434/v1"
-RETRIES: Final = 0
-"""The caller's own client decides about another attempt."""
+"""Between two pieces; the first takes long if the server must load its model."""
 
 LONGEST_DETAIL: Final = 300
-"""Characters of what the server says that are passed on."""
+"""Characters of an error message of the server that are passed on."""
 
 _REASONS: Final[dict[str, StopReason]] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "content_filter": "content_filtered",
 }
-# Servers without keys take any; the environment's OPENAI_API_KEY is not for them.
+# For servers without keys; the environment's OPENAI_API_KEY must not be sent to them.
 _NO_KEY: Final = "none"
 
 
 class ForwardingGenerator:
-    """Sends the conversation on and streams what comes back.
+    """Forwards conversations, and streams the answers.
 
     Args:
-        url: Base URL of the server, with its version: ``http://localhost:11434/v1``.
-        model: None takes the first that the server lists.
-        api_key: For a server that asks for one.
+        url: Base URL of the server with its version: ``http://localhost:11434/v1``.
+        model: None for the first model that the server lists.
+        api_key: The API key, if the server needs one.
 
     Raises:
-        GenerationError: The URL is none of a server.
+        GenerationError: The URL is not valid.
     """
 
     def __init__(self, url: str, model: str | None = None, api_key: str | None = None) -> None:
@@ -65,12 +61,12 @@ class ForwardingGenerator:
 
     @property
     def name(self) -> str:
-        """The model, once it is known, and the host."""
+        """The host, and the model once it is known."""
         return f"{self._model} at {self._host}" if self._model else self._host
 
     @property
     def description(self) -> str:
-        """Where answers are written."""
+        """The model and the server."""
         return f"answers by {self._model or 'the first model'} of {self._shown}"
 
     @property
@@ -79,14 +75,14 @@ class ForwardingGenerator:
 
     @property
     def _shown(self) -> str:
-        """Without the name and password that may stand in it."""
+        """The URL without user name and password."""
         return urlsplit(self._url)._replace(netloc=self._host).geturl()
 
     def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
         """Stream the model's answer.
 
         Raises:
-            GenerationError: The server cannot be reached, refuses, fails, or stops in the middle.
+            GenerationError: The server can't be reached, returns an error, or stops in the middle of an answer.
         """
         usage, reason, written = None, None, []
         with self._explained(), self._stream(task, settings) as chunks:
@@ -95,13 +91,13 @@ class ForwardingGenerator:
                 if not chunk.choices:
                     continue
                 choice = chunk.choices[0]
-                # Some servers send no delta beside the reason of the end.
+                # Some servers send no delta together with the finish reason.
                 if choice.delta is not None and choice.delta.content:
                     written.append(choice.delta.content)
                     yield Text(choice.delta.content)
                 reason = _reason(choice) or reason
         if reason is None:
-            raise GenerationError(f"The server at {self._shown} stopped in the middle of an answer: look into its log")
+            raise GenerationError(f"The server at {self._shown} stopped in the middle of an answer: check its log")
         sent = "".join(turn.text for turn in task.turns)
         given, taken = (usage.prompt_tokens, usage.completion_tokens) if usage is not None else (None, None)
         yield End(
@@ -129,7 +125,7 @@ class ForwardingGenerator:
         if self._model is None:
             listed = [model.id for model in self._server().models.list()]
             if not listed:
-                raise GenerationError(f"The server at {self._shown} lists no model: load one there, or set --llm-model")
+                raise GenerationError(f"The server at {self._shown} lists no model: load a model, or set --llm-model")
             self._model = listed[0]
         return self._model
 
@@ -141,29 +137,29 @@ class ForwardingGenerator:
                 self._client = OpenAI(
                     base_url=self._url,
                     api_key=self._api_key or _NO_KEY,
-                    max_retries=RETRIES,
+                    max_retries=0,  # the caller's client retries
                     timeout=Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
                 )
             return self._client
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what went wrong so that a person knows what to do."""
+        """Convert the errors of the package to messages that say what to do."""
         import openai  # noqa: PLC0415
 
         try:
             yield
         except openai.APITimeoutError as error:
             raise GenerationError(
-                f"The server at {self._shown} did not answer within {READ_TIMEOUT_SECONDS:g} seconds: look into its log"
+                f"The server at {self._shown} did not answer within {READ_TIMEOUT_SECONDS:g} seconds: check its log"
             ) from error
         except openai.APIConnectionError as error:
             raise GenerationError(
-                f"The server at {self._shown} cannot be reached: start it, or name another with --llm-url"
+                f"The server at {self._shown} cannot be reached: start it, or set --llm-url to another server"
             ) from error
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise GenerationError(
-                f"The server at {self._shown} refused the key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
+                f"The server at {self._shown} rejected the API key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
             ) from error
         except openai.NotFoundError as error:
             raise GenerationError(
@@ -175,16 +171,16 @@ class ForwardingGenerator:
                 f"The server at {self._shown} answered {error.status_code}: {_detail(error)}"
             ) from error
         except openai.OpenAIError as error:
-            raise GenerationError(f"The server at {self._shown} failed in its answer: {_detail(error)}") from error
+            raise GenerationError(f"The server at {self._shown} failed: {_detail(error)}") from error
         except (ValueError, AttributeError, TypeError) as error:
-            # The package takes whatever comes for an answer, and trips over it later.
+            # The package doesn't validate responses, and fails later.
             raise GenerationError(
-                f"What answers at {self._shown} is not OpenAI-compatible: check that --llm-url ends in /v1"
+                f"The server at {self._shown} is not OpenAI-compatible: check that --llm-url ends in /v1"
             ) from error
 
 
 def load(url: str | None, model: str | None, api_key: str | None, otherwise: Generator) -> Generator:
-    """Return the generator that forwards, or the other one where there is no URL."""
+    """Return a forwarding generator, or ``otherwise`` without a URL."""
     return ForwardingGenerator(url, model, api_key) if url else otherwise
 
 
@@ -195,7 +191,7 @@ def _check(url: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise GenerationError(f"--llm-url {url} is no address of a server: write, for example, {EXAMPLE_URL}")
+        raise GenerationError(f"--llm-url {url} is not a URL: write, for example, http://localhost:11434/v1")
 
 
 def _message(turn: Turn) -> Any:
@@ -205,7 +201,7 @@ def _message(turn: Turn) -> Any:
 def _reason(choice: "Choice") -> StopReason | None:
     if choice.finish_reason is None:
         return None
-    # vLLM names the stop sequence; the protocol itself does not tell it from the end of the answer.
+    # vLLM reports the stop sequence; the protocol itself doesn't distinguish it from the end of the answer.
     if isinstance(getattr(choice, "stop_reason", None), str):
         return "stop_sequence"
     return _REASONS.get(choice.finish_reason, "end_turn")

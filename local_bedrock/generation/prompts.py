@@ -35,11 +35,11 @@ _PLACEHOLDER: Final = re.compile(r"\$(?:search_results|output_format_instruction
 def prompted_task(
     template: str | None, question: str, passages: Sequence[str], history: Sequence[Turn], now_seconds: float
 ) -> Task:
-    """Fill in a template; question and earlier turns follow it as messages.
+    """Fill in a template; earlier turns and the question follow as messages.
 
     Args:
-        template: Of the request; None takes the default one.
-        question: What the user asks now.
+        template: From the request; None for the default.
+        question: The present question.
         passages: The search results, best first.
         history: Earlier turns of the session.
         now_seconds: Since 1970, for ``$current_time$``.
@@ -51,7 +51,7 @@ def prompted_task(
         "$query$": question,
         "$current_time$": datetime.fromtimestamp(now_seconds, UTC).isoformat(timespec="seconds"),
     }
-    # In one pass: a placeholder in the text of a document is no placeholder.
+    # In one pass, so that placeholders in the text of a document have no effect.
     filled = _PLACEHOLDER.sub(lambda match: values[match[0]], chosen)
     turns = (Turn("system", filled), *history, Turn("user", question))
     return Task(question, tuple(passages), turns, numbered=FORMAT in chosen)

@@ -16,13 +16,13 @@ from local_bedrock import chunking
 from local_bedrock.chunking import Chunk, Pieces
 from local_bedrock.reading import formats, metadata
 from local_bedrock.reading.formats import UnreadableDocument
-from local_bedrock.reading.metadata import Record, UnusableMetadata
+from local_bedrock.reading.metadata import AttributeValue, Record, UnusableMetadata
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
 from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
-from local_bedrock.store.documents import AttributeValue, IndexedChunk, ParentChunk, Prepared
-from local_bedrock.store.resources import DataSource, KnowledgeBase
+from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store.resources import S3_VECTORS, DataSource, KnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common import contextual_headers, sections
 from ragstack_common.documents import MAX_SIDECAR_BYTES
@@ -34,10 +34,10 @@ STAGES: Final[tuple[Stage, ...]] = ("read", "parse", "chunk", "embed", "store")
 
 
 class Timings:
-    """Sums over all documents since the start, from any thread.
+    """The time spent in each stage since the start, for any number of threads.
 
     Args:
-        clock: Seconds that never go back.
+        clock: Monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -49,7 +49,7 @@ class Timings:
 
     @contextmanager
     def measured(self, stage: Stage) -> Iterator[None]:
-        """Add the time of the block to a stage, whether or not it succeeds."""
+        """Add the duration of a block, even if it fails."""
         start = self._clock()
         try:
             yield
@@ -65,7 +65,7 @@ class Timings:
             self._chunks += chunks
 
     def snapshot(self) -> dict[str, float]:
-        """Return ``{stage}_seconds`` of every stage, summed over the threads, and the documents and chunks indexed."""
+        """Return ``{stage}_seconds``, summed over the threads, and the numbers of indexed documents and chunks."""
         with self._lock:
             seconds = {f"{stage}_seconds": self._seconds[stage] for stage in STAGES}
             return {**seconds, "documents": self._documents, "chunks": self._chunks}
@@ -81,12 +81,12 @@ LONGEST_INPUT_OF_TITAN: Final = 50_000
 
 
 class MetadataUpdateFailed(UnreadableDocument):
-    """The document is indexed as it is; only the metadata that came for it cannot be used."""
+    """The content is already indexed, but the new metadata can't be used."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A document that only lacks its vectors; the attributes are those of :class:`Prepared`."""
+    """A document without its vectors; attributes as in :class:`Prepared`."""
 
     chunks: list[IndexedChunk]
     parents: list[ParentChunk]
@@ -100,11 +100,11 @@ class Preparation:
     """Prepares documents, in any thread.
 
     Args:
-        database: Where the data sources stand.
-        embedding: What every chunk is embedded with.
-        objects: Where S3 documents are read.
-        parser: Reads the files.
-        timings: Is told where the time goes.
+        database: Holds the data sources.
+        embedding: Embeds the chunks.
+        objects: Reads documents from S3.
+        parser: Converts files to text.
+        timings: Records the time of each stage.
         with_headers: Whether every chunk is indexed with a contextual header.
     """
 
@@ -126,16 +126,16 @@ class Preparation:
         self._with_headers = with_headers
 
     def draft(self, submission: Submission, *, light: bool = False) -> Draft:
-        """Read, parse and cut a document.
+        """Read, parse and chunk a document.
 
         Args:
-            submission: What to read.
-            light: Whether to give up what takes longer than a light document.
+            submission: The document.
+            light: Whether to stop if it takes longer than a light document.
 
         Raises:
-            NotLight: It was given up: it is large, takes long to convert, or is a table of records.
-            MetadataUpdateFailed: The content is that which is indexed, and its metadata cannot be used.
-            UnreadableDocument: The document or its metadata cannot be used.
+            NotLight: It is large, takes long to convert, or is a table of records.
+            MetadataUpdateFailed: The content is already indexed, and the metadata can't be used.
+            UnreadableDocument: The document or its metadata can't be used.
         """
         document = submission.document
         with self._database.read() as view:
@@ -165,7 +165,7 @@ class Preparation:
         return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag, own)
 
     def finished(self, drafts: Sequence[Draft]) -> list[Prepared]:
-        """Embed the chunks of documents, of all together."""
+        """Embed the chunks of several documents together."""
         with self._timings.measured("embed"):
             texts = [f"{c.header}\n{c.text}" if c.header else c.text for draft in drafts for c in draft.chunks]
             vectors = self._embedded(texts, np.float16)
@@ -207,7 +207,7 @@ class Preparation:
     def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
         try:
             found, tag = self._given_metadata(submission)
-            if base.search == "S3_VECTORS":
+            if base.search == S3_VECTORS:
                 metadata.check_for_s3_vectors(found.attributes)
         except UnusableMetadata as error:
             if content.tag == submission.document.content_tag:
@@ -228,10 +228,10 @@ class Preparation:
     def _chunks(
         self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces, parents: int, record: int | None
     ) -> list[IndexedChunk]:
-        """Return the chunks of a document, or of one record in it, whose parents come after so many others."""
+        """Return the chunks of a document, or of one record in it; ``parents`` is the number of earlier parents."""
         outline = sections.outline(parsed.text if record is None else "")
         title = parsed.title or outline.title
-        # The service itself embeds these, with or without headers of ours.
+        # The service embeds these attributes, with or without our headers.
         chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
 
         def header(chunk: Chunk) -> str:
@@ -255,7 +255,7 @@ def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, f
     """Read the records of a CSV file.
 
     Raises:
-        UnreadableDocument: It has none, does not fit its sidecar, or a record has too many attributes.
+        UnreadableDocument: It has no records, doesn't match its sidecar, or a record has too many attributes.
     """
     assert found.records is not None
     if formats.of_request(submission.request) != "csv":
@@ -263,20 +263,20 @@ def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, f
     rows = metadata.read_records(parsed.text, found.records)
     if not rows:
         raise UnreadableDocument(NO_TEXT)
-    if base.search == "S3_VECTORS":
+    if base.search == S3_VECTORS:
         for row in rows:
             metadata.check_for_s3_vectors({**found.attributes, **row.attributes})
     return rows
 
 
 def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
-    """Refuse what the embedding model of the knowledge base would refuse on AWS, whatever embeds here."""
+    """Refuse chunks that are too long for the knowledge base's embedding model on AWS."""
     configuration = base.request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
     longest = max((len(chunk.text) for chunk in chunks), default=0)
     if "titan-embed" in configuration["embeddingModelArn"] and longest > LONGEST_INPUT_OF_TITAN:
         raise UnreadableDocument(
             f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
-            f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy that makes smaller chunks."
+            f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy with smaller chunks."
         )
 
 

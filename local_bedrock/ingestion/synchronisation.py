@@ -1,4 +1,4 @@
-"""Ingestion jobs: a bucket compared with what is indexed, and the difference worked off."""
+"""Ingestion jobs: compare a bucket with the index, and submit the differences."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ from local_bedrock.reading import formats
 from local_bedrock.reading.sources import ListingFailed, Object, ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
 from local_bedrock.store.database import Change, Database
-from local_bedrock.store.documents import METADATA_UPDATE_FAILED, Document
+from local_bedrock.store.documents import METADATA_UPDATE_FAILED, Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource
 from ragstack_common.documents import SIDECAR_SUFFIX
@@ -35,14 +35,14 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Bucket:
-    """What a bucket holds: the documents and their sidecars by URI."""
+    """The documents and sidecars of a bucket, by URI."""
 
     documents: dict[str, Object]
     sidecars: dict[str, Object]
 
 
 class Synchronisation:
-    """Runs ingestion jobs, each in a thread of its own."""
+    """Runs ingestion jobs, each in its own thread."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Synchronisation:
         self._threads: list[threading.Thread] = []
 
     def resume(self) -> None:
-        """Go on with the jobs that an earlier process left."""
+        """Continue the jobs that an earlier process left."""
         with self._database.write() as change:
             left = jobs.running(change.connection)
             for job in left:
@@ -72,14 +72,14 @@ class Synchronisation:
             self.start(job)
 
     def start(self, job: Job) -> None:
-        """Run a job that is recorded and has not ended."""
+        """Run a stored job."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         thread = threading.Thread(target=self._run, args=(job,), name=f"job-{job.id}", daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def close(self) -> None:
-        """Stop; a job that has not ended goes on at the next start."""
+        """Stop; the next start continues unfinished jobs."""
         self._closing.set()
         for thread in self._threads:
             thread.join()
@@ -134,7 +134,6 @@ class Synchronisation:
 
     def _submit(self, job: Job, batch: Iterable[_Work]) -> bool:
         """Submit work, unless the job was stopped."""
-        now = self._clock()
         with self._database.write() as change:
             if _stopped(change, job):
                 return False
@@ -142,10 +141,9 @@ class Synchronisation:
                 ingests = work.action == submissions.INGEST
                 submissions.submit(
                     change,
-                    Document(
-                        0, job.knowledge_base_id, job.data_source_id, "S3", work.name, "", None, 0, None, None, now
-                    ),
+                    DocumentKey(job.knowledge_base_id, job.data_source_id, "S3", work.name),
                     work.action,
+                    now=self._clock(),
                     request=work.request,
                     light=work.light,
                     job_id=job.id,
@@ -182,8 +180,8 @@ def _difference(
     """Compare a bucket with the index.
 
     Returns:
-        What is to be done, and how many documents are skipped: those that are unchanged, and those that were
-        submitted directly and are still worked on. What the job did before a restart is neither.
+        The work to submit, and the number of skipped documents: unchanged ones, and those with an unfinished direct
+        submission. Documents that this job submitted before a restart belong to neither.
     """
     work, skipped = [], 0
     for uri, entry in bucket.documents.items():

@@ -1,4 +1,4 @@
-"""What every operation works with."""
+"""The context of every operation."""
 
 import secrets
 import string
@@ -23,13 +23,13 @@ from ragstack_common.embedding import Embedding
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
 
-# Capitals only, as AWS makes them; SQLite's table names, which hold one, know no case.
+# Upper case only, as on AWS; they are part of SQLite's table names, which ignore case.
 _ID_LETTERS: Final = string.ascii_uppercase + string.digits
 _ID_LENGTH: Final = 10
 
 
 def new_id() -> str:
-    """Make an identifier of ten letters and digits."""
+    """Return a random identifier of ten letters and digits."""
     return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
 
 
@@ -38,10 +38,9 @@ class Context:
     """The parts of a running local Bedrock.
 
     Attributes:
-        options: What it was told when it started.
         clock: Seconds since 1970.
-        snapshots: Results of requests that have further pages.
-        make_id: Makes an identifier that is not in use.
+        snapshots: Results of requests with further pages.
+        make_id: Returns an unused identifier.
     """
 
     options: Options
@@ -57,11 +56,11 @@ class Context:
 
 
 def active_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> KnowledgeBase:
-    """Return a knowledge base that can be worked with.
+    """Return an ACTIVE knowledge base.
 
     Raises:
-        NotFound: There is none of this id.
-        InvalidRequest: It is being deleted.
+        NotFound: It doesn't exist.
+        InvalidRequest: It isn't ACTIVE.
     """
     found = resources.find_knowledge_base(connection, knowledge_base_id)
     if found.status != "ACTIVE":
@@ -70,11 +69,11 @@ def active_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -
 
 
 def available_data_source(connection: apsw.Connection, request: Request) -> DataSource:
-    """Return the data source of a request, if it can be worked with.
+    """Return the AVAILABLE data source of a request.
 
     Raises:
-        NotFound: There is no such knowledge base or data source.
-        InvalidRequest: One of them is being deleted.
+        NotFound: The knowledge base or data source doesn't exist.
+        InvalidRequest: The knowledge base isn't ACTIVE, or the data source isn't AVAILABLE.
     """
     active_knowledge_base(connection, request["knowledgeBaseId"])
     found = resources.find_data_source(connection, request["knowledgeBaseId"], request["dataSourceId"])

@@ -14,7 +14,7 @@ from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.wire import HeadedAnswer
 
-_NOT_HERE: Final = (
+_UNSUPPORTED: Final = (
     "toolConfig",
     "guardrailConfig",
     "additionalModelRequestFields",
@@ -44,14 +44,14 @@ def converse(context: Context, request: Request) -> Answer:
 
 
 def converse_stream(context: Context, request: Request) -> Answer:
-    """Answer a conversation while the answer is written."""
+    """Stream the answer to a conversation."""
     return HeadedAnswer({"stream": _events(context, request)}, context.answering.headers())
 
 
 def _events(context: Context, request: Request) -> Iterator[Answer]:
     started = context.clock()
     pieces = _answer(context, request)
-    # The first piece is waited for before anything is sent: what fails until then is an ordinary error.
+    # Wait for the first piece before sending anything: an error until then is an ordinary error.
     piece = next(pieces)
     yield {"messageStart": {"role": "assistant"}}
     try:
@@ -71,12 +71,12 @@ def _events(context: Context, request: Request) -> Iterator[Answer]:
 
 def _answer(context: Context, request: Request) -> Iterator[Given]:
     require_text_model(request["modelId"])
-    for name in _NOT_HERE:
+    for name in _UNSUPPORTED:
         if request.get(name):
-            raise InvalidRequest(f"The local Bedrock has no {name}: leave it out")
+            raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
     refuse_optimized(request)
     if request.get("serviceTier", {}).get("type", "default") != "default":
-        raise InvalidRequest("The local Bedrock has one serviceTier only: use default")
+        raise InvalidRequest("The local Bedrock supports the serviceTier default only")
     asked = conversation_task(context, request)
     try:
         yield from context.answering.generator.generate(asked, settings(request.get("inferenceConfig", {})))
@@ -98,7 +98,7 @@ LARGEST_DOCUMENT: Final = 4_500_000
 """Bytes. Source for both: bedrock-runtime, documentation of Message and DocumentBlock."""
 
 LONGEST_QUESTION: Final = 400
-"""Characters. In a longer message the question is looked for where it ends, and the rest is what answers it."""
+"""Characters. In a longer message, the question is expected at the end, and the rest is the passage to answer from."""
 
 _BLOCKS: Final = re.compile(r"\n\s*\n|\n(?=(?:Question|Q|User|Human)\s*:)")
 _LABEL: Final = re.compile(r"^\s*(?:Question|Q|User|Human)\s*:\s*")
@@ -107,10 +107,10 @@ _DOCUMENT_NAME: Final = re.compile(r"(?!.*\s\s)[A-Za-z0-9\s()\[\]-]+")
 
 
 def conversation_task(context: Context, request: Request) -> Task:
-    """Turn a request into what a generator is asked.
+    """Convert a request to a task for a generator.
 
     Raises:
-        InvalidRequest: The conversation has not the form that AWS asks for, or has what no generator here can read.
+        InvalidRequest: The conversation is invalid, or has content that the local Bedrock doesn't support.
     """
     messages = request.get("messages", [])
     _check_order(messages)
@@ -135,7 +135,7 @@ def conversation_task(context: Context, request: Request) -> Task:
 
 
 class _Read:
-    """A message that was read: its text, and the texts of its documents."""
+    """The text of a message, and the texts of its documents."""
 
     def __init__(self, text: str, documents: Sequence[str]) -> None:
         self.text = text
@@ -180,11 +180,13 @@ def _message(context: Context, number: int, message: Request) -> _Read:
         elif "searchResult" in block:
             documents.append(_search_result(at, block["searchResult"]))
         elif "cachePoint" not in block:
-            raise InvalidRequest(f"The local Bedrock cannot read {next(iter(block))} at {at}: send text or documents")
+            raise InvalidRequest(
+                f"The local Bedrock does not support {next(iter(block))} at {at}: send text or documents"
+            )
     if documents and not texts:
-        raise InvalidRequest(f"A message with documents needs a text as well: add a text block to {place}")
+        raise InvalidRequest(f"A message with documents also needs a text: add a text block to {place}")
     if len(documents) > MOST_DOCUMENTS:
-        raise InvalidRequest(f"{place} has {len(documents)} documents; at most {MOST_DOCUMENTS} can be sent")
+        raise InvalidRequest(f"{place} has {len(documents)} documents; the maximum is {MOST_DOCUMENTS}")
     return _Read("\n\n".join(texts), documents)
 
 
@@ -198,13 +200,13 @@ def _text(at: str, text: str) -> str:
 
 def _system_text(index: int, block: Request) -> str:
     if "guardContent" in block:
-        raise InvalidRequest(f"The local Bedrock has no guardrails: leave guardContent at system.{index} out")
+        raise InvalidRequest(f"The local Bedrock does not support guardrails: omit guardContent at system.{index}")
     return str(block.get("text", ""))
 
 
 def _document(context: Context, at: str, role: str, document: Request) -> str:
     if role != "user":
-        raise InvalidRequest(f"Only user messages can have documents: take the one at {at} out")
+        raise InvalidRequest(f"Only user messages can have documents: remove the one at {at}")
     _refuse_citations(at, document)
     if not _DOCUMENT_NAME.fullmatch(document["name"]):
         raise InvalidRequest(
@@ -236,11 +238,9 @@ def _parsed(context: Context, at: str, document: Request) -> str:
         else:
             data, file_format = source["bytes"], document.get("format")
         if file_format is None:
-            raise InvalidRequest(f"The document at {at} has no format: say which it has")
+            raise InvalidRequest(f"The document at {at} needs a format")
         if len(data) > LARGEST_DOCUMENT:
-            raise InvalidRequest(
-                f"The document at {at} has {len(data):,} bytes; at most {LARGEST_DOCUMENT:,} can be sent"
-            )
+            raise InvalidRequest(f"The document at {at} has {len(data):,} bytes; the maximum is {LARGEST_DOCUMENT:,}")
         return context.answering.parser.parse(data, file_format).text
     except UnreadableDocument as error:
         raise InvalidRequest(f"The document at {at} cannot be read: {error}") from error
@@ -253,11 +253,11 @@ def _search_result(at: str, result: Request) -> str:
 
 def _refuse_citations(at: str, block: Request) -> None:
     if block.get("citations", {}).get("enabled"):
-        raise InvalidRequest(f"The local Bedrock has no citations in Converse: leave citations at {at} out")
+        raise InvalidRequest(f"The local Bedrock does not support citations in Converse: omit citations at {at}")
 
 
 def _question(text: str) -> tuple[str, str]:
-    """Divide a message into its question and the rest: a long one asks at its end, or at its beginning."""
+    """Split a message into its question and the rest; the question is the last short block with a question mark."""
     if len(text) <= LONGEST_QUESTION and "\n\n" not in text.strip():
         return text, ""
     blocks = [block for block in _BLOCKS.split(text) if block.strip()]
@@ -268,7 +268,7 @@ def _question(text: str) -> tuple[str, str]:
 
 
 def _last_sentences(text: str) -> tuple[str, str]:
-    """Divide a text so that the second part of it is not too long for a question; returns that part first."""
+    """Split off the last sentences, as many as fit into a question, and return them and the text before."""
     start = len(text) - LONGEST_QUESTION
     if start <= 0:
         return text, ""

@@ -31,10 +31,10 @@ _NO_TEXT: Final = re.compile(r"embed|rerank|image|canvas|reel|stable-diffusion|s
 
 
 def require_text_model(name: str) -> None:
-    """Check that an id or ARN may be that of a model that writes text; which models exist is not known here.
+    """Check that an id or ARN can be that of a text model; any such name is accepted.
 
     Raises:
-        InvalidRequest: It is not of such a form, or names a model for something else.
+        InvalidRequest: The form is wrong, or the name is that of an embedding, reranking, image or speech model.
     """
     if not name.startswith("arn:") and not _ID.fullmatch(name):
         raise InvalidRequest("The provided model identifier is invalid.")
@@ -45,7 +45,7 @@ def require_text_model(name: str) -> None:
 
 
 def of_arn(name: str) -> str:
-    """Return a model's id without the ARN around it."""
+    """Return the id of a model, given its id or ARN."""
     return name.rpartition("/")[2] if name.startswith("arn:") else name
 
 
@@ -53,21 +53,21 @@ _CONFIGURATIONS: Final = {
     "KNOWLEDGE_BASE": "knowledgeBaseConfiguration",
     "EXTERNAL_SOURCES": "externalSourcesConfiguration",
 }
-_ORCHESTRATION_NOT_HERE: Final = (
+_ORCHESTRATION_UNSUPPORTED: Final = (
     "queryTransformationConfiguration",
     "promptTemplate",
     "inferenceConfig",
     "additionalModelRequestFields",
 )
-_NOT_HERE: Final = "The local Bedrock has no {}: leave it out"
+_UNSUPPORTED: Final = "The local Bedrock does not support {}: omit it"
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request that was understood.
+    """A parsed request.
 
     Attributes:
-        references: What was found, in the order of the task's passages.
+        references: The results, in the order of the task's passages.
     """
 
     session_id: str
@@ -77,7 +77,7 @@ class _Asked:
 
 
 def retrieve_and_generate(context: Context, request: Request) -> Answer:
-    """Answer a question from what is found, with citations."""
+    """Answer a question from search results or a document, with citations."""
     asked = _asked(context, request)
     citations, text = [], ""
     for piece in _answer(context, asked):
@@ -91,7 +91,7 @@ def retrieve_and_generate(context: Context, request: Request) -> Answer:
 
 
 def retrieve_and_generate_stream(context: Context, request: Request) -> Answer:
-    """Answer as :func:`retrieve_and_generate` does, while the answer is written."""
+    """Stream the answer of :func:`retrieve_and_generate`."""
     asked = _asked(context, request)
     answer = {"sessionId": asked.session_id, "stream": _events(context, asked)}
     return HeadedAnswer(answer, context.answering.headers())
@@ -104,7 +104,7 @@ def _events(context: Context, asked: _Asked) -> Iterator[Answer]:
                 yield {"output": {"text": said}}
             case Part():
                 citation = _citation(piece, asked.references)
-                # The member of the same name is what clients of before read.
+                # Older clients read the nested member.
                 yield {"citation": {**citation, "citation": citation}}
 
 
@@ -138,7 +138,7 @@ def _citation(part: Part, references: Sequence[Answer]) -> Answer:
 def _asked(context: Context, request: Request) -> _Asked:
     for name in ("sessionConfiguration", "userContext"):
         if name in request:
-            raise InvalidRequest(_NOT_HERE.format(name))
+            raise InvalidRequest(_UNSUPPORTED.format(name))
     question = request["input"]["text"]
     if not question.strip():
         raise InvalidRequest("The text of the input is empty: ask a question")
@@ -159,7 +159,7 @@ def _asked(context: Context, request: Request) -> _Asked:
 def _configuration(request: Request) -> tuple[str, Request]:
     given = request.get("retrieveAndGenerateConfiguration")
     if given is None:
-        raise InvalidRequest("The request has no retrieveAndGenerateConfiguration: say what to answer from")
+        raise InvalidRequest("The request needs a retrieveAndGenerateConfiguration")
     name = _CONFIGURATIONS[given["type"]]
     if name not in given:
         raise InvalidRequest(f"A retrieveAndGenerateConfiguration of type {given['type']} needs {name}")
@@ -173,8 +173,8 @@ def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn
     turns = context.answering.sessions.turns(session_id)
     if turns is None:
         raise InvalidRequest(
-            f"Session with Id {session_id} is not valid. Leave sessionId out of the first request of a session,"
-            " and send the one that its answer has in the next."
+            f"Session with Id {session_id} is not valid. Omit sessionId in the first request of a session, and send the"
+            " sessionId of its answer in later requests."
         )
     return session_id, turns
 
@@ -182,7 +182,7 @@ def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn
 def _settings(generation: Request) -> Settings:
     for name in ("guardrailConfiguration", "additionalModelRequestFields"):
         if generation.get(name):
-            raise InvalidRequest(_NOT_HERE.format(name))
+            raise InvalidRequest(_UNSUPPORTED.format(name))
     refuse_optimized(generation)
     given = generation.get("inferenceConfig", {}).get("textInferenceConfig", {})
     if given.get("maxTokens") == 0:
@@ -191,33 +191,33 @@ def _settings(generation: Request) -> Settings:
 
 
 def settings(given: Request) -> Settings:
-    """Read an inference configuration of either service."""
+    """Read an inference configuration of Converse or RetrieveAndGenerate."""
     stop_sequences = tuple(given.get("stopSequences", ()))
     return Settings(given.get("maxTokens"), given.get("temperature"), given.get("topP"), stop_sequences)
 
 
 def refuse_optimized(configuration: Request) -> None:
-    """Refuse what would be faster on AWS.
+    """Refuse optimized latency.
 
     Raises:
-        InvalidRequest: The configuration asks for optimized latency.
+        InvalidRequest: The configuration requests it.
     """
     if configuration.get("performanceConfig", {}).get("latency") == "optimized":
-        raise InvalidRequest("The local Bedrock has no optimized latency: leave performanceConfig out")
+        raise InvalidRequest("The local Bedrock does not support optimized latency: omit performanceConfig")
 
 
 def _template(generation: Request) -> str | None:
     template: str | None = generation.get("promptTemplate", {}).get("textPromptTemplate")
     if template is not None and prompts.RESULTS not in template:
-        raise InvalidRequest(f"The textPromptTemplate lacks {prompts.RESULTS}, where the search results go: add it")
+        raise InvalidRequest(f"The textPromptTemplate needs the placeholder {prompts.RESULTS} for the search results")
     return template
 
 
 def _found(context: Context, question: str, configuration: Request) -> list[Answer]:
     orchestration = configuration.get("orchestrationConfiguration", {})
-    for name in _ORCHESTRATION_NOT_HERE:
+    for name in _ORCHESTRATION_UNSUPPORTED:
         if orchestration.get(name):
-            raise InvalidRequest(_NOT_HERE.format(f"orchestrationConfiguration.{name}"))
+            raise InvalidRequest(_UNSUPPORTED.format(f"orchestrationConfiguration.{name}"))
     refuse_optimized(orchestration)
     retrieval: Mapping[str, Any] = configuration.get("retrievalConfiguration", {})
     if "managedSearchConfiguration" in retrieval:
@@ -228,7 +228,7 @@ def _found(context: Context, question: str, configuration: Request) -> list[Answ
 
 
 def _read(context: Context, question: str, source: Request) -> list[Answer]:
-    """Read the source that the request brings or names, and return what of it answers best."""
+    """Read the external source of the request, and return its best excerpts."""
     try:
         data, file_format, location = _source(context, source)
         text = context.answering.parser.parse(data, file_format).text

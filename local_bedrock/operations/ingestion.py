@@ -13,7 +13,7 @@ from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
 from local_bedrock.reading import formats, metadata
 from local_bedrock.store import documents, jobs, resources, submissions
 from local_bedrock.store.database import Change
-from local_bedrock.store.documents import Document
+from local_bedrock.store.documents import Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource, once
 
@@ -35,7 +35,7 @@ class _Submitted:
 
 
 def ingest_documents(context: Context, request: Request) -> Answer:
-    """Accept documents; the work is done in the background."""
+    """Accept documents, which are ingested in the background."""
     with context.database.write() as change:
         source = available_data_source(change.connection, request)
         submitted = [_submitted(source, document) for document in request["documents"]]
@@ -54,7 +54,7 @@ def ingest_documents(context: Context, request: Request) -> Answer:
 
 
 def get_documents(context: Context, request: Request) -> Answer:
-    """Describe documents, in the order of the request; one that is not there is NOT_FOUND."""
+    """Describe documents, in the order of the request; unknown ones are NOT_FOUND."""
     with context.database.read() as view:
         source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
         names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
@@ -62,7 +62,7 @@ def get_documents(context: Context, request: Request) -> Answer:
 
 
 def list_documents(context: Context, request: Request) -> Answer:
-    """List documents in the order in which they were first submitted."""
+    """List documents in the order of their first submission."""
     listing = Listing("ListKnowledgeBaseDocuments", request)
     after = listing.position(0)
     size = request.get("maxResults", DEFAULT_PAGE)
@@ -74,7 +74,7 @@ def list_documents(context: Context, request: Request) -> Answer:
 
 
 def delete_documents(context: Context, request: Request) -> Answer:
-    """Accept deletions; one that is not there is NOT_FOUND."""
+    """Accept deletions; unknown documents are NOT_FOUND."""
     with context.database.write() as change:
         source = available_data_source(change.connection, request)
         names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
@@ -97,8 +97,9 @@ def _ingest(context: Context, change: Change, source: DataSource, submitted: lis
     for document in submitted:
         submissions.submit(
             change,
-            _record(context, source, document.name),
+            _key(source, document.name),
             submissions.INGEST,
+            now=context.clock(),
             request=document.request,
             content=document.content,
             request_id=request_id,
@@ -115,8 +116,9 @@ def _delete(context: Context, change: Change, source: DataSource, names: list[st
         if documents.find(change.connection, source.id, name) is not None:
             submissions.submit(
                 change,
-                _record(context, source, name),
+                _key(source, name),
                 submissions.DELETE,
+                now=context.clock(),
                 request={"change": "gone"},
                 request_id=request_id,
                 seconds=context.options.pace.deletion_seconds,
@@ -164,7 +166,7 @@ def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
     if given is None:
         return {}
     if "accessControlList" in given:
-        raise InvalidRequest("The local Bedrock does not enforce an accessControlList: leave it out")
+        raise InvalidRequest("The local Bedrock does not support accessControlList: omit it")
     attributes, location = given.get("inlineAttributes"), given.get("s3Location")
     if given["type"] == "S3_LOCATION":
         if location is None or attributes is not None:
@@ -197,15 +199,15 @@ def _check_type(source: DataSource, given: str) -> None:
 def _check_different(names: list[str]) -> None:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise InvalidRequest(f"The document {twice[0]} stands more than once in the request")
+        raise InvalidRequest(f"The document {twice[0]} occurs more than once in the request")
 
 
 def _check_payload(submitted: list[_Submitted]) -> None:
     size = sum(len(document.content or b"") for document in submitted)
     if size > LARGEST_PAYLOAD:
         raise InvalidRequest(
-            f"The documents of the request have {size:,} bytes together; at most {LARGEST_PAYLOAD:,} (6 MB) can be"
-            " ingested in one request: send them in several requests, or put them into S3"
+            f"The documents of the request have {size:,} bytes together; the maximum is {LARGEST_PAYLOAD:,} (6 MB):"
+            " send them in several requests, or put them into S3"
         )
 
 
@@ -213,24 +215,12 @@ def _check_no_job(change: Change, source: DataSource) -> None:
     for job in jobs.running(change.connection, source.knowledge_base_id, source.id):
         raise InvalidRequest(
             f"There is an ongoing ingestion job {job.id} on data source {source.id}."
-            " Documents cannot be ingested or deleted directly until it has ended; retry your request then."
+            " Documents cannot be ingested or deleted directly until it ends. Retry your request then."
         )
 
 
-def _record(context: Context, source: DataSource, name: str) -> Document:
-    return Document(
-        id=0,
-        knowledge_base_id=source.knowledge_base_id,
-        data_source_id=source.id,
-        type=source.type,
-        name=name,
-        status="",
-        reason=None,
-        generation=0,
-        content_tag=None,
-        metadata_tag=None,
-        updated_at=context.clock(),
-    )
+def _key(source: DataSource, name: str) -> DocumentKey:
+    return DocumentKey(source.knowledge_base_id, source.id, source.type, name)
 
 
 def _detail(connection: apsw.Connection, source: DataSource, name: str) -> Answer:
@@ -266,10 +256,10 @@ LONGEST_FAILURE_REASON: Final = 2048
 """Characters. Source: bedrock-agent, shape FailureReason."""
 
 _IGNORED: Final = "Ignored {} files: {} [Files: {}]. Call to Customer Source did not succeed."
-"""Source: the form of failure reasons that clients of StartIngestionJob parse; the middle of it is ours."""
+"""Source: the form of failure reasons that clients of StartIngestionJob parse; the second placeholder is ours."""
 
 _ID_BYTES: Final = 64
-"""Memory of one id in a list, rounded up."""
+"""Memory of one id, rounded up."""
 
 _ENDED: Final = ("COMPLETE", "FAILED")
 _STOPPED: Final = ("STOPPING", "STOPPED")
@@ -277,12 +267,12 @@ _SORTED_BY: Final = {"STATUS": lambda job: (job.status, job.id), "STARTED_AT": l
 
 
 def start_job(context: Context, request: Request) -> Answer:
-    """Begin to compare the bucket with the index."""
+    """Start an ingestion job."""
     started: list[Job] = []
     with context.database.write() as change:
         source = available_data_source(change.connection, request)
         if source.type != "S3":
-            raise InvalidRequest("A CUSTOM data source has nothing to scan: use IngestKnowledgeBaseDocuments")
+            raise InvalidRequest("A CUSTOM data source has no bucket to scan: use IngestKnowledgeBaseDocuments")
         answer = once(
             change,
             "StartIngestionJob",
@@ -305,7 +295,7 @@ def get_job(context: Context, request: Request) -> Answer:
 
 
 def list_jobs(context: Context, request: Request) -> Answer:
-    """List those of a data source, the newest first unless asked otherwise."""
+    """List the jobs of a data source, by default newest first."""
     listing = Listing("ListIngestionJobs", request)
     continued = context.snapshots.continued(listing)
     size = request.get("maxResults", DEFAULT_PAGE)
@@ -325,14 +315,14 @@ def list_jobs(context: Context, request: Request) -> Answer:
 
 
 def _chosen(found: Iterable[Job], request: Request) -> list[Job]:
-    for condition in request.get("filters", ()):
-        found = [job for job in found if job.status in condition["values"]]
+    for status_filter in request.get("filters", ()):
+        found = [job for job in found if job.status in status_filter["values"]]
     order = request.get("sortBy", {"attribute": "STARTED_AT", "order": "DESCENDING"})
     return sorted(found, key=_SORTED_BY[order["attribute"]], reverse=order["order"] == "DESCENDING")
 
 
 def stop_job(context: Context, request: Request) -> Answer:
-    """Stop a job: what it indexed stays, what nobody has begun is as it was before, what is begun is finished."""
+    """Stop a job: started documents are finished, and the others keep their earlier state."""
     with context.database.write() as change:
         source = resources.find_data_source(change.connection, request["knowledgeBaseId"], request["dataSourceId"])
         job = jobs.find(change.connection, source.id, request["ingestionJobId"])
@@ -350,7 +340,7 @@ def _start(context: Context, change: Change, source: DataSource, request: Reques
     if running:
         raise Conflict(
             f"There is an ongoing ingestion job {running[0].id} on data source {running[0].data_source_id}."
-            " Wait for its end and retry your request."
+            " Wait until it ends, then retry your request."
         )
     now = context.clock()
     job = Job(
@@ -372,7 +362,7 @@ def _described_job(job: Job) -> Answer:
 
 
 def _reasons(failures: Sequence[Failure]) -> Iterator[str]:
-    """Yield the reasons as AWS words them: each a JSON list of one sentence that names the files it is true of."""
+    """Yield the reasons in AWS's form: each is a JSON list of one sentence that names the files."""
     names: dict[str, list[str]] = {}
     for failure in failures:
         if failure.name is None:

@@ -27,11 +27,11 @@ _JSON: Final = ("application/json", "*/*")
 
 @dataclass(frozen=True)
 class _Model:
-    """An embedding model, and what its requests can have.
+    """An embedding model.
 
     Attributes:
-        dimensions: That can be asked for, the default first.
-        members: Of the request.
+        dimensions: The supported dimensions, the default first.
+        members: The members of its requests.
     """
 
     dimensions: tuple[int, ...]
@@ -47,13 +47,13 @@ MODELS: Final = {
 
 
 def invoke_model(context: Context, request: Request) -> Answer:
-    """Embed a text with the local Bedrock's own embedding, in the form of a Titan model."""
+    """Embed a text with the local Bedrock's embedding, in the format of a Titan model."""
     name = of_arn(request["modelId"])
     model = MODELS.get(name)
     if model is None:
         raise InvalidRequest(
-            f"The provided model identifier is invalid. InvokeModel is here for {' and '.join(MODELS)} only, not for"
-            f" {name}: use Converse for models that write text"
+            f"The provided model identifier is invalid. The local Bedrock supports InvokeModel for"
+            f" {' and '.join(MODELS)}, not for {name}: use Converse for text models"
         )
     _refuse_other_settings(request)
     body = _body(request.get("body", b""), model)
@@ -76,13 +76,13 @@ def invoke_model(context: Context, request: Request) -> Answer:
 def _refuse_other_settings(request: Request) -> None:
     for name in ("guardrailIdentifier", "guardrailVersion"):
         if name in request:
-            raise InvalidRequest(f"The local Bedrock has no guardrails: leave {name} out")
+            raise InvalidRequest(f"The local Bedrock does not support guardrails: omit {name}")
     if request.get("performanceConfigLatency") == "optimized":
-        raise InvalidRequest("The local Bedrock has no optimized latency: leave performanceConfigLatency out")
+        raise InvalidRequest("The local Bedrock does not support optimized latency: omit performanceConfigLatency")
     for name in ("contentType", "accept"):
         given = request.get(name, "*/*").split(";")[0].strip().lower()
         if given not in _JSON:
-            raise InvalidRequest(f"The model reads and writes application/json only, not the {name} {given}")
+            raise InvalidRequest(f"The model supports application/json only, not the {name} {given}")
 
 
 def _body(data: bytes, model: _Model) -> dict[str, Any]:
@@ -137,12 +137,12 @@ def _embedding(own: Embedding, dimension: int) -> Embedding:
         return HashedEmbedding(dimension)
     raise InvalidRequest(
         f"The embedding {own.name} of this local Bedrock has {own.dimension} dimensions, not {dimension}:"
-        f" ask for {own.dimension}, or start it with --embedding hashed, which has any"
+        f" request {own.dimension}, or start it with --embedding hashed, which supports any number"
     )
 
 
 def _written(vector: npt.NDArray[np.float32], body: dict[str, Any], model: str) -> Answer:
-    # Every embedding here is of unit length already, so that normalize changes nothing.
+    # Every embedding has unit length, so normalize makes no difference.
     floats = [float(value) for value in vector]
     if model == "amazon.titan-embed-text-v1":
         return {"embedding": floats}

@@ -1,4 +1,4 @@
-"""The tokens that lead from one page of a list to the next."""
+"""Pages of lists, and the tokens that lead from one page to the next."""
 
 import base64
 import binascii
@@ -22,29 +22,29 @@ SNAPSHOT_BYTES: Final = 64 * 1024**2
 """Memory of all snapshots together. The ranking of one search takes 32 KB at most."""
 
 _ENTRY_BYTES: Final = 1024
-"""What a snapshot takes in addition to its content, rounded up."""
+"""Memory of a snapshot without its content, rounded up."""
 
 _GONE: Final = (
-    "The results that this nextToken continues are no longer kept: send the request again without a nextToken."
+    "The results for this nextToken have expired: send the request again without a nextToken."
     f" Results are kept for {SNAPSHOT_SECONDS / 60:g} minutes, and until a restart"
 )
-_INVALID: Final = "The nextToken is not valid for this request: send the one that the page before gave, or none"
+_INVALID: Final = "The nextToken is not valid for this request: send the nextToken of the previous page, or none"
 
 
 def write_token(position: dict[str, Any]) -> str:
-    """Make a token of what the next page needs to know."""
+    """Encode a position as a token."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
 
 def read_token(token: str | None, **expected: type) -> dict[str, Any] | None:
-    """Read a token; None of none.
+    """Decode a token; None if there is none.
 
     Args:
-        token: As the caller sent it.
-        expected: The members that it must have, and their types.
+        token: As received.
+        expected: Its members and their types.
 
     Raises:
-        InvalidRequest: It is not one that this operation made.
+        InvalidRequest: It isn't a token of this operation.
     """
     if token is None:
         return None
@@ -61,21 +61,21 @@ def read_token(token: str | None, **expected: type) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Listing:
-    """The pages of one list: a token of it is refused by every other list.
+    """The pages of one list, whose tokens no other list accepts.
 
     Attributes:
         operation: Name of the operation.
-        request: What tells one list of the operation from another, apart from the pages.
+        request: The request; its members other than ``nextToken`` and ``maxResults`` identify the list.
     """
 
     operation: str
     request: Mapping[str, Any]
 
     def position(self, beginning: T) -> T:
-        """Return where the requested page begins: ``beginning``, or what the token says, of the same type.
+        """Return the position after which the requested page begins; ``beginning`` without a token.
 
         Raises:
-            InvalidRequest: The token is not one of this list.
+            InvalidRequest: The token belongs to another list.
         """
         found = read_token(self.request.get("nextToken"), after=type(beginning), list=str)
         if found is None:
@@ -86,11 +86,11 @@ class Listing:
         return after
 
     def token(self, after: str | int) -> str:
-        """Make the token of the page that begins after this position."""
+        """Return the token of the page after a position."""
         return write_token({"after": after, "list": self.fingerprint()})
 
     def fingerprint(self) -> str:
-        """Return what all pages of this list have in common, and no other list has."""
+        """Return an identifier of this list."""
         asked = {name: value for name, value in self.request.items() if name not in ("nextToken", "maxResults")}
         return sha256(json.dumps([self.operation, asked], sort_keys=True).encode()).hexdigest()[:16]
 

@@ -16,7 +16,7 @@ from local_bedrock.store.resources import DataSource, KnowledgeBase, once
 
 KNOWLEDGE_BASE_ARN: Final = "arn:aws:bedrock:us-east-1:000000000000:knowledge-base/{}"
 MOST_TAGS: Final = 50
-"""Of one resource. Source: AWS General Reference, tag naming limits."""
+"""Tags of one resource. Source: AWS General Reference, tag naming limits."""
 
 RESERVED_PREFIX: Final = "aws:"
 
@@ -24,21 +24,21 @@ _ARN: Final = re.compile(r"arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d{12}:knowledge-ba
 
 
 def tag(context: Context, request: Request) -> Answer:
-    """Add tags to a knowledge base; a key that is there takes the new value."""
+    """Add tags to a knowledge base, or replace their values."""
     check_tags(request["tags"])
     with context.database.write() as change:
         knowledge_base_id = _tagged(change.connection, request["resourceArn"])
         together = {**resources.tags_of(change.connection, knowledge_base_id), **request["tags"]}
         if len(together) > MOST_TAGS:
             raise QuotaExceeded(
-                f"The resource would have {len(together)} tags; at most {MOST_TAGS} are possible: remove some first"
+                f"The resource would have {len(together)} tags; the maximum is {MOST_TAGS}: remove some tags first"
             )
         resources.put_tags(change, knowledge_base_id, request["tags"])
     return {}
 
 
 def untag(context: Context, request: Request) -> Answer:
-    """Remove tags from a knowledge base; a key that is not there is no error."""
+    """Remove tags from a knowledge base; unknown keys are ignored."""
     with context.database.write() as change:
         resources.remove_tags(change, _tagged(change.connection, request["resourceArn"]), request["tagKeys"])
     return {}
@@ -57,7 +57,7 @@ def check_tags(given: Mapping[str, str]) -> None:
         InvalidRequest: There are too many, or a key is reserved.
     """
     if len(given) > MOST_TAGS:
-        raise InvalidRequest(f"The request has {len(given)} tags; a resource can have at most {MOST_TAGS}")
+        raise InvalidRequest(f"The request has {len(given)} tags; the maximum is {MOST_TAGS}")
     reserved = [key for key in given if key.casefold().startswith(RESERVED_PREFIX)]
     if reserved:
         raise InvalidRequest(f"The tag key {reserved[0]!r} begins with {RESERVED_PREFIX}, which is reserved for AWS")
@@ -66,7 +66,7 @@ def check_tags(given: Mapping[str, str]) -> None:
 def _tagged(connection: apsw.Connection, arn: str) -> str:
     match = _ARN.fullmatch(arn)
     if match is None:
-        raise NotFound(f"The resource {arn} does not exist: the local Bedrock has tags of knowledge bases only")
+        raise NotFound(f"The resource {arn} does not exist: the local Bedrock supports tags of knowledge bases only")
     return resources.find_knowledge_base(connection, match[1]).id
 
 
@@ -78,7 +78,7 @@ _NOT_CHANGED: Final = ("knowledgeBaseConfiguration", "storageConfiguration")
 
 
 def create_knowledge_base(context: Context, request: Request) -> Answer:
-    """Create a knowledge base; it is ACTIVE at the next look, or when its time has come."""
+    """Create a knowledge base; it becomes ACTIVE at once, or after the creation time of the pace."""
     _check_knowledge_base(request)
     with context.database.write() as change:
         answer = once(
@@ -122,7 +122,7 @@ def list_knowledge_bases(context: Context, request: Request) -> Answer:
 
 
 def update_knowledge_base(context: Context, request: Request) -> Answer:
-    """Change name, description and role; every field is overwritten, and one that is left out is gone."""
+    """Change name, description and role; omitted fields are removed."""
     knowledge_base_id = request["knowledgeBaseId"]
     with context.database.write() as change:
         base = resources.find_knowledge_base(change.connection, knowledge_base_id)
@@ -139,7 +139,7 @@ def update_knowledge_base(context: Context, request: Request) -> Answer:
 
 
 def delete_knowledge_base(context: Context, request: Request) -> Answer:
-    """Delete one with everything in it, in the background."""
+    """Delete a knowledge base with its content, in the background."""
     knowledge_base_id = request["knowledgeBaseId"]
     with context.database.write() as change:
         resources.find_knowledge_base(change.connection, knowledge_base_id)
@@ -165,14 +165,14 @@ def _check_knowledge_base(request: Request) -> None:
     check_tags(request.get("tags", {}))
     configuration = request["knowledgeBaseConfiguration"]
     if configuration["type"] != "VECTOR":
-        raise InvalidRequest(f"The local Bedrock has knowledge bases of type VECTOR only, not {configuration['type']}")
+        raise InvalidRequest(f"The local Bedrock supports knowledge bases of type VECTOR, not {configuration['type']}")
     if "vectorKnowledgeBaseConfiguration" not in configuration:
         raise InvalidRequest("A knowledge base of type VECTOR needs a vectorKnowledgeBaseConfiguration")
     storage = request.get("storageConfiguration")
     if storage is None:
         raise InvalidRequest("A knowledge base of type VECTOR needs a storageConfiguration")
     if storage["type"] not in _STORES:
-        raise InvalidRequest(f"The local Bedrock imitates {' and '.join(_STORES)}, not {storage['type']}")
+        raise InvalidRequest(f"The local Bedrock supports {' and '.join(_STORES)}, not {storage['type']}")
     needed = _STORES[storage["type"]]
     if needed not in storage:
         raise InvalidRequest(f"A storageConfiguration of type {storage['type']} needs {needed}")
@@ -271,7 +271,7 @@ def list_data_sources(context: Context, request: Request) -> Answer:
 
 
 def update_data_source(context: Context, request: Request) -> Answer:
-    """Change a data source; every field is overwritten, and one that is left out is gone."""
+    """Change a data source; omitted fields are removed."""
     _check_data_source(request)
     with context.database.write() as change:
         source = available_data_source(change.connection, request)
@@ -287,7 +287,7 @@ def update_data_source(context: Context, request: Request) -> Answer:
 
 
 def delete_data_source(context: Context, request: Request) -> Answer:
-    """Delete one, in the background, with its documents unless its dataDeletionPolicy is RETAIN."""
+    """Delete a data source in the background, with its documents unless its dataDeletionPolicy is RETAIN."""
     with context.database.write() as change:
         source = resources.find_data_source(change.connection, request["knowledgeBaseId"], request["dataSourceId"])
         if jobs.running(change.connection, source.knowledge_base_id, source.id):
@@ -306,7 +306,7 @@ def _check_data_source(request: Request) -> None:
     configuration = request["dataSourceConfiguration"]
     kind = configuration["type"]
     if kind not in _TYPES:
-        raise InvalidRequest(f"The local Bedrock has data sources of type {' and '.join(_TYPES)}, not {kind}")
+        raise InvalidRequest(f"The local Bedrock supports data sources of type {' and '.join(_TYPES)}, not {kind}")
     if kind == "S3" and "s3Configuration" not in configuration:
         raise InvalidRequest("A data source of type S3 needs an s3Configuration")
     others = set(configuration) - {"type", "s3Configuration" if kind == "S3" else "type"}
@@ -315,7 +315,7 @@ def _check_data_source(request: Request) -> None:
     ingestion = request.get("vectorIngestionConfiguration", {})
     for name in _NOT_IMITATED:
         if name in ingestion:
-            raise InvalidRequest(f"The local Bedrock has no {name}: leave it out")
+            raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
     _check_chunking(ingestion.get("chunkingConfiguration"))
 
 
@@ -378,11 +378,7 @@ _CONFIGURATION_OF: Final = {
 
 
 def _check_chunking(chunking: Request | None) -> None:
-    """Check a data source's chunking.
-
-    Raises:
-        InvalidRequest: The configuration of the strategy is missing, another one is there, or its sizes do not fit.
-    """
+    """Check a ``chunkingConfiguration`` beyond the service model."""
     if chunking is None:
         return
     strategy = chunking["chunkingStrategy"]
@@ -400,8 +396,8 @@ def _check_layers(layers: Request) -> None:
     parent, child = (level["maxTokens"] for level in layers["levelConfigurations"])
     if child >= parent:
         raise InvalidRequest(
-            f"The first of the levelConfigurations is the parent and must have more maxTokens than the second,"
-            f" the child: they have {parent} and {child}"
+            f"The first of the levelConfigurations (the parents) must have more maxTokens than the second (the"
+            f" children): they have {parent} and {child}"
         )
     if layers["overlapTokens"] >= child:
         raise InvalidRequest(

@@ -14,7 +14,7 @@ from local_bedrock.operations.paging import Listing, read_token, refuse_token, w
 from local_bedrock.retrieval import ranking, reranking
 from local_bedrock.retrieval.ranking import Hit, Ranking, Search
 from local_bedrock.retrieval.reranking import require_model, score
-from local_bedrock.store.resources import KnowledgeBase
+from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import Filter, parse
@@ -37,27 +37,27 @@ def retrieve(context: Context, request: Request) -> Answer:
 def results(
     context: Context, knowledge_base_id: str, text: str, configuration: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Search for the operations that answer from what they find.
+    """Search for the operations that generate answers.
 
     Args:
         context: The running local Bedrock.
         knowledge_base_id: Or its ARN.
         text: The query, not blank.
-        configuration: A vectorSearchConfiguration that the service model has checked; may be empty.
+        configuration: A validated vectorSearchConfiguration; may be empty.
 
     Returns:
-        Retrieve's ``retrievalResults``, best first.
+        ``retrievalResults`` as in Retrieve, best first.
 
     Raises:
-        NotFound: There is no such knowledge base.
-        InvalidRequest: The configuration cannot be used with it.
+        NotFound: The knowledge base doesn't exist.
+        InvalidRequest: The configuration is not supported.
     """
     return _page(context, knowledge_base_id, text, configuration, None).results
 
 
 @dataclass(frozen=True)
 class _Page:
-    """Results, the ranking that they are a part of, and the position at which the next page begins."""
+    """Results, their ranking, and the position of the next page."""
 
     results: list[dict[str, Any]]
     ranking: Ranking
@@ -80,15 +80,15 @@ def _page(
             ranked, start = continued
             found, following = further_page(view.connection, ranked, start, asked.number_of_results)
         return _Page(found, ranked, following)
-    # A model may take its time: no reader of the database is held meanwhile.
+    # Outside the transaction: a model may be slow.
     vector = context.embedding.embed_query(text)
     with context.database.read(knowledge_base_id) as view:
         active_knowledge_base(view.connection, knowledge_base_id)
-        search = Search(text, vector, asked.hybrid, asked.condition)
+        search = Search(text, vector, asked.hybrid, asked.filters)
         ranked = ranking.rank(view, base.id, search, context.embedding.fusion_weight)
         found = written_results(view.connection, ranked.hits(0, asked.number_of_results))
     if asked.reranking is not None:
-        # The best of those that were asked for, in a new order: there is no page after them.
+        # Reranked results have one page.
         found = reranked(found, text, asked.reranking, context.embedding)
         return _Page(found, ranked, None)
     return _Page(found, ranked, asked.number_of_results if len(ranked) > asked.number_of_results else None)
@@ -97,7 +97,7 @@ def _page(
 def _query_text(request: Request) -> str:
     query = request["retrievalQuery"]
     if query.get("type", "TEXT") != "TEXT" or "image" in query:
-        raise InvalidRequest("The local Bedrock answers text queries only: leave the image out")
+        raise InvalidRequest("The local Bedrock supports text queries only: omit the image")
     text = query.get("text", "")
     if not text.strip():
         raise InvalidRequest("The text of the retrievalQuery is empty: send a query")
@@ -107,7 +107,7 @@ def _query_text(request: Request) -> str:
 def _configuration(request: Request) -> Mapping[str, Any]:
     for name in ("guardrailConfiguration", "userContext"):
         if name in request:
-            raise InvalidRequest(f"The local Bedrock has no {name}: leave it out")
+            raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
     given = request.get("retrievalConfiguration", {})
     if "managedSearchConfiguration" in given:
         raise InvalidRequest("managedSearchConfiguration is for MANAGED knowledge bases: use vectorSearchConfiguration")
@@ -118,57 +118,55 @@ def _configuration(request: Request) -> Mapping[str, Any]:
 DEFAULT_RESULTS: Final = 5
 """Source: bedrock-agent-runtime, documentation of KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
 
-_WITHOUT_WORDS: Final = "S3_VECTORS"
 _GROUPS: Final = ("andAll", "orAll")
-_NEEDS_MODEL: Final = "implicitFilterConfiguration"
 
 
 @dataclass(frozen=True)
 class SearchConfiguration:
-    """How to search.
+    """A vectorSearchConfiguration that the vector store supports.
 
     Attributes:
         number_of_results: Chunks on a page, 1 to 100.
         hybrid: Vectors and BM25, or vectors only.
-        condition: Restricts the documents.
+        filters: Restricts the documents.
         reranking: The request's ``bedrockRerankingConfiguration``.
     """
 
     number_of_results: int
     hybrid: bool
-    condition: Filter | None
+    filters: Filter | None
     reranking: Mapping[str, Any] | None
 
 
 def read_configuration(base: KnowledgeBase, configuration: Mapping[str, Any]) -> SearchConfiguration:
-    """Read what the service model has checked.
+    """Read a validated vectorSearchConfiguration.
 
     Raises:
-        InvalidRequest: The vector store cannot do it, the filter is over the limits, or it is not imitated.
+        InvalidRequest: The vector store or the local Bedrock doesn't support it, or the filter exceeds the limits.
     """
-    if _NEEDS_MODEL in configuration:
-        raise InvalidRequest(f"The local Bedrock has no {_NEEDS_MODEL}: leave it out and write the filter yourself")
+    if "implicitFilterConfiguration" in configuration:
+        raise InvalidRequest("The local Bedrock does not support implicitFilterConfiguration: send a filter instead")
     return SearchConfiguration(
         number_of_results=configuration.get("numberOfResults", DEFAULT_RESULTS),
         hybrid=_hybrid(base, configuration.get("overrideSearchType")),
-        condition=_condition(base, configuration.get("filter")),
+        filters=_filters(base, configuration.get("filter")),
         reranking=_reranking(configuration.get("rerankingConfiguration")),
     )
 
 
 def _hybrid(base: KnowledgeBase, chosen: str | None) -> bool:
-    if base.search == _WITHOUT_WORDS:
+    if base.search == S3_VECTORS:
         if chosen == "HYBRID":
             raise InvalidRequest(f"HYBRID search type is not supported for search operation on index {base.search}")
         return False
     return chosen != "SEMANTIC"
 
 
-def _condition(base: KnowledgeBase, given: Mapping[str, Any] | None) -> Filter | None:
+def _filters(base: KnowledgeBase, given: Mapping[str, Any] | None) -> Filter | None:
     if given is None:
         return None
     _check_limits(given)
-    if base.search == _WITHOUT_WORDS and any("startsWith" in part for part in _parts(given)):
+    if base.search == S3_VECTORS and any("startsWith" in part for part in _parts(given)):
         raise InvalidRequest(f"The filter operator startsWith is not supported on {base.search}")
     try:
         return parse(given)
@@ -177,14 +175,14 @@ def _condition(base: KnowledgeBase, given: Mapping[str, Any] | None) -> Filter |
 
 
 def _check_limits(given: Mapping[str, Any], depth: int = 0) -> None:
-    """Hold a filter to five conditions a group and one level of nesting, which is five groups at most."""
+    """Check the limits of AWS: five members in a group, and one level of nesting."""
     for name in _GROUPS:
         if name not in given:
             continue
         if depth > 1:
-            raise InvalidRequest(f"The filter nests {name} too deep: a group may stand in one other group")
+            raise InvalidRequest(f"The filter nests {name} too deeply: a group can be in one other group")
         if len(given[name]) > MAX_MEMBERS:
-            raise InvalidRequest(f"The filter has {len(given[name])} conditions in {name}, at most {MAX_MEMBERS} fit")
+            raise InvalidRequest(f"The filter has {len(given[name])} members in {name}; the maximum is {MAX_MEMBERS}")
         for member in given[name]:
             _check_limits(member, depth + 1)
 
@@ -218,16 +216,15 @@ _CHUNKS: Final = (
 
 
 def further_page(connection: apsw.Connection, ranking: Ranking, start: int, size: int) -> tuple[list[Any], int | None]:
-    """Return a page after the first of a ranking that was made earlier, and where the page after it begins.
+    """Return a later page of a ranking, and the position of the next one.
 
-    Chunks that were deleted or replaced meanwhile are left out, and others take their place on the page. A parent is
-    returned on one page only.
+    The page skips chunks that were deleted or replaced in the meantime, and parents that an earlier page returned.
 
     Args:
-        connection: Where the chunks are now.
-        ranking: Of the first page.
-        start: Position in the ranking at which the page begins.
-        size: Chunks on the page at most.
+        connection: The present state of the chunks.
+        ranking: The ranking of the first page.
+        start: Position of the page in the ranking.
+        size: Maximum number of chunks on the page.
     """
     chunks = ranking.chunks.tolist()
     rows = connection.execute(
@@ -245,9 +242,9 @@ def further_page(connection: apsw.Connection, ranking: Ranking, start: int, size
 
 
 def written_results(connection: apsw.Connection, hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """Return one result for each hit; children of one parent are replaced by it, at the place of the best.
+    """Return the results for some hits; a parent replaces its children, at the position of the best one.
 
-    Source: Amazon Bedrock User Guide, hierarchical chunking: fewer results than asked for may come back.
+    Source: Amazon Bedrock User Guide, hierarchical chunking: there may be fewer results than requested.
     """
     rows = connection.execute(_CHUNKS, (json.dumps([hit.chunk for hit in hits]),))
     found = {row[0]: row[1:] for row in rows}
@@ -275,13 +272,10 @@ RerankingConfiguration = Mapping[str, Any]
 
 
 def check_reranking(configuration: RerankingConfiguration) -> None:
-    """Check what the service model cannot.
-
-    Args:
-        configuration: A ``bedrockRerankingConfiguration``.
+    """Check a ``bedrockRerankingConfiguration`` beyond the service model.
 
     Raises:
-        InvalidRequest: There is no such model, or the fields of a selective mode are missing.
+        InvalidRequest: The model is unknown, or the fields of the selective mode are missing.
     """
     reranking.require_model(configuration["modelConfiguration"]["modelArn"])
     if configuration["modelConfiguration"].get("additionalModelRequestFields"):
@@ -294,16 +288,16 @@ def check_reranking(configuration: RerankingConfiguration) -> None:
 def reranked(
     results: Sequence[dict[str, Any]], query: str, configuration: RerankingConfiguration, embedding: Embedding
 ) -> list[dict[str, Any]]:
-    """Order results by what the reranker makes of their text and of the attributes that it is to consider.
+    """Rerank results by their text and the chosen attributes.
 
     Args:
-        results: Retrieve's ``retrievalResults``.
-        query: What they were found with.
+        results: ``retrievalResults`` of Retrieve.
+        query: The query.
         configuration: A ``bedrockRerankingConfiguration``.
-        embedding: That of the knowledge base.
+        embedding: The embedding of the knowledge base.
 
     Returns:
-        At most ``numberOfRerankedResults``, with the reranker's scores; equal ones in the order that they had.
+        At most ``numberOfRerankedResults`` with the scores of the reranker; ties keep their order.
     """
     chosen = configuration.get("metadataConfiguration")
     scores = reranking.score(query, [_considered(result, chosen) for result in results], embedding, ranked=True)
@@ -337,13 +331,13 @@ def _shown(value: Any) -> str:
 
 
 PAGE: Final = 100
-"""Results in one answer. AWS publishes no figure; what Retrieve gives at most."""
+"""Results on a page. AWS publishes no figure; this is the maximum of Retrieve."""
 
 _MEMBERS: Final = {"TEXT": "textDocument", "JSON": "jsonDocument"}
 
 
 def rerank(context: Context, request: Request) -> Answer:
-    """Order documents by how well they answer a query."""
+    """Order documents by their relevance to a query."""
     configuration = request["rerankingConfiguration"]["bedrockRerankingConfiguration"]
     model = configuration["modelConfiguration"]
     require_model(model["modelArn"])
@@ -387,7 +381,7 @@ def _text(document: Request) -> str:
 
 
 def _lines(value: Any, name: str = "") -> list[str]:
-    """Write a JSON document as lines of names and values."""
+    """Return the values of a JSON document as lines with their names."""
     if isinstance(value, dict):
         return [line for key, member in value.items() for line in _lines(member, str(key))]
     if isinstance(value, list):

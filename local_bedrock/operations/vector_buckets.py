@@ -25,31 +25,31 @@ _ARN: Final = re.compile(r"arn:[^:]*:s3vectors:[^:]*:\d*:bucket/([^/]*)(?:/index
 
 
 def check_bucket_name(name: str) -> None:
-    """Refuse a name that no bucket can have.
+    """Check the name of a vector bucket.
 
     Raises:
-        InvalidRequest: It is none.
+        InvalidRequest: It is not valid.
     """
     if not _BUCKET_NAME.fullmatch(name):
         raise InvalidRequest("Invalid vector bucket name")
 
 
 def check_index_name(name: str) -> None:
-    """Refuse a name that no index can have.
+    """Check the name of a vector index.
 
     Raises:
-        InvalidRequest: It is none.
+        InvalidRequest: It is not valid.
     """
     if not _INDEX_NAME.fullmatch(name):
         raise InvalidRequest("Invalid index name")
 
 
 def bucket_of(connection: apsw.Connection, request: Request) -> Bucket:
-    """Return the bucket that a request names, by its name or its ARN.
+    """Return the bucket of a request, by its name or its ARN.
 
     Raises:
-        InvalidRequest: It names none, or names it twice.
-        NoVectorResource: There is no such bucket.
+        InvalidRequest: The request has neither or both.
+        NoVectorResource: The bucket doesn't exist.
     """
     name, arn = request.get("vectorBucketName"), request.get("vectorBucketArn")
     if (name is None) == (arn is None):
@@ -57,16 +57,16 @@ def bucket_of(connection: apsw.Connection, request: Request) -> Bucket:
     if name is not None:
         return s3_vectors.find_bucket(connection, name)
     found = resource_of(connection, str(arn))
-    assert isinstance(found, Bucket)  # the model's pattern lets no other ARN through
+    assert isinstance(found, Bucket)  # by the model's pattern of the ARN
     return found
 
 
 def index_of(connection: apsw.Connection, request: Request) -> Index:
-    """Return the index that a request names, by the names of bucket and index or by its ARN.
+    """Return the index of a request, by the names of bucket and index or by its ARN.
 
     Raises:
-        InvalidRequest: It names none, or names it twice.
-        NoVectorResource: There is no such bucket or index.
+        InvalidRequest: The request has neither or both.
+        NoVectorResource: The bucket or index doesn't exist.
     """
     bucket, name, arn = (request.get(member) for member in ("vectorBucketName", "indexName", "indexArn"))
     if arn is None and bucket is not None and name is not None:
@@ -74,7 +74,7 @@ def index_of(connection: apsw.Connection, request: Request) -> Index:
     if arn is None or bucket is not None or name is not None:
         raise InvalidRequest("Must specify either indexArn or both vectorBucketName and indexName")
     found = resource_of(connection, arn)
-    assert isinstance(found, Index)  # as above
+    assert isinstance(found, Index)  # by the model's pattern of the ARN
     return found
 
 
@@ -82,7 +82,7 @@ def resource_of(connection: apsw.Connection, arn: str) -> Bucket | Index:
     """Return the bucket or index of an ARN.
 
     Raises:
-        NoVectorResource: There is none of this account and region.
+        NoVectorResource: It doesn't exist in this account and region.
     """
     match = _ARN.fullmatch(arn)
     if match is None:
@@ -100,7 +100,7 @@ def resource_of(connection: apsw.Connection, arn: str) -> Bucket | Index:
 
 @contextmanager
 def reading(context: Context, request: Request) -> Iterator[tuple[View, Index]]:
-    """Hold a state of the index that a request names, with its vectors.
+    """Hold a snapshot of the index of a request, with its vectors.
 
     Raises:
         As :func:`index_of`.
@@ -109,7 +109,7 @@ def reading(context: Context, request: Request) -> Iterator[tuple[View, Index]]:
         index = index_of(view.connection, request)
     with context.database.read(vectors.name_of_index(index.id)) as view:
         again = index_of(view.connection, request)
-        if again.id != index.id:  # another index has taken its name in this moment
+        if again.id != index.id:  # it was deleted, and another index has its name now
             raise NoVectorResource("The specified index could not be found")
         yield view, again
 
@@ -118,7 +118,7 @@ CLASSIC: Final = "CLASSIC"
 ENHANCED: Final = "ENHANCED"
 
 CLASSIC_UNTIL: Final = datetime(2026, 9, 30, tzinfo=UTC).timestamp()
-"""Only indexes of buckets made before may be CLASSIC. Source: s3vectors, documentation of UpdateIndexMode."""
+"""Only indexes of earlier buckets can be CLASSIC. Source: s3vectors, documentation of UpdateIndexMode."""
 
 DEFAULT_PAGE: Final = 500
 DEFAULT_ENCRYPTION: Final = {"sseType": "AES256"}
@@ -169,7 +169,7 @@ def list_buckets(context: Context, request: Request) -> Answer:
 
 
 def delete_bucket(context: Context, request: Request) -> Answer:
-    """Delete one that has no index."""
+    """Delete a bucket without indexes."""
     with context.database.write() as change:
         found = bucket_of(change.connection, request)
         if s3_vectors.indexes(change.connection, found.name, limit=1):
@@ -179,7 +179,7 @@ def delete_bucket(context: Context, request: Request) -> Answer:
 
 
 def put_default_mode(context: Context, request: Request) -> Answer:
-    """Set the mode of the indexes that will be made in a bucket."""
+    """Set the mode of future indexes of a bucket."""
     with context.database.write() as change:
         found = bucket_of(change.connection, request)
         check_mode(found, request["defaultIndexMode"])
@@ -188,7 +188,7 @@ def put_default_mode(context: Context, request: Request) -> Answer:
 
 
 def put_policy(context: Context, request: Request) -> Answer:
-    """Keep a policy; nothing is checked against it here."""
+    """Store a policy, which is not enforced."""
     try:
         document = json.loads(request["policy"])
     except (ValueError, RecursionError):
@@ -211,26 +211,26 @@ def get_policy(context: Context, request: Request) -> Answer:
 
 
 def delete_policy(context: Context, request: Request) -> Answer:
-    """Delete the policy of a bucket; none is no error."""
+    """Delete the policy of a bucket, if there is one."""
     with context.database.write() as change:
         s3_vectors.set_of_bucket(change, bucket_of(change.connection, request).name, "policy", None)
     return {}
 
 
 def tag_vectors(context: Context, request: Request) -> Answer:
-    """Add tags to a bucket or an index; a key that is there takes the new value."""
+    """Add tags to a bucket or an index, or replace their values."""
     check_tags(request["tags"])
     with context.database.write() as change:
         arn = resource_of(change.connection, request["resourceArn"]).arn
         together = {**s3_vectors.tags(change.connection, arn), **request["tags"]}
         if len(together) > MOST_TAGS:
-            raise InvalidRequest(f"The resource would have {len(together)} tags; at most {MOST_TAGS} are possible")
+            raise InvalidRequest(f"The resource would have {len(together)} tags; the maximum is {MOST_TAGS}")
         s3_vectors.put_tags(change, arn, request["tags"])
     return {}
 
 
 def untag_vectors(context: Context, request: Request) -> Answer:
-    """Remove tags from a bucket or an index; a key that is not there is no error."""
+    """Remove tags from a bucket or an index; unknown keys are ignored."""
     with context.database.write() as change:
         arn = resource_of(change.connection, request["resourceArn"]).arn
         s3_vectors.remove_tags(change, arn, request["tagKeys"])
@@ -245,20 +245,20 @@ def list_vector_tags(context: Context, request: Request) -> Answer:
 
 
 def check_mode(bucket: Bucket, mode: str) -> None:
-    """Refuse a mode that an index of a bucket cannot have.
+    """Check the mode of an index in a bucket.
 
     Raises:
-        InvalidRequest: It is CLASSIC, and the bucket is too young for it.
+        InvalidRequest: It is CLASSIC, and the bucket is too new for it.
     """
     if mode == CLASSIC and bucket.created_at >= CLASSIC_UNTIL:
         raise InvalidRequest("CLASSIC is possible only in vector buckets that were created before September 30, 2026")
 
 
 def checked_encryption(encryption: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an encryption with its type written out.
+    """Return an encryption configuration with its default type.
 
     Raises:
-        InvalidRequest: It has a key that its type has no use for, or lacks one.
+        InvalidRequest: The type and the key don't match.
     """
     found = {**DEFAULT_ENCRYPTION, **encryption}
     if (found["sseType"] == "aws:kms") != ("kmsKeyArn" in found):
@@ -275,7 +275,7 @@ MOST_TEXT_SEARCHES: Final = 10
 
 
 def create_index(context: Context, request: Request) -> Answer:
-    """Create a vector index, in the default mode of its bucket."""
+    """Create a vector index in the default mode of its bucket."""
     check_index_name(request["indexName"])
     check_tags(request.get("tags", {}))
     configuration = request.get("metadataConfiguration", {})
@@ -340,13 +340,13 @@ def update_mode(context: Context, request: Request) -> Answer:
         index = index_of(change.connection, request)
         check_mode(s3_vectors.find_bucket(change.connection, index.bucket), request["indexMode"])
         if index.text_searches and request["indexMode"] != ENHANCED:
-            raise InvalidRequest("The index has textSearchConfigurations, which need the ENHANCED mode: delete them")
+            raise InvalidRequest("The textSearchConfigurations of the index need the ENHANCED mode: delete them first")
         s3_vectors.set_mode(change, index, request["indexMode"])
     return {}
 
 
 def update_metadata(context: Context, request: Request) -> Answer:
-    """Add or delete keys that are searched by words; what is there is indexed at once."""
+    """Add or delete keys with full-text search; stored texts are indexed at once."""
     added = request.get("add", {}).get("textSearchConfigurations", [])
     deleted = request.get("delete", {}).get("textSearchConfigurations", [])
     if bool(added) == bool(deleted):
@@ -373,7 +373,7 @@ def update_metadata(context: Context, request: Request) -> Answer:
 
 def _check_distinct(name: str, keys: Sequence[str]) -> None:
     if len(set(keys)) < len(keys):
-        raise InvalidRequest(f"The {name} name a metadata key twice")
+        raise InvalidRequest(f"The {name} contain a metadata key twice")
 
 
 def _described_index(index: Index) -> Answer:

@@ -25,24 +25,24 @@ MOST_KEYS: Final = 50
 MOST_HITS: Final = 100
 """Source of all five: user guide of Amazon S3, limitations and restrictions of S3 Vectors.
 
-How the bytes are counted is not documented: here, those of the JSON without blanks, in UTF-8.
+How the bytes are counted is not documented; this counts the UTF-8 bytes of the JSON without spaces.
 """
 
 LARGEST_PAGE_BYTES: Final = 1024**2
-"""A page ends at it. Source: s3vectors, ListVectorsInput$maxResults. For pages of QueryVectors it is assumed."""
+"""Source: s3vectors, ListVectorsInput$maxResults. Assumed for QueryVectors."""
 
 DEFAULT_PAGE: Final = 500
 
 
 def put_vectors(context: Context, request: Request) -> Answer:
-    """Add vectors, all or none; one whose key is there is replaced."""
+    """Add or replace vectors, all or none."""
     given = request["vectors"]
     with context.database.write() as change:
         index = index_of(change.connection, request)
         keys = [vector["key"] for vector in given]
         for number, vector in enumerate(given):
             if vector["key"] in keys[:number]:
-                raise _invalid(vector["key"], "the key stands in the request twice")
+                raise _invalid(vector["key"], "the key occurs twice in the request")
             _check_metadata(vector["key"], vector.get("metadata", {}), index)
         vectors = np.stack([_record(vector, index) for vector in given])
         s3_vectors.put_vectors(change, index, keys, vectors, [vector.get("metadata", {}) for vector in given])
@@ -50,7 +50,7 @@ def put_vectors(context: Context, request: Request) -> Answer:
 
 
 def get_vectors(context: Context, request: Request) -> Answer:
-    """Return vectors by their keys; those that are not there are left out."""
+    """Return vectors by their keys; unknown keys are skipped."""
     with context.database.read() as view:
         index = index_of(view.connection, request)
         found = s3_vectors.get_vectors(view.connection, index, request["keys"])
@@ -58,7 +58,7 @@ def get_vectors(context: Context, request: Request) -> Answer:
 
 
 def list_vectors(context: Context, request: Request) -> Answer:
-    """Go through the vectors of an index, or of one of its segments."""
+    """List the vectors of an index, or of one of its segments."""
     listing = Listing("ListVectors", request)
     after, size = listing.position(0), request.get("maxResults", DEFAULT_PAGE)
     segments, segment = request.get("segmentCount"), request.get("segmentIndex")
@@ -80,7 +80,7 @@ def list_vectors(context: Context, request: Request) -> Answer:
 
 
 def delete_vectors(context: Context, request: Request) -> Answer:
-    """Delete vectors; a key that is not there is no error."""
+    """Delete vectors; unknown keys are ignored."""
     with context.database.write() as change:
         s3_vectors.remove_vectors(change, index_of(change.connection, request), request["keys"])
     context.ingestion.wake()  # gives back the space
@@ -88,7 +88,7 @@ def delete_vectors(context: Context, request: Request) -> Answer:
 
 
 def query_vectors(context: Context, request: Request) -> Answer:
-    """Return the nearest vectors, the texts with the words of the query, or the two rankings fused."""
+    """Search by vector, by words, or by both."""
     listing = Listing("QueryVectors", request)
     continued = context.snapshots.continued(listing)
     with reading(context, request) as (view, index):
@@ -192,7 +192,7 @@ def _query_texts(given: Sequence[Mapping[str, str]], index: Index) -> list[tuple
         if key not in known:
             raise InvalidRequest(f"The metadata key {key} is not full-text searchable")
         if keys.count(key) > 1:
-            raise InvalidRequest(f"The metadata key {key} stands in queryTexts twice")
+            raise InvalidRequest(f"The metadata key {key} occurs twice in queryTexts")
     return [(known[each["metadataKey"]], each["text"]) for each in given]
 
 

@@ -25,14 +25,14 @@ from local_bedrock.reading import formats
 from local_bedrock.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
 
 PARAGRAPH_GAP: Final = 1.3
-"""Distance of two lines, as a multiple of the usual one on the page, above which a paragraph ends."""
+"""Distance of two lines above which a paragraph ends, as a multiple of the usual distance on the page."""
 
 SAME_SIZE: Final = 0.1
-"""Relative difference of font sizes up to which two lines may belong to one paragraph."""
+"""Relative difference of font sizes up to which two lines can belong to one paragraph."""
 
 _LINE_END: Final = "\r\n"
 _UNKNOWN: Final = "\ufffe"
-"""PDFium's character for a hyphen at the end of a line, and for glyphs that the file maps to no character."""
+"""PDFium's character for a hyphen at the end of a line, and for glyphs without a character."""
 
 _HYPHENATION: Final = re.compile(f"(?<=[^\\W\\d_]){_UNKNOWN}(?=[^\\W\\d_])")
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f]")
@@ -43,7 +43,7 @@ def pdf_pages(data: bytes, most_characters: int) -> list[str]:
 
     Args:
         data: The file.
-        most_characters: Reading ends on the page that goes beyond it.
+        most_characters: Reading ends with the page that exceeds this limit.
 
     Raises:
         UnreadableDocument: The file is damaged or protected.
@@ -78,10 +78,10 @@ def _paragraphs(raw: Any, page: Any) -> str:
     text: str = page.get_text_range()
     lines = text.split(_LINE_END)
     if len(text) != page.count_chars():
-        # Characters beyond 16 bits, or ligatures that were taken apart: offsets say nothing about places then.
+        # With characters beyond 16 bits or expanded ligatures, offsets don't identify positions on the page.
         return "\n".join(lines)
     places = [_place(raw, page, start, line) for start, line in _with_offsets(lines)]
-    # PDFium joins lines that a hyphen divides: what begins at one height may end at a lower one.
+    # PDFium joins hyphenated lines, so a line can end lower than it begins.
     gaps = [before.end - after.start for before, after in pairwise(places)]
     usual = median_low([gap for gap in gaps if gap > 0] or [0.0])
     joined = lines[:1]
@@ -92,7 +92,7 @@ def _paragraphs(raw: Any, page: Any) -> str:
 
 
 class _Place(NamedTuple):
-    """Heights over the bottom of the page of the baselines at which a line starts and ends, and its font size."""
+    """The heights of the baseline at the start and end of a line, and its font size."""
 
     start: float
     end: float
@@ -119,42 +119,42 @@ def _cleaned(text: str) -> str:
 
 
 MEMORY_LIMIT: Final = 1536 * 1024**2
-"""Bytes of memory of one worker process, of which its libraries take a tenth."""
+"""Bytes of memory of one worker process; its libraries take a tenth."""
 
 TOO_MUCH_MEMORY_CODE: Final = 97
-"""Exit code of a process that ended itself; nothing else ends with it."""
+"""Exit code of a process that ended itself; not used otherwise."""
 
 BEGINNING_SEARCHED: Final = 4096
-"""Bytes of a part in which a declaration would stand, before its first element."""
+"""Bytes of a part that can contain a declaration, before its first element."""
 
 WATCH_SECONDS: Final = 0.05
 WATCHED_SHARE: Final = 0.9
-"""Share of the memory limit at which a process ends itself in good order; at the limit libraries fail or abort."""
+"""Share of the memory limit at which a process ends itself; at the limit itself, libraries fail or abort."""
 
 LARGEST_TEXT: Final = 64 * 1024**2
-"""Characters that a file of 50 MB may turn into."""
+"""Characters of the text of a file."""
 
 LARGEST_UNPACKED: Final = 512 * 1024**2
-"""Bytes that the parts of a docx or xlsx file may declare; a 50 MB file with more is no office document."""
+"""Unpacked bytes of a docx or xlsx file; a 50 MB file with more is not an office document."""
 
 _NO_MEMORY: Final = "Memory allocation failed"
-"""How libxml2 says it in a syntax error."""
+"""libxml2's message in a syntax error."""
 
-_TOO_DEEP: Final = "The .{} file is nested too deeply to be read: save it again in a simpler form."
+_TOO_DEEP: Final = "The .{} file is nested too deeply: save it again in a simpler form."
 
 
 def begin(memory_limit: int = MEMORY_LIMIT) -> None:
-    """Prepare a worker process: its memory is watched, it ends with its parent, and it logs nothing.
+    """Prepare a worker process: watch its memory, end it with its parent, and disable logging.
 
-    Watching alone is not enough for hostile files: a library that parses without the interpreter's lock released
-    takes gigabytes between two looks. :func:`convert` sets a limit that the kernel enforces.
+    Watching is not enough for hostile files, because a library that doesn't release the interpreter's lock can allocate
+    gigabytes between two checks. :func:`convert` therefore also sets a limit that the kernel enforces.
     """
     logging.disable(logging.CRITICAL)
     threading.Thread(target=_watch, args=(os.getppid(), memory_limit), daemon=True).start()
 
 
 def _watch(parent: int, memory_limit: int) -> None:
-    # A parent that was killed enforces no time limit any more.
+    # A killed parent can't enforce the time limit.
     while os.getppid() == parent:
         try:
             taken = _memory_bytes()
@@ -167,16 +167,16 @@ def _watch(parent: int, memory_limit: int) -> None:
 
 
 def _memory_bytes() -> int:
-    """Return the resident memory; where only the peak can be asked for, the peak."""
+    """Return the resident memory, or its peak where only that is available."""
     if sys.platform == "linux":
-        # ru_maxrss would begin with what the parent had.
+        # ru_maxrss starts with the peak of the parent.
         return _memory_pages()[1] * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _memory_pages() -> tuple[int, int]:
-    """Return the size of the address space and of the part of it that is resident."""
+    """Return the size of the address space and of its resident part."""
     with open("/proc/self/statm", "rb") as statistics:  # noqa: PTH123 - twenty times a second
         reserved, resident, *_ = statistics.read().split()
     return int(reserved), int(resident)
@@ -186,7 +186,7 @@ def _memory_pages() -> tuple[int, int]:
 def _limited_memory(limit: int) -> Iterator[None]:
     """Limit the address space so that the process's memory stays below the limit.
 
-    Its libraries reserve a gigabyte that they never touch: that part comes on top.
+    The limit doesn't count the gigabyte that the libraries reserve and never use.
     """
     if sys.platform != "linux":
         yield
@@ -201,13 +201,12 @@ def _limited_memory(limit: int) -> Iterator[None]:
 
 
 def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> tuple[str, str | None]:
-    """Turn a file into Markdown, or a PDF into plain text.
+    """Convert a file to Markdown, or a PDF to plain text.
 
-    A process that runs out of memory ends with ``TOO_MUCH_MEMORY_CODE``: what is left of it is not fit for another
-    file.
+    A process that runs out of memory ends with ``TOO_MUCH_MEMORY_CODE``, because it can't process another file.
 
     Returns:
-        The text, each page of a PDF followed by a form feed, and the title.
+        The text, with a form feed after each page of a PDF, and the title.
 
     Raises:
         UnreadableDocument: The file is damaged, protected or hostile.
@@ -220,7 +219,7 @@ def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> 
         os._exit(TOO_MUCH_MEMORY_CODE)
     if len(text) > LARGEST_TEXT:
         raise UnreadableDocument(
-            f"The .{file_format} file turns into more than {LARGEST_TEXT:,} characters of text: split it."
+            f"The .{file_format} file has more than {LARGEST_TEXT:,} characters of text: split it."
         )
     return _whole(text), _whole(title) if title else None
 
@@ -249,12 +248,12 @@ def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str 
         if any(isinstance(link, MemoryError) for link in _chain(error)) or _NO_MEMORY in str(error):
             raise MemoryError from error
         raise UnreadableDocument(_explained(error, file_format)) from None
-    # Plain strings: a title that is a node of the parsed page would take the whole page with it to the other process.
+    # Plain strings: pickling a title that is a node would pickle the whole parsed page.
     return str(result.markdown), str(result.title) if result.title else None
 
 
 def _whole(text: str) -> str:
-    """Put pairs of surrogates together, as fonts may name characters, and replace what is half of one."""
+    """Combine pairs of surrogates, and replace single ones."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -267,11 +266,10 @@ def _check_archive(data: bytes, file_format: str) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError) as error:
         raise UnreadableDocument(formats.DAMAGED.format(file_format, error)) from None
     if unpacked > LARGEST_UNPACKED:
-        raise UnreadableDocument(f"The .{file_format} file would unpack to {unpacked:,} bytes, which is refused.")
+        raise UnreadableDocument(f"The .{file_format} file unpacks to {unpacked:,} bytes, which is too much.")
     if declaring:
         raise UnreadableDocument(
-            f"The .{file_format} file declares XML entities in {declaring[0]}, which no office program writes and which"
-            " is refused: save it again."
+            f"The .{file_format} file declares XML entities in {declaring[0]}, which is not allowed: save it again."
         )
 
 
@@ -297,10 +295,12 @@ def _explained(error: Exception, file_format: str) -> str:
     if any("Password" in name or "Encrypt" in name for name in names):
         return formats.PROTECTED.format(file_format)
     detail = (str(error).strip().splitlines() or [""])[0][:120]
-    # These two say what is wrong in words; the others may only name a key or a number.
-    speaks = detail and isinstance(error, OSError | ValueError)
     kind = type(error).__name__
-    return formats.DAMAGED.format(file_format, detail if speaks else f"{kind}: {detail}" if detail else kind)
+    if not detail:
+        return formats.DAMAGED.format(file_format, kind)
+    # The messages of other errors may consist of a key or a number.
+    is_sentence = isinstance(error, OSError | ValueError)
+    return formats.DAMAGED.format(file_format, detail if is_sentence else f"{kind}: {detail}")
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

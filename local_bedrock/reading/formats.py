@@ -1,4 +1,4 @@
-"""The formats that Bedrock's default parser reads, and what a file must look like to be one of them."""
+"""The formats of Bedrock's default parser, and how to recognise them."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -8,17 +8,17 @@ LARGEST_DOCUMENT: Final = 50 * 1024 * 1024
 """Bytes. Source: Amazon Bedrock User Guide, prerequisites of a knowledge base's data."""
 
 LARGEST_LIGHT_DOCUMENT: Final = 1024 * 1024
-LIGHT_SECONDS: Final = 5.0
-"""Time for converting a light document. The sample files take under 0.5 seconds each."""
+"""Bytes of a document that can be processed within seconds."""
 
-"""Bytes of a plain text that is read, cut and embedded within seconds."""
+LIGHT_SECONDS: Final = 5.0
+"""Maximum time to convert a light document. The sample files take less than 0.5 seconds each."""
 
 READ_DIRECTLY: Final = ("txt", "md", "csv")
 CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
 UNREADABLE_HERE: Final = ("doc",)
 SUPPORTED: Final = (*READ_DIRECTLY, *CONVERTED, *UNREADABLE_HERE)
 
-DAMAGED: Final = "The .{} file is damaged or not complete and could not be read ({})."
+DAMAGED: Final = "The .{} file is damaged or incomplete and could not be read ({})."
 PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
 
 _ALIASES: Final = {"htm": "html", "markdown": "md"}
@@ -43,8 +43,8 @@ class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported
     """The document cannot be indexed; the message is its status reason."""
 
 
-class NotLight(Exception):  # noqa: N818 - it is no error
-    """Ingesting the document takes longer than that of a light one may."""
+class NotLight(Exception):  # noqa: N818 - not an error
+    """Ingesting the document takes longer than a light document may."""
 
 
 def of_name(name: str) -> str:
@@ -74,7 +74,7 @@ def of_mime_type(mime_type: str) -> str:
 
 
 def of_request(request: Mapping[str, Any]) -> str:
-    """Return the format of a submitted document: as stated, by its MIME type, or by the extension of its URI.
+    """Return the format of a submitted document: as given, by its MIME type, or by the extension of its URI.
 
     Raises:
         UnreadableDocument: It is none of the supported ones.
@@ -96,7 +96,7 @@ def check(data: bytes, file_format: str) -> None:
         raise UnreadableDocument("The file is empty.")
     if file_format in UNREADABLE_HERE:
         raise UnreadableDocument(
-            "The local Bedrock cannot read Word 97-2003 files (.doc), which Amazon Bedrock can: save it as .docx."
+            "The local Bedrock does not support Word 97-2003 files (.doc), unlike Amazon Bedrock: save it as .docx."
         )
     beginnings = _BEGINNINGS.get(file_format)
     if beginnings and not any(mark in data[:_BEGINNING_SEARCHED] for mark in beginnings):
@@ -109,5 +109,5 @@ def check(data: bytes, file_format: str) -> None:
 
 
 def too_large(size: int) -> str:
-    """Say that a document of this many bytes is over the limit."""
-    return f"The file has {size:,} bytes; at most {LARGEST_DOCUMENT:,} (50 MB) can be ingested."
+    """Return the message for a document that is too large."""
+    return f"The file has {size:,} bytes; the maximum is {LARGEST_DOCUMENT:,} (50 MB)."

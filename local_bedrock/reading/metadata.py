@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from local_bedrock.reading.formats import UnreadableDocument
-from ragstack_common.config import S3_VECTORS
 from ragstack_common.errors import InvalidDocumentError
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX, RecordStructure, Sidecar, check_key
-from ragstack_common.registry.records import AttributeValue
+
+AttributeValue = str | float | bool | list[str]
 
 SOURCE_URI: Final = RESERVED_PREFIX + "source-uri"
 DATA_SOURCE_ID: Final = RESERVED_PREFIX + "data-source-id"
 
 
 class InvalidAttributes(Exception):  # noqa: N818 - named as it is reported
-    """Attributes cannot be used; the message says which and why."""
+    """Attributes are invalid; the message says which and why."""
 
 
 class UnusableMetadata(UnreadableDocument):
-    """A document's metadata cannot be used; the document itself may be fine."""
+    """The metadata of a document is invalid."""
 
 
 def of_sidecar(data: bytes, name: str) -> Sidecar:
@@ -37,7 +37,7 @@ def of_sidecar(data: bytes, name: str) -> Sidecar:
         name: Its S3 URI, for the message.
 
     Raises:
-        UnusableMetadata: It is too large, no JSON, or has an attribute of a wrong type.
+        UnusableMetadata: It is too large, not JSON, or an attribute has a wrong type.
     """
     try:
         return sidecars.parse_sidecar(data)
@@ -46,10 +46,10 @@ def of_sidecar(data: bytes, name: str) -> Sidecar:
 
 
 def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Sidecar:
-    """Read the attributes of a request, which the service model has checked.
+    """Read the validated attributes of a request.
 
     Raises:
-        InvalidAttributes: A value does not fit its type, or a name is reserved or stands twice.
+        InvalidAttributes: A value doesn't match its type, or a name is reserved or occurs twice.
     """
     read: dict[str, AttributeValue] = {}
     for attribute in attributes:
@@ -65,19 +65,19 @@ def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Sidecar:
 
 
 def check_for_s3_vectors(attributes: Mapping[str, AttributeValue]) -> None:
-    """Check what a knowledge base on S3 Vectors can keep of a document.
+    """Check the limits of a knowledge base on S3 Vectors.
 
     Raises:
-        UnusableMetadata: It is too much.
+        UnusableMetadata: The attributes are too large or too many.
     """
     try:
-        sidecars.check_size(attributes, S3_VECTORS)
+        sidecars.check_size(attributes, "S3_VECTORS")
     except InvalidDocumentError as error:
         raise UnusableMetadata(f"The metadata cannot be kept: {error}.") from None
 
 
 MOST_RECORDS: Final = 100_000
-"""Rows of one file: a file of 50 MB can have millions, each with attributes of its own. The limit of AWS is unknown."""
+"""Rows of one file; a file of 50 MB can have millions. The limit of AWS is unknown."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,10 @@ class Record:
 
 
 def read_records(text: str, structure: RecordStructure) -> list[Record]:
-    """Read the records of a CSV file; blank rows, and rows without content, are left out.
+    """Read the records of a CSV file; blank rows and rows without content are skipped.
 
     Raises:
-        UnreadableDocument: It is not a CSV file, it has too many rows, or a column is missing.
+        UnreadableDocument: The CSV is malformed, it has too many rows, or a column is missing.
     """
     rows = csv.reader(io.StringIO(text), strict=True)
     try:
@@ -121,7 +121,7 @@ def read_records(text: str, structure: RecordStructure) -> list[Record]:
 
 
 def _columns(header: list[str], structure: RecordStructure) -> tuple[int, list[tuple[str, int]]]:
-    """Find the place of the content column, and the names and places of the metadata columns."""
+    """Return the position of the content column, and the names and positions of the metadata columns."""
     if len({*header}) < len(header):
         raise UnreadableDocument("Two columns of the .csv file have the same name.")
     named = (structure.content, *structure.included, *structure.excluded)

@@ -1,4 +1,4 @@
-"""Files turned into text. What could do harm is read in a process of its own, bounded in time and memory."""
+"""Convert files to text. Formats that can be hostile are read in worker processes with limited time and memory."""
 
 import codecs
 import multiprocessing
@@ -34,12 +34,12 @@ _CONTROL_SHARE: Final = 0.02
 
 @dataclass(frozen=True)
 class ParsedDocument:
-    """A document's text.
+    """The text of a document.
 
     Attributes:
-        text: Markdown, or as it was.
-        title: Where the format has one.
-        page_starts: Offset of each page in the text; empty where the format has no pages.
+        text: Plain text or Markdown.
+        title: None if the document has no title.
+        page_starts: Offset of each page; empty if the format has no pages.
     """
 
     text: str
@@ -47,7 +47,7 @@ class ParsedDocument:
     page_starts: tuple[int, ...] = ()
 
     def page_at(self, offset: int) -> int | None:
-        """Return the page, from 1, on which an offset lies; None where the format has no pages."""
+        """Return the page of an offset, from 1; None if the format has no pages."""
         return bisect_right(self.page_starts, offset) if self.page_starts else None
 
 
@@ -59,9 +59,9 @@ class Parser:
     """Parses documents, in any thread; the worker processes start with the first document that needs them.
 
     Args:
-        processes: Documents converted at once.
+        processes: Documents converted concurrently.
         time_limit_seconds: For one document.
-        memory_limit: Bytes that a worker process may take, its libraries included.
+        memory_limit: Bytes of a worker process, including its libraries.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Parser:
         """Read a file.
 
         Args:
-            data: The file's content.
+            data: The content of the file.
             file_format: One of ``formats.SUPPORTED``.
-            light: Whether to give up what takes longer than a light document.
+            light: Whether to stop if it takes longer than a light document.
 
         Raises:
-            NotLight: It was given up for that.
-            UnreadableDocument: Empty, too large, damaged, protected, too costly, or without text.
+            NotLight: It takes longer than a light document.
+            UnreadableDocument: Empty, too large, damaged, protected, too expensive, or without text.
         """
         formats.check(data, file_format)
         if file_format in formats.READ_DIRECTLY:
@@ -101,7 +101,7 @@ class Parser:
         return parsed
 
     def close(self) -> None:
-        """End the worker processes; a conversion that is under way fails."""
+        """End the worker processes; conversions in progress fail."""
         with self._starting:
             self._closed = True
             if self._pool is not None:
@@ -114,7 +114,7 @@ class Parser:
         future = self._processes().schedule(
             conversion.convert, args=(data, file_format, self._memory_limit), timeout=seconds
         )
-        # The pool leaves the futures of a stopped process as they are.
+        # The pool never completes the futures of a stopped process.
         while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
             if self._closed:
                 raise ParserClosed
@@ -127,7 +127,7 @@ class Parser:
                 f"Reading the .{file_format} file took longer than {self._time_limit_seconds:g} seconds: split it."
             ) from None
         except ProcessExpired as error:
-            # Libraries in C++ abort when memory is refused; what a damaged file causes are other signals.
+            # C++ libraries abort when they get no memory; damaged files cause other signals.
             if error.exitcode in (conversion.TOO_MUCH_MEMORY_CODE, -signal.SIGABRT):
                 raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
             raise UnreadableDocument(
@@ -140,7 +140,7 @@ class Parser:
             if self._closed:
                 raise ParserClosed
             if self._pool is None or not self._pool.active:
-                # Spawned, because a fork would copy the locks of this process's threads.
+                # A fork would copy the locks of this process's threads.
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPool(
                     self._workers, initializer=conversion.begin, initargs=(self._memory_limit,), context=context

@@ -1,4 +1,4 @@
-"""Documents read from S3, as the service reads them."""
+"""Read documents from S3."""
 
 import threading
 from collections.abc import Iterator
@@ -26,16 +26,16 @@ _REASONS: Final = {
 
 
 class TooLarge(UnreadableDocument):
-    """An object has more bytes than are to be read."""
+    """An object is larger than the limit."""
 
 
 class ListingFailed(Exception):  # noqa: N818 - named as it is reported
-    """A bucket could not be listed; the message says why."""
+    """A bucket can't be listed; the message says why."""
 
 
 @dataclass(frozen=True)
 class Object:
-    """An object as a listing shows it."""
+    """An object in a listing."""
 
     uri: str
     tag: str
@@ -51,10 +51,10 @@ class Content:
 
 
 class ObjectStore:
-    """Reads objects from S3, or from what stands in for it.
+    """Reads objects from S3 or a compatible service.
 
     Args:
-        endpoint_url: None leaves it to boto3: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile, or AWS itself.
+        endpoint_url: None uses boto3's settings: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile, or AWS itself.
     """
 
     def __init__(self, endpoint_url: str | None = None) -> None:
@@ -67,12 +67,12 @@ class ObjectStore:
 
         Args:
             uri: ``s3://bucket/key``.
-            limit: Bytes at most.
-            too_large: Begins the reason where it has more.
+            limit: Maximum number of bytes.
+            too_large: Beginning of the message if it has more.
 
         Raises:
             TooLarge: It has more bytes.
-            UnreadableDocument: It does not exist, or may not be read.
+            UnreadableDocument: It doesn't exist, or access is denied.
         """
         bucket, key = split(uri)
         try:
@@ -93,7 +93,7 @@ class ObjectStore:
         """List the objects under a prefix.
 
         Raises:
-            ListingFailed: The bucket does not exist, or may not be listed.
+            ListingFailed: The bucket doesn't exist, or access is denied.
         """
         pages = self._s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         try:
@@ -118,7 +118,7 @@ def split(uri: str) -> tuple[str, str]:
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not bucket or not key:
-        raise UnreadableDocument(f"{uri} names no object: write s3://bucket/key.")
+        raise UnreadableDocument(f"{uri} is not the URI of an object: write s3://bucket/key.")
     return bucket, key
 
 
@@ -134,7 +134,7 @@ def _client(endpoint_url: str | None) -> "S3Client":
     host = urlsplit(client.meta.endpoint_url).hostname or ""
     if host.endswith(("amazonaws.com", "amazonaws.com.cn")):
         return client
-    # What stands in for S3 wants some credentials, has no host name for each bucket and no newer checksums.
+    # Compatible services need some credentials, and don't support virtual hosts and newer checksums.
     if session.get_credentials() is None:
         options |= {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
     local = Config(

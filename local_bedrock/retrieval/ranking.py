@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from local_bedrock.store.vectors import Ids, Vectors
 
 CANDIDATES: Final = 1000
-"""Chunks taken from each ranking, whatever is asked for, so that a page is a part of one and the same order."""
+"""Chunks taken from each ranking, whatever the page size, so that all pages are parts of the same order."""
 
 RANK_CONSTANT: Final = 10
-"""Of reciprocal rank fusion (Cormack et al. 2009, who use 60). 10 keeps more of BM25's order where vectors are weak."""
+"""Constant of reciprocal rank fusion (Cormack et al. 2009: 60). 10 keeps more of BM25's order if vectors are weak."""
 
 TERMS_SEARCHED: Final = 256
-"""Words of a query that BM25 looks at; the text may have 20,000 characters."""
+"""Words of a query that BM25 uses; the text may have 20,000 characters."""
 
 REPEATS_SEARCHED: Final = 4
-"""Times that a word of the query counts at most. BM25 sums over the words of the query, a repeated one each time.
+"""How often a repeated word of the query counts at most, since BM25 sums over all words of the query.
 
 nDCG@10 of BM25 alone with every word once, and with repeats: CACM, whose questions are paragraphs, .446, .499; SciFact
 .690, .688; AWS documentation .796, .798; passages of 400 characters .658, .659.
 """
 
 BROAD_SHARE: Final = 0.4
-"""Share of the chunks that a filter lets through above which all of them are ranked and the others left out."""
+"""If a filter admits more than this share of the chunks, all chunks are ranked before the filter is applied."""
 
 _NOTHING: Final = np.empty(0, dtype=np.int64)
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -42,24 +42,23 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True)
 class Search:
-    """What to look for.
+    """A query.
 
     Attributes:
-        text: The query.
-        vector: The query embedded.
+        vector: The embedded text.
         hybrid: Vectors and BM25, or vectors only.
-        condition: Restricts the documents.
+        filters: Restricts the documents.
     """
 
     text: str
     vector: "Vectors"
     hybrid: bool
-    condition: Filter | None = None
+    filters: Filter | None = None
 
 
 @dataclass(frozen=True)
 class _Restriction:
-    """What a filter lets through: a query for the documents and records with its parameters, and their chunks."""
+    """The documents that a filter admits, as a query with parameters, and their chunks."""
 
     documents: str
     parameters: list[Any]
@@ -86,46 +85,46 @@ class Ranking:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of its arrays."""
+        """Memory of the arrays."""
         return self.chunks.nbytes + self.scores.nbytes
 
     def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
-        """Return a part of it."""
+        """Return a part of the ranking."""
         part = slice(start, end)
         return list(map(Hit, self.chunks[part].tolist(), self.scores[part].tolist()))
 
 
 def rank(view: View, knowledge_base_id: str, search: Search, fusion_weight: float) -> Ranking:
-    """Return the best chunks, best first; equal scores in the order in which the chunks were added.
+    """Return the best chunks, best first; ties are in the order of insertion.
 
     Args:
-        view: What is searched.
-        knowledge_base_id: What is searched in it.
-        search: What to look for.
+        view: A snapshot of the store.
+        knowledge_base_id: The knowledge base to search.
+        search: The query.
         fusion_weight: As in :func:`fuse`.
     """
     by_words, by_vector = rankings(view, knowledge_base_id, search)
     if not search.hybrid:
         return by_vector
-    if search.condition is None:
+    if search.filters is None:
         return fuse(by_words, by_vector.chunks, fusion_weight)
-    # A place among the few that a filter lets through says nothing of how good a chunk is, and scores of searches with
-    # different filters are compared: the best of a wrong filter would score like the best of all.
-    all_words, all_vectors = rankings(view, knowledge_base_id, replace(search, condition=None))
+    # Use the ranks of the unfiltered search. Callers compare the scores of searches with different filters, and the
+    # best chunk of an unsuitable filter must not score like the best chunk of all.
+    all_words, all_vectors = rankings(view, knowledge_base_id, replace(search, filters=None))
     ranks = places_among(by_words, all_words), places_among(by_vector.chunks, all_vectors.chunks)
     return fuse(by_words, by_vector.chunks, fusion_weight, ranks=ranks)
 
 
 def rankings(view: View, knowledge_base_id: str, search: Search) -> tuple["Ids", Ranking]:
-    """Return the two rankings that :func:`rank` fuses: chunks by BM25, none where it is not hybrid, and by vector."""
-    restriction = _restriction(view, knowledge_base_id, search.condition)
+    """Return the rankings that :func:`rank` fuses: by BM25 (empty if the search is not hybrid) and by vector."""
+    restriction = _restriction(view, knowledge_base_id, search.filters)
     by_vector = _by_vector(view, search, restriction)
     by_words = _by_words(view, knowledge_base_id, search, restriction) if search.hybrid else _NOTHING
     return by_words, by_vector
 
 
 def places_among(found: "Ids", everything: "Ids") -> "Ids":
-    """Return the rank, from 1, of each chunk in a ranking of more chunks; those that it ends before follow its last.
+    """Return the rank, from 1, of each chunk in the unfiltered ranking; chunks beyond its end get the next ranks.
 
     Args:
         found: Chunks, best first.
@@ -143,14 +142,14 @@ def fuse(
     rank_constant: float = RANK_CONSTANT,
     ranks: "tuple[Ids, Ids] | None" = None,
 ) -> Ranking:
-    """Fuse two rankings by reciprocal rank; 1 is the score of a chunk that leads both.
+    """Fuse two rankings by reciprocal rank; a chunk that leads both has the score 1.
 
     Args:
         by_words: Chunks, best first.
         by_vector: Chunks, best first.
-        weight: What a rank in ``by_vector`` counts beside the same rank in ``by_words``.
-        rank_constant: Added to every rank, over -1; the larger, the less the first ranks stand out.
-        ranks: The ranks of both, from 1, where they are parts of longer rankings; by default their places.
+        weight: Weight of ``by_vector`` relative to ``by_words``.
+        rank_constant: Added to every rank, above -1; large values reduce the advantage of the first ranks.
+        ranks: The ranks of both, from 1, if they are parts of longer rankings; by default their positions.
     """
     of_words, of_vectors = ranks or (np.arange(1, len(by_words) + 1), np.arange(1, len(by_vector) + 1))
     shares = [1.0 / (rank_constant + of_words), weight / (rank_constant + of_vectors)]
@@ -161,14 +160,14 @@ def fuse(
     return Ranking(chunks[order], scores[order])
 
 
-def _restriction(view: View, knowledge_base_id: str, condition: Filter | None) -> _Restriction | None:
-    if condition is None:
+def _restriction(view: View, knowledge_base_id: str, filters: Filter | None) -> _Restriction | None:
+    if filters is None:
         return None
-    sql, parameters = to_sql(condition)
+    sql, parameters = to_sql(filters)
     documents = f"SELECT document.id FROM document WHERE knowledge_base_id = ? AND {sql}"  # noqa: S608 - no input in it
     parameters = [knowledge_base_id, *parameters]
     if view.connection.execute("SELECT 1 FROM record WHERE knowledge_base_id = ? LIMIT 1", (knowledge_base_id,)).get:
-        of_records, _ = to_sql(condition, "-record.id")
+        of_records, _ = to_sql(filters, "-record.id")
         documents += f" UNION ALL SELECT -record.id FROM record WHERE knowledge_base_id = ? AND {of_records}"  # noqa: S608
         parameters *= 2
     found = np.fromiter((row[0] for row in view.connection.execute(documents, parameters)), dtype=np.int64)
@@ -193,7 +192,7 @@ def _by_words(view: View, knowledge_base_id: str, search: Search, restriction: _
     share = len(restriction.chunks) / max(1, view.vectors.size)
     if share < BROAD_SHARE:
         return query.run(CANDIDATES, restriction)
-    # Most chunks are allowed: it is faster to rank all of them and leave the others out than to look each one up.
+    # Most chunks are allowed: ranking all of them and dropping some is faster than looking each one up.
     limit = int(2 * CANDIDATES / share)
     ranked = query.run(limit)
     kept = ranked[np.isin(ranked, restriction.chunks)][:CANDIDATES]
@@ -210,7 +209,7 @@ class _WordQuery:
 
     def run(self, limit: int, restriction: _Restriction | None = None) -> "Ids":
         """Return chunks by BM25, best first, ties by id."""
-        # The plus sign keeps SQLite from asking the full-text index once for each allowed chunk.
+        # The plus sign keeps SQLite from querying the full-text index once for each allowed chunk.
         allowed = (
             f" AND +rowid IN (SELECT chunk_id FROM vector WHERE document_id IN ({restriction.documents}))"  # noqa: S608
             if restriction
@@ -225,11 +224,11 @@ class _WordQuery:
 
 
 def match_expression(text: str) -> str:
-    """Return an FTS5 expression of quoted words, any of which may occur: no text can be syntax in it.
+    """Return an FTS5 expression that matches any word of a text; quoting prevents injection of syntax.
 
-    A word that the text repeats is repeated in it. Where there are too many, different words come first.
+    Repeated words are repeated. If there are too many words, distinct words take precedence over repetitions.
     """
     counts = Counter(_WORD.findall(text.casefold()))
-    telling = [word for word in counts if word not in STOP_WORDS] or list(counts)
-    terms = [word for turn in range(REPEATS_SEARCHED) for word in telling if counts[word] > turn]
+    words = [word for word in counts if word not in STOP_WORDS] or list(counts)
+    terms = [word for turn in range(REPEATS_SEARCHED) for word in words if counts[word] > turn]
     return " OR ".join(f'"{word}"' for word in terms[:TERMS_SEARCHED])

@@ -1,4 +1,4 @@
-"""The filters of S3 Vectors: checked as the service checks them, and evaluated.
+"""Search in S3 Vectors: by vector, by words, or both; and its filters.
 
 Documented (user guide of Amazon S3, "Metadata filtering" and "Changing a vector index's mode"): the operators and the
 types of their operands; a bare value is ``$eq``; ``$eq`` finds a value among the members of a list; ``$startsWith`` and
@@ -39,11 +39,11 @@ _SEVERAL: Final = ("$in", "$nin")
 
 @dataclass(frozen=True)
 class Rules:
-    """What filters of one query may say.
+    """The rules for the filter of a query.
 
     Attributes:
-        non_filterable: Keys that they may not name.
-        enhanced: Whether the query is processed in the ENHANCED mode.
+        non_filterable: Keys that it must not use.
+        enhanced: Whether the query runs in the ENHANCED mode.
     """
 
     non_filterable: Collection[str]
@@ -51,15 +51,15 @@ class Rules:
 
 
 def compiled(filter_: object, rules: Rules) -> Test:
-    """Check a filter, and return what tells whether a vector's metadata passes it.
+    """Check a filter, and return a test for the metadata of a vector.
 
     Raises:
-        InvalidRequest: It is malformed, or names what it may not; the message names the place.
+        InvalidRequest: It is malformed or uses a forbidden key; the message names the place.
     """
     constraints: list[str] = []
     test = _filter(filter_, rules, constraints, 1)
     if rules.enhanced and len(constraints) > MOST_CONSTRAINTS:
-        raise _invalid(f"it has {len(constraints)} constraints, and may have {MOST_CONSTRAINTS}")
+        raise _invalid(f"it has {len(constraints)} constraints; the maximum is {MOST_CONSTRAINTS}")
     return test
 
 
@@ -67,7 +67,7 @@ def _filter(filter_: object, rules: Rules, constraints: list[str], depth: int) -
     if not isinstance(filter_, dict):
         raise _invalid(f"{_shown(filter_)} is not an object")
     if len(filter_) != 1:
-        raise _invalid(f"an object has {len(filter_)} keys, not one: combine conditions with $and")
+        raise _invalid(f"an object has {len(filter_)} keys instead of one: combine them with $and")
     if depth > DEEPEST:
         raise _invalid(f"it is nested deeper than {DEEPEST} levels")
     ((key, value),) = filter_.items()
@@ -78,22 +78,22 @@ def _filter(filter_: object, rules: Rules, constraints: list[str], depth: int) -
         combine = _GROUPS[key]
         return lambda metadata: combine(member(metadata) for member in members)
     if key.startswith("$"):
-        raise _invalid(f"{key} is no operator of this place")
+        raise _invalid(f"the operator {key} is not allowed here")
     if key in rules.non_filterable:
         raise _invalid(f"the metadata key {key} is non-filterable")
     return _attribute(key, value, rules, constraints)
 
 
 def _attribute(key: str, value: object, rules: Rules, constraints: list[str]) -> Test:
-    conditions = value if isinstance(value, dict) else {"$eq": value}
-    if not conditions:
+    operators = value if isinstance(value, dict) else {"$eq": value}
+    if not operators:
         raise _invalid(f"{key} has no operator")
-    tests = [_condition(key, name, operand, rules) for name, operand in conditions.items()]
+    tests = [_constraint(key, name, operand, rules) for name, operand in operators.items()]
     constraints += [key] * len(tests)
     return lambda metadata: all(test(metadata) for test in tests)
 
 
-def _condition(key: str, name: str, operand: Any, rules: Rules) -> Test:
+def _constraint(key: str, name: str, operand: Any, rules: Rules) -> Test:
     if name in _ONE:
         _check_operand(key, name, operand, _is_primitive(operand), "a string, a number or a boolean")
         return _among(key, [operand], negated=name == "$ne")
@@ -149,17 +149,17 @@ def _invalid(reason: str) -> InvalidRequest:
 
 
 RANK_CONSTANT: Final = 60
-"""Of reciprocal rank fusion. Source: Cormack et al. 2009; which one AWS takes is not documented."""
+"""Constant of reciprocal rank fusion. Source: Cormack et al. 2009; the constant of AWS is not documented."""
 
 
 @dataclass(frozen=True)
 class VectorQuery:
-    """What to look for; a vector, texts, or both.
+    """A search by vector, by words, or by both.
 
     Attributes:
-        vector: As it was sent, of shape ``(dimension,)``.
-        texts: The words for each metadata key that is searched.
-        allowed: Only these vectors; None is all.
+        vector: As received, of shape ``(dimension,)``.
+        texts: The words to search in each metadata key.
+        allowed: Restricts the search to these ids; None for all.
     """
 
     vector: Vectors | None
@@ -169,11 +169,11 @@ class VectorQuery:
 
 @dataclass
 class Hit:
-    """A vector that was found, by the store's id.
+    """A result, by its internal id.
 
     Attributes:
-        distance: From the query's vector, where one was searched and found it.
-        fused: The fused score, of a search by vector and words.
+        distance: From the vector of the query, if the search by vector found it.
+        fused: The fused score of a search by vector and words.
         bm25: By metadata key; higher is better.
     """
 
@@ -184,14 +184,7 @@ class Hit:
 
 
 def search(view: View, index: Index, query: VectorQuery, limit: int) -> list[Hit]:
-    """Return the best vectors, best first, ties in the order in which they were put.
-
-    Args:
-        view: What is searched.
-        index: What is searched in it.
-        query: What to look for.
-        limit: Hits at most.
-    """
+    """Return the best vectors, best first; ties are in the order of insertion."""
     hits: dict[int, Hit] = {}
     rankings: list[list[int]] = []
     if query.vector is not None:

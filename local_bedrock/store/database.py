@@ -6,13 +6,14 @@ during a commit.
 
 import ctypes
 import fcntl
+import json
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import apsw
 import numpy as np
@@ -209,6 +210,22 @@ class Database:
     def _count_log_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
         return apsw.SQLITE_OK
+
+
+def insert(change: Change, table: str, values: Mapping[str, Any], *, replace: bool = False) -> int:
+    """Insert a row, with lists and objects as JSON, and return its row id.
+
+    Args:
+        change: The transaction.
+        table: A name from the program, not from a request.
+        values: By column.
+        replace: Whether to replace a row with the same key.
+    """
+    columns, marks = ", ".join(values), ", ".join("?" * len(values))
+    row = [json.dumps(value) if isinstance(value, list | tuple | dict) else value for value in values.values()]
+    verb = "INSERT OR REPLACE" if replace else "INSERT"
+    change.connection.execute(f"{verb} INTO {table} ({columns}) VALUES ({marks})", row)
+    return change.connection.last_insert_rowid()
 
 
 def _lock(folder: Path) -> IO[str]:

@@ -11,21 +11,36 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store import schema
 from local_bedrock.store.database import Change
 
 COLUMNS: Final = (
-    "d.id, d.knowledge_base_id, d.data_source_id, d.type, d.name, d.status, d.reason, d.generation,"
-    " d.content_tag, d.metadata_tag, d.updated_at, d.job_id"
+    "d.knowledge_base_id, d.data_source_id, d.type, d.name, d.id, d.status, d.reason, d.generation, d.content_tag,"
+    " d.metadata_tag, d.updated_at, d.job_id"
 )
 
 
 @dataclass(frozen=True)
-class Document:
-    """One document.
+class DocumentKey:
+    """The identity of a document.
 
     Attributes:
+        type: S3 or CUSTOM.
         name: S3 URI, or custom id.
+    """
+
+    knowledge_base_id: str
+    data_source_id: str
+    type: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Document(DocumentKey):
+    """A stored document.
+
+    Attributes:
         generation: Number of its submissions; only the newest may finish.
         content_tag: ETag of the indexed content; None before the first.
         metadata_tag: ETag of the indexed sidecar.
@@ -34,17 +49,13 @@ class Document:
     """
 
     id: int
-    knowledge_base_id: str
-    data_source_id: str
-    type: str
-    name: str
     status: str
     reason: str | None
     generation: int
     content_tag: str | None
     metadata_tag: str | None
     updated_at: float
-    job_id: str | None = None
+    job_id: str | None
 
 
 def find(connection: apsw.Connection, data_source_id: str, name: str) -> Document | None:
@@ -77,8 +88,6 @@ def some(connection: apsw.Connection, knowledge_base_id: str, data_source_id: st
 
 FAILED: Final = "FAILED"
 METADATA_UPDATE_FAILED: Final = "METADATA_UPDATE_FAILED"
-
-AttributeValue = str | float | bool | list[str]
 
 
 @dataclass(frozen=True)

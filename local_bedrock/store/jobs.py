@@ -7,7 +7,7 @@ from typing import Any, Final
 import apsw
 
 from local_bedrock.errors import NotFound
-from local_bedrock.store.database import Change
+from local_bedrock.store.database import Change, insert
 
 RUNNING: Final = ("STARTING", "IN_PROGRESS", "STOPPING")
 FAILURES_KEPT: Final = 1000
@@ -69,20 +69,8 @@ _COLUMNS: Final = (
 
 def save(change: Change, job: Job) -> None:
     """Insert or update."""
-    change.connection.execute(
-        f"INSERT OR REPLACE INTO ingestion_job ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        (
-            job.id,
-            job.knowledge_base_id,
-            job.data_source_id,
-            job.description,
-            job.status,
-            job.started_at,
-            job.updated_at,
-            json.dumps(job.statistics),
-            json.dumps([[failure.reason, failure.name] for failure in job.failures]),
-        ),
-    )
+    failures = [(failure.reason, failure.name) for failure in job.failures]
+    insert(change, "ingestion_job", {**vars(job), "failures": failures}, replace=True)
 
 
 def find(connection: apsw.Connection, data_source_id: str, job_id: str) -> Job:

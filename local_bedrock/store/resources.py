@@ -10,7 +10,7 @@ import apsw
 
 from local_bedrock.errors import InvalidRequest, NotFound
 from local_bedrock.store import schema
-from local_bedrock.store.database import Change
+from local_bedrock.store.database import Change, insert
 
 CREATING: Final = "CREATING"
 ACTIVE: Final = "ACTIVE"
@@ -65,23 +65,8 @@ class DataSource:
 
 def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
     """Insert a knowledge base, with its full-text table."""
-    base = knowledge_base
-    change.connection.execute(
-        f"INSERT INTO knowledge_base ({_BASE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        (
-            base.id,
-            base.name,
-            base.status,
-            base.search,
-            base.embedding,
-            base.dimension,
-            json.dumps(base.request),
-            base.created_at,
-            base.updated_at,
-            base.due_at,
-        ),
-    )
-    change.connection.execute(schema.create_text_index(base.id))
+    insert(change, "knowledge_base", vars(knowledge_base))
+    change.connection.execute(schema.create_text_index(knowledge_base.id))
 
 
 def update_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
@@ -124,20 +109,7 @@ def knowledge_base_named(connection: apsw.Connection, name: str) -> str | None:
 
 def add_data_source(change: Change, data_source: DataSource) -> None:
     """Insert one."""
-    source = data_source
-    change.connection.execute(
-        f"INSERT INTO data_source ({_SOURCE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        (
-            source.id,
-            source.knowledge_base_id,
-            source.name,
-            source.status,
-            json.dumps(source.request),
-            source.created_at,
-            source.updated_at,
-            source.due_at,
-        ),
-    )
+    insert(change, "data_source", vars(data_source))
 
 
 def update_data_source(change: Change, data_source: DataSource) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from local_bedrock.errors import NoVectorResource
 from local_bedrock.store import schema
-from local_bedrock.store.database import Change
+from local_bedrock.store.database import Change, insert
 from local_bedrock.store.vectors import Vectors, name_of_index, prepared
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
@@ -84,10 +84,7 @@ class Index:
 
 def add_bucket(change: Change, bucket: Bucket) -> None:
     """Insert one."""
-    change.connection.execute(
-        f"INSERT INTO vector_bucket ({_BUCKET_COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-        (bucket.name, bucket.default_mode, json.dumps(bucket.encryption), bucket.policy, bucket.created_at),
-    )
+    insert(change, "vector_bucket", vars(bucket))
 
 
 def buckets(connection: apsw.Connection, *, prefix: str = "", after: str = "", limit: int = -1) -> list[Bucket]:
@@ -135,22 +132,8 @@ def remove_bucket(change: Change, bucket: Bucket) -> None:
 
 def add_index(change: Change, index: Index) -> int:
     """Insert an index without text searches, and return its new id."""
-    change.connection.execute(
-        "INSERT INTO vector_index"
-        " (bucket, name, dimension, metric, mode, non_filterable, encryption, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            index.bucket,
-            index.name,
-            index.dimension,
-            index.metric,
-            index.mode,
-            json.dumps(index.non_filterable),
-            json.dumps(index.encryption),
-            index.created_at,
-        ),
-    )
-    return change.connection.last_insert_rowid()
+    columns = {name: value for name, value in vars(index).items() if name not in ("id", "text_searches")}
+    return insert(change, "vector_index", columns)
 
 
 def indexes(

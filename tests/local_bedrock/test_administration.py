@@ -75,9 +75,9 @@ def test_what_was_listed_can_be_put_again(administered: Bedrock) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ([], "The body is"),
-        ({"rules": {}}, "The body is"),
-        ({"rules": ["kind=drop"]}, "The body is"),
+        ([], "The body must be"),
+        ({"rules": {}}, "The body must be"),
+        ({"rules": ["kind=drop"]}, "The body must be"),
         ({"rules": [{"kind": "teapot"}]}, "one of throttling"),
         ({"rules": [{"kind": "drop", "rate": True}]}, "a number"),
         ({"rules": [{"kind": "drop", "operation": "Retreive"}]}, "did you mean Retrieve"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock import chunking
-from local_bedrock.chunking import FixedSize, Hierarchical, Pieces, Semantic, Strategy, Whole
+from local_bedrock.chunking import FixedSize, Hierarchical, Pieces, Semantic
 from local_bedrock.reading.formats import UnreadableDocument
 from ragstack_common.embedding.hashed import HashedEmbedding
 
@@ -80,13 +80,6 @@ def test_semantic_chunks_hold_every_word_once_and_keep_their_size(
     check(text, pieces, max_tokens)
     for first, second in pairwise(pieces.chunks):
         assert first.start + len(first.text) <= second.start
-
-
-@settings(deadline=None, max_examples=30)
-@given(TEXTS)
-@pytest.mark.parametrize("strategy", [Whole(), FixedSize(20, 20), Hierarchical(30, 10, 5), Semantic(20, 1, 80)])
-def test_the_same_text_is_cut_in_the_same_way(strategy: Strategy, text: str) -> None:
-    assert strategy.cut(text, embed) == strategy.cut(text, embed)
 
 
 def test_chunks_end_where_sentences_end() -> None:

@@ -151,12 +151,12 @@ def test_a_stream_has_the_events_in_the_order_of_aws(runtime: Any) -> None:
         ([user("a"), assistant("b")], "must end with a user message"),
         ([user()], "content field in the Message object at messages.0 is empty"),
         ([user("a"), assistant("b"), user(" ")], "at messages.2.content.0 is blank"),
-        ([user({"image": {"format": "png", "source": {"bytes": b"x"}}}, "a")], "cannot read image at messages.0"),
-        ([user({"toolResult": {"toolUseId": "a", "content": []}})], "cannot read toolResult"),
-        ([user({"guardContent": {"text": {"text": "a"}}})], "cannot read guardContent"),
-        ([user(document(b"x"))], "needs a text as well"),
-        ([user(*[document(b"x")] * 6, "a")], "at most 5 can be sent"),
-        ([user(document(b"x" * 4_500_001), "a")], "at most 4,500,000 can be sent"),
+        ([user({"image": {"format": "png", "source": {"bytes": b"x"}}}, "a")], "does not support image at messages.0"),
+        ([user({"toolResult": {"toolUseId": "a", "content": []}})], "does not support toolResult"),
+        ([user({"guardContent": {"text": {"text": "a"}}})], "does not support guardContent"),
+        ([user(document(b"x"))], "also needs a text"),
+        ([user(*[document(b"x")] * 6, "a")], "the maximum is 5"),
+        ([user(document(b"x" * 4_500_001), "a")], "the maximum is 4,500,000"),
         ([user(document(b"no pdf", "pdf"), "a")], "not that of a .pdf file"),
         ([user(document(b"x", name="a.md"), "a")], "The name of the document"),
     ],
@@ -188,20 +188,6 @@ def test_what_the_local_bedrock_lacks_is_refused_by_name(runtime: Any, more: dic
 def test_what_is_no_text_model_is_refused_for_converse(runtime: Any, model: str) -> None:
     with pytest.raises(runtime.exceptions.ValidationException, match="model"):
         runtime.converse(modelId=model, messages=[user("a")])
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        "us.amazon.nova-micro-v1:0",
-        "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-3-haiku-20240307-v1:0",
-        "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abcdefghijkl",
-    ],
-)
-def test_any_text_model_answers(runtime: Any, model: str) -> None:
-    answer = runtime.converse(modelId=model, messages=[user(LEAVE + "\n\n" + QUESTION)])
-
-    assert answer["output"]["message"]["content"] == [{"text": ANSWER}]
 
 
 def test_a_conversation_goes_to_the_model(forwarding: Any, model: LanguageModel) -> None:
@@ -293,7 +279,7 @@ def test_a_server_without_models_says_what_to_do(forwarding: Any, model: Languag
 
     with (
         running(tmp_path, llm_url=model.url) as url,
-        pytest.raises(forwarding.exceptions.ClientError, match="lists no model: load one there"),
+        pytest.raises(forwarding.exceptions.ClientError, match="lists no model: load a model"),
     ):
         checked_client("bedrock-runtime", url).converse(modelId=TEXT_MODEL, messages=[user("a")])
 

@@ -114,10 +114,6 @@ def test_closing_a_stream_ends_the_work_behind_it() -> None:
     assert ended == [True]
 
 
-def test_a_stream_without_events_is_empty() -> None:
-    assert list(_messages(iter(()))) == []
-
-
 def _messages(events: Iterator[dict[str, Any]]) -> Messages:
     model = botocore.session.get_session().get_service_model("bedrock-agent-runtime")
     shape: Any = model.operation_model("RetrieveAndGenerateStream").get_event_stream_output()

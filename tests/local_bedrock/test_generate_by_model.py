@@ -158,7 +158,7 @@ def test_an_error_of_the_model_within_a_stream_is_an_event(
     ("says", "message"),
     [
         ({"failure": (500, "no memory left")}, "answered 500: .*no memory left"),
-        ({"failure": (401, "who are you")}, "refused the key .*RAGSTACK_LLM_API_KEY"),
+        ({"failure": (401, "who are you")}, "rejected the API key .*RAGSTACK_LLM_API_KEY"),
         ({"failure": (404, "no such model")}, f"has no model {MODEL}.*--llm-model"),
         ({"pieces": (), "finish_reason": None}, "stopped in the middle"),
     ],
@@ -197,7 +197,7 @@ def test_the_model_and_the_key_can_be_chosen(tmp_path: Path, model: LanguageMode
 
 @pytest.mark.parametrize("url", ["localhost:11434", "not a url", "ftp://x/v1", "http://", "http://[::1"])
 def test_an_address_of_no_server_is_refused_at_the_start(tmp_path: Path, url: str) -> None:
-    with pytest.raises(GenerationError, match="is no address of a server: write, for example, http://"):
+    with pytest.raises(GenerationError, match="is not a URL: write, for example, http://"):
         running(tmp_path, llm_url=url).__enter__()
 
 

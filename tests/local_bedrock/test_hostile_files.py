@@ -192,7 +192,7 @@ TOO_MUCH_MEMORY, TOO_LONG, NO_TEXT = "took too much memory", "took longer than",
 ENTITIES: Final = "declares XML entities in .*: save it again"
 
 HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
-    "declared.docx": (bomb_of_declared_size, "would unpack to 629,145,600 bytes"),
+    "declared.docx": (bomb_of_declared_size, "unpacks to 629,145,600 bytes"),
     "lying.docx": (bomb_that_lies_about_its_size, f"{TOO_MUCH_MEMORY}|is damaged"),
     "nested.docx": (bomb_of_nested_archives, "Could not find main document part"),
     "paragraphs.docx": (bomb_of_many_paragraphs, TOO_MUCH_MEMORY),
@@ -200,7 +200,7 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
     "laughs.xlsx": (laughing_xlsx, ENTITIES),
     "gigantic.xlsx": (gigantic_sheet, TOO_LONG),
     "pages.pdf": (pdf_of_many_empty_pages, NO_TEXT),
-    "loop.pdf": (pdf_whose_pages_contain_themselves, "is damaged or not complete"),
+    "loop.pdf": (pdf_whose_pages_contain_themselves, "is damaged or incomplete"),
     "form.pdf": (pdf_whose_form_draws_itself, TOO_MUCH_MEMORY),
     "endless.pdf": (pdf_of_a_stream_that_never_ends, TOO_MUCH_MEMORY),
     "deep.html": (deep_html, "INDEXED|nested too deeply"),

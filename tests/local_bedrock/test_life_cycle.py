@@ -13,7 +13,7 @@ from local_bedrock.server import running
 from local_bedrock.store import database as database_module
 from local_bedrock.store import documents, resources, submissions
 from local_bedrock.store.database import Database
-from local_bedrock.store.documents import Document
+from local_bedrock.store.documents import DocumentKey
 from local_bedrock.store.resources import KnowledgeBase
 from tests.local_bedrock.support import (
     Bedrock,
@@ -48,9 +48,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def submit(database: Database, name: str, action: str, *, now: float, seconds: float) -> None:
-    record = Document(0, BASE, SOURCE, "CUSTOM", name, "", None, 0, None, None, now)
+    record = DocumentKey(BASE, SOURCE, "CUSTOM", name)
     with database.write() as change:
-        submissions.submit(change, record, action, request={}, seconds=seconds)
+        submissions.submit(change, record, action, now=now, request={}, seconds=seconds)
 
 
 def status(database: Database, name: str, now: float) -> str:

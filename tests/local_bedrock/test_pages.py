@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from local_bedrock.options import Options
 from local_bedrock.server import running
 from local_bedrock.store import documents, jobs, resources, submissions
 from local_bedrock.store.database import Database
-from local_bedrock.store.documents import Document, IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.jobs import Job
 from local_bedrock.store.resources import DataSource, KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
@@ -29,7 +30,7 @@ from tests.local_bedrock.support import Bedrock, Clock, text_document
 
 BASE, SOURCE = "KB12345678", "DS12345678"
 EMBEDDING = HashedEmbedding(64)
-RECORD = Document(0, BASE, SOURCE, "CUSTOM", "", "STARTING", None, 0, None, None, 0.0)
+RECORD = DocumentKey(BASE, SOURCE, "CUSTOM", "")
 Answer = dict[str, Any]
 
 
@@ -55,8 +56,8 @@ class Library:
         vectors = EMBEDDING.embed(texts).astype(np.float16)
         whole = [ParentChunk(f"{name} {at}", None) for at in range(parents)]
         with self.database.write() as change:
-            document = Document(**{**RECORD.__dict__, "name": name})
-            submissions.submit(change, document, submissions.INGEST, request={})
+            document = replace(RECORD, name=name)
+            submissions.submit(change, document, submissions.INGEST, now=0.0, request={})
             taken = submissions.take_up(change, 0.0)[0]
             documents.index_document(change, taken.document, Prepared(chunks, vectors, attributes, parents=whole), 0.0)
 
@@ -193,7 +194,7 @@ def test_snapshots_take_no_more_memory_than_they_may() -> None:
         for listing, token in zip(listings, tokens, strict=True)
     ]
     assert snapshots.continued(kept[-1]) == (listings[-1], 1)
-    with pytest.raises(InvalidRequest, match="no longer kept"):
+    with pytest.raises(InvalidRequest, match="have expired"):
         snapshots.continued(kept[0])
 
 

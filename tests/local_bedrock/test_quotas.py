@@ -125,19 +125,6 @@ def test_no_span_of_time_sees_more_calls_than_a_full_bucket_and_what_flows_in(
     assert all(earlier <= later for earlier, later in pairwise(taken_at))
 
 
-def test_a_bucket_gives_again_what_flows_in() -> None:
-    clock = Clock()
-    bucket = TokenBucket(0.1, clock)
-
-    taken = [bucket.take(), bucket.take()]
-    clock.now = 9.9
-    taken.append(bucket.take())
-    clock.now = 10.0
-    taken.append(bucket.take())
-
-    assert taken == pytest.approx([0, 10, 0.1, 0])
-
-
 def test_a_call_too_many_is_throttled_and_other_operations_are_not(tmp_path: Path) -> None:
     with limited(tmp_path, f"list_knowledge_bases_per_second={ONE_CALL}") as bedrock:
         bedrock.agent.list_knowledge_bases()
@@ -172,12 +159,6 @@ def test_a_call_that_is_refused_counts_too(tmp_path: Path) -> None:
         second = refused(bedrock.agent.get_knowledge_base, knowledgeBaseId="ABCDEFGHIJ")
 
     assert (first[0], second[0]) == (404, 429)
-
-
-def test_without_quotas_nothing_is_counted(bedrock: Bedrock) -> None:
-    answers = [bedrock.agent.list_knowledge_bases() for _ in range(40)]
-
-    assert len(answers) == 40
 
 
 def test_requests_whose_documents_are_under_way_leave_no_room_for_more(tmp_path: Path) -> None:
@@ -224,16 +205,6 @@ def test_the_last_place_is_given_away_once(tmp_path: Path) -> None:
             accepted = sum(callers.map(is_accepted, range(16)))
 
         assert accepted == 3
-
-
-def test_what_was_refused_for_want_of_room_was_not_done(tmp_path: Path) -> None:
-    with limited(tmp_path, "concurrent_document_requests=1", pace=Pace(indexing_seconds=AN_HOUR)) as bedrock:
-        source = bedrock.custom_source(bedrock.knowledge_base("busy"))
-        source.ingest(text_document("a", "one"))
-
-        refused(bedrock.agent.ingest_knowledge_base_documents, **source.ids, documents=[text_document("b", "two")])
-
-        assert [detail["status"] for detail in source.details(custom_identifier("b"))] == ["NOT_FOUND"]
 
 
 def test_an_account_has_so_many_ingestion_jobs_at_once(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:

@@ -110,15 +110,6 @@ def test_stop_words_are_searched_where_there_is_nothing_else() -> None:
     assert match_expression("?!") == ""
 
 
-def test_a_larger_rank_constant_lets_agreement_count_more_than_first_places() -> None:
-    by_words, by_vector = np.array([1, 2, 3]), np.array([4, 5, 3])
-
-    small, large = (fuse(by_words, by_vector, 1.0, constant).chunks.tolist() for constant in (0, 60))
-
-    assert small.index(1) < small.index(3)
-    assert large[0] == 3
-
-
 def test_ranks_are_those_in_the_longer_ranking_and_go_on_after_its_end() -> None:
     nothing = np.empty(0, dtype=np.int64)
 

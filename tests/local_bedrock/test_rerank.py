@@ -54,10 +54,6 @@ def test_only_as_many_come_as_were_asked_for(runtime: Any) -> None:
     assert [result["index"] for result in results] == [1]
 
 
-def test_more_than_there_are_can_be_asked_for(runtime: Any) -> None:
-    assert len(runtime.rerank(**request(*TEXTS, numberOfResults=50))["results"]) == 3
-
-
 def test_json_documents_are_read_by_their_values(runtime: Any) -> None:
     asked = request(TEXTS[0])
     document = {"title": "Leave", "facts": [{"days": 27, "of": "annual leave"}]}
@@ -81,13 +77,6 @@ def test_pages_give_every_document_once(runtime: Any) -> None:
             break
 
     assert sorted(seen) == list(range(250))
-
-
-def test_the_token_of_another_request_is_refused(runtime: Any) -> None:
-    token = runtime.rerank(**request(*TEXTS * 50))["nextToken"]
-
-    with pytest.raises(runtime.exceptions.ValidationException, match="nextToken"):
-        runtime.rerank(**request(*TEXTS * 51), nextToken=token)
 
 
 @pytest.mark.parametrize(

@@ -123,11 +123,6 @@ def test_a_job_that_has_ended_cannot_be_stopped(s3_source: Source) -> None:
     assert "is COMPLETE and cannot be stopped" in caught.value.response["Error"]["Message"]
 
 
-def test_an_unknown_job_is_not_found(s3_source: Source) -> None:
-    with pytest.raises(s3_source.bedrock.agent.exceptions.ResourceNotFoundException):
-        s3_source.bedrock.agent.stop_ingestion_job(**s3_source.ids, ingestionJobId="UNKNOWN123")
-
-
 def test_jobs_and_stops_in_quick_succession_leave_no_job_running(s3: Any, bucket: str, s3_source: Source) -> None:
     for number in range(30):
         s3.put_object(Bucket=bucket, Key=f"{number}.txt", Body=b"Herons stand in the shallow water. " * 300)

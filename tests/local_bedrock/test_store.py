@@ -12,7 +12,7 @@ from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
 from local_bedrock.store import documents, jobs, resources, schema, submissions, vectors
 from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
-from local_bedrock.store.documents import Document, IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.jobs import Failure
 from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
@@ -34,9 +34,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def add(database: Database, name: str, *texts: str, **attributes: str | float) -> None:
-    record = Document(0, BASE, "DS12345678", "CUSTOM", name, "STARTING", None, 0, None, None, 0.0)
+    record = DocumentKey(BASE, "DS12345678", "CUSTOM", name)
     with database.write() as change:
-        submissions.submit(change, record, submissions.INGEST, request={})
+        submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
         submission = submissions.take_up(change, 0.0)[0]
         prepared = Prepared(
             [IndexedChunk(text, name, None) for text in texts], EMBEDDING.embed(texts).astype(np.float16), attributes
@@ -44,8 +44,8 @@ def add(database: Database, name: str, *texts: str, **attributes: str | float) -
         documents.index_document(change, submission.document, prepared, 0.0)
 
 
-def search_for(text: str, condition: Filter | None = None) -> Search:
-    return Search(text, EMBEDDING.embed_query(text), hybrid=True, condition=condition)
+def search_for(text: str, filters: Filter | None = None) -> Search:
+    return Search(text, EMBEDDING.embed_query(text), hybrid=True, filters=filters)
 
 
 def test_a_broad_filter_ranks_like_a_narrow_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_a_broad_filter_ranks_like_a_narrow_one(database: Database, monkeypatch:
     monkeypatch.setattr(ranking, "CANDIDATES", 20)
 
     for least in (0, 10, 30, 59, 60):
-        search = search_for("heron bird", condition=parse({"n": {"$gte": least}}))
+        search = search_for("heron bird", filters=parse({"n": {"$gte": least}}))
         ranked = []
         for share in (1e-9, 2.0):
             monkeypatch.setattr(ranking, "BROAD_SHARE", share)
@@ -73,7 +73,7 @@ def test_a_chunk_has_the_same_score_with_a_filter_and_without(database: Database
 
     with database.read(BASE) as view:
         everything = ranking.rank(view, BASE, search, EMBEDDING.fusion_weight).hits()
-        boats = ranking.rank(view, BASE, replace(search, condition=parse({"kind": "boat"})), EMBEDDING.fusion_weight)
+        boats = ranking.rank(view, BASE, replace(search, filters=parse({"kind": "boat"})), EMBEDDING.fusion_weight)
 
     scores = {hit.chunk: hit.score for hit in everything}
     assert len(boats) == 12
@@ -96,8 +96,8 @@ def test_a_word_asked_for_twice_decides_between_two_documents(database: Database
 def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> None:
     def fail_midway() -> None:
         with database.write() as change:
-            record = Document(0, BASE, "DS12345678", "CUSTOM", "a", "STARTING", None, 0, None, None, 0.0)
-            submissions.submit(change, record, submissions.INGEST, request={})
+            record = DocumentKey(BASE, "DS12345678", "CUSTOM", "a")
+            submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
             change.after_commit.append(lambda index: index.drop(BASE))
             raise RuntimeError("midway")
 
@@ -122,11 +122,11 @@ def test_a_reader_keeps_what_it_saw_when_it_began(database: Database) -> None:
 
 
 def test_only_the_newest_submission_may_finish(database: Database) -> None:
-    record = Document(0, BASE, "DS12345678", "CUSTOM", "a", "STARTING", None, 0, None, None, 0.0)
+    record = DocumentKey(BASE, "DS12345678", "CUSTOM", "a")
     with database.write() as change:
-        submissions.submit(change, record, submissions.INGEST, request={})
+        submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
         first = submissions.take_up(change, 0.0)[0]
-        submissions.submit(change, record, submissions.INGEST, request={})
+        submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
         second = submissions.take_up(change, 0.0)[0]
 
         assert not submissions.is_newest(change.connection, first.document)
@@ -188,7 +188,7 @@ def test_a_folder_of_a_newer_program_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_returned_in_the_place_of_its_chunks_is_kept_and_goes_with_its_document(database: Database) -> None:
-    record = Document(0, BASE, "DS12345678", "CUSTOM", "a", "", None, 0, None, None, 0.0)
+    record = DocumentKey(BASE, "DS12345678", "CUSTOM", "a")
     texts = ["Herons stand.", "Ospreys dive.", "Terns hover."]
     children = [IndexedChunk(text, "", None, parent) for text, parent in zip(texts, (0, 0, 1), strict=True)]
     parents = [ParentChunk("Herons stand. Ospreys dive.", 1), ParentChunk("Terns hover.", 2)]
@@ -199,7 +199,7 @@ def test_what_is_returned_in_the_place_of_its_chunks_is_kept_and_goes_with_its_d
     )
 
     with database.write() as change:
-        submissions.submit(change, record, submissions.INGEST, request={})
+        submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
         submission = submissions.take_up(change, 0.0)[0]
         documents.index_document(change, submission.document, prepared, 0.0)
         found = change.connection.execute(joined).fetchall()

@@ -1,28 +1,9 @@
 from pathlib import Path
 
-import pytest
-
-from local_bedrock.ingestion.preparation import Timings
 from local_bedrock.operations import ingestion, resources
 from local_bedrock.options import Options
 from local_bedrock.service import Service
 from tests.local_bedrock.support import knowledge_base_request, text_document, wait_for
-
-
-def test_a_stage_is_measured_whether_or_not_it_succeeds() -> None:
-    moments = iter([1.0, 3.0, 10.0, 10.5])
-    timings = Timings(clock=lambda: next(moments))
-
-    with timings.measured("parse"):
-        pass
-    with pytest.raises(ValueError, match="broken"), timings.measured("parse"):
-        raise ValueError("broken")
-    timings.count(chunks=7)
-
-    found = timings.snapshot()
-    assert found["parse_seconds"] == 2.5
-    assert (found["documents"], found["chunks"]) == (1, 7)
-    assert found["read_seconds"] == found["chunk_seconds"] == found["embed_seconds"] == found["store_seconds"] == 0
 
 
 def test_an_ingestion_tells_where_its_time_went(tmp_path: Path) -> None:

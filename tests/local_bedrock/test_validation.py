@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local_bedrock.support import Bedrock, ask, client, knowledge_base_request, s3_document
+from tests.local_bedrock.support import Bedrock, ask, client, s3_document
 
 
 @pytest.fixture
@@ -52,46 +52,10 @@ def test_every_fault_of_a_request_is_listed(unchecked: Bedrock) -> None:
     assert "at 'roleArn'" in message
 
 
-def test_a_wrong_type_is_refused(unchecked: Bedrock) -> None:
-    message = refusal(vector_search(unchecked.runtime, numberOfResults="many"))
-
-    assert message.endswith("Member must be of type integer")
-
-
 def test_a_boolean_is_no_number(unchecked: Bedrock) -> None:
     message = refusal(vector_search(unchecked.runtime, numberOfResults=True))
 
     assert message.endswith("Member must be of type integer")
-
-
-@pytest.mark.parametrize(
-    ("number", "constraint"), [(0, "greater than or equal to 1"), (101, "less than or equal to 100")]
-)
-def test_a_number_out_of_range_is_refused(unchecked: Bedrock, number: int, constraint: str) -> None:
-    message = refusal(vector_search(unchecked.runtime, numberOfResults=number))
-
-    assert message.endswith(
-        f"Value '{number}' at 'retrievalConfiguration.vectorSearchConfiguration.numberOfResults'"
-        f" failed to satisfy constraint: Member must have value {constraint}"
-    )
-
-
-def test_a_value_that_is_none_of_an_enumeration_is_refused(bedrock: Bedrock) -> None:
-    message = refusal(vector_search(bedrock.runtime, overrideSearchType="LEXICAL"))
-
-    assert message.endswith("Member must satisfy enum value set: [HYBRID, SEMANTIC]")
-
-
-def test_a_query_of_more_than_20000_characters_is_refused(bedrock: Bedrock) -> None:
-    message = refusal(retrieve(bedrock.runtime, retrievalQuery={"text": "x" * 20_001}))
-
-    assert message.endswith("Member must have length less than or equal to 20000")
-
-
-def test_a_union_without_a_member_is_refused(unchecked: Bedrock) -> None:
-    message = refusal(vector_search(unchecked.runtime, filter={}))
-
-    assert "Member must have exactly one of [" in message
 
 
 def test_a_filter_in_another_notation_than_bedrocks_is_refused(bedrock: Bedrock) -> None:
@@ -104,36 +68,6 @@ def test_a_filter_in_another_notation_than_bedrocks_is_refused(bedrock: Bedrock)
     assert "Member must have exactly one of [" in answer["message"]
 
 
-def test_a_union_with_two_members_is_refused(unchecked: Bedrock) -> None:
-    clause = {"key": "topic", "value": "x"}
-
-    message = refusal(vector_search(unchecked.runtime, filter={"equals": clause, "notEquals": clause}))
-
-    assert "Member must have exactly one of [" in message
-
-
-def test_a_group_of_one_clause_is_refused(unchecked: Bedrock) -> None:
-    clauses = [{"equals": {"key": "topic", "value": "x"}}]
-
-    message = refusal(vector_search(unchecked.runtime, filter={"andAll": clauses}))
-
-    assert "Member must have length greater than or equal to 2" in message
-
-
-def test_eleven_documents_in_a_call_are_refused(bedrock: Bedrock) -> None:
-    documents = [s3_document("bucket", f"{number}.txt") for number in range(11)]
-
-    message = refusal(
-        lambda: bedrock.agent.ingest_knowledge_base_documents(
-            knowledgeBaseId="KB12345678", dataSourceId="DS12345678", documents=documents
-        )
-    )
-
-    assert message.endswith(
-        "at 'documents' failed to satisfy constraint: Member must have length less than or equal to 10"
-    )
-
-
 def test_the_position_of_a_fault_in_a_list_is_named(unchecked: Bedrock) -> None:
     documents = [s3_document("bucket", "a.txt"), {"content": {"dataSourceType": "FTP"}}]
 
@@ -144,15 +78,6 @@ def test_the_position_of_a_fault_in_a_list_is_named(unchecked: Bedrock) -> None:
     )
 
     assert "Value 'FTP' at 'documents.2.member.content.dataSourceType'" in message
-
-
-def test_a_client_token_that_is_too_short_is_refused(unchecked: Bedrock) -> None:
-    request = {**knowledge_base_request("short-token"), "clientToken": "short"}
-
-    message = refusal(lambda: unchecked.agent.create_knowledge_base(**request))
-
-    assert "at 'clientToken'" in message
-    assert "greater than or equal to 33" in message
 
 
 def test_a_sensitive_value_is_not_repeated(bedrock: Bedrock) -> None:

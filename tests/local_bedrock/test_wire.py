@@ -8,7 +8,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_bedrock import wire
-from local_bedrock.errors import UnknownRoute
 from local_bedrock.service import OPERATIONS
 from local_bedrock.validation import violations
 from tests.local_bedrock.support import (
@@ -16,7 +15,6 @@ from tests.local_bedrock.support import (
     ask,
     client,
     custom_identifier,
-    knowledge_base_request,
     text_document,
 )
 
@@ -55,19 +53,6 @@ def test_the_members_in_a_path_are_decoded() -> None:
     assert labels == {"knowledgeBaseId": "a/b"}
 
 
-def test_an_unknown_path_is_no_operation() -> None:
-    with pytest.raises(UnknownRoute, match="GET /nothing is no operation"):
-        wire.Router().find(wire.Request("GET", "/nothing"))
-
-
-def test_an_unknown_path_is_answered_with_404(bedrock: Bedrock) -> None:
-    status, headers, body = ask(bedrock.url, "GET", "/nothing/here")
-
-    assert status == 404
-    assert headers["x-amzn-errortype"] == "UnknownOperationException"
-    assert body["message"].startswith("GET /nothing/here is no operation")
-
-
 def test_an_operation_that_is_missing_is_named_and_never_an_empty_success(bedrock: Bedrock) -> None:
     calls = {
         "ListAgents": bedrock.agent.list_agents,
@@ -90,15 +75,6 @@ def test_an_operation_that_is_missing_is_named_and_never_an_empty_success(bedroc
         assert caught.value.response["Error"]["Code"] == "NotImplementedException"
         assert name in caught.value.response["Error"]["Message"]
         assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 501
-
-
-@pytest.mark.parametrize("body", [b"{not json", b"[1, 2]", b'"text"', b"\xff\xfe"])
-def test_a_body_that_is_no_json_object_is_refused(bedrock: Bedrock, body: bytes) -> None:
-    status, headers, answer = ask(bedrock.url, "PUT", "/knowledgebases/", body)
-
-    assert status == 400
-    assert headers["x-amzn-errortype"] == "SerializationException"
-    assert "JSON" in answer["message"]
 
 
 DEEP = 300
@@ -148,14 +124,6 @@ def test_ids_of_five_thousand_characters_are_not_valid(bedrock: Bedrock) -> None
     assert [(status, headers["x-amzn-errortype"]) for status, headers, _ in answers] == [
         (400, "ValidationException")
     ] * len(requests)
-
-
-def test_a_digit_string_is_a_text_of_any_length(bedrock: Bedrock) -> None:
-    body = json.dumps({**knowledge_base_request("digits"), "description": "9" * 400, "unknown": 10**308}).encode()
-
-    _status, _headers, answer = ask(bedrock.url, "PUT", "/knowledgebases/", body)
-
-    assert "length less than or equal to 200" in answer["message"]
 
 
 def test_thousands_of_mistakes_are_not_all_listed(bedrock: Bedrock) -> None:
@@ -250,14 +218,6 @@ def test_every_answer_fits_the_service_model(bedrock: Bedrock, bucket: str) -> N
 
     assert set(seen) <= set(OPERATIONS)
     assert {name: faults for name, faults in seen.items() if faults} == {}
-
-
-def test_an_unknown_member_of_the_body_is_ignored(bedrock: Bedrock) -> None:
-    body = json.dumps({**knowledge_base_request("unknown-member"), "somethingNew": 1}).encode()
-
-    status, _headers, _answer = ask(bedrock.url, "PUT", "/knowledgebases/", body)
-
-    assert status == 202
 
 
 def test_an_error_has_the_status_of_its_model(bedrock: Bedrock) -> None:
