@@ -1,26 +1,25 @@
 """Run an embedding that is pure Python on more than one core."""
 
 import logging
-import multiprocessing
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired
 
-from local_bedrock.reading import conversion
+from local_bedrock.worker_pool import PoolClosed, WorkerPool
 from ragstack_common import embedding
 from ragstack_common.embedding.protocol import Embedding, EmbeddingClosed, Vectors, cores
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 STARTED_AFTER_CHARACTERS: Final = 500_000
 """Characters embedded before the processes start: a small data set is faster without them."""
 
 SENT_CHARACTERS: Final = 4_000
 """Shorter calls are embedded in this process: sending the texts takes a millisecond, and so does embedding them."""
-
-CLOSING_CHECK_SECONDS: Final = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +58,12 @@ class WorkerProcesses(Embedding):
         self.name, self.description = inner.name, inner.description
         self.dimension, self.fusion_weight = inner.dimension, inner.fusion_weight
         self._inner = inner
-        self._processes = cores() - 1 if processes is None else processes
-        self._started_after = started_after
-        self._seen = 0
+        count = cores() - 1 if processes is None else processes
+        self._pool = WorkerPool(count)
+        self._is_usable = count > 0
+        self._left = started_after
+        self._lock = threading.Lock()
         self._closed = False
-        self._starting = threading.Lock()
-        self._pool: ProcessPool | None = None
         self._first: Future[Vectors] | None = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -72,42 +71,28 @@ class WorkerProcesses(Embedding):
         if self._closed:
             raise EmbeddingClosed
         size = sum(map(len, texts))
-        pool = self._ready_pool(size)
-        if pool is None or size < SENT_CHARACTERS:
+        if not self._has_started(size) or size < SENT_CHARACTERS:
             return self._inner.embed(texts)
         try:
-            return self._sent(pool, texts)
+            return self._pool.call(self._inner.embed, list(texts))
+        except PoolClosed:
+            raise EmbeddingClosed from None
         except (ProcessExpired, MemoryError, OSError, RuntimeError) as error:
             if self._closed:
                 raise EmbeddingClosed from None
             log.warning("An embedding process ended (%s): texts are embedded in the main process from now on", error)
-            self._processes = 0
+            self._is_usable = False
             return self._inner.embed(texts)
 
     def close(self) -> None:
         """End the processes; calls in progress fail."""
-        with self._starting:
-            self._closed = True
-            if self._pool is not None:
-                self._pool.stop()  # type: ignore[no-untyped-call]
-                self._pool.join(5)
+        self._closed = True
+        self._pool.close()
 
-    def _sent(self, pool: ProcessPool, texts: Sequence[str]) -> Vectors:
-        future: Future[Vectors] = pool.schedule(self._inner.embed, args=(list(texts),))
-        # The pool never completes the futures of a stopped process.
-        while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
-            if self._closed:
-                raise EmbeddingClosed
-        return future.result()
-
-    def _ready_pool(self, size: int) -> ProcessPool | None:
-        with self._starting:
-            self._seen += size
-            if self._processes == 0 or self._closed or self._seen < self._started_after:
-                return None
-            if self._pool is None:
-                # A fork would copy the locks of this process's threads.
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPool(self._processes, initializer=conversion.begin, context=context)
-                self._first = self._pool.schedule(self._inner.embed, args=([""],))
-            return self._pool if self._first is not None and self._first.done() else None
+    def _has_started(self, size: int) -> bool:
+        """Count characters, and start the processes in the background when there are enough."""
+        with self._lock:
+            self._left -= size
+            if self._is_usable and self._left <= 0 and self._first is None:
+                self._first = self._pool.schedule(self._inner.embed, [""])
+            return self._is_usable and self._first is not None and self._first.done()

@@ -8,9 +8,9 @@ from typing import Final
 
 from cachetools import TTLCache
 
-from local_bedrock.generation import forwarding
 from local_bedrock.generation.answers import Generator, Turn
 from local_bedrock.generation.extractive import ExtractiveGenerator
+from local_bedrock.generation.forwarding import ForwardingGenerator
 from local_bedrock.options import Options
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.embedding import Embedding
@@ -69,8 +69,11 @@ class Answering:
     @classmethod
     def of(cls, options: Options, embedding: Embedding, clock: Callable[[], float]) -> "Answering":
         """Create the generator that the options choose."""
-        quoting = ExtractiveGenerator(embedding)
-        generator = forwarding.load(options.llm_url, options.llm_model, options.llm_api_key, quoting)
+        generator: Generator
+        if options.llm_url:
+            generator = ForwardingGenerator(options.llm_url, options.llm_model, options.llm_api_key)
+        else:
+            generator = ExtractiveGenerator(embedding)
         return cls(generator, Sessions(clock), Parser())
 
     def headers(self) -> dict[str, str]:

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from local_bedrock.generation.answers import (
     End,
     GenerationError,
-    Generator,
     Given,
     Settings,
     StopReason,
@@ -177,11 +176,6 @@ class ForwardingGenerator:
             raise GenerationError(
                 f"The server at {self._shown} is not OpenAI-compatible: check that --llm-url ends in /v1"
             ) from error
-
-
-def load(url: str | None, model: str | None, api_key: str | None, otherwise: Generator) -> Generator:
-    """Return a forwarding generator, or ``otherwise`` without a URL."""
-    return ForwardingGenerator(url, model, api_key) if url else otherwise
 
 
 def _check(url: str) -> None:

@@ -44,11 +44,6 @@ def require_text_model(name: str) -> None:
         )
 
 
-def of_arn(name: str) -> str:
-    """Return the id of a model, given its id or ARN."""
-    return name.rpartition("/")[2] if name.startswith("arn:") else name
-
-
 _CONFIGURATIONS: Final = {
     "KNOWLEDGE_BASE": "knowledgeBaseConfiguration",
     "EXTERNAL_SOURCES": "externalSourcesConfiguration",

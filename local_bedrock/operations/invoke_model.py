@@ -10,7 +10,6 @@ import numpy.typing as npt
 from local_bedrock.errors import InvalidRequest, ModelError
 from local_bedrock.generation.answers import estimated_tokens
 from local_bedrock.operations.context import Answer, Context, Request
-from local_bedrock.operations.generate import of_arn
 from local_bedrock.wire import HeadedAnswer
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.embedding.hashed import HashedEmbedding
@@ -48,7 +47,8 @@ MODELS: Final = {
 
 def invoke_model(context: Context, request: Request) -> Answer:
     """Embed a text with the local Bedrock's embedding, in the format of a Titan model."""
-    name = of_arn(request["modelId"])
+    model_id: str = request["modelId"]
+    name = model_id.rpartition("/")[2] if model_id.startswith("arn:") else model_id
     model = MODELS.get(name)
     if model is None:
         raise InvalidRequest(

@@ -80,8 +80,8 @@ class Listing:
         found = read_token(self.request.get("nextToken"), after=type(beginning), list=str)
         if found is None:
             return beginning
-        if found["list"] != self.fingerprint():
-            raise refuse_token()
+        if found["list"] != self.fingerprint() or found["after"] < beginning:
+            raise InvalidRequest(_INVALID)
         after: T = found["after"]
         return after
 
@@ -138,7 +138,7 @@ class Snapshots:
         if found is None:
             raise InvalidRequest(_GONE)
         if found.fingerprint != listing.fingerprint() or token["offset"] < 0:
-            raise refuse_token()
+            raise InvalidRequest(_INVALID)
         return found.content, token["offset"]
 
     def token(self, listing: Listing, content: Any, size_bytes: int, offset: int) -> str:
@@ -159,8 +159,3 @@ class Snapshots:
 
 def _snapshot_token(listing: Listing) -> dict[str, Any] | None:
     return read_token(listing.request.get("nextToken"), snapshot=str, offset=int)
-
-
-def refuse_token() -> InvalidRequest:
-    """Return the error for a token of another request."""
-    return InvalidRequest(_INVALID)

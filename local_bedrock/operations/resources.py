@@ -158,7 +158,7 @@ def _check_knowledge_base_unchanged(base: KnowledgeBase, request: Request) -> No
                 f"The {name} of a knowledge base cannot be changed: send it as GetKnowledgeBase returns it"
             )
     if "metadataConfigurations" in request:
-        raise InvalidRequest("metadataConfigurations are for MANAGED knowledge bases: leave them out")
+        raise InvalidRequest("metadataConfigurations are for MANAGED knowledge bases: omit them")
 
 
 def _check_knowledge_base(request: Request) -> None:

@@ -3,17 +3,16 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Final
 
 import apsw
 
 from local_bedrock.errors import DependencyFailed, InvalidRequest
 from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base
-from local_bedrock.operations.paging import Listing, read_token, refuse_token, write_token
+from local_bedrock.operations.paging import Listing
 from local_bedrock.retrieval import ranking, reranking
 from local_bedrock.retrieval.ranking import Hit, Ranking, Search
-from local_bedrock.retrieval.reranking import require_model, score
+from local_bedrock.retrieval.reranking import score
 from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.errors import InvalidFilterError
@@ -279,7 +278,7 @@ def check_reranking(configuration: RerankingConfiguration) -> None:
     """
     reranking.require_model(configuration["modelConfiguration"]["modelArn"])
     if configuration["modelConfiguration"].get("additionalModelRequestFields"):
-        raise InvalidRequest("The local Bedrock has no additionalModelRequestFields: leave it out")
+        raise InvalidRequest("The local Bedrock does not support additionalModelRequestFields: omit it")
     metadata = configuration.get("metadataConfiguration", {})
     if metadata.get("selectionMode") == "SELECTIVE" and "selectiveModeConfiguration" not in metadata:
         raise InvalidRequest("A metadataConfiguration of selectionMode SELECTIVE needs selectiveModeConfiguration")
@@ -339,31 +338,24 @@ _MEMBERS: Final = {"TEXT": "textDocument", "JSON": "jsonDocument"}
 def rerank(context: Context, request: Request) -> Answer:
     """Order documents by their relevance to a query."""
     configuration = request["rerankingConfiguration"]["bedrockRerankingConfiguration"]
-    model = configuration["modelConfiguration"]
-    require_model(model["modelArn"])
-    if model.get("additionalModelRequestFields"):
-        raise InvalidRequest("The local Bedrock has no additionalModelRequestFields: leave it out")
+    check_reranking(configuration)
     query = request["queries"][0]["textQuery"].get("text", "")
     if not query.strip():
         raise InvalidRequest("The text of the query is empty: send a query")
     documents = [_document(number, source) for number, source in enumerate(request["sources"])]
     wanted = min(configuration.get("numberOfResults", len(documents)), len(documents))
-    fingerprint = _fingerprint(request)
-    position = read_token(request.get("nextToken"), offset=int, request=str) or {"offset": 0, "request": fingerprint}
-    if position["request"] != fingerprint or position["offset"] < 0:
-        raise refuse_token()
+    listing = Listing("Rerank", request)
+    start = listing.position(0)
     try:
         scores = score(query, [_text(document) for document in documents], context.embedding)
     except EmbeddingError as error:
         raise DependencyFailed(str(error)) from error
     order = sorted(range(len(documents)), key=lambda index: (-scores[index], index))[:wanted]
-    end = position["offset"] + PAGE
     results = [
         {"index": index, "relevanceScore": scores[index], "document": documents[index]}
-        for index in order[position["offset"] : end]
+        for index in order[start : start + PAGE]
     ]
-    more = {"offset": end, "request": fingerprint}
-    return {"results": results, "nextToken": write_token(more) if wanted > end else None}
+    return {"results": results, "nextToken": listing.token(start + PAGE) if wanted > start + PAGE else None}
 
 
 def _document(number: int, source: Request) -> Answer:
@@ -387,8 +379,3 @@ def _lines(value: Any, name: str = "") -> list[str]:
     if isinstance(value, list):
         return [line for member in value for line in _lines(member, name)]
     return [f"{name}: {value}" if name else str(value)]
-
-
-def _fingerprint(request: Request) -> str:
-    asked = {name: value for name, value in request.items() if name != "nextToken"}
-    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

@@ -24,26 +24,6 @@ _INDEX_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ARN: Final = re.compile(r"arn:[^:]*:s3vectors:[^:]*:\d*:bucket/([^/]*)(?:/index/([^/]*))?")
 
 
-def check_bucket_name(name: str) -> None:
-    """Check the name of a vector bucket.
-
-    Raises:
-        InvalidRequest: It is not valid.
-    """
-    if not _BUCKET_NAME.fullmatch(name):
-        raise InvalidRequest("Invalid vector bucket name")
-
-
-def check_index_name(name: str) -> None:
-    """Check the name of a vector index.
-
-    Raises:
-        InvalidRequest: It is not valid.
-    """
-    if not _INDEX_NAME.fullmatch(name):
-        raise InvalidRequest("Invalid index name")
-
-
 def bucket_of(connection: apsw.Connection, request: Request) -> Bucket:
     """Return the bucket of a request, by its name or its ARN.
 
@@ -127,7 +107,8 @@ DEFAULT_ENCRYPTION: Final = {"sseType": "AES256"}
 def create_bucket(context: Context, request: Request) -> Answer:
     """Create a vector bucket."""
     name, given = request["vectorBucketName"], request.get("tags", {})
-    check_bucket_name(name)
+    if not _BUCKET_NAME.fullmatch(name):
+        raise InvalidRequest("Invalid vector bucket name")
     check_tags(given)
     now = context.clock()
     bucket = Bucket(
@@ -276,7 +257,8 @@ MOST_TEXT_SEARCHES: Final = 10
 
 def create_index(context: Context, request: Request) -> Answer:
     """Create a vector index in the default mode of its bucket."""
-    check_index_name(request["indexName"])
+    if not _INDEX_NAME.fullmatch(request["indexName"]):
+        raise InvalidRequest("Invalid index name")
     check_tags(request.get("tags", {}))
     configuration = request.get("metadataConfiguration", {})
     hidden = configuration.get("nonFilterableMetadataKeys", [])

@@ -1,22 +1,18 @@
 """Convert files to text. Formats that can be hostile are read in worker processes with limited time and memory."""
 
 import codecs
-import multiprocessing
 import signal
-import threading
 from bisect import bisect_right
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import Final
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired
 
 from local_bedrock.reading import conversion, formats
 from local_bedrock.reading.formats import UnreadableDocument
+from local_bedrock.worker_pool import WorkerPool
 
 TIME_LIMIT_SECONDS: Final = 120.0
-CLOSING_CHECK_SECONDS: Final = 0.2
 TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, or save it with less in it."
 NO_TEXT: Final = "The file contains no text."
 NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
@@ -51,10 +47,6 @@ class ParsedDocument:
         return bisect_right(self.page_starts, offset) if self.page_starts else None
 
 
-class ParserClosed(Exception):  # noqa: N818 - not an error of the document
-    """The parser was closed before the document was read."""
-
-
 class Parser:
     """Parses documents, in any thread; the worker processes start with the first document that needs them.
 
@@ -71,12 +63,9 @@ class Parser:
         time_limit_seconds: float = TIME_LIMIT_SECONDS,
         memory_limit: int = conversion.MEMORY_LIMIT,
     ) -> None:
-        self._workers = processes
+        self._pool = WorkerPool(processes, memory_limit)
         self._memory_limit = memory_limit
         self._time_limit_seconds = time_limit_seconds
-        self._closed = False
-        self._starting = threading.Lock()
-        self._pool: ProcessPool | None = None
 
     def parse(self, data: bytes, file_format: str, *, light: bool = False) -> ParsedDocument:
         """Read a file.
@@ -88,6 +77,7 @@ class Parser:
 
         Raises:
             NotLight: It takes longer than a light document.
+            PoolClosed: The parser was closed.
             UnreadableDocument: Empty, too large, damaged, protected, too expensive, or without text.
         """
         formats.check(data, file_format)
@@ -102,25 +92,13 @@ class Parser:
 
     def close(self) -> None:
         """End the worker processes; conversions in progress fail."""
-        with self._starting:
-            self._closed = True
-            if self._pool is not None:
-                self._pool.stop()  # type: ignore[no-untyped-call]
-                self._pool.join(5)
-                self._pool = None
+        self._pool.close()
 
     def _converted(self, data: bytes, file_format: str, *, light: bool) -> tuple[str, str | None]:
         seconds = min(formats.LIGHT_SECONDS, self._time_limit_seconds) if light else self._time_limit_seconds
-        future = self._processes().schedule(
-            conversion.convert, args=(data, file_format, self._memory_limit), timeout=seconds
-        )
-        # The pool never completes the futures of a stopped process.
-        while not wait((future,), timeout=CLOSING_CHECK_SECONDS).done:
-            if self._closed:
-                raise ParserClosed
         try:
-            text, title = future.result()
-        except FutureTimeoutError:
+            return self._pool.call(conversion.convert, data, file_format, self._memory_limit, timeout=seconds)
+        except TimeoutError:
             if light:
                 raise formats.NotLight from None
             raise UnreadableDocument(
@@ -133,19 +111,6 @@ class Parser:
             raise UnreadableDocument(
                 f"Reading the .{file_format} file ended its reader (exit code {error.exitcode}): the file is damaged."
             ) from None
-        return text, title
-
-    def _processes(self) -> ProcessPool:
-        with self._starting:
-            if self._closed:
-                raise ParserClosed
-            if self._pool is None or not self._pool.active:
-                # A fork would copy the locks of this process's threads.
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPool(
-                    self._workers, initializer=conversion.begin, initargs=(self._memory_limit,), context=context
-                )
-            return self._pool
 
 
 def _paged(text: str, title: str | None) -> ParsedDocument:

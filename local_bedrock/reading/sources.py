@@ -74,7 +74,9 @@ class ObjectStore:
             TooLarge: It has more bytes.
             UnreadableDocument: It doesn't exist, or access is denied.
         """
-        bucket, key = split(uri)
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        if not bucket or not key:
+            raise UnreadableDocument(f"{uri} is not the URI of an object: write s3://bucket/key.")
         try:
             answer = self._s3().get_object(Bucket=bucket, Key=key)
             if answer["ContentLength"] > limit:
@@ -108,18 +110,6 @@ class ObjectStore:
             if self._client is None:
                 self._client = _client(self._endpoint_url)
             return self._client
-
-
-def split(uri: str) -> tuple[str, str]:
-    """Divide an S3 URI into bucket and key.
-
-    Raises:
-        UnreadableDocument: It has no key.
-    """
-    bucket, _, key = uri.removeprefix("s3://").partition("/")
-    if not bucket or not key:
-        raise UnreadableDocument(f"{uri} is not the URI of an object: write s3://bucket/key.")
-    return bucket, key
 
 
 def _client(endpoint_url: str | None) -> "S3Client":

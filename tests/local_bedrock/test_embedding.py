@@ -73,7 +73,7 @@ def test_a_small_data_set_starts_no_process() -> None:
 
     workers.embed(LONG)
 
-    assert workers._pool is None
+    assert workers._first is None
     workers.close()
 
 
@@ -87,7 +87,7 @@ def test_the_main_process_continues_if_the_workers_die(caplog: pytest.LogCapture
 
     assert np.array_equal(found[0], np.ones((len(LONG), 2)))
     assert np.array_equal(found[0], found[1])
-    assert [record.message for record in caplog.records if "this process embeds them from now on" in record.message]
+    assert [record.message for record in caplog.records if "in the main process from now on" in record.message]
 
 
 def test_closed_workers_reject_texts() -> None:

@@ -117,7 +117,7 @@ def test_fields_for_the_model_are_refused(runtime: Any) -> None:
     configuration = asked["rerankingConfiguration"]["bedrockRerankingConfiguration"]["modelConfiguration"]
     configuration["additionalModelRequestFields"] = {"max_tokens_per_doc": 5}
 
-    with pytest.raises(ClientError, match="no additionalModelRequestFields"):
+    with pytest.raises(ClientError, match="does not support additionalModelRequestFields"):
         runtime.rerank(**asked)
 
 
