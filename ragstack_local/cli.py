@@ -12,8 +12,8 @@ from rich.text import Text
 from local_bedrock.command import bedrock
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.errors import MissingPackageError, RagStackError
-from ragstack_local import display, repairing, replaying
-from ragstack_local.commands import build, delete, ingest, query, stack, status
+from ragstack_local import display
+from ragstack_local.commands import build, delete, failures, ingest, query, reconcile, stack, status
 from ragstack_local.connection import DATA_VARIABLE
 from ragstack_local.targets import API_URL_VARIABLE
 
@@ -33,8 +33,8 @@ app = typer.Typer(
     "To start:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
     "`ragstack query 'what you want to know'`.\n\n"
     f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, status, delete,"
-    " reconcile, query, corpora, versions and facets. failures, replay, discard and env need a local stack, or with"
-    " --aws credentials for the stack's services.\n\n"
+    " failures, replay, discard, reconcile, query, corpora, versions and facets. env needs a local stack, or with --aws"
+    " credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names; with"
@@ -65,10 +65,10 @@ for _command in (
     ingest.ingest,
     status.status,
     delete.delete,
-    repairing.failures,
-    replaying.replay,
-    repairing.discard,
-    repairing.reconcile,
+    failures.failures,
+    failures.replay,
+    failures.discard,
+    reconcile.reconcile,
     query.query,
     query.corpora,
     query.versions,

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import FINAL, DocumentRecord, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS
@@ -129,6 +130,12 @@ class RegistryView:
             Select="COUNT",
         )
         return sum(page["Count"] for page in pages)
+
+
+def advice(record: DocumentRecord) -> str:
+    """Say what to do about a FAILED document."""
+    advice, can_replay = advice_for(record.reason)
+    return f"{advice}. Run: ragstack replay '{record.uri}'" if can_replay else advice
 
 
 def since(record: DocumentRecord) -> float:

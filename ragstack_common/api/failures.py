@@ -8,7 +8,6 @@ A message is deleted after its documents or its job were sent: an interruption l
 few.
 """
 
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from ragstack_common.api.dead_letters import DeadLetterQueue, FailedMessage
 from ragstack_common.api.documents import DocumentsBucket, Time, iso, redacted_or_none
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DeliveryError, InvalidRequestError, JobNotFoundError, NotKnownError
+from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.coordination import Gate
@@ -45,16 +45,6 @@ MAX_NAMES: Final = 1000
 
 FAILED_PER_CALL: Final = 500
 """Failed documents that one request replays besides the dead letters."""
-
-_TEMPORARY: Final = re.compile(
-    r"\(after \d+ attempts\)|no final status|throttl|too many requests|rate exceeded|timed? ?out|try again|unavailable"
-    r"|internal|dependency|connection|could not be reached|forgot",
-    re.IGNORECASE,
-)
-"""Words in reasons that are about a service, and not about the document."""
-
-_PERMISSION: Final = re.compile(r"access ?denied|not authorized|forbidden|permission", re.IGNORECASE)
-_SIDECAR: Final = re.compile(r"sidecar|metadata", re.IGNORECASE)
 
 
 class FailedDocument(BaseModel):
@@ -482,26 +472,14 @@ class Failures:
         return [_failed_job(found, same) for same in about.values() if (found := self._job_of(same[-1]))]
 
 
-def advice_for(record: DocumentRecord) -> tuple[str, list[Action]]:
-    """Return what to do about a FAILED document, and the operator actions in it."""
-    reason = record.reason or ""
-    if _PERMISSION.search(reason):
-        advice = "Grant the missing permission to the functions' roles or the knowledge base's role, then replay"
-        return advice, ["replay"]
-    if _TEMPORARY.search(reason):
-        return "The cause may be temporary: replay", ["replay"]
-    if _SIDECAR.search(reason):
-        return "Fix the sidecar and upload it again: it is ingested automatically", []
-    return "Fix the file and upload it again, or delete it from the bucket: either is processed automatically", []
-
-
 def _failed_document(record: DocumentRecord, messages: Sequence[FailedMessage]) -> FailedDocument:
     is_known = record.revision > 0
     is_failed = record.status is Status.FAILED
     advice: str
     actions: list[Action]
     if is_failed:
-        advice, actions = advice_for(record)
+        advice, can_replay = advice_for(record.reason)
+        actions = ["replay"] if can_replay else []
     elif is_known and record.is_final and messages:
         advice, actions = f"The document is {record.status} now: replay clears its dead letters", ["replay"]
     else:

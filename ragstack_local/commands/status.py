@@ -11,11 +11,10 @@ from rich.text import Text
 
 from ragstack_common.registry.records import ABANDONED, DocumentRecord, Status
 from ragstack_local import display
-from ragstack_local.advice import advice
 from ragstack_local.display import console, counted, print_below
 from ragstack_local.documents import ApiDocuments
 from ragstack_local.following import registry_of
-from ragstack_local.registry_view import IN_MOTION, Queues, RegistryView, seconds_since
+from ragstack_local.registry_view import IN_MOTION, Queues, RegistryView, advice, seconds_since
 from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
 
 SHOWN: Final = 10

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ragstack_local.dead_letters import DeadLetters
 from tests.e2e.support import LocalStack, wait_for
 
 pytestmark = pytest.mark.e2e
@@ -57,11 +56,11 @@ def test_a_sidecar_that_cannot_be_used_fails_its_document_with_a_reason(
     assert reason in (status.reason or "")
 
 
-def test_a_document_that_failed_is_indexed_once_it_is_mended(stack: LocalStack) -> None:
-    uri = stack.put("mended/report.md", b"")
+def test_a_document_that_failed_is_indexed_once_it_is_fixed(stack: LocalStack) -> None:
+    uri = stack.put("fixed/report.md", b"")
     failed = stack.settled(uri)[uri]
 
-    stack.put("mended/report.md", "The report of the wombat census is complete.")
+    stack.put("fixed/report.md", "The report of the wombat census is complete.")
     result = stack.found("wombat census", "is complete")
 
     assert failed == "FAILED"
@@ -69,25 +68,24 @@ def test_a_document_that_failed_is_indexed_once_it_is_mended(stack: LocalStack) 
     assert stack.settled(uri) == {uri: "INDEXED"}
 
 
-def test_a_message_that_is_no_event_goes_to_the_dead_letters_with_its_cause(stack: LocalStack) -> None:
+def test_an_unreadable_message_is_listed_with_its_cause_until_it_is_discarded(stack: LocalStack) -> None:
     connection = stack.connection
-    letters = DeadLetters.of(connection)
     body = json.dumps({"hello": "is this the ingestion?"})
 
     connection.client("sqs").send_message(QueueUrl=connection.queue_url, MessageBody=body)
 
-    letter = wait_for(lambda: next((letter for letter in letters.peek() if letter.body == body), None))
-    shown = wait_for(
-        lambda: next((out for out in [stack.run("failures").stdout] if "is this the ingestion" in out), None)
-    )
-    with letters.looking() as pages:
-        letters.delete([letter for page in pages for letter in page if letter.body == body])
+    message = wait_for(lambda: next((each for each in unreadable(stack) if each["body"] == body), None))
+    shown = stack.run("failures").stdout
+    discarded = stack.run("discard", message["message_id"])
 
-    assert "The message is neither an S3 event notification" in (letter.cause or "")
-    assert "neither an S3 event notification" in shown
+    assert "The message is no S3 event notification" in message["cause"]
+    assert "is this the ingestion" in shown
+    assert discarded.returncode == 0, discarded.stderr
+    assert body in discarded.stdout
+    assert body not in [each["body"] for each in unreadable(stack)]
 
 
-def test_the_test_event_of_s3_and_folders_of_the_console_are_no_dead_letters(stack: LocalStack) -> None:
+def test_the_test_event_of_s3_and_folders_of_the_console_are_not_dead_letters(stack: LocalStack) -> None:
     connection = stack.connection
     sqs = connection.client("sqs")
     event = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": connection.bucket}
@@ -96,8 +94,14 @@ def test_the_test_event_of_s3_and_folders_of_the_console_are_no_dead_letters(sta
     stack.put("folder-of-the-console/", b"")
     stack.settled(stack.put("after-the-test-event.md", "It comes after them."))
 
-    bodies = [letter.body for letter in DeadLetters.of(connection).peek()]
-    assert not [body for body in bodies if "s3:TestEvent" in body or "folder-of-the-console" in body]
+    assert not [each for each in unreadable(stack) if "s3:TestEvent" in each["body"]]
+    assert "folder-of-the-console" not in json.dumps(stack.request("GET", "/api/failures")[1])
+
+
+def unreadable(stack: LocalStack) -> list[dict[str, Any]]:
+    status, answer = stack.request("GET", "/api/failures")
+    assert status == 200, answer
+    return list(answer["unreadable"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from ragstack_common.documents import DocumentStatus
+from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.ingestion.observation import Observer
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change, DocumentRegistry
@@ -77,3 +77,10 @@ def forget(connection: Connection, uri: str) -> DocumentRecord:
 def mark_again(connection: Connection, uri: str) -> DocumentRecord:
     before = record_of(connection, uri)
     return write(connection, before, replace(before, again=True))
+
+
+def put(connection: Connection, *names: str) -> list[str]:
+    """Upload Markdown documents; return their URIs."""
+    for name in names:
+        connection.client("s3").put_object(Bucket=connection.bucket, Key=f"{name}.md", Body=name.encode())
+    return [s3_uri(connection.bucket, f"{name}.md") for name in names]

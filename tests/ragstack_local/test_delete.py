@@ -16,7 +16,7 @@ from ragstack_local.cli import app
 from ragstack_local.commands import delete as delete_command
 from ragstack_local.connection import Connection
 from tests.ragstack_local import functions
-from tests.ragstack_local.letters import put
+from tests.ragstack_local.functions import put
 
 
 @pytest.fixture(autouse=True)

@@ -17,14 +17,11 @@ from typer.testing import CliRunner
 
 import ragstack_local
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import dead_letters, display, failure_display, results
+from ragstack_local import display, results
 from ragstack_local.cli import app
+from ragstack_local.commands.reconcile import print_report
 from ragstack_local.connection import Connection
-from ragstack_local.dead_letters import DeadLetter
-from ragstack_local.discard import Discardable
-from ragstack_local.failures import Failure
 from tests.ragstack_local import functions
-from tests.ragstack_local.letters import bury
 from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1mbold\x7f\u202egpj.exe\udc9b"
@@ -116,17 +113,12 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
         "documents": 1,
         "facets": [{"key": ATTACK, "values": [{"value": ATTACK, "documents": 1}]}],
     }
-    letter = DeadLetter(ATTACK, ATTACK, "", cause=ATTACK)
-    times = {"since": 0.0, "letters": 1, "message_ids": (ATTACK,), "advice": ATTACK}
 
     results.print_results(answer, ATTACK)
     results.print_explanation(answer)
     display.print_unsearchable({ATTACK: DocumentStatus("FAILED", ATTACK)})
     display.print_table(ATTACK, [ATTACK, "n"], [[ATTACK, "1"]])
-    failure_display.print_failure(Failure(ATTACK, "FAILED", (ATTACK,), 1, **times))  # type: ignore[arg-type]
-    failure_display.print_unreadable(letter)
-    failure_display.print_discardable(Discardable(letter, (ATTACK,)))
-    failure_display.print_job({"report": {ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}}})
+    print_report({ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}})
     with display.progress() as bars:
         bars.add_task(ATTACK, total=1, detail=ATTACK)
 
@@ -180,25 +172,19 @@ def test_an_error_of_the_api_is_shown_with_escapes(tmp_path: Path, api: Api) -> 
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
-def test_a_stack_whose_keys_and_messages_attack_is_shown_with_escapes(
+def test_a_stack_whose_keys_attack_is_shown_with_escapes(
     tmp_path: Path, connection: Connection, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(dead_letters, "WAIT_SECONDS", 0)
     monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
     name = f"{ATTACK[:-1]}.md"
     connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=b"text")
     uri = f"s3://{connection.bucket}/{name}"
     functions.fail(connection, uri, reason=ATTACK[:-1])
-    bury(connection, "\x9b[31mno message\u202e", cause="\x9b2J\x7f")  # SQS takes no others
 
     with running_stack(tmp_path, connection):
-        shown = [
-            CliRunner().invoke(app, [*command, *options])
-            for command in (("status",), ("status", "--failed"), ("failures",))
-        ]
-        discarded = CliRunner().invoke(app, ["discard", "--unreadable", "--yes", *options])
+        shown = [CliRunner().invoke(app, [*command, *options]) for command in (("status",), ("status", "--failed"))]
 
-    for done in (*shown, discarded):
+    for done in shown:
         assert done.exit_code in (0, 1), done.stderr
         assert "[31m" in done.stdout or done is shown[0]
         assert controls_in(done.stdout + done.stderr) == []

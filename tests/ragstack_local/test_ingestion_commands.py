@@ -16,19 +16,10 @@ import pytest
 
 from ragstack_common.documents import s3_uri
 from ragstack_common.ingestion.messages import look, read_looks
-from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_local import registry_view
 from ragstack_local.connection import Connection
-from tests.ragstack_local import functions, letters
-from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
-
-JOB: dict[str, Any] = {"id": "20261121T172059442-c3151598", "kind": "reconcile", "reason": None, "report": {}}
-REPORT = {
-    "compared": {"documents": 1234, "knowledge_base": 1233},
-    "differences": {"not_in_registry": {"count": 2, "samples": ["s3://b/[red]a.md", "s3://b/b.md"]}},
-    "looked_at": 2,
-    "synchronisation": {"statistics": {"numberOfDocumentsFailed": 1}, "failure_reasons": ["The file is empty."]},
-}
+from tests.ragstack_local import functions
+from tests.ragstack_local.support import RAGSTACK, ragstack, running_stack
 
 
 @contextmanager
@@ -298,7 +289,7 @@ def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: 
     assert f"FAILED {bad}: The sidecar cannot be used: x" in shown.stdout
     assert failed.stdout.splitlines()[0] == f"FAILED {bad}"
     assert "1 attempt, failed" in failed.stdout
-    assert "Mend the sidecar and upload it again" in failed.stdout
+    assert "Fix the sidecar and upload it again" in failed.stdout
     assert as_json["documents"] == {"INDEXED": 1, "FAILED": 1, "INDEXING": 1}
     assert as_json["queues"] == {"events": 0, "followed": 1, "jobs": 0, "dead_letters": 1}
     assert [entry["uri"] for entry in as_json["in_motion"]] == [moving]
@@ -335,156 +326,9 @@ def test_status_names_the_latest_failures_and_counts_the_others(tmp_path: Path, 
     assert "... and 5 more that failed earlier" in lines
 
 
-def test_failures_are_listed_once_and_the_letters_stay(tmp_path: Path, connection: Connection) -> None:
-    functions.fail(connection, bad := put(connection, "bad.md"), "The file is empty.")
-    bury(connection, look([bad]))
-    bury(connection, '{"hello": "[bold]x"}')
-    job = letters.jobs_of(connection).create("full", "api")
-    bury(connection, JobMessage(job_id=job.id).body)
-
+def test_without_a_failed_document_status_says_so(tmp_path: Path, connection: Connection) -> None:
     with running_stack(tmp_path, connection):
-        shown = ragstack("failures", data=tmp_path)
-        as_json = json.loads(ragstack("failures", "--json", data=tmp_path).stdout)
-
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.count(bad) == 1
-    assert "1 dead letter, 1 attempt" in shown.stdout
-    assert "UNREADABLE message" in shown.stdout
-    assert '{"hello": "[bold]x"}' in shown.stdout
-    assert [entry["uri"] for entry in as_json["documents"]] == [bad]
-    assert f"QUEUED job {job.id} (full), asked for by api\n" in shown.stdout
-    assert f"ragstack replay {job.id}\n" in shown.stdout
-    assert [entry["body"] for entry in as_json["unreadable"]] == ['{"hello": "[bold]x"}']
-    assert [(entry["job_id"], entry["kind"], entry["status"]) for entry in as_json["jobs"]] == [
-        (job.id, "full", "QUEUED")
-    ]
-    assert [len(entry["message_ids"]) for entry in (*as_json["jobs"], *as_json["documents"])] == [1, 1]
-
-
-def test_without_a_failure_it_says_so(tmp_path: Path, connection: Connection) -> None:
-    with running_stack(tmp_path, connection):
-        assert "there is no dead letter" in ragstack("failures", data=tmp_path).stdout
         assert "No document failed" in ragstack("status", "--failed", data=tmp_path).stdout
-        nothing = ragstack("replay", data=tmp_path)
-
-    assert nothing.returncode == 0
-    assert "Sent again: 0 documents; deleted: 0 dead letters" in nothing.stdout
-
-
-def test_replay_sends_again_and_follows_until_it_is_searchable(tmp_path: Path, connection: Connection) -> None:
-    functions.fail(connection, mended := put(connection, "mended.md"), "Throttled (after 5 attempts)")
-    bury(connection, look([mended]))
-    bury(connection, "not JSON")
-
-    with stack(tmp_path, connection):
-        done = ragstack("replay", data=tmp_path)
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Sent again: 1 document; deleted: 1 dead letter\n" in done.stdout
-    assert "Kept, because they cannot be read: 1 dead letter" in done.stdout
-    assert "1 INDEXED" in done.stdout
-
-
-def test_replay_follows_jobs_says_what_is_over_and_ends_with_3_if_one_is_not_complete(
-    tmp_path: Path, connection: Connection
-) -> None:
-    jobs = letters.jobs_of(connection)
-    ended, sent = jobs.create("full", "api"), jobs.create("reconcile", "api")
-    assert jobs.write(ended, replace(ended, status="FAILED", reason="[bold]out of time"))
-    bury(connection, JobMessage(job_id=ended.id).body)
-    bury(connection, JobMessage(job_id=sent.id).body)
-
-    with running_stack(tmp_path, connection):
-        done = ragstack("replay", "--timeout", "1", data=tmp_path)
-
-    assert_error(done, f"The job {sent.id} is still QUEUED after 1 s, and goes on without us")
-    assert "Sent again: 0 documents, 1 job; deleted: 2 dead letters\n" in done.stdout
-    assert (
-        f"Job {ended.id} (full) has ended and was not sent. It is FAILED: [bold]out of time."
-        " `ragstack reconcile --full` starts another\n"
-    ) in done.stdout
-    assert [message["job"] for message in letters.sent_jobs(connection)] == [sent.id]
-
-
-def test_replay_without_waiting_only_sends(tmp_path: Path, connection: Connection) -> None:
-    functions.fail(connection, uri := put(connection, "mended.md"), "x")
-
-    with running_stack(tmp_path, connection):
-        done = ragstack("replay", uri, "--no-wait", data=tmp_path)
-
-    (message,) = connection.client("sqs").receive_message(QueueUrl=connection.queue_url)["Messages"]
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert list(read_looks(message["Body"])) == [uri]
-
-
-def test_a_replay_of_an_unknown_document_is_one_line_and_sends_nothing(tmp_path: Path, connection: Connection) -> None:
-    with running_stack(tmp_path, connection):
-        done = ragstack("replay", s3_uri(connection.bucket, "nothing.md"), data=tmp_path)
-
-    assert_error(done, "nothing.md; nothing was sent")
-    assert "Messages" not in connection.client("sqs").receive_message(QueueUrl=connection.queue_url)
-
-
-def test_reconcile_follows_the_job_and_shows_what_it_found(tmp_path: Path, api: Api) -> None:
-    api.first = [{**JOB, "status": "QUEUED"}, {**JOB, "status": "RUNNING"}]
-    api.will_answer(200, {**JOB, "status": "COMPLETE", "report": REPORT})
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = ragstack("reconcile", data=tmp_path)
-
-    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, done.stderr
-    assert [(r["method"], r["path"], r["body"]) for r in api.requests[:2]] == [
-        ("POST", "/prod/api/ingestion-jobs", {"kind": "reconcile"}),
-        ("GET", f"/prod/api/ingestion-jobs/{JOB['id']}", None),
-    ]
-    assert "compared: documents 1,234" in rows
-    assert "differences: not in registry 2 s3://b/[red]a.md ..." in rows
-    assert "synchronisation: number of documents failed 1" in rows
-    assert "synchronisation: failure reasons: The file is empty." in rows
-
-
-@pytest.mark.parametrize("status", ["INCOMPLETE", "FAILED"])
-def test_a_job_that_did_not_do_everything_ends_with_3_and_its_reason(tmp_path: Path, api: Api, status: str) -> None:
-    api.will_answer(202, {**JOB, "status": status, "reason": "out of time", "report": REPORT})
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = ragstack("reconcile", data=tmp_path)
-
-    assert_error(done, f"The job {JOB['id']} is {status}: out of time")
-    assert "1,234" in done.stdout
-
-
-def test_a_job_that_takes_too_long_ends_with_3(tmp_path: Path, api: Api) -> None:
-    api.will_answer(202, {**JOB, "status": "RUNNING"})
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = ragstack("reconcile", "--timeout", "1", data=tmp_path)
-
-    assert_error(done, f"The job {JOB['id']} is still RUNNING after 1 s")
-
-
-def test_reconcile_in_full_without_waiting_as_json(tmp_path: Path, api: Api) -> None:
-    api.will_answer(202, {**JOB, "kind": "full", "status": "QUEUED"})
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = ragstack("reconcile", "--full", "--no-wait", "--json", data=tmp_path)
-        shown = ragstack("reconcile", "--full", "--no-wait", data=tmp_path)
-        api.first = [{**JOB, "status": "RUNNING"}]
-        api.will_answer(200, {**JOB, "kind": "full", "status": "COMPLETE"})
-        waited = json.loads(ragstack("reconcile", "--full", "--json", data=tmp_path).stdout)
-
-    assert json.loads(done.stdout)["status"] == "QUEUED"
-    assert waited == {**JOB, "kind": "full", "status": "COMPLETE"}
-    assert shown.stdout == f"Job {JOB['id']} (full) is QUEUED\n"
-    assert [request["body"] for request in api.requests[:3]] == [{"kind": "full"}] * 3
-
-
-def test_a_reconciliation_while_another_runs_is_one_line(tmp_path: Path, api: Api) -> None:
-    api.will_answer(409, {"error": {"code": "JobConflict", "message": "A job is still running"}})
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        assert_error(ragstack("reconcile", data=tmp_path), "JobConflict: A job is still running")
 
 
 def start(*arguments: str | Path, data: Path, log: Path, **env: str) -> "subprocess.Popen[str]":

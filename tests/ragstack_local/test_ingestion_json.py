@@ -8,14 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from ragstack_common.documents import s3_uri
-from ragstack_common.ingestion.messages import look
-from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.bucket import Bucket, Unchanged, Uploaded
 from ragstack_local.cli import app
 from ragstack_local.connection import Connection
 from ragstack_local.uploads import select
-from tests.ragstack_local import functions, letters
+from tests.ragstack_local import functions
 from tests.ragstack_local.support import ragstack, running_stack
 
 
@@ -101,29 +99,3 @@ def test_json_is_of_a_round_that_ends(tmp_path: Path) -> None:
 
     assert done.exit_code == 2
     assert "--watch" in done.output
-
-
-def test_replay_as_json_is_one_document_and_says_everything(
-    tmp_path: Path, connection: Connection, tried: dict[str, str]
-) -> None:
-    jobs = letters.jobs_of(connection)
-    ended = jobs.create("full", "api")
-    queued = jobs.create("reconcile", "api")
-    assert jobs.write(ended, replace(ended, status="FAILED", reason="Out of time"))
-    letters.bury(connection, look([tried["bad"]]), "not JSON")
-    letters.bury(connection, *(JobMessage(job_id=job.id).body for job in (ended, queued)))
-
-    with running_stack(tmp_path, connection):
-        done = ragstack("replay", "--no-wait", "--json", data=tmp_path)
-
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["documents"] == [
-        {"uri": tried["bad"], "status": "WAITING", "reason": "Its message has not been read yet", "sent": True}
-    ]
-    by_id = {job.pop("job_id"): job for job in answer["jobs"]}
-    assert by_id == {
-        ended.id: {"kind": "full", "status": "FAILED", "reason": "Out of time", "sent": False},
-        queued.id: {"kind": "reconcile", "status": "QUEUED", "reason": None, "sent": True},
-    }
-    assert answer["letters"] == {"deleted": 3, "unreadable": 1, "shared": 0}

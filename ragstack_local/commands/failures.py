@@ -1,0 +1,409 @@
+"""``ragstack failures``, ``ragstack replay`` and ``ragstack discard``: clients of the API's operator routes."""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import typer
+from rich.progress import Progress
+from rich.text import Text
+
+from ragstack_common.documents import DocumentStatus
+from ragstack_common.registry.jobs import is_job_id
+from ragstack_local import display
+from ragstack_local.api_client import ApiClient
+from ragstack_local.display import console, counted, print_below
+from ragstack_local.errors import StackError
+from ragstack_local.following import DELETED, ENDED, FOUND, LONGEST_POLL_SECONDS, POLL_SECONDS
+from ragstack_local.jobs import check_complete, follow_jobs, is_running
+from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, Timeout, Wait, with_target
+
+FAILURES: Final = "/api/failures"
+
+PARALLEL_REQUESTS: Final = 8
+
+EXCERPT_CHARACTERS: Final = 200
+"""How much of an unreadable message is listed: two lines."""
+
+IDS_SHOWN: Final = 3
+
+_SETTLED: Final = frozenset({*FOUND, DELETED})
+_NOT_READ: Final = DocumentStatus("WAITING", "Its message has not been read yet")
+
+
+@with_target
+def failures(target: Target, as_json: AsJson = False) -> None:
+    """List failed documents, and the documents and jobs in the dead-letter queue.
+
+    Each is listed once, with the reason and what to do next. The dead letters stay in their queue.
+
+    Example:  ragstack failures
+
+    For a program:  ragstack failures --json
+    """
+    found = _list_failures(target.api())
+    if as_json:
+        display.print_json(
+            {
+                "documents": [_failure_as_json(document, "uri") for document in found["documents"]],
+                "jobs": [_failure_as_json(job, "job_id") for job in found["jobs"]],
+                "unreadable": [
+                    {name: message[name] for name in ("message_id", "cause", "body")} for message in found["unreadable"]
+                ],
+            }
+        )
+        return
+    for document in found["documents"]:
+        style = "green" if document["status"] in _SETTLED else "red"
+        console.print(Text.assemble((document["status"], style), " ", (document["uri"], "bold")), soft_wrap=True)
+        _print_failure(document, "uri", f", {counted(document['attempts'], 'attempt')}")
+    for job in found["jobs"]:
+        name = f"job {job['job_id']}" if job["job_id"] else "a job that was never started"
+        kind = f" ({job['kind']})" if job["kind"] else ""
+        asked = f", asked for by {job['by']}" if job["by"] else ""
+        style = "green" if job["status"] == "COMPLETE" else "red"
+        console.print(Text.assemble((job["status"], style), " ", (name, "bold"), kind, asked), soft_wrap=True)
+        _print_failure(job, "job_id")
+    for message in found["unreadable"]:
+        heading = Text.assemble(("UNREADABLE", "magenta"), " message ", (message["message_id"], "bold"))
+        console.print(heading, soft_wrap=True)
+        print_below(message["cause"] or "no cause given")
+        body = " ".join(message["body"].split())
+        print_below(f"{body[:EXCERPT_CHARACTERS]}{' …' if len(body) > EXCERPT_CHARACTERS else ''}", "dim")
+        print_below(f"If it is not needed: ragstack discard {message['message_id']}", "yellow")
+    if not found["complete"]:
+        console.print("The dead-letter queue has more messages than these.", style="yellow")
+    if not (found["documents"] or found["jobs"] or found["unreadable"]):
+        console.print("Nothing failed, and there is no dead letter.")
+
+
+@with_target
+def replay(
+    target: Target,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="URI_OR_JOB", help="Only these documents and jobs, as listed by `ragstack failures`."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every dead letter, and every failed document without one.")
+    ] = False,
+    wait: Wait = True,
+    timeout: Timeout = 900.0,
+    as_json: AsJson = False,
+) -> None:
+    """Send failed documents and jobs again, after their cause is removed.
+
+    Without a name, the documents and jobs of every dead letter.
+    A dead letter is deleted after its content was sent: an interruption never loses one.
+    The message of a job that has ended is deleted without being sent, and the output says how to start another.
+    Unreadable messages stay: `ragstack discard --unreadable` deletes them.
+
+    Example:  ragstack replay
+
+    One document:  ragstack replay s3://ragstack-documents/handbook/leave.md
+
+    Also failed documents without a dead letter:  ragstack replay --all
+
+    For a program:  ragstack replay --json
+    """
+    request = _replay_request(names or [], everything=everything)
+    api = target.api()
+    statuses: dict[str, DocumentStatus] = {}
+    jobs: dict[str, Mapping[str, Any]] = {}
+    try:
+        with display.progress(as_json=as_json) as bars:
+            replayed = _send(api, request, bars)
+            statuses.update(dict.fromkeys((document["uri"] for document in replayed["documents"]), _NOT_READ))
+            if wait:
+                deadline = time.monotonic() + timeout
+                _follow_documents(api, replayed["documents"], bars, statuses, timeout)
+                _follow_jobs(api, replayed["jobs"], bars, jobs, deadline - time.monotonic())
+    except KeyboardInterrupt:
+        display.console_for(as_json=as_json).print(display.interrupted(statuses))
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        display.print_json(_replay_as_json(replayed, statuses, jobs))
+    else:
+        _print_replayed(replayed)
+        if wait:
+            _print_outcome(statuses, jobs)
+    if wait:
+        _check(statuses, jobs, timeout)
+
+
+@with_target
+def discard(
+    target: Target,
+    message_ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MESSAGE_ID", help="These dead letters, as listed by `ragstack failures`."),
+    ] = None,
+    unreadable: Annotated[
+        bool, typer.Option("--unreadable", help="All unreadable messages; asks first, unless --yes is given.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete dead letters without replaying them.
+
+    Each message is printed before it is deleted, with what stays wrong.
+    A job that only waits for its message ends FAILED with it, so that another can start.
+
+    Example:  ragstack discard 6f1d3c2e-95a4-4f0e-8c6f-0d1c9c6f6f10
+
+    Unreadable messages, kept in a file:  ragstack discard --unreadable --yes --json > letters.json
+    """
+    if not (message_ids or unreadable):
+        raise typer.BadParameter("name messages, or give --unreadable", param_hint="MESSAGE_ID")
+    api = target.api()
+    chosen = _discard(api, {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True})["messages"]
+    if as_json:
+        shown = [{**message, "sent_at": _seconds(message["sent_at"])} for message in chosen]
+        display.print_json({"discarded": shown})
+    elif not chosen:
+        console.print("There is no unreadable dead letter.")
+    for message in () if as_json else chosen:
+        console.print(Text.assemble("message ", (message["message_id"], "bold")), soft_wrap=True)
+        print_below(message["cause"] or "no cause given")
+        # Unbroken, so that users can copy it.
+        console.print(message["body"], no_wrap=True, overflow="ignore", crop=False)
+        for note in message["notes"]:
+            print_below(note, "yellow")
+    if not chosen:
+        return
+    if unreadable and not yes:
+        typer.confirm(f"Discard {counted(len(chosen), 'dead letter')} for good?", abort=True, err=True)
+    # Exactly the messages that were shown.
+    done = _discard(api, {"message_ids": [message["message_id"] for message in chosen]})
+    out = display.console_for(as_json=as_json)
+    out.print(f"Discarded: {counted(len(done['messages']), 'dead letter')}")
+    for job in done["ended_jobs"]:
+        out.print(f"Job {job['job_id']} ({job['kind']}) is FAILED: `{_start_another(job['kind'])}` starts another")
+
+
+def _list_failures(api: ApiClient) -> dict[str, Any]:
+    """Read every page. A document with a dead letter is on the first page, and may be on another one too."""
+    found = api.request("GET", FAILURES, "documents")
+    documents = {document["uri"]: document for document in found["documents"]}
+    token = found["next_token"]
+    while token:
+        page = api.request("GET", f"{FAILURES}?{urlencode({'next_token': token})}", "documents")
+        documents = {document["uri"]: document for document in page["documents"]} | documents
+        token = page["next_token"]
+    return {**found, "documents": [documents[uri] for uri in sorted(documents)]}
+
+
+def _failure_as_json(failure: Mapping[str, Any], name: str) -> dict[str, Any]:
+    shown = {member: value for member, value in failure.items() if member not in ("id", "actions")}
+    advice = _advice(failure, name)
+    return {**shown, "since": _seconds(failure["since"]), "letters": len(failure["message_ids"]), "advice": advice}
+
+
+def _print_failure(failure: Mapping[str, Any], name: str, more: str = "") -> None:
+    for reason in failure["reasons"]:
+        print_below(reason)
+    ids = failure["message_ids"]
+    others = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
+    messages = f"; message {', '.join(ids[:IDS_SHOWN])}{others}" if ids else ""
+    age = display.duration(max(0.0, time.time() - _seconds(failure["since"])))
+    print_below(f"{counted(len(ids), 'dead letter')}{more}, {age} ago{messages}", "dim")
+    print_below(_advice(failure, name), "yellow")
+
+
+def _advice(failure: Mapping[str, Any], name: str) -> str:
+    """Add the commands to the API's advice."""
+    replayed = failure[name] or ""
+    commands = {
+        "replay": f"ragstack replay '{replayed}'" if name == "uri" else f"ragstack replay {replayed}".rstrip(),
+        "reconcile": _start_another(failure.get("kind")),
+        "discard": f"ragstack discard {' '.join(failure['message_ids'])}",
+    }
+    needed = [commands[action] for action in failure["actions"]]
+    return f"{failure['advice']}. Run: {', then '.join(needed)}" if needed else str(failure["advice"])
+
+
+def _start_another(kind: str | None) -> str:
+    return f"ragstack reconcile{' --full' if kind == 'full' else ''}"
+
+
+def _replay_request(names: Sequence[str], *, everything: bool) -> dict[str, Any]:
+    if names and everything:
+        raise typer.BadParameter("give URIs and jobs, or --all, not both", param_hint="--all")
+    for name in names:
+        is_uri = name.startswith("s3://") and name.encode(errors="replace").decode() == name
+        if not is_uri and not is_job_id(name):
+            raise typer.BadParameter(
+                f"{name!a} names no document and no job: write s3://BUCKET/KEY, or a job's id", param_hint="URI_OR_JOB"
+            )
+    jobs = [name for name in names if is_job_id(name)]
+    documents = [name for name in names if not is_job_id(name)]
+    return {"documents": documents, "jobs": jobs, "failed": everything}
+
+
+def _send(api: ApiClient, request: Mapping[str, Any], bars: Progress) -> dict[str, Any]:
+    """Replay until the API has nothing more to send."""
+    bar = bars.add_task("Sending   ", total=None, detail="dead letters")
+    replayed = api.request("POST", f"{FAILURES}/replay", "deleted", request)
+    documents = {document["uri"]: document for document in replayed["documents"]}
+    while token := replayed["next_token"]:
+        bars.update(bar, completed=replayed["deleted"])
+        more = api.request("POST", f"{FAILURES}/replay", "deleted", {**request, "next_token": token})
+        documents |= {document["uri"]: document for document in more["documents"]}
+        replayed = {
+            "jobs": replayed["jobs"] + more["jobs"],
+            "deleted": replayed["deleted"] + more["deleted"],
+            # What stays is counted again by each request that reads the queue.
+            "unreadable": max(replayed["unreadable"], more["unreadable"]),
+            "shared": max(replayed["shared"], more["shared"]),
+            "next_token": more["next_token"],
+        }
+    bars.update(bar, total=replayed["deleted"], completed=replayed["deleted"])
+    return {**replayed, "documents": list(documents.values())}
+
+
+def _follow_documents(
+    api: ApiClient,
+    documents: Sequence[Mapping[str, Any]],
+    bars: Progress,
+    statuses: dict[str, DocumentStatus],
+    timeout: float,
+) -> None:
+    """Poll the documents until each has a final status that is newer than the replay, or the time is over."""
+    if not documents:
+        return
+    bar = bars.add_task("Indexing  ", total=len(documents), detail="")
+    deadline, pause, waiting = time.monotonic() + timeout, POLL_SECONDS, list(documents)
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as threads:
+        while True:
+            found = threads.map(lambda document: _status_since(api, document), waiting)
+            statuses.update({document["uri"]: status for document, status in zip(waiting, found, strict=True)})
+            waiting = [document for document in waiting if statuses[document["uri"]] not in ENDED]
+            bars.update(bar, completed=len(documents) - len(waiting), detail=display.summary(statuses))
+            if not waiting or time.monotonic() > deadline:
+                return
+            time.sleep(pause)
+            pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
+
+
+def _follow_jobs(
+    api: ApiClient,
+    replayed: Sequence[Mapping[str, Any]],
+    bars: Progress,
+    jobs: dict[str, Mapping[str, Any]],
+    timeout: float,
+) -> None:
+    # A job that is only started now has no id yet.
+    sent = [job["job_id"] for job in replayed if job["sent"] and job["job_id"]]
+    if not sent:
+        return
+    bar = bars.add_task("Jobs      ", total=len(sent), detail="")
+
+    def show(found: Mapping[str, Mapping[str, Any]]) -> None:
+        jobs.update(found)
+        bars.update(bar, completed=sum(not is_running(job) for job in found.values()))
+
+    follow_jobs(api, sent, show, timeout)
+
+
+def _check(statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]], timeout: float) -> None:
+    """End with the exit code of what was followed."""
+    for job in jobs.values():
+        check_complete(job, timeout)
+    if any(status not in ENDED for status in statuses.values()):
+        raise StackError(f"Not every document reached a final status within {timeout:g} s: see `ragstack status`")
+    if any(status not in _SETTLED for status in statuses.values()):
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def _status_since(api: ApiClient, replayed: Mapping[str, Any]) -> DocumentStatus:
+    """Return the status of a document; not a final one that it had before the replay."""
+    query = urlencode({"uri": replayed["uri"]})
+    listed = api.request("GET", f"/api/documents?{query}", "documents")["documents"]
+    if not listed or listed[0]["updated_at"] == replayed["updated_at"]:
+        return _NOT_READ
+    document = listed[0]
+    if document["status"] in ENDED:
+        # Only the detail says whether the document will be processed again.
+        document = api.request("GET", f"/api/documents/{replayed['id']}", "status")
+        if document["again"]:
+            return DocumentStatus("WAITING", document["waiting_for"])
+    return DocumentStatus(document["status"], document["reason"])
+
+
+def _discard(api: ApiClient, request: Mapping[str, Any]) -> dict[str, Any]:
+    return api.request("POST", f"{FAILURES}/discard", "messages", request)
+
+
+def _replay_as_json(
+    replayed: Mapping[str, Any], statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "documents": [
+            {"uri": uri, "status": str(status), "reason": status.reason, "sent": True}
+            for uri, status in statuses.items()
+        ],
+        "jobs": [
+            {
+                "job_id": job["job_id"],
+                "kind": job["kind"],
+                "status": jobs.get(job["job_id"], job)["status"],
+                "reason": jobs.get(job["job_id"], job)["reason"],
+                "sent": job["sent"],
+            }
+            for job in replayed["jobs"]
+        ],
+        "letters": {name: replayed[name] for name in ("deleted", "unreadable", "shared")},
+    }
+
+
+def _print_replayed(replayed: Mapping[str, Any]) -> None:
+    """Show what was sent again, and what was not and why."""
+    sent = [counted(len(replayed["documents"]), "document")]
+    if jobs := [job for job in replayed["jobs"] if job["sent"]]:
+        sent.append(counted(len(jobs), "job"))
+    console.print(f"Sent again: {', '.join(sent)}; deleted: {counted(replayed['deleted'], 'dead letter')}")
+    for job in replayed["jobs"]:
+        if not job["sent"]:
+            console.print(Text(_why_not_sent(job), "yellow"), soft_wrap=True)
+    if replayed["unreadable"]:
+        console.print(
+            f"Kept because they are unreadable: {counted(replayed['unreadable'], 'dead letter')};"
+            " see `ragstack failures` and `ragstack discard --unreadable`",
+            style="yellow",
+        )
+    if replayed["shared"]:
+        console.print(
+            f"Kept because they name other documents too: {counted(replayed['shared'], 'dead letter')};"
+            " `ragstack replay` replays them all",
+            style="yellow",
+        )
+
+
+def _why_not_sent(job: Mapping[str, Any]) -> str:
+    kind = f" ({job['kind']})" if job["kind"] else ""
+    name = f"Job {job['job_id']}{kind}"
+    if job["status"] == "FORGOTTEN":
+        return f"{name} is not in the registry, so it was not sent. `ragstack reconcile` compares everything again"
+    reason = f": {job['reason']}" if job["reason"] else ""
+    if job["status"] in ("COMPLETE", "RUNNING"):
+        return f"{name} is {job['status']}, so it was not sent{reason}"
+    return f"{name} is {job['status']}, so it was not sent{reason}. `{_start_another(job['kind'])}` starts another"
+
+
+def _print_outcome(statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]]) -> None:
+    display.print_unsearchable({uri: status for uri, status in statuses.items() if status != DELETED})
+    if statuses:
+        console.print(display.summary(statuses))
+    for job in jobs.values():
+        style = {"COMPLETE": "green", "FAILED": "red"}.get(job["status"], "yellow")
+        reason = f": {job['reason']}" if job["reason"] else ""
+        text = Text.assemble((job["status"], style), f" job {job['id']} ({job['kind']}){reason}")
+        console.print(text, soft_wrap=True)
+
+
+def _seconds(text: str) -> float:
+    """Read a time of the API as seconds since 1970, as the JSON output has it."""
+    return datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,106 @@
+"""``ragstack reconcile``."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ragstack_local import display
+from ragstack_local.api_client import ApiClient
+from ragstack_local.display import console
+from ragstack_local.jobs import JOBS, check_complete, follow_jobs, is_running
+from ragstack_local.targets import INTERRUPTED, AsJson, Target, Timeout, Wait, with_target
+
+_CAPITAL: Final = re.compile("(?<=[a-z])[A-Z]")
+
+
+@with_target
+def reconcile(
+    target: Target,
+    full: Annotated[
+        bool, typer.Option("--full", help="Let the knowledge base read the whole bucket, instead of comparing first.")
+    ] = False,
+    wait: Wait = True,
+    timeout: Timeout = 3600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare bucket, registry and knowledge base, repair the differences, and show what was found.
+
+    This also runs every night.
+
+    Example:  ragstack reconcile
+
+    A full synchronisation, in the background:  ragstack reconcile --full --no-wait
+    """
+    api = target.api()
+    job = api.request("POST", JOBS, "status", {"kind": "full" if full else "reconcile"})
+    if wait and is_running(job):
+        try:
+            job = _follow(api, job, timeout, as_json=as_json)
+        except KeyboardInterrupt:
+            out = display.console_for(as_json=as_json)
+            out.print(f"Interrupted. The job {job['id']} continues in the background")
+            raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        display.print_json(job)
+    elif not wait:
+        console.print(f"Job {job['id']} ({job['kind']}) is {job['status']}")
+    else:
+        print_report(job.get("report") or {})
+    if wait:
+        check_complete(job, timeout)
+
+
+def _follow(api: ApiClient, job: dict[str, Any], timeout: float, *, as_json: bool) -> dict[str, Any]:
+    with display.progress(as_json=as_json) as bars:
+        bar = bars.add_task("Comparing", total=None, detail=f"{job['id']} {job['status']}")
+
+        def show(jobs: Mapping[str, Mapping[str, Any]]) -> None:
+            bars.update(bar, detail=f"{job['id']} {jobs[job['id']]['status']}")
+
+        job = follow_jobs(api, [job["id"]], show, timeout)[job["id"]]
+        bars.update(bar, total=1, completed=int(not is_running(job)))
+    return job
+
+
+def print_report(report: Mapping[str, Any]) -> None:
+    """Show what a job compared, what differed, and what was done."""
+    table = Table("What", "How many", "For example", box=None, pad_edge=False, header_style="dim")
+    table.columns[0].no_wrap = True
+    table.columns[1].justify = "right"
+    table.columns[2].overflow = "fold"
+    others = []
+    for name, value in _rows(report):
+        if isinstance(value, Mapping):
+            table.add_row(name, f"{value['count']:,}", Text(_examples(value["samples"]), "dim"))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            table.add_row(name, f"{value:,}")
+        elif name != "complete" and value not in (None, "", []):
+            others.append((name, value))
+    if table.row_count:
+        console.print(table)
+    for name, value in others:
+        for one in value if isinstance(value, list) else [value]:
+            console.print(Text.assemble((f"{name}: ", "dim"), str(one)), soft_wrap=True)
+
+
+def _rows(report: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, Any]]:
+    """Name each figure of a report in words; a count with samples stays together."""
+    for name, value in report.items():
+        words = f"{above}{_words(name)}"
+        if isinstance(value, Mapping) and not {"count", "samples"} <= value.keys():
+            yield from _rows(value, above if name == "statistics" else f"{words}: ")
+        else:
+            yield words, value
+
+
+def _words(name: str) -> str:
+    """Write ``camelCase`` or ``snake_case`` in words."""
+    return _CAPITAL.sub(lambda found: f" {found[0].lower()}", name).replace("_", " ")
+
+
+def _examples(samples: Sequence[object]) -> str:
+    return f"{samples[0]}{' ...' if len(samples) > 1 else ''}" if samples else ""

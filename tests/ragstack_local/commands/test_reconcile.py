@@ -1,0 +1,82 @@
+"""`ragstack reconcile` starts a job, follows it, and shows its report."""
+
+import json
+from dataclasses import replace
+from threading import Timer
+
+import pytest
+
+from ragstack_common.registry.jobs import JobStatus, JobStore
+from ragstack_local.errors import ApiError, StackError
+from tests.ragstack_common.api.conftest import Aws
+from tests.ragstack_common.api.test_failures import create, sent_jobs
+from tests.ragstack_local.commands.conftest import Run
+from tests.support.registry_table import TABLE
+
+REPORT = {
+    "compared": {"documents": 1234, "knowledge_base": 1233},
+    "differences": {"not_in_registry": {"count": 2, "samples": ["s3://b/[red]a.md", "s3://b/b.md"]}},
+    "looked_at": 2,
+    "synchronisation": {"statistics": {"numberOfDocumentsFailed": 1}, "failure_reasons": ["The file is empty."]},
+}
+
+
+def end_soon(aws: Aws, status: JobStatus, reason: str | None = None) -> Timer:
+    """End the newest job in a moment, as the function does."""
+    store = JobStore(TABLE, aws.dynamodb)
+
+    def end() -> None:
+        (job,) = store.page(1).jobs
+        assert store.write(job, replace(job, status=status, reason=reason, report=REPORT))
+
+    timer = Timer(0.5, end)
+    timer.start()
+    return timer
+
+
+def test_the_job_is_followed_and_its_report_shown(aws: Aws, run: Run) -> None:
+    ending = end_soon(aws, "COMPLETE")
+    done = run("reconcile")
+    ending.join()
+
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert done.exit_code == 0, done.output
+    assert "compared: documents 1,234" in rows
+    assert "differences: not in registry 2 s3://b/[red]a.md ..." in rows
+    assert "synchronisation: number of documents failed 1" in rows
+    assert "synchronisation: failure reasons: The file is empty." in rows
+
+
+@pytest.mark.parametrize("status", ["INCOMPLETE", "FAILED"])
+def test_a_job_that_did_not_complete_is_an_error_with_its_reason(aws: Aws, run: Run, status: JobStatus) -> None:
+    ending = end_soon(aws, status, "out of time")
+    done = run("reconcile")
+    ending.join()
+
+    assert isinstance(done.exception, StackError)
+    assert f"is {status}: out of time" in str(done.exception)
+    assert "1,234" in done.stdout
+
+
+def test_a_job_that_takes_too_long_is_an_error(run: Run) -> None:
+    done = run("reconcile", "--timeout", "1")
+
+    assert isinstance(done.exception, StackError)
+    assert "is still QUEUED after 1 s" in str(done.exception)
+
+
+def test_without_waiting_the_job_is_only_started(aws: Aws, run: Run) -> None:
+    done = run("reconcile", "--full", "--no-wait", "--json")
+
+    job = json.loads(done.stdout)
+    assert (job["kind"], job["status"]) == ("full", "QUEUED")
+    assert [message["job"] for message in sent_jobs(aws)] == [job["id"]]
+
+
+def test_while_another_job_runs_none_is_started(aws: Aws, run: Run) -> None:
+    create(aws)
+
+    done = run("reconcile")
+
+    assert isinstance(done.exception, ApiError)
+    assert str(done.exception).startswith("JobConflict: ")
