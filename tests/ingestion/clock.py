@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Clock:
-    """Seconds since 1970, which pass only when somebody says so."""
+    """Seconds since 1970, which pass only when a test says so."""
 
     now: float = 1_800_000_000.0
 

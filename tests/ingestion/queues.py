@@ -28,7 +28,7 @@ class Held:
 
 @dataclass
 class PolledQueue:
-    """Delivers messages as Lambda does, and acknowledges those that the function does not name as failed.
+    """Delivers messages as Lambda does, and acknowledges those that the function does not report as failed.
 
     Attributes:
         visibility_seconds: After which a message comes again whose function did not answer.
@@ -43,7 +43,7 @@ class PolledQueue:
     latest: int = 0
 
     def collect(self) -> list[Held]:
-        """Take in what was sent."""
+        """Receive the sent messages."""
         for message in received(self.aws, self.url):
             due = message.get("MessageAttributes", {}).get("Due", {}).get("StringValue", "0")
             self.held.append(Held(message["MessageId"], message["Body"], message["ReceiptHandle"], float(due)))
@@ -53,7 +53,7 @@ class PolledQueue:
         return [message for message in self.collect() if message.due <= self.aws.clock()]
 
     def deliver(self, process: Callable[[list[QueueMessage]], list[str]], messages: Sequence[Held]) -> None:
-        """Invoke the function once; when it is killed, everything comes again after a while."""
+        """Invoke the function once; if it is killed, all messages are redelivered later."""
         clock = self.aws.clock
         started = clock()
         for message in messages:
@@ -71,16 +71,16 @@ class PolledQueue:
         assert not unknown, "Lambda takes an answer with an unknown id for a failure of all"
         for message in messages:
             if message.message_id not in again:
-                # The queue keeps it, and does not deliver it any more.
+                # The queue keeps it, and never delivers it again.
                 self.held.remove(message)
 
     def repeat(self, message: Held) -> None:
-        """Have a message delivered once more, as a queue may do of itself."""
+        """Deliver a message again, as a queue may do."""
         self.aws.sqs.send_message(QueueUrl=self.url, MessageBody=message.body)
 
 
 def received(aws: Aws, url: str) -> list[dict[str, Any]]:
-    """Read what was sent to a queue since it was read last; nobody gets it again."""
+    """Receive the messages sent since the last call; each is received once."""
     found: list[dict[str, Any]] = []
     while url in aws.unread:
         answer = aws.sqs.receive_message(

@@ -1,4 +1,4 @@
-"""Clients of AWS as moto and the local Bedrock are it, with a place before and after every call where tests step in."""
+"""Clients of moto and the local Bedrock, whose every call tests can intercept."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,23 +17,23 @@ LONGEST_VISIBILITY = 43_200
 LONGEST_DELAY = 900
 
 HELD_SECONDS = 40_000
-"""For as long as a test the queue keeps what it gave out: when it is due, the test decides."""
+"""Longer than any test: tests decide when a received message is due again."""
 
 Intercept = Callable[[str, str, dict[str, Any]], None]
-"""Is told "before" or "after", the operation, and the request or the answer, which it may change; what it raises is
-what becomes of the call."""
+"""Called with "before" or "after", the operation, and the request or the response, which it may change; an exception
+that it raises is the result of the call."""
 
 
 class Killed(BaseException):
-    """The function ends here, as if its machine were gone."""
+    """The function is killed here."""
 
 
 def nothing(_moment: str, _operation: str, _data: dict[str, Any]) -> None:
-    """Let every call be."""
+    """Change no call."""
 
 
 def raising(moment: str, operation: str, failure: Callable[[], BaseException]) -> Intercept:
-    """Have each call of one operation end so, before it is made or after it was carried out."""
+    """Fail each call of one operation, before it is made or after it was carried out."""
 
     def intercept(now: str, called: str, _data: dict[str, Any]) -> None:
         if (now, called) == (moment, operation):
@@ -43,13 +43,13 @@ def raising(moment: str, operation: str, failure: Callable[[], BaseException]) -
 
 
 def lost() -> BaseException:
-    """The connection ended before the answer came."""
+    """Return the error of a connection that was closed before the response."""
     return ConnectionClosedError(endpoint_url="https://service")
 
 
 @dataclass
 class Aws:
-    """The clients that the functions get, and what they did with them.
+    """The clients of the functions, and a record of their calls.
 
     Attributes:
         clock: By which the delays of queues count.
@@ -78,7 +78,7 @@ class Aws:
         self.sqs = self._client("sqs")
 
     def forget(self) -> None:
-        """Be as new."""
+        """Reset everything."""
         self.clock.now = Clock.now
         self.intercept = nothing
         for taken in (self.calls, self.published, self.delays, self.unread):
@@ -120,7 +120,7 @@ class Aws:
         self.unread.add(params["QueueUrl"])
 
     def _delayed(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Let the queue take the message at once, with the time when it is due as an attribute."""
+        """Send the message without its delay, and with the due time as an attribute."""
         self._sent(params)
         entries = []
         for entry in params["Entries"]:

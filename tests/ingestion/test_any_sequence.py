@@ -1,4 +1,4 @@
-"""Whatever people do to the bucket, whatever becomes of the events and the functions: at rest everything agrees."""
+"""After any sequence of changes, events, kills and failures, bucket, registry, index and catalogue agree at rest."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from tests.ingestion.world import World
 from tests.support.soak import SOAK
 
 EXAMPLES = 150 if SOAK else 8
-"""Of a short run always the same ones."""
+"""A short run always has the same ones."""
 
 NAMES = st.sampled_from(["a.txt", "b c+ü.md"])
 TEXTS = st.sampled_from(["granite is hard", "granite is grey", "granite is old", "\n"])
@@ -30,7 +30,7 @@ CHANGES = st.one_of(
 )
 PLACES = st.integers(0, 7)
 CHOSEN = st.just(frozenset()) | st.frozensets(PLACES, max_size=3)
-"""Which of the messages that are due; none for all of them."""
+"""The chosen messages among those that are due; empty for all."""
 
 
 DISTURBANCES = st.one_of(
@@ -43,7 +43,7 @@ Process = Callable[[list[QueueMessage]], list[str]]
 
 
 class AnySequence(RuleBasedStateMachine):
-    """People, events, both functions, time, and what comes between."""
+    """Changes of the bucket, events, both functions, time, and disturbances."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -51,18 +51,18 @@ class AnySequence(RuleBasedStateMachine):
         self.dropped = False
 
     @rule(change=CHANGES, announced=st.booleans())
-    def somebody_changes_the_bucket(self, change: tuple[Any, ...], announced: bool) -> None:
+    def the_bucket_changes(self, change: tuple[Any, ...], announced: bool) -> None:
         method, *arguments = change
         getattr(self.world, method)(*arguments)
         if announced:
             self.world.announce(self.world.events.pop())
 
     @rule(change=CHANGES, meanwhile=CHANGES, step=st.integers(1, 24))
-    def somebody_changes_what_is_worked_on(
+    def a_document_changes_during_its_submission(
         self, change: tuple[Any, ...], meanwhile: tuple[Any, ...], step: int
     ) -> None:
-        """It is submitted, and changed as the function calls; the event is read before the end of the operation."""
-        self.somebody_changes_the_bucket(change, announced=True)
+        """A document changes while the function makes its calls; the event is read before the operation ends."""
+        self.the_bucket_changes(change, announced=True)
         self.ingestion_runs(frozenset(), step, meanwhile)
         self.world.announce()
         self.ingestion_runs(frozenset(), step, None)
@@ -100,7 +100,7 @@ class AnySequence(RuleBasedStateMachine):
         self.world.status_queue.repeat(held[place % len(held)])
 
     @rule(name=NAMES)
-    def somebody_asks_to_look(self, name: str) -> None:
+    def a_look_is_requested(self, name: str) -> None:
         self.world.look(name)
 
     @rule()
@@ -163,7 +163,7 @@ class AnySequence(RuleBasedStateMachine):
                 getattr(world, method)(*arguments)
 
 
-def test_whatever_happens_everything_agrees_at_rest(make_world: Callable[[], World]) -> None:
+def test_everything_agrees_at_rest_after_any_sequence(make_world: Callable[[], World]) -> None:
     run_state_machine_as_test(
         lambda: AnySequence(make_world()),
         settings=settings(

@@ -529,17 +529,6 @@ def test_a_malformed_message_is_dead_lettered_and_does_not_delay_others(world: W
     assert "Cause" in world.dead()[0]["MessageAttributes"]
 
 
-def test_a_malformed_status_message_does_not_delay_others(world: World) -> None:
-    world.put("a.txt", "granite is hard")
-    world.announce()
-    world.ingest()
-    world.aws.sqs.send_message(QueueUrl=world.settings.status_queue_url, MessageBody="not json")
-
-    world.run()
-
-    world.check()
-
-
 def test_events_without_a_document_cause_no_call(world: World) -> None:
     world.announce('{"Event": "s3:TestEvent", "Bucket": "documents"}', world.put("folder/", "x"))
     world.keys.clear()

@@ -1,6 +1,5 @@
-"""Functions that end between any two of their steps: another takes over, nothing is lost, nothing shows twice."""
+"""Functions are killed between any two of their steps: another invocation takes over, and nothing is lost."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from tests.ingestion.world import World
 from tests.support.soak import SOAK
 
 Story = Callable[[World], None]
-"""Leaves the events of what happened, or messages, for the function that is to be killed."""
+"""Leaves events or messages for the function that is killed."""
 
 
 def create(world: World) -> None:
@@ -99,20 +98,19 @@ LONG_STORIES = {
     overwrite_while_indexing,
     delete_and_put_back_while_deleting,
 }
-"""Ended at every second step, the others at every one; all at every one where there is time (RAGSTACK_SOAK)."""
+"""Killed at every second step, the others at every one; with RAGSTACK_SOAK all at every one."""
 
 WITHOUT_EFFECT = {
     *("BatchGetItem", "GetItem", "GetKnowledgeBaseDocuments", "GetObject", "HeadObject"),
     "UpdateItem",  # reserves a turn for a call; no document depends on it
 }
-"""Who ends after one of these leaves every document as who ends before it: steps only where there is time."""
+"""A kill after one of these has the same effect as one before it, so they count as steps only with RAGSTACK_SOAK."""
 
 
 class Mortal:
-    """A function of a world, in the place of which it stands, that ends at one of its steps.
+    """Replaces a function of a world, and is killed at one of its steps.
 
-    The first step is before its first call, each other one after a call, which was carried out and whose answer is
-    lost.
+    The first step is before its first call. Each other step is after a call, whose response is lost.
 
     Attributes:
         steps: So far, in all invocations.
@@ -137,8 +135,8 @@ class Mortal:
             raise Killed
 
 
-def told_of(world: World) -> dict[str, list[Any]]:
-    """Which ends were announced, each once however often it was told."""
+def announced(world: World) -> dict[str, list[Any]]:
+    """Return the announced final states, without repetitions."""
     return {name: [(told["type"], told["etag"]) for told in world.told(name)] for name in world.keys}
 
 
@@ -149,7 +147,7 @@ def test_a_function_killed_between_any_two_steps_loses_nothing(make_world: Calla
     functions = {name: Mortal(undisturbed, name) for name in ("ingestion", "following")}
     undisturbed.run()
     undisturbed.check()
-    expected = told_of(undisturbed)
+    expected = announced(undisturbed)
 
     for victim, function in functions.items():
         for step in range(1, function.steps + 1, 2 if story in LONG_STORIES and not SOAK else 1):
@@ -163,24 +161,11 @@ def test_a_function_killed_between_any_two_steps_loses_nothing(make_world: Calla
             world.run()
 
             world.check()
-            for name, told in told_of(world).items():
-                # What was true for a while may be told before; nothing is told again as if it had been done again.
+            for name, told in announced(world).items():
+                # An intermediate state may be announced before; no final state is announced under two operations.
                 assert told[-1:] == expected[name][-1:], where
                 assert len(set(told)) == len(told), where
             assert world.ingestion_queue.latest <= 3, where
     assert functions["ingestion"].steps >= 4
     # What is never submitted is never followed.
     assert functions["following"].steps >= 3 or story is bad_sidecar
-
-
-def test_the_dead_letter_queue_names_each_failed_document_with_its_cause(world: World) -> None:
-    bad_sidecar(world)
-
-    world.run()
-
-    [letter] = world.dead()
-    failed = json.loads(letter["Body"])["failed"]
-    record = world.record("a.txt")
-    assert failed["uri"] == record.uri
-    assert failed["reason"] == record.reason == letter["MessageAttributes"]["Cause"]["StringValue"]
-    assert "sidecar" in failed["reason"]

@@ -1,4 +1,4 @@
-"""More documents than a function has time for: it does what it can, and leaves the rest to another."""
+"""More documents than an invocation has time for: it leaves the rest to another one."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ SECONDS_OF_A_LOOK = 1.1
 
 
 def end_in_time(world: World) -> None:
-    """Let S3 be slow, and end functions when their time is over."""
+    """Slow S3 down, and kill functions that run out of time."""
     process = world.ingestion
 
     def mortal(delivered: list[QueueMessage]) -> list[str]:
@@ -30,7 +30,7 @@ def end_in_time(world: World) -> None:
     world.ingestion = mortal  # type: ignore[method-assign]
 
 
-def test_no_more_documents_are_looked_at_than_there_is_time_for_and_no_delivery_counts(world: World) -> None:
+def test_documents_without_time_left_wait_and_no_delivery_counts(world: World) -> None:
     names = [f"{number}.txt" for number in range(DOCUMENTS)]
     for name in names:
         world.put(name)

@@ -34,7 +34,7 @@ UNDER_WAY = {"STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRE
 
 @dataclass
 class World:
-    """Everything that takes part in an ingestion, and what happened to the bucket."""
+    """All parts of the ingestion path, and the changes of the bucket."""
 
     aws: Aws
     source: Source
@@ -45,7 +45,7 @@ class World:
 
     @classmethod
     def of(cls, aws: Aws, source: Source, bucket: str, **more: Any) -> "World":
-        """Make a table and queues that nobody has used."""
+        """Make a new table and new queues."""
         name = f"world-{next(_numbers)}"
         create_table(aws.dynamodb, name)
         urls = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in ("in", "status", "dead")}
@@ -71,7 +71,7 @@ class World:
         self.aws.calls.clear()
         self.aws.published.clear()
 
-    # What people do to the bucket. ------------------------------------------------------------------------------------
+    # Changes of the bucket.
 
     def put(self, name: str, text: str | bytes = "a text about granite") -> str:
         """Put an object; its event waits in ``events``."""
@@ -99,7 +99,7 @@ class World:
         return body
 
     def announce(self, *bodies: str) -> None:
-        """Send events to the queue; by default all that wait."""
+        """Send events to the queue; by default all that are waiting."""
         for body in bodies or self.events:
             self.aws.sqs.send_message(QueueUrl=self.settings.ingestion_queue_url, MessageBody=body)
         if not bodies:
@@ -111,7 +111,7 @@ class World:
     def uri(self, name: str) -> str:
         return f"s3://{self.bucket}/{self.prefix}{name}"
 
-    # What the functions do. -------------------------------------------------------------------------------------------
+    # The functions.
 
     def services(self) -> Services:
         aws = self.aws
@@ -127,14 +127,14 @@ class World:
         )
 
     def ingestion(self, delivered: list[QueueMessage]) -> list[str]:
-        """Invoke a function that was just started."""
+        """Invoke the function in a new container."""
         return IngestionService(self.services()).process(delivered, SECONDS_LEFT)
 
     def following(self, delivered: list[QueueMessage]) -> list[str]:
         return FollowingService(self.services()).process(delivered)
 
     def ingest(self, chosen: Sequence[Held] | None = None) -> None:
-        """Deliver what is due of the ingestion queue, in batches of ten."""
+        """Deliver the messages of the ingestion queue that are due, in batches of ten."""
         self._deliver(self.ingestion_queue, self.ingestion, chosen)
 
     def follow(self, chosen: Sequence[Held] | None = None) -> None:
@@ -148,7 +148,7 @@ class World:
             queue.deliver(process, due[start : start + 10])
 
     def run(self, *, rounds: int = 300) -> None:
-        """Announce what waits and go on until no message is left."""
+        """Announce waiting events and deliver messages until none are left."""
         if self.events:
             self.announce()
         for _ in range(rounds):
@@ -164,7 +164,7 @@ class World:
         raise AssertionError(f"messages are left: {[*self.ingestion_queue.held, *self.status_queue.held]}")
 
     def settle(self) -> None:
-        """Wait until the knowledge base has done what it accepted."""
+        """Wait until the knowledge base has finished all accepted operations."""
         end = time.monotonic() + 120
         while time.monotonic() < end:
             if not any(detail["status"] in UNDER_WAY for detail in self.details().values()):
@@ -172,10 +172,10 @@ class World:
             time.sleep(0.01)
         raise AssertionError("the knowledge base is not done")
 
-    # What there is. ---------------------------------------------------------------------------------------------------
+    # Reading the state.
 
     def details(self) -> dict[str, dict[str, Any]]:
-        """What the knowledge base says of each document."""
+        """Return the knowledge base's details of each document."""
         found: dict[str, dict[str, Any]] = {name: {"status": "NOT_FOUND"} for name in self.keys}
         possible = [name for name in self.keys if not fault_of_uri(self.uri(name))]
         for start in range(0, len(possible), 10):
@@ -188,7 +188,7 @@ class World:
         return self.registry.read([self.uri(name)])[self.uri(name)]
 
     def chunks(self, name: str) -> list[dict[str, Any]]:
-        """What a search finds of a document."""
+        """Return the chunks of a document that a search finds."""
         condition = {"equals": {"key": "x-amz-bedrock-kb-source-uri", "value": self.uri(name)}}
         return self.source.bedrock.search(self.source.knowledge_base_id, "granite", filter=condition)
 
@@ -200,12 +200,12 @@ class World:
         return answer["Body"].read(), answer
 
     def dead(self) -> list[dict[str, Any]]:
-        """What was put aside so far."""
+        """Return the dead letters so far."""
         self._dead += received(self.aws, self.settings.dead_letter_queue_url)
         return self._dead
 
     def told(self, name: str) -> list[dict[str, Any]]:
-        """What the event bus was told of a document, each operation's end once."""
+        """Return the events about a document, without repetitions."""
         found: dict[Any, dict[str, Any]] = {}
         for entry in self.aws.published:
             detail = json.loads(entry["Detail"])
@@ -217,7 +217,7 @@ class World:
         return self.aws.calls.count(operation)
 
     def check(self) -> None:
-        """Bucket, registry, knowledge base and catalogue agree, and everybody was told."""
+        """Check that bucket, registry, knowledge base and catalogue agree, and that final states were announced."""
         details = self.details()
         records = {name: self.record(name) for name in self.keys}
         for name, record in records.items():

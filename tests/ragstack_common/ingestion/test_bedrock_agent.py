@@ -330,15 +330,6 @@ def test_a_batch_that_is_too_long_is_halved_until_it_fits(agent: AwsService) -> 
     assert [len(p["documents"]) for p in agent.asked("IngestKnowledgeBaseDocuments")] == [10, 5, 2, 2, 2, 2, 2, 2]
 
 
-def test_a_batch_over_the_modelled_limit_is_split_when_the_service_refuses_it(agent: AwsService) -> None:
-    agent.program("IngestKnowledgeBaseDocuments", accept)
-
-    details = ingest(agent, documents(*map(str, range(25))), documents_per_call=25)["documentDetails"]
-
-    assert [d["status"] for d in details] == ["STARTING"] * 25
-    assert {len(p["documents"]) for p in agent.asked("IngestKnowledgeBaseDocuments")} <= set(range(1, 11))
-
-
 def test_a_refused_document_does_not_fail_its_batch(agent: AwsService) -> None:
     too_long = "x" * 200  # the service takes keys of 1 to 128 characters with their bucket
     agent.program("IngestKnowledgeBaseDocuments", accept)
