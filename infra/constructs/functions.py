@@ -31,7 +31,7 @@ from ragstack_common.config import (
     RetrieverToolSettings,
     Settings,
 )
-from ragstack_common.registry.table import CATALOGUE, DOCUMENT, GATE, RATE
+from ragstack_common.registry.table import CATALOGUE, GATE, RATE
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
@@ -54,8 +54,8 @@ MESSAGES_PER_INVOCATION: Final = 100
 RECONCILE_MEMORY_MB: Final = 1769
 """One whole processor, which reading pages keeps busy. Source: Lambda developer guide, memory and computing power."""
 
-WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE, f"{DOCUMENT}#*")
-"""Reports, the gate of a full synchronisation, turns to call, corrected counts, and records that it makes again."""
+WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE)
+"""Jobs with their reports, the gate of a full synchronisation, the rate of calls, and corrected counts."""
 
 
 class PythonFunction(Construct):

