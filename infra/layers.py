@@ -57,6 +57,15 @@ AWS_SERVICES: Final = frozenset(
 )
 """Services whose API descriptions stay in botocore; those of all others are most of its size and cold start."""
 
+NOT_DEPLOYED: Final = (
+    "knowledge_base.py",
+    "multislice_retriever.py",
+    "py.typed",
+    "reranking.py",
+    "retrieval/exporting.py",
+)
+"""Parts of ``ragstack_common`` that no function imports: interfaces for programs that use it as a library."""
+
 MAX_UNZIPPED_MB: Final = 250
 """Source: Lambda quotas, deployment package size, unzipped, all layers together."""
 
@@ -142,8 +151,13 @@ def dependencies_layer(target: Target, *, build: Path = BUILD, requirements: Pat
 
 
 def common_layer(*, build: Path = BUILD, source: Path = SOURCE) -> Path:
-    """The folder that holds ``python/ragstack_common``: a copy of the sources as they are now."""
-    sources = sorted(file for file in source.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    """The folder that holds ``python/ragstack_common``: a copy of the sources that functions import."""
+    left_out = {source / name for name in NOT_DEPLOYED}
+    sources = sorted(
+        file
+        for file in source.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts and file not in left_out
+    )
     content = hashlib.sha256()
     for file in sources:
         content.update(f"{file.relative_to(source).as_posix()}\0".encode())

@@ -1,32 +1,17 @@
 """Asks what became of documents that the knowledge base accepted, until each is in a final state."""
 
-import gc
-
-# What the imports make lives as long as the process: looking for garbage in it is a tenth of a cold start.
-gc.disable()
+from ragstack_common.function import entry_point, metrics
 
 import os
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.config import IngestionSettings
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import messages_of
 from ragstack_common.ingestion.services import Services
-from ragstack_common.telemetry import stack_dimension
-
-gc.freeze()
-gc.enable()
-
-
-logger = Logger()
-copy_config_to_registered_loggers(logger, include={"ragstack"})
-metrics = Metrics()
-metrics.set_default_dimensions(**stack_dimension(os.environ))
 
 
 @cache
@@ -35,8 +20,7 @@ def service() -> FollowingService:
     return FollowingService(Services.of(IngestionSettings.from_env(os.environ), metrics=metrics))
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics
+@entry_point
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's signature
     """Process a batch; the answer names the messages to deliver again."""
     again = service().process(messages_of(event))

@@ -1,35 +1,22 @@
 """Answers searches over HTTP."""
 
-import gc
-
-# What the imports make lives as long as the process: looking for garbage in it is a tenth of a cold start.
-gc.disable()
+from ragstack_common.function import entry_point, logger, metrics
 
 import os
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import Response, content_types
-from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.http import Api, json_answer
 from ragstack_common.api.search import QueryService, RetrieveRequest, RetrieveResponse
-from ragstack_common.telemetry import stack_dimension
 
 if TYPE_CHECKING:
     from ragstack_common.api.tools import Tools
 
-gc.freeze()
-gc.enable()
-
-logger = Logger()
-copy_config_to_registered_loggers(logger, include={"ragstack"})
-metrics = Metrics()
-metrics.set_default_dimensions(**stack_dimension(os.environ))
 app = Api(logger)
 
 
@@ -93,8 +80,7 @@ def openapi() -> Response[str]:
     return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics
+@entry_point
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Route a request of API Gateway."""
     metrics.add_metric("Requests", "Count", 1)

@@ -6,10 +6,21 @@ import sys
 import zipfile
 from pathlib import Path
 
+import grimp
 import pytest
 
 from infra import layers
-from infra.layers import AWS_SERVICES, BUILD, REQUIREMENTS, LayerError, Wheels, common_layer, dependencies_layer
+from infra.layers import (
+    AWS_SERVICES,
+    BUILD,
+    NOT_DEPLOYED,
+    REQUIREMENTS,
+    SOURCE,
+    LayerError,
+    Wheels,
+    common_layer,
+    dependencies_layer,
+)
 from infra.target import Target
 
 from .conftest import ROOT
@@ -134,3 +145,15 @@ def test_a_change_of_the_sources_gives_another_layer(tmp_path: Path) -> None:
     assert unchanged == before != after
     assert [file.name for file in (after / "python" / "ragstack_common").iterdir()] == ["models.py"]
     assert (after / "python" / "ragstack_common" / "models.py").read_text() == "ONE = 2"
+
+
+def test_nothing_that_a_function_may_import_is_left_out() -> None:
+    graph = grimp.build_graph("ragstack_common", "lambdas")
+    left_out = {f"ragstack_common.{name.removesuffix('.py').replace('/', '.')}" for name in NOT_DEPLOYED}
+
+    importers = {
+        importer for name in left_out & graph.modules for importer in graph.find_modules_that_directly_import(name)
+    }
+
+    assert importers <= left_out
+    assert all((SOURCE / name).is_file() for name in NOT_DEPLOYED)
