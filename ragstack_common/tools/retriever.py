@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 TOOL_NAME: Final = "retriever"
 PARTITION_OPTION: Final = "partition_names"
-
-
 DEFAULT_ADDRESS: Final = "localhost:19530"
 """Milvus's default port."""
 

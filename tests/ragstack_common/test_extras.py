@@ -1,4 +1,4 @@
-"""Each optional package is optional: only its own module needs it, and without it the error says what to install."""
+"""Optional packages are needed only by their own module, and a missing one is an error that says what to install."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def without(names: tuple[str, ...], code: str) -> str:
 
 
 @pytest.mark.parametrize("module", ["ragstack_common.retrieval", "lambdas.query.handler", "lambdas.ingestion.handler"])
-def test_what_functions_import_needs_none_of_the_extras(module: str) -> None:
+def test_functions_need_none_of_the_extras(module: str) -> None:
     assert without(OPTIONAL, f"import {module}; print('imported')") == "imported"
 
 
@@ -105,7 +105,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(code: str, messages:
 
 
 @pytest.mark.parametrize("engine", ["chroma", "milvus", "s3_vectors"])
-def test_an_engine_with_the_hashed_embedding_needs_none_of_the_packages_of_other_extras(engine: str) -> None:
+def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> None:
     pytest.importorskip({"chroma": "chromadb", "milvus": "pymilvus", "s3_vectors": "numpy"}[engine])
     module = f"ragstack_common.retrieval.engines.{engine}"
     code = f"import {module}; from ragstack_common.embedding import QueryEmbedding; print('imported')"
@@ -124,7 +124,7 @@ def test_the_command_without_its_packages_says_what_to_install(module: str, exit
     assert re.fullmatch(r"Error: .*typer.*pip install 'ragstack-kb\[local\]'\n", done.stderr)
 
 
-def test_a_command_that_meets_a_missing_package_later_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_command_that_needs_a_missing_package_says_so_in_one_line(tmp_path: Path) -> None:
     blocked = BLOCKED.format(names={"apsw"})
     arguments = ["ragstack", "bedrock", "--port", "0", "--data-dir", str(tmp_path)]
     code = f"{blocked}\nsys.argv = {arguments!r}; from ragstack_local.__main__ import main; main()"

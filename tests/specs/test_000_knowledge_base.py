@@ -52,7 +52,7 @@ def kb() -> Iterator[KnowledgeBase]:
         yield made
 
 
-def test_the_class_is_made_and_asked_as_its_section_shows() -> None:
+def test_the_knowledge_base_is_created_and_queried() -> None:
     kb = KnowledgeBase(
         collection_name="atlas_knowledge_base",  # Optional, default value shown
         db_path=None,  # Optional, defaults to ~/atlas_chroma_db or environment variable
@@ -65,7 +65,7 @@ def test_the_class_is_made_and_asked_as_its_section_shows() -> None:
     assert {document["metadata"]["version"] for document in of_version} == {"3"}
 
 
-def test_the_defaults_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_defaults_match_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ATLAS_DB_PATH")
     monkeypatch.setenv("HOME", str(tmp_path))
 
@@ -81,14 +81,14 @@ def test_the_defaults_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch, tm
     assert (by_variables.collection_name, by_variables.db_path) == ("named", str(tmp_path / "elsewhere"))
 
 
-def test_client_and_collection_are_attributes_and_made_where_they_are_absent(tmp_path: Path) -> None:
+def test_the_collection_is_created_and_both_client_and_collection_are_attributes(tmp_path: Path) -> None:
     self = KnowledgeBase("new_collection", str(tmp_path / "new"))
 
     assert [collection.name for collection in self.chroma_client.list_collections()] == ["new_collection"]
     assert self.collection.count() == 0
 
 
-def test_the_state_is_updated_with_what_was_retrieved() -> None:
+def test_the_state_is_updated_with_the_documents() -> None:
     current_state: dict[str, Any] = {"messages": [], "context": {"other": 1}}
 
     updated_state = retrieve_knowledge(
@@ -102,7 +102,7 @@ def test_the_state_is_updated_with_what_was_retrieved() -> None:
     assert updated_state["context"]["other"] == 1
 
 
-def test_the_collection_answers_the_query_of_the_retrieval_flow_in_the_same_order(kb: KnowledgeBase) -> None:
+def test_retrieve_returns_the_same_order_as_the_retrieval_flow(kb: KnowledgeBase) -> None:
     self, query, n_results, version_filter = kb, QUESTION, 5, "3"
 
     def retrieve() -> list[dict[str, Any]]:
@@ -128,7 +128,7 @@ def test_the_collection_answers_the_query_of_the_retrieval_flow_in_the_same_orde
         assert document["relevance_score"] == pytest.approx(max(0.0, other["relevance_score"]), abs=1e-6)
 
 
-def test_a_document_has_the_attributes_of_the_format(kb: KnowledgeBase) -> None:
+def test_a_document_has_the_documented_format(kb: KnowledgeBase) -> None:
     document = kb.retrieve("trimodal framework of three modes", n_results=1)[0]
 
     assert document["content"].startswith("# Trimodal Methodology\n\nThe Atlas Trimodal Methodology is a framework")
@@ -144,7 +144,7 @@ def test_a_document_has_the_attributes_of_the_format(kb: KnowledgeBase) -> None:
     assert 0.0 <= document["relevance_score"] <= 1.0
 
 
-def test_other_attributes_filter_too(kb: KnowledgeBase) -> None:
+def test_other_attributes_can_be_filtered(kb: KnowledgeBase) -> None:
     query = QUESTION
     where_clause = {"section_title": "Trimodal Methodology"}
 
@@ -155,7 +155,7 @@ def test_other_attributes_filter_too(kb: KnowledgeBase) -> None:
     assert {document["metadata"]["section_title"] for document in by_title} == {"Trimodal Methodology"}
 
 
-def test_the_versions_can_be_had_and_searched(kb: KnowledgeBase) -> None:
+def test_versions_can_be_listed_and_searched(kb: KnowledgeBase) -> None:
     versions = kb.get_versions()
     v3_docs = kb.retrieve(QUESTION, version_filter="3")
 
@@ -163,7 +163,7 @@ def test_the_versions_can_be_had_and_searched(kb: KnowledgeBase) -> None:
     assert v3_docs[0]["metadata"]["version"] == "3"
 
 
-def test_an_agent_puts_the_context_into_its_prompt(kb: KnowledgeBase) -> None:
+def test_an_agent_adds_the_context_to_its_prompt(kb: KnowledgeBase) -> None:
     def format_as_specified(documents: List[Dict[str, Any]]) -> str:  # noqa: UP006 - as the example writes it
         if not documents:
             return ""
@@ -200,7 +200,7 @@ def test_basic_retrieval_prints_titles_and_previews(capsys: pytest.CaptureFixtur
     assert "Document 1: Knowledge Graph (from src-markdown/prev/v2/graph/KNOWLEDGE_GRAPH.md)" in capsys.readouterr().out
 
 
-def test_each_version_answers_for_itself(kb: KnowledgeBase) -> None:
+def test_each_version_can_be_searched(kb: KnowledgeBase) -> None:
     query = "Explain the trimodal methodology"
 
     found: dict[str, Optional[str]] = {}  # noqa: UP045 - as the example writes it
@@ -216,7 +216,7 @@ def test_each_version_answers_for_itself(kb: KnowledgeBase) -> None:
     }
 
 
-def test_a_topic_is_searched(kb: KnowledgeBase) -> None:
+def test_a_topic_can_be_searched(kb: KnowledgeBase) -> None:
     topic_docs = kb.search_by_topic("Knowledge Graph", n_results=3)
 
     shown = [f"- {doc['metadata']['section_title']} (version {doc['metadata']['version']})" for doc in topic_docs]
@@ -244,7 +244,7 @@ def _workflow(new: Callable[..., Any]) -> Any:
     return workflow
 
 
-def test_a_graph_answers_with_the_two_things_that_langgraph_asks_for_today() -> None:
+def test_a_graph_runs_with_the_state_and_entry_point_that_langgraph_requires() -> None:
     pytest.importorskip("langgraph")
     workflow = _workflow(lambda graph, state: graph(state))
     workflow.set_entry_point("retrieve_context")
@@ -258,7 +258,7 @@ def test_a_graph_answers_with_the_two_things_that_langgraph_asks_for_today() -> 
     assert "### Document 1: src-markdown/prev/v3/core/TRIMODAL_PRINCIPLES.md" in result["response"]
 
 
-def test_langgraph_refuses_the_graph_as_the_example_has_it() -> None:
+def test_langgraph_rejects_the_graph_of_the_example() -> None:
     pytest.importorskip("langgraph")
 
     with pytest.raises(TypeError, match="state_schema"):
@@ -267,7 +267,7 @@ def test_langgraph_refuses_the_graph_as_the_example_has_it() -> None:
         _workflow(lambda graph, state: graph(state)).compile()
 
 
-def test_a_database_that_cannot_be_opened_is_replaced_by_one_in_memory(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_opened_is_replaced_by_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
 
     kb = KnowledgeBase(db_path=str(tmp_path / "file"))
@@ -277,7 +277,7 @@ def test_a_database_that_cannot_be_opened_is_replaced_by_one_in_memory(tmp_path:
     assert kb.last_error is kb.fallback is not None
 
 
-def test_a_query_that_fails_returns_an_empty_list(kb: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_query_returns_an_empty_list(kb: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
     assert kb.retrieve("") == []
     assert "empty" in caplog.text
     assert kb.last_error is not None

@@ -211,13 +211,13 @@ def test_a_text_found_by_several_queries_is_one_result_with_its_best_score(regis
     assert answer == {"results": [alone], "count": 1}
 
 
-def test_a_partition_that_is_not_there_is_said_to_be_missing(registry: Registry) -> None:
+def test_a_missing_partition_is_an_error(registry: Registry) -> None:
     answer = execute(registry, collection_name="xmidas", partition_name="nowhere", texts=["query"])
 
     assert answer == {"success": False, "error": "query failed: partition not found"}
 
 
-def test_the_configuration_comes_from_the_environment(address: str) -> None:
+def test_the_environment_configures_the_tool(address: str) -> None:
     env = {"MILVUS_ADDRESS": address, "RETRIEVER_TOOL_COLLECTIONS": "xmidas"}
 
     registry = registry_from_env(env)
@@ -227,7 +227,7 @@ def test_the_configuration_comes_from_the_environment(address: str) -> None:
     asyncio.run(registry.close())
 
 
-def test_fifty_queries_at_once_have_the_answers_of_one(registry: Registry) -> None:
+def test_fifty_concurrent_queries_have_the_right_answers(registry: Registry) -> None:
     texts = ["artificial intelligence", "machine learning", "neural networks", "soup on Mondays"]
     alone = [execute(registry, collection_name="xmidas", texts=[text], top_k=2) for text in texts]
 

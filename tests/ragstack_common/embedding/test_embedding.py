@@ -1,11 +1,7 @@
 """Loading an embedding by name, the hashed embedding, and the checks of a model's output."""
 
-import hashlib
-import itertools
-import re
 import subprocess
 import sys
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,6 @@ from hypothesis import strategies as st
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
 from ragstack_common.embedding.protocol import unit
-from ragstack_common.stopwords import STOP_WORDS
 
 # From the first version; users have indexes with such vectors.
 KNOWN = {
@@ -30,64 +25,9 @@ KNOWN = {
 }
 
 
-def plainly(text: str, dimension: int) -> Any:
-    """Embed words, word pairs and parts of words in a plain loop."""
-
-    def number(feature: str) -> int:
-        digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "little")
-
-    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold())
-    found: list[tuple[int, float]] = []
-    for word in words:
-        found.append((number(word), 0.05 if word in STOP_WORDS else 1.0))
-        marked = f"<{word}>"
-        if word not in STOP_WORDS:
-            for n in (3, 4, 5):
-                found += [(number(marked[i : i + n]), 0.3) for i in range(len(marked) - n + 1) if n < len(marked)]
-    for left, right in itertools.pairwise(words):
-        pair = (number(left) * 0x9E3779B97F4A7C15) % 2**64 ^ number(right)
-        found.append((pair, 0.05 if {left, right} & STOP_WORDS else 0.5))
-    weights: dict[int, float] = {}
-    counts: dict[int, int] = {}
-    for feature, weight in found:
-        weights.setdefault(feature, weight)
-        counts[feature] = counts.get(feature, 0) + 1
-    sums = [0.0] * dimension
-    logarithms = dict(zip(counts, np.log(np.array(list(counts.values()), dtype=np.int64)).tolist(), strict=True))
-    for feature in sorted(weights):
-        value = weights[feature] * (1.0 + logarithms[feature])
-        sums[feature % dimension] += value if feature >> 63 else -value
-    vector = np.array(sums, dtype=np.float32)
-    length = float(np.linalg.norm(vector))
-    return vector / np.float32(length) if length else vector
-
-
 @pytest.mark.parametrize(("text", "vector"), KNOWN.items())
 def test_hashed_vectors_never_change(text: str, vector: list[float]) -> None:
     assert np.allclose(HashedEmbedding(8).embed([text])[0], vector, atol=1e-4)
-
-
-@settings(deadline=None)
-@given(
-    st.one_of(
-        st.text(max_size=200), st.lists(st.sampled_from(["photo", "photosynthesis", "the", "a", "x"])).map(" ".join)
-    )
-)
-def test_the_hashed_embedding_equals_a_plain_implementation(text: str) -> None:
-    assert np.array_equal(HashedEmbedding(64).embed([text])[0], plainly(text, 64))
-
-
-def test_the_hashed_embedding_is_the_same_in_every_process() -> None:
-    program = (
-        "from ragstack_common.embedding.hashed import HashedEmbedding\n"
-        "print(HashedEmbedding().embed(['Herons stand, ähnlich wie Störche.']).tobytes().hex())"
-    )
-
-    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    here = HashedEmbedding().embed(["Herons stand, ähnlich wie Störche."]).tobytes().hex()
-    assert other.stdout.strip() == here
 
 
 @given(st.lists(st.text(max_size=200), max_size=5))
