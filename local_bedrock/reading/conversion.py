@@ -4,18 +4,12 @@ Runs in a worker process with limited memory, and imports the libraries when the
 """
 
 import io
-import logging
 import os
 import re
-import resource
-import sys
-import threading
-import time
 import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from ctypes import byref, c_double
 from itertools import pairwise
 from statistics import median_low
@@ -23,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
+from local_bedrock.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, limited_memory
 
 PARAGRAPH_GAP: Final = 1.3
 """Distance of two lines above which a paragraph ends, as a multiple of the usual distance on the page."""
@@ -118,18 +113,8 @@ def _cleaned(text: str) -> str:
     return _CONTROLS.sub(" ", joined)
 
 
-MEMORY_LIMIT: Final = 1536 * 1024**2
-"""Bytes of memory of one worker process; its libraries take a tenth."""
-
-TOO_MUCH_MEMORY_CODE: Final = 97
-"""Exit code of a process that ended itself; not used otherwise."""
-
 BEGINNING_SEARCHED: Final = 4096
 """Bytes of a part that can contain a declaration, before its first element."""
-
-WATCH_SECONDS: Final = 0.05
-WATCHED_SHARE: Final = 0.9
-"""Share of the memory limit at which a process ends itself; at the limit itself, libraries fail or abort."""
 
 LARGEST_TEXT: Final = 64 * 1024**2
 """Characters of the text of a file."""
@@ -141,63 +126,6 @@ _NO_MEMORY: Final = "Memory allocation failed"
 """libxml2's message in a syntax error."""
 
 _TOO_DEEP: Final = "The .{} file is nested too deeply: save it again in a simpler form."
-
-
-def begin(memory_limit: int = MEMORY_LIMIT) -> None:
-    """Prepare a worker process: watch its memory, end it with its parent, and disable logging.
-
-    Watching is not enough for hostile files, because a library that doesn't release the interpreter's lock can allocate
-    gigabytes between two checks. :func:`convert` therefore also sets a limit that the kernel enforces.
-    """
-    logging.disable(logging.CRITICAL)
-    threading.Thread(target=_watch, args=(os.getppid(), memory_limit), daemon=True).start()
-
-
-def _watch(parent: int, memory_limit: int) -> None:
-    # A killed parent can't enforce the time limit.
-    while os.getppid() == parent:
-        try:
-            taken = _memory_bytes()
-        except MemoryError:
-            taken = memory_limit
-        if taken > WATCHED_SHARE * memory_limit:
-            os._exit(TOO_MUCH_MEMORY_CODE)
-        time.sleep(WATCH_SECONDS)
-    os._exit(1)
-
-
-def _memory_bytes() -> int:
-    """Return the resident memory, or its peak where only that is available."""
-    if sys.platform == "linux":
-        # ru_maxrss starts with the peak of the parent.
-        return _memory_pages()[1] * resource.getpagesize()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _memory_pages() -> tuple[int, int]:
-    """Return the size of the address space and of its resident part."""
-    with open("/proc/self/statm", "rb") as statistics:  # noqa: PTH123 - twenty times a second
-        reserved, resident, *_ = statistics.read().split()
-    return int(reserved), int(resident)
-
-
-@contextmanager
-def _limited_memory(limit: int) -> Iterator[None]:
-    """Limit the address space so that the process's memory stays below the limit.
-
-    The limit doesn't count the gigabyte that the libraries reserve and never use.
-    """
-    if sys.platform != "linux":
-        yield
-        return
-    reserved, resident = _memory_pages()
-    untouched = (reserved - resident) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (untouched + limit, resource.RLIM_INFINITY))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> tuple[str, str | None]:
@@ -225,7 +153,7 @@ def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> 
 
 
 def _pdf(data: bytes, memory_limit: int) -> tuple[str, None]:
-    with _limited_memory(memory_limit):
+    with limited_memory(memory_limit):
         return "".join(f"{page}\f" for page in pdf_pages(data, LARGEST_TEXT)), None
 
 
@@ -240,7 +168,7 @@ def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str 
         "html": converters.HtmlConverter,
     }[file_format]()
     try:
-        with _limited_memory(memory_limit), warnings.catch_warnings(action="ignore"):
+        with limited_memory(memory_limit), warnings.catch_warnings(action="ignore"):
             result = converter.convert(
                 io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=_charset(data))
             )

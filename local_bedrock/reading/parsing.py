@@ -10,7 +10,7 @@ from pebble import ProcessExpired
 
 from local_bedrock.reading import conversion, formats
 from local_bedrock.reading.formats import UnreadableDocument
-from local_bedrock.worker_pool import WorkerPool
+from local_bedrock.worker_pool import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, WorkerPool
 
 TIME_LIMIT_SECONDS: Final = 120.0
 TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, or save it with less in it."
@@ -61,7 +61,7 @@ class Parser:
         *,
         processes: int = 1,
         time_limit_seconds: float = TIME_LIMIT_SECONDS,
-        memory_limit: int = conversion.MEMORY_LIMIT,
+        memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         self._pool = WorkerPool(processes, memory_limit)
         self._memory_limit = memory_limit
@@ -106,7 +106,7 @@ class Parser:
             ) from None
         except ProcessExpired as error:
             # C++ libraries abort when they get no memory; damaged files cause other signals.
-            if error.exitcode in (conversion.TOO_MUCH_MEMORY_CODE, -signal.SIGABRT):
+            if error.exitcode in (TOO_MUCH_MEMORY_CODE, -signal.SIGABRT):
                 raise UnreadableDocument(TOO_MUCH_MEMORY.format(file_format)) from None
             raise UnreadableDocument(
                 f"Reading the .{file_format} file ended its reader (exit code {error.exitcode}): the file is damaged."
