@@ -1,4 +1,4 @@
-"""BM25 of whole documents by another program, bm25s: the reference beside which ours stands.
+"""BM25 of whole documents by another program, bm25s: the reference for ours.
 
 Lucene's formula with its k1 of 1.2 and b of .75, words of two letters or more, bm25s's English stop words, Snowball's
 English stemmer, title and text as one. Source: Lù 2024, "BM25S"; Robertson and Zaragoza 2009.
@@ -29,7 +29,7 @@ _STEMMER: Final = SnowballStemmer("english")
 
 
 def of_documents(data: DataSet, results: int) -> Ask:
-    """Index the documents, and return what asks them; filters leave the others out.
+    """Index the documents, and return a search over them; filters are hard.
 
     Args:
         data: The collection.
@@ -39,22 +39,22 @@ def of_documents(data: DataSet, results: int) -> Ask:
     index = bm25s.BM25(k1=K1, b=B, method="lucene")
     index.index([_words(f"{d.title} {d.text}") for d in data.documents.values()], show_progress=False)
 
-    def ask(query: str, condition: Mapping[str, Any] | None) -> list[str]:
+    def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
         words = _words(query)
         if not words:
             return []
         scores = index.get_scores(words)
         allowed = scores > 0
-        if condition is not None:
-            allowed &= np.array([_passes(document.metadata, condition) for document in data.documents.values()])
+        if metadata_filter is not None:
+            allowed &= np.array([_passes(document.metadata, metadata_filter) for document in data.documents.values()])
         order = np.lexsort((np.arange(len(names)), -scores))
         return [names[place] for place in order if allowed[place]][:results]
 
     return ask
 
 
-def _passes(metadata: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
-    return all(metadata.get(name) == wanted["$eq"] for name, wanted in condition.items())
+def _passes(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
+    return all(metadata.get(name) == wanted["$eq"] for name, wanted in metadata_filter.items())
 
 
 def _words(text: str) -> list[str]:

@@ -28,11 +28,11 @@ DataFolder = Annotated[
 Split = Annotated[str, typer.Option(help="Which judgments: the name of a file in qrels/.")]
 Embedding = Annotated[str, typer.Option(help=EMBEDDING_HELP)]
 Headers = Annotated[bool, typer.Option(help="Index chunks with their document's name, title and headings.")]
-Queries = Annotated[int | None, typer.Option(help="Only the first so many queries.", min=1)]
+Queries = Annotated[int | None, typer.Option(help="Only this many queries.", min=1)]
 Output = Annotated[
     Path | None, typer.Option(help="Folder of the results. Default: a new one below .ragstack/evaluation/results")
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Ingest again, and delete what an earlier run kept.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Delete the index of an earlier run, and ingest again.")]
 
 
 def evaluate(
@@ -137,7 +137,7 @@ def tune(
     output: Output = None,
     fresh: Fresh = False,
 ) -> None:
-    """Vary a parameter over what was retrieved once, and tell whether another value than the default is better.
+    """Vary a parameter over results that are retrieved once, and say whether another value beats the default.
 
     "gain" is the difference of the best value to the default over the queries that chose it, which flatters it. "held
     out" judges each query by the value that the other half of the queries chose: that is what new queries can expect.

@@ -1,4 +1,4 @@
-"""A collection with queries and judgments, read from a folder in BEIR's form.
+"""A collection with queries and judgments, read from a folder in BEIR's format.
 
 ``corpus.jsonl`` has ``_id``, ``title``, ``text``, ``metadata``; ``queries.jsonl`` has ``_id``, ``text`` and, where the
 right attributes of a query are known, ``metadata.filter``; ``qrels/SPLIT.tsv`` has query, document and grade.
@@ -23,7 +23,7 @@ Judgments = Mapping[str, Mapping[str, int]]
 
 
 class EvaluationError(RagStackError):
-    """Nothing can be measured so; the message says what to do."""
+    """The evaluation is impossible; the message says what to do."""
 
 
 class DataSetError(EvaluationError):
@@ -54,7 +54,7 @@ class Query:
     Attributes:
         id: As in the judgments.
         text: Not blank.
-        attributes: Values that what answers it has; empty where none are known.
+        attributes: Of the documents that answer it; empty if unknown.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Query:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A collection and what was judged about it.
+    """A collection with its judgments.
 
     Attributes:
         name: The folder's.
@@ -120,7 +120,7 @@ def read(folder: Path, split: str = "test") -> DataSet:
         split: Name of the judgments' file.
 
     Raises:
-        DataSetError: A file is missing, or something in it is not as it should be.
+        DataSetError: A file is missing or malformed.
     """
     documents = {
         identifier: Document(identifier, _text(entry, "title", at, ""), _text(entry, "text", at), _object(entry, at))
@@ -154,7 +154,7 @@ def _entries(file: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
         if not isinstance(identifier, str) or not identifier:
             raise DataSetError(f'{at}: an object with "_id", a text that is not empty, is expected')
         if identifier in seen:
-            raise DataSetError(f"{at}: the _id {identifier!r} stands in line {seen[identifier]} already")
+            raise DataSetError(f"{at}: the _id {identifier!r} is already in line {seen[identifier]}")
         seen[identifier] = number
         yield identifier, entry, at
     if not seen:

@@ -21,7 +21,7 @@ from ragstack_local.connection import local_client, local_environment
 from ragstack_local.stack.processes import Child, held_interrupts
 
 FORM: Final = 1
-"""Of what is ingested; another number is another index."""
+"""Version of the ingested form; a new number is a new index."""
 
 DOCUMENTS_PER_CALL: Final = 10
 """Source: bedrock-agent, KnowledgeBaseDocuments, and DocumentIdentifiers of GetKnowledgeBaseDocuments."""
@@ -40,7 +40,7 @@ WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
 KNOWLEDGE_BASE: Final = "evaluation"
 
 SIDECAR_SUFFIX: Final = ".metadata.json"
-"""Source: Amazon Bedrock User Guide, metadata files beside documents."""
+"""Source: Amazon Bedrock User Guide, metadata files of documents."""
 
 _URL: Final = re.compile(r"Local Bedrock on (http://\S+), data in ")
 
@@ -50,7 +50,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Indexing:
-    """How documents are put into the index.
+    """How documents are indexed.
 
     Attributes:
         embedding: As `ragstack bedrock` takes it.
@@ -61,7 +61,7 @@ class Indexing:
     contextual_headers: bool = True
 
     def folder(self, cache: Path, data: DataSet) -> Path:
-        """Return where the index of a collection is kept: another collection or option is another folder."""
+        """Return where the index of a collection is kept: each collection and option has its own folder."""
         parts = json.dumps([FORM, data.digest, _absolute(self.embedding), self.contextual_headers])
         return cache / f"{data.name}-{sha256(parts.encode()).hexdigest()[:16]}"
 
@@ -72,10 +72,10 @@ class Index:
 
     Attributes:
         url: Of the local Bedrock.
-        knowledge_base_id: What holds the collection.
-        data_source_id: What it came through.
+        knowledge_base_id: Of the collection.
+        data_source_id: Of the collection.
         folder: The local Bedrock's data.
-        skipped: Documents that have no text.
+        skipped: Number of documents without text.
     """
 
     url: str
@@ -91,9 +91,9 @@ class Index:
 
 @contextmanager
 def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress = lambda *_: None) -> Iterator[Index]:
-    """Start a local Bedrock with the collection, ingest what it lacks, and end it.
+    """Start a local Bedrock with the collection, ingest missing documents, and stop it.
 
-    What was ingested stays in the cache, also where the run is interrupted.
+    Ingested documents stay in the cache, also if the run is interrupted.
 
     Raises:
         EvaluationError: A document failed.
@@ -111,12 +111,12 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress =
 
 
 def sources(documents: Mapping[str, Document]) -> dict[str, Document]:
-    """Return the documents that have any text, which a knowledge base takes."""
+    """Return the documents that a knowledge base accepts: those with text."""
     return {name: document for name, document in documents.items() if document.markdown.strip()}
 
 
 def write_files(data: DataSet, folder: Path) -> int:
-    """Write each document with any text as ``ID.md``, its attributes beside it; ids are quoted as in a URL.
+    """Write each document with any text as ``ID.md``, with a sidecar of its attributes; ids are URL-quoted.
 
     Searches that return such files are judged by their names, whatever bucket they are in.
 
@@ -136,7 +136,7 @@ def write_files(data: DataSet, folder: Path) -> int:
 
 
 def inline_attributes(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the metadata as inline attributes: what has no type there is left out, and long lists are cut."""
+    """Return the metadata as inline attributes: values of other types are left out, and long lists are cut."""
     typed = ((key, _typed(value)) for key, value in metadata.items())
     return [{"key": key, "value": value} for key, value in typed if value is not None]
 
@@ -145,9 +145,9 @@ def _start(indexing: Indexing, folder: Path) -> Child:
     command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder)]
     command += ["--embedding", _absolute(indexing.embedding)]
     command += [] if indexing.contextual_headers else ["--no-contextual-headers"]
-    # Embeddings of Amazon Bedrock need the user's own settings; everything else must not depend on them.
-    asks_aws = indexing.embedding.startswith("bedrock:")
-    environment = dict(os.environ) if asks_aws else local_environment("http://127.0.0.1:9")
+    # Embeddings of Amazon Bedrock need the user's own AWS settings; nothing else may depend on them.
+    uses_aws = indexing.embedding.startswith("bedrock:")
+    environment = dict(os.environ) if uses_aws else local_environment("http://127.0.0.1:9")
     return Child.start("The local Bedrock", command, environment, folder / "bedrock.log")
 
 
@@ -244,6 +244,6 @@ def _strings(values: Sequence[Any]) -> list[str]:
 
 
 def _absolute(embedding: str) -> str:
-    """Name a model's folder from wherever the local Bedrock works."""
+    """Make a model's folder independent of the working directory."""
     kind, _, folder = embedding.partition(":")
     return f"{kind}:{Path(folder).resolve()}" if kind == "onnx" else embedding

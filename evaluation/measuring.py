@@ -41,19 +41,19 @@ class Progress:
         """Show how many documents are searchable."""
         if self._indexing is None or self._bars.tasks[self._indexing].finished:
             if done == total:
-                return  # all of it was there
+                return  # an earlier run ingested everything
             self._indexing = self._bars.add_task("ingestion", total=total, detail="kept for the next run")
         self._bars.update(self._indexing, completed=done)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out for one setup.
+    """The figures of one setup.
 
     Attributes:
-        setup: What was measured.
+        setup: The setup.
         run: Its answers.
-        values: For each measure one figure a query, in the order of the data set.
+        values: By measure, one figure for each query in the order of the data set.
     """
 
     setup: Setup
@@ -62,7 +62,7 @@ class Measured:
 
     @property
     def label(self) -> str:
-        """What the setup is called."""
+        """The setup in a few words."""
         return self.run.label
 
     def interval(self, measure: str) -> Interval:
@@ -104,10 +104,10 @@ class Plan:
         return (*metrics.MEASURES, metrics.DEEP_MEASURE) if self.depth >= 100 else metrics.MEASURES  # noqa: PLR2004
 
     def measured(self, progress: Progress) -> Iterator[Measured]:
-        """Ask and judge one setup after the other.
+        """Search and judge one setup after the other.
 
         Raises:
-            EvaluationError: Something cannot be measured; what was measured before has been yielded.
+            EvaluationError: A setup cannot be measured; the figures of earlier ones have been yielded.
         """
         with _Servers(self.data, self.cache, progress) as servers:
             for number, setup in enumerate(self.setups):
@@ -131,7 +131,7 @@ class Plan:
 
     @contextmanager
     def _asked(self, setup: Setup, servers: "_Servers") -> Iterator[Ask]:
-        """Make ready what a setup asks, for as long as it is asked."""
+        """Prepare the search of a setup for as long as the context lasts."""
         if setup.engine == BM25S:
             from evaluation import bm25_peer  # noqa: PLC0415 - nothing else needs the package
 
@@ -158,7 +158,7 @@ class Plan:
 
 
 class _Servers:
-    """The private local Bedrocks: one at a time, kept up while setups want the same index."""
+    """The private local Bedrocks: one at a time, kept running while setups use the same index."""
 
     def __init__(self, data: DataSet, cache: Path, progress: Progress) -> None:
         self._data = data
@@ -174,7 +174,7 @@ class _Servers:
         self.close()
 
     def index(self, setup: Setup) -> Index:
-        """Return the index that a setup wants, served."""
+        """Return the index of a setup, served by a local Bedrock."""
         wanted = indexing_of(setup)
         if self._index is None or self._index[0] != wanted:
             self.close()
@@ -183,11 +183,11 @@ class _Servers:
         return self._index[1]
 
     def close(self) -> None:
-        """End what is up."""
+        """Stop the running one."""
         self._index = None
         self._up.close()
 
 
 def indexing_of(setup: Setup) -> Indexing:
-    """Say how the documents of a setup are indexed."""
+    """Return how the documents of a setup are indexed."""
     return Indexing(setup.embedding, setup.headers)

@@ -34,7 +34,7 @@ Rankings = Mapping[str, Sequence[str]]
 
 
 def by_query(judgments: Judgments, rankings: Rankings, names: Sequence[str] = MEASURES) -> dict[str, Values]:
-    """Work out measures for every query.
+    """Compute measures for every query.
 
     Args:
         judgments: Of the queries that count; one that has no ranking counts 0.
@@ -65,7 +65,7 @@ def by_query(judgments: Judgments, rankings: Rankings, names: Sequence[str] = ME
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, and between which values it lies in 95 of 100 cases."""
+    """A mean with its 95 % confidence interval."""
 
     mean: float
     low: float
@@ -73,7 +73,7 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether a difference is there beyond chance."""
+        """Whether a difference is beyond chance."""
         return self.low > 0 or self.high < 0
 
 
@@ -131,7 +131,7 @@ class Run:
     answers: Mapping[str, Answer]
 
     def trec_lines(self) -> Iterator[str]:
-        """Yield the run in TREC's form. The scores say the order alone."""
+        """Yield the run in TREC's format; the scores only give the order."""
         tag = self.label.replace(" ", "_")
         for query, answer in self.answers.items():
             for rank, document in enumerate(answer.documents, start=1):
@@ -139,13 +139,13 @@ class Run:
 
 
 def documents_of(sources: Sequence[str], known: Mapping[str, object]) -> tuple[str, ...]:
-    """Name the documents that sources are, each once, at its best place.
+    """Return the documents of sources, each once, at its best rank.
 
     A source is a document's id, or a file that is called like it: ``s3://bucket/folder/ID.md``, its special characters
     as in a URL.
 
     Raises:
-        EvaluationError: A source is none of the collection's documents, so that nothing could be judged.
+        EvaluationError: A source is not a document of the collection, so it cannot be judged.
     """
     return tuple(dict.fromkeys(_document_of(source, known) for source in sources))
 
@@ -157,6 +157,4 @@ def _document_of(source: str, known: Mapping[str, object]) -> str:
     for candidate in (unquote(name), unquote(name.rpartition(".")[0])):
         if candidate in known:
             return candidate
-    raise EvaluationError(
-        f"The source {source!r} is no document of the collection: search what holds its documents alone"
-    )
+    raise EvaluationError(f"The source {source!r} is not in the collection: search an index of the collection only")

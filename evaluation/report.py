@@ -71,7 +71,7 @@ def markdown(data: DataSet, measured: Sequence[Measured]) -> str:
 
 
 def headings(of: Measured) -> list[str]:
-    """Name the columns."""
+    """Return the column titles of the table."""
     first, *others = (TITLES.get(name, name) for name in of.values)
     return ["setup", first, CONFIDENCE_HEADING, *others, "Δ", CONFIDENCE_HEADING, "p50 ms", "p95 ms"]
 
@@ -113,7 +113,7 @@ def write(folder: Path, data: DataSet, measured: Sequence[Measured]) -> None:
 
 
 def document(data: DataSet, measured: Sequence[Measured]) -> dict[str, Any]:
-    """Return everything that was found out, as JSON holds it."""
+    """Return all figures, as JSON."""
     baseline = measured[0]
     return {
         "dataset": {
@@ -139,7 +139,7 @@ def document(data: DataSet, measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def circumstances() -> Mapping[str, Any]:
-    """Say when, on what and with which versions."""
+    """Return when, on which machine and with which versions the figures were measured."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": cores(),

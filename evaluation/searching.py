@@ -89,7 +89,6 @@ class Setup:
     engine: str = PRIVATE
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be measured."""
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise EvaluationError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
@@ -98,7 +97,7 @@ class Setup:
         if self.search == KEYWORD and (self.rerank, self.slices, self.engine) != ("none", "multislice", PRIVATE):
             raise EvaluationError("KEYWORD is the private local Bedrock's BM25 alone: without reranker and slices")
         if self.rerank != "none" and self.engine not in (PRIVATE, STACK):
-            raise EvaluationError("A backend's configuration says itself how it reranks: leave rerank out")
+            raise EvaluationError("A backend's configuration decides how it reranks: leave rerank out")
 
     def changed(self, changes: str) -> "Setup":
         """Return the setup with some options changed.
@@ -114,13 +113,15 @@ class Setup:
         for part in filter(None, (part.strip() for part in changes.split(","))):
             name, _, value = part.partition("=")
             if name not in known or not value:
-                raise EvaluationError(f"{part!r} is no change: name one of {', '.join(sorted(known))}, as in boost=1.5")
+                raise EvaluationError(
+                    f"{part!r} is not a change: use one of {', '.join(sorted(known))}, as in boost=1.5"
+                )
             values[name] = _value(name, value)
         return replace(self, **values)
 
     @property
     def label(self) -> str:
-        """Name the setup by what it is."""
+        """Describe the setup in a few words."""
         shown = [self.search, _short(self.embedding)] if self.engine in (PRIVATE, STACK) else [Path(self.engine).stem]
         shown = [KEYWORD] if self.search == KEYWORD else shown
         shown += ["running stack"] if self.engine == STACK else []
@@ -151,7 +152,6 @@ def _value(name: str, value: str) -> Any:
 
 
 def _short(embedding: str) -> str:
-    """Name a model by its folder's name."""
     kind, _, place = embedding.partition(":")
     return place.rstrip("/").rpartition("/")[2] if kind == "onnx" else embedding
 
@@ -196,23 +196,23 @@ class LocalRankings:
             database.close()
             model.close()
 
-    def of_query(self, text: str, condition: Mapping[str, Any] | None = None) -> tuple[Ids, Ids]:
+    def of_query(self, text: str, metadata_filter: Mapping[str, Any] | None = None) -> tuple[Ids, Ids]:
         """Return the chunks that a query finds, best first: by BM25, and by vector."""
-        parsed = None if condition is None else filters.parse(condition)
+        parsed = None if metadata_filter is None else filters.parse(metadata_filter)
         search = Search(text, self.embedding.embed_query(text), hybrid=True, filters=parsed)
         with self.database.read(self.knowledge_base_id) as view:
             by_words, by_vector = rankings(view, self.knowledge_base_id, search)
         return by_words, by_vector.chunks
 
-    def by_words(self, text: str, condition: Mapping[str, Any] | None = None) -> Ids:
+    def by_words(self, text: str, metadata_filter: Mapping[str, Any] | None = None) -> Ids:
         """Return the chunks that a query finds by BM25 alone, best first; nothing is embedded."""
-        parsed = None if condition is None else filters.parse(condition)
+        parsed = None if metadata_filter is None else filters.parse(metadata_filter)
         nothing = np.zeros(self.embedding.dimension, dtype=np.float32)
         with self.database.read(self.knowledge_base_id) as view:
             return rankings(view, self.knowledge_base_id, Search(text, nothing, hybrid=True, filters=parsed))[0]
 
     def documents(self, chunks: Ids) -> list[str]:
-        """Name the documents of chunks, each once, at its best place."""
+        """Return the documents of chunks, each once, at its best rank."""
         return list(dict.fromkeys(self.names[chunk] for chunk in chunks.tolist()))
 
 
@@ -234,10 +234,10 @@ def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[],
         raise EvaluationError(f"No query of {data.name} says which attributes are right (metadata.filter)")
     answers = {}
     for query in data.queries:
-        condition = filter_of(data, query, setup.filter)
+        metadata_filter = filter_of(data, query, setup.filter)
         start = time.perf_counter()
         try:
-            sources = ask(query.text, condition)
+            sources = ask(query.text, metadata_filter)
         except RagStackError as error:
             raise EvaluationError(f"The query {query.id} of {data.name} failed: {error}") from error
         milliseconds = (time.perf_counter() - start) * 1000
@@ -264,8 +264,8 @@ def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results
     )
     reranker = LexicalReranker() if setup.rerank == "lexical" else None
 
-    def ask(query: str, condition: Mapping[str, Any] | None) -> list[str]:
-        found = retriever.search(query, knowledge_base_id, None, condition, results, reranker=reranker)
+    def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
+        found = retriever.search(query, knowledge_base_id, None, metadata_filter, results, reranker=reranker)
         if not found.complete:
             raise EvaluationError("; ".join(f"{part.name}: {part.error}" for part in found.slices if part.error))
         return [uri_of(result) or "" for result in found.results]
@@ -278,8 +278,8 @@ def of_keywords(indexing: Indexing, index: Index, results: int) -> Iterator[Ask]
     """Ask the full-text index alone; the local Bedrock that filled it must have ended."""
     with LocalRankings.of(indexing, index) as rankings:
 
-        def ask(query: str, condition: Mapping[str, Any] | None) -> list[str]:
-            return rankings.documents(rankings.by_words(query, condition))[:results]
+        def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
+            return rankings.documents(rankings.by_words(query, metadata_filter))[:results]
 
         yield ask
 
@@ -296,7 +296,7 @@ def of_backend(file: Path, setup: Setup, index: Index | None, results: int) -> I
         results: Documents wanted.
 
     Raises:
-        EvaluationError: The file is no configuration.
+        EvaluationError: The file is not a configuration.
     """
     if index is not None:
         client = index.client("bedrock-agent-runtime")
@@ -306,8 +306,8 @@ def of_backend(file: Path, setup: Setup, index: Index | None, results: int) -> I
     backend = create_retrieval_backend(configuration(file))
     with closing(asyncio.new_event_loop()) as loop:
 
-        def ask(query: str, condition: Mapping[str, Any] | None) -> list[str]:
-            return loop.run_until_complete(_search(backend, query, condition, setup, results))
+        def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
+            return loop.run_until_complete(_search(backend, query, metadata_filter, setup, results))
 
         try:
             yield ask
@@ -319,28 +319,28 @@ def configuration(file: Path) -> dict[str, Any]:
     """Read a backend's configuration.
 
     Raises:
-        EvaluationError: The file is no configuration.
+        EvaluationError: The file is not a configuration.
     """
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise EvaluationError(f"{file} is no configuration of a backend: {error}") from None
+        raise EvaluationError(f"{file} is not a backend configuration: {error}") from None
     if not isinstance(found, dict):
-        raise EvaluationError(f"{file} is no configuration of a backend: an object is expected")
+        raise EvaluationError(f"{file} is not a backend configuration: an object is expected")
     return found
 
 
 def needs_collection(config: Any) -> bool:
-    """Tell whether a configuration has the private knowledge base in it."""
+    """Return whether a configuration uses the private knowledge base."""
     parts = config.values() if isinstance(config, dict) else config if isinstance(config, list) else ()
     is_it = isinstance(config, dict) and config.get("type") == COLLECTION_TYPE
     return is_it or any(needs_collection(part) for part in parts)
 
 
 async def _search(
-    backend: RetrievalBackend, query: str, condition: Mapping[str, Any] | None, setup: Setup, results: int
+    backend: RetrievalBackend, query: str, metadata_filter: Mapping[str, Any] | None, setup: Setup, results: int
 ) -> list[str]:
-    soft, hard = (condition, None) if setup.slices == "multislice" else (None, condition)
+    soft, hard = (metadata_filter, None) if setup.slices == "multislice" else (None, metadata_filter)
     request = SearchRequest(query, results, filters=hard, metadata_filter=soft, deduplicate_by="document")
     outcome = await backend.search(request)
     if not outcome.complete:

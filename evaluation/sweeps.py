@@ -62,7 +62,7 @@ Ranked = Callable[[str], Sequence[str]]
 
 @dataclass
 class HitFile:
-    """One line for each query and filter, appended as they come: an interrupted run goes on where it was.
+    """One line for each query and filter, appended as they come: an interrupted run continues.
 
     Attributes:
         path: The file.
@@ -104,12 +104,12 @@ class HitFile:
 
 
 def _asked(data: DataSet, query: Query, kind: str, client: Any, index: Index, search: str) -> Hits:
-    condition = filter_of(data, query, kind)
-    if kind != UNFILTERED and condition is None:
+    metadata_filter = filter_of(data, query, kind)
+    if kind != UNFILTERED and metadata_filter is None:
         return []
     configuration: dict[str, Any] = {"numberOfResults": MOST_HITS, "overrideSearchType": search}
-    if condition is not None:
-        configuration["filter"] = filters.to_bedrock(filters.parse(condition))
+    if metadata_filter is not None:
+        configuration["filter"] = filters.to_bedrock(filters.parse(metadata_filter))
     answer = client.retrieve(
         knowledgeBaseId=index.knowledge_base_id,
         retrievalQuery={"text": query.text},
@@ -307,7 +307,7 @@ class Verdict:
         gain: Its difference to the default over the queries that chose it, which flatters it.
         choices: The values that each half of the queries chooses.
         held_out: Difference to the default where each query is judged by the value that the other half chose. This is
-            what can be expected of queries that nobody has seen.
+            what new queries can expect.
     """
 
     sweep: Sweep
@@ -335,7 +335,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """Say in a word or two what follows."""
+        """The conclusion in a word or two."""
         if self.best == self.sweep.default:
             return "keep"
         if self.held_out.low > 0:
@@ -344,7 +344,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """Say it in a sentence."""
+        """The conclusion in a sentence."""
         return {
             "keep": "the default is the best of these values",
             "overfitted": f"{self.best:g} fits these queries; for those that did not choose it the gain may be chance",

@@ -95,7 +95,7 @@ def chosen(
     """Read which parameters are tuned, and over which values.
 
     Raises:
-        EvaluationError: A parameter or a value is none, or it cannot be tuned on this data set.
+        EvaluationError: A parameter or a value is invalid, or cannot be tuned on this data set.
     """
     known = set(data_set_parameters(data, search))
     parameters = tuple(name for name in GRID if name in known) if ALL in names else tuple(dict.fromkeys(names))
@@ -108,7 +108,7 @@ def chosen(
     if values is None:
         return parameters, ()
     if len(parameters) != 1:
-        raise EvaluationError("Values are those of one parameter: name one with --parameter")
+        raise EvaluationError("--values needs one parameter: name one with --parameter")
     return parameters, _numbers(parameters[0], values)
 
 

@@ -1,8 +1,8 @@
 """The documents of a stack, changed through its bucket and registry, or through an API alone.
 
 Uploads through the API need a request for each file and for each poll, and the API limits requests per second: 300
-small files take 11 s through the bucket, and over half of them are throttled at first through the API. So a stack's
-own bucket is used if it can be reached.
+small files took 19 s through the bucket and 32 s through the API of the same local stack. So the commands use the
+bucket of a stack if they can reach it.
 """
 
 import mimetypes

@@ -50,7 +50,7 @@ class LocalFile:
 
     @property
     def sidecar(self) -> Path | None:
-        """The file's sidecar, where there is one beside it."""
+        """The file's sidecar, if there is one next to it."""
         return self.sidecar_path if os.path.isfile(self.sidecar_path) else None
 
 
@@ -69,7 +69,7 @@ LINKS: Final = frozenset({Skip.LEAVES, Skip.READ_ALREADY})
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file or folder that is skipped, which is no failure."""
+    """A file or folder that is skipped on purpose."""
 
     path: Path
     why: Skip
@@ -85,12 +85,12 @@ class Fault:
 
 @dataclass(frozen=True)
 class Selection:
-    """What was found below the paths.
+    """The files that were found.
 
     Attributes:
         files: To upload.
-        skipped: What is not uploaded on purpose. Of a skipped folder, only the folder.
-        faults: What cannot be uploaded. A faulty file does not keep the others from being uploaded.
+        skipped: Files that are not uploaded on purpose; for a skipped folder, only the folder.
+        faults: Files that cannot be uploaded; they do not stop the others.
     """
 
     files: tuple[LocalFile, ...] = ()
@@ -102,7 +102,7 @@ def select(paths: Sequence[Path], prefix: str = "", *, follow_links: bool = Fals
     """Find the documents among files and folders; a folder's documents keep its name in their keys.
 
     Symbolic links to files of the same folder are uploaded under their own names. Links to folders of the same folder
-    are ignored: what is in them is found where it is.
+    are ignored, because their files are found in their own place.
 
     Args:
         paths: Files and folders; a link among them is followed.
@@ -133,7 +133,7 @@ class _Search:
     named_sidecars: list[Path] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
-        """Take a path that the user named."""
+        """Add a path that the user named."""
         if path.is_dir():
             root = path.resolve()
             self._walk(root, root, root.name, {str(root)})
@@ -146,7 +146,7 @@ class _Search:
             self._add_file(path, path.name, path.parent.resolve())
 
     def check_named_sidecars(self) -> None:
-        """Report the sidecars that the user named without their documents; a pattern such as * names both."""
+        """Report sidecars that the user named without their documents; a pattern such as * names both."""
         chosen = {file.sidecar_path for file in self.files.values()}
         self.faults += [
             Fault(path, "A sidecar is uploaded with its document: name the document")
@@ -155,7 +155,7 @@ class _Search:
         ]
 
     def _walk(self, root: Path, folder: Path, name: str, read: set[str]) -> None:
-        """Take what is in a folder.
+        """Add the content of a folder.
 
         Args:
             root: The folder that the user named.
@@ -229,7 +229,7 @@ class _Search:
 
 
 def shown(path: Path) -> str:
-    """Write a path so that any terminal and JSON take it, whatever its bytes are."""
+    """Return a path as text that any terminal and JSON can hold, whatever its bytes are."""
     return os.fsencode(path).decode(errors="replace")
 
 
@@ -250,16 +250,16 @@ def _is_one_file(one: Path, other: Path) -> bool:
 
 
 def read_options(corpus: str | None, version: str | None, metadata: Sequence[str]) -> dict[str, AttributeValue]:
-    """Read what the command line says about every document.
+    """Read the attributes that the command line gives to every document.
 
     Args:
         corpus: The attribute of that name.
-        version: The attribute of that name; a text, whatever it looks like.
-        metadata: Each ``name=value``. A value that is a JSON number, boolean, text in quotes, or list of texts is that;
-            every other one is a text.
+        version: The attribute of that name; always a text.
+        metadata: Each ``name=value``. A JSON number, boolean, quoted text or list of texts is read as such; any other
+            value is a text.
 
     Raises:
-        InvalidDocumentError: One is no attribute; the message begins with the option.
+        InvalidDocumentError: An attribute is invalid; the message begins with the option.
     """
     found: dict[str, AttributeValue] = {}
     for option, name, value in _named(corpus, version, metadata):
@@ -278,10 +278,10 @@ def read_options(corpus: str | None, version: str | None, metadata: Sequence[str
 
 
 def sidecar_for(file: LocalFile, given: Attributes, vector_store: str) -> bytes | None:
-    """Write the sidecar to upload with a file: its own, and what was *given* for attributes that it does not name.
+    """Return the sidecar to upload with a file: its own, with the *given* attributes that it does not set.
 
     Returns:
-        None where there is neither.
+        None if there is neither.
 
     Raises:
         InvalidDocumentError: The document cannot have these attributes; the message names the file.
@@ -349,5 +349,5 @@ def _value(option: str, text: str) -> AttributeValue:
 
 
 def _refuse(constant: str) -> NoReturn:
-    """NaN and Infinity are no JSON, though Python reads them."""
+    """Reject NaN and Infinity, which Python reads although they are not JSON."""
     raise ValueError(constant)

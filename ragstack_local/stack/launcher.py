@@ -13,11 +13,11 @@ from typing import Final
 GUARD: Final = Path(__file__).parents[2] / "local_bedrock" / "guard.py"
 INTERNAL: Final = "/_ministack/"
 SIGNALS: Final = ("/_ministack/cfn-response/", "/_ministack/cfn-signal/")
-"""Where a custom resource or a wait condition of CloudFormation answers, under a token that cannot be guessed."""
+"""Callbacks of CloudFormation's custom resources and wait conditions, under a token that cannot be guessed."""
 
 
 def is_closed(method: str, path: str) -> bool:
-    """Tell whether a route of MiniStack's own changes something, as ``reset`` and ``config`` do."""
+    """Return whether a route of MiniStack's own changes its state, as ``reset`` and ``config`` do."""
     is_signal = method == "PUT" and path.startswith(SIGNALS)
     return path.startswith(INTERNAL) and method not in ("GET", "HEAD") and not is_signal
 
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _load_guard() -> ModuleType:
-    # By its path: the folder of this package on the path would shadow modules of MiniStack's and of the functions.
+    # By its path: this package's folder on sys.path would shadow modules of MiniStack and of the functions.
     found = importlib.util.spec_from_file_location("guard", GUARD)
     assert found is not None
     assert found.loader is not None

@@ -180,7 +180,7 @@ def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--engine", "nowhere.json"], "nowhere.json is no configuration of a backend"),
+        (["--engine", "nowhere.json"], "nowhere.json is not a backend configuration"),
         (["--engine", "stack"], "No local stack is running"),
         (["--search", "VECTOR"], "search must be one of HYBRID, SEMANTIC, KEYWORD"),
         (["--split", "dev"], "dev.tsv cannot be read"),

@@ -93,7 +93,7 @@ def test_a_source_is_a_document_by_its_id_or_its_file_name(source: str) -> None:
 
 
 def test_a_source_that_is_no_document_is_an_error() -> None:
-    with pytest.raises(EvaluationError, match=r"'s3://bucket/other\.pdf' is no document of the collection"):
+    with pytest.raises(EvaluationError, match=r"'s3://bucket/other\.pdf' is not in the collection"):
         documents_of(["s3://bucket/other.pdf"], {"heron": 1})
 
 

@@ -18,8 +18,8 @@ def test_changes_are_those_of_the_first_setup() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ("sort=up", "'sort=up' is no change: name one of boost, embedding, engine"),
-        ("search", "'search' is no change"),
+        ("sort=up", "'sort=up' is not a change: use one of boost, embedding, engine"),
+        ("search", "'search' is not a change"),
         ("search=VECTOR", "search must be one of HYBRID, SEMANTIC, KEYWORD, not 'VECTOR'"),
         ("rerank=best", "rerank must be one of none, lexical, not 'best'"),
         ("filter=some", "filter must be one of none, right, wrong"),
@@ -30,7 +30,7 @@ def test_changes_are_those_of_the_first_setup() -> None:
         ("boost=inf", "boost must be over 0 and finite"),
         ("boost=nan", "boost must be over 0 and finite"),
         ("search=KEYWORD,rerank=lexical", "BM25 alone: without reranker and slices"),
-        ("engine=bm25s,rerank=lexical", "A backend's configuration says itself how it reranks"),
+        ("engine=bm25s,rerank=lexical", "A backend's configuration decides how it reranks"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(changes: str, message: str) -> None:
