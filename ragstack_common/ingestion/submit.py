@@ -34,7 +34,7 @@ from ragstack_common.ingestion.outcomes import may_be_unannounced
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.documents import Change
-from ragstack_common.registry.lifecycle import OUTCOMES, Seen, Step, refused, told
+from ragstack_common.registry.lifecycle import OUTCOMES, Seen, Step, reason_of, refused
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.telemetry import LOGGER
 
@@ -259,7 +259,7 @@ class _Invocation:
         now = self._services.clock()
         for uri, found in observed.items():
             before, seen = self._records[uri], self._seen[uri]
-            observation = life.standing(before, found)
+            observation = life.with_known_refusal(before, found)
             step = _step(before, observation, seen, now)
             if step is Step.LATER:
                 self.problems[uri] = _CLAIMED
@@ -375,7 +375,7 @@ class _Invocation:
                 put_back.append(Change(record, life.put_back(record, answer.cause, now)))
             elif _is_refused(record, answer):
                 self.problems[record.uri] = Problem("Its indexed version must be removed", after_seconds=0.0)
-                put_back.append(Change(record, refused(record, told(answer), now)))
+                put_back.append(Change(record, refused(record, reason_of(answer), now)))
             else:
                 accepted.append(Change(record, life.accepted(record, now)))
         if accepted:

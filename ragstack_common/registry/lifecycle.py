@@ -131,7 +131,7 @@ def is_newer(sequencer: str, known: str) -> bool:
     return sequencer.ljust(width, "0").upper() > known.ljust(width, "0").upper()
 
 
-def standing(record: DocumentRecord, observed: Observation) -> Observation:
+def with_known_refusal(record: DocumentRecord, observed: Observation) -> Observation:
     """Add the known refusal of the same version to what was observed."""
     known = record.observed
     if record.is_final or known.refusal is None or observed.refusal or not known.is_the_same_as(observed):
@@ -286,7 +286,7 @@ def answered(
         return failed(heard, reason, now), Next.DONE
     if not has_succeeded_or_failed:
         lost = "The knowledge base accepted the document and does not know it"
-        kept = f"The knowledge base accepted the deletion and still has the document: {told(answer)}"
+        kept = f"The knowledge base accepted the deletion and still has the document: {reason_of(answer)}"
         return _once_more(heard, kept if deletes else lost, now, patience)
     if deletes:
         return _removed(heard, now), Next.DONE
@@ -294,7 +294,7 @@ def answered(
     if status is not Status.FAILED:
         counted = replace(heard, counted=counted_under(heard.observed.attributes))
         return become(counted, status, answer.reason, now), Next.DONE
-    reason = told(answer)
+    reason = reason_of(answer)
     if any(word in reason.lower() for word in _TRANSIENT):
         return _once_more(heard, reason, now, patience)
     return refused(heard, reason, now), Next.LOOK_AGAIN
@@ -310,7 +310,7 @@ def refused(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:
     return put_back(to_remove, reason, now)
 
 
-def told(answer: DocumentStatus) -> str:
+def reason_of(answer: DocumentStatus) -> str:
     """Return the knowledge base's reason for its answer, with the status unless that is FAILED."""
     if not answer.reason:
         return f"{answer}, without a reason"

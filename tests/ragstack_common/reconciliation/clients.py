@@ -1,4 +1,4 @@
-"""Clients of AWS that come sooner, wait longer, or end the function that calls them."""
+"""Clients of AWS that remove delays, wait for a result, or end the function that calls them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ class Undelayed:
 
 
 class Patient:
-    """The client of bedrock-agent that tells of an ingestion job when it has ended; all else is the real client's.
+    """The client of bedrock-agent, whose answer about an ingestion job waits until the job has ended.
 
     How often a function asks until then depends on the speed of the machine, and each time costs more than waiting.
     """

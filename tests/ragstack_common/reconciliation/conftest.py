@@ -1,4 +1,4 @@
-"""A bucket, a registry and a knowledge base: moto, and the real local Bedrock."""
+"""A bucket and a registry in moto, and a knowledge base in the local Bedrock."""
 
 import itertools
 import os

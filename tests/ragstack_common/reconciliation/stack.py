@@ -1,4 +1,4 @@
-"""What the tests of the reconciliation do to bucket, registry and knowledge base, behind each other's backs."""
+"""Changes bucket, registry and knowledge base behind the back of the functions, and runs the functions."""
 
 import json
 import time
@@ -124,7 +124,7 @@ class Stack:
     # what is done
 
     def put(self, key: str, text: str = "A text.", attributes: Mapping[str, Any] | None = None) -> str:
-        """Put a document, and nobody is told."""
+        """Put a document without an event."""
         self.aws.s3.put_object(Bucket=self.bucket, Key=key, Body=text.encode())
         if attributes is not None:
             body = json.dumps({"metadataAttributes": dict(attributes)})

@@ -1,4 +1,4 @@
-"""The catalogue's counts are made again, and put right only where nothing moves."""
+"""The catalogue's counts are repaired, unless documents change."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -91,7 +91,7 @@ def test_a_deletion_during_the_recount_does_not_corrupt_counts(stack: Stack, mon
 
     def scan(registry: DocumentRegistry) -> Iterator[list[DocumentRecord]]:
         yield from real(registry)
-        # Counted already, and then removed by whoever works meanwhile.
+        # Deleted by another function after it was counted.
         stack.claim("a.txt", status=Status.DELETED, counted=(), updated_at=stack.clock())
 
     monkeypatch.setattr(DocumentRegistry, "scan", scan)

@@ -1,4 +1,4 @@
-"""Every kind of difference, made on purpose, found, looked at, and healed by what the look leads to."""
+"""Every kind of difference is found, reported and repaired."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,20 +84,20 @@ def _failed_in_the_knowledge_base(stack: Stack, key: str) -> None:
     assert stack.in_knowledge_base(key) == "FAILED"
 
 
-def _waiting_for_nobody(stack: Stack, key: str) -> None:
+def _waiting_without_a_message(stack: Stack, key: str) -> None:
     stack.claim(key, status=Status.WAITING, counted=(), finished_at=None)
 
 
-def _submitted_by_nobody(stack: Stack, key: str) -> None:
+def _abandoned_submission(stack: Stack, key: str) -> None:
     _work_on(stack, key, Status.SUBMITTING, Operation("dead", OperationKind.INGEST, stack.clock() - HOUR))
 
 
-def _deleted_by_nobody(stack: Stack, key: str) -> None:
+def _abandoned_deletion(stack: Stack, key: str) -> None:
     stack.remove(key)
     _work_on(stack, key, Status.DELETING, Operation("dead", OperationKind.DELETE, stack.clock() - HOUR))
 
 
-def _followed_by_nobody(stack: Stack, key: str) -> None:
+def _following_without_a_message(stack: Stack, key: str) -> None:
     accepted_at = stack.clock() - 7 * HOUR
     _work_on(stack, key, Status.INDEXING, Operation("dead", OperationKind.INGEST, 0.0, accepted_at))
 
@@ -122,10 +122,10 @@ CASES = {
     "failed in the knowledge base": Case(_failed_in_the_knowledge_base, "not_searchable", PLAIN),
     "failed, and searchable": Case(_said_to_have_failed, "searchable", PLAIN),
     "deleted, and searchable": Case(_said_to_be_deleted_and_removed, "searchable", PLAIN, "DELETED", "NOT_FOUND"),
-    "waiting for nobody": Case(_waiting_for_nobody, "stuck", PLAIN),
-    "submitted by nobody": Case(_submitted_by_nobody, "stuck", PLAIN),
-    "deleted by nobody": Case(_deleted_by_nobody, "stuck", PLAIN, "DELETED", "NOT_FOUND"),
-    "followed by nobody": Case(_followed_by_nobody, "stuck", PLAIN),
+    "waiting without a message": Case(_waiting_without_a_message, "stuck", PLAIN),
+    "abandoned submission": Case(_abandoned_submission, "stuck", PLAIN),
+    "abandoned deletion": Case(_abandoned_deletion, "stuck", PLAIN, "DELETED", "NOT_FOUND"),
+    "following without a message": Case(_following_without_a_message, "stuck", PLAIN),
 }
 KEYS = {case: f"{case}.txt" for case in CASES}
 
@@ -157,11 +157,11 @@ def healed(new_stack: Callable[[], Stack]) -> Healed:
 def test_a_difference_is_found_reported_and_repaired(healed: Healed, case: str) -> None:
     key, expected = KEYS[case], CASES[case]
 
-    told = [
+    reported = [
         kind for kind, found in healed.found.report["differences"].items() if healed.stack.uri(key) in found["samples"]
     ]
 
-    assert told == [expected.kind]
+    assert reported == [expected.kind]
     assert healed.stack.record(key).status == expected.status, healed.stack.record(key).reason
     assert healed.stack.in_knowledge_base(key) == expected.in_knowledge_base
 

@@ -1,4 +1,4 @@
-"""The function, as Lambda calls it."""
+"""The function as Lambda calls it."""
 
 import json
 from collections.abc import Iterator

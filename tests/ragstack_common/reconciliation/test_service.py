@@ -1,4 +1,4 @@
-"""Whose job it is to go on with a job, and that there always is somebody, and never two."""
+"""Jobs: every job ends, and only one function at a time works on it."""
 
 import json
 from dataclasses import replace
@@ -41,7 +41,7 @@ def test_the_schedule_starts_a_job_that_runs_to_its_end(stack: Stack) -> None:
 
 
 def test_a_start_while_a_job_is_running_changes_nothing(stack: Stack) -> None:
-    job = stack.jobs.create("reconcile", "somebody")
+    job = stack.jobs.create("reconcile", "an operator")
     assert stack.jobs.write(job, replace(job, status="RUNNING"))
 
     assert _give(stack.service(), {"start": "reconcile", "by": "schedule"}) == []
@@ -51,7 +51,7 @@ def test_a_start_while_a_job_is_running_changes_nothing(stack: Stack) -> None:
 
 
 def test_the_next_start_runs_a_job_whose_message_was_never_sent(stack: Stack) -> None:
-    job = stack.jobs.create("reconcile", "somebody who died")
+    job = stack.jobs.create("reconcile", "a killed function")
 
     stack.send_job({"start": "reconcile", "by": "schedule"})
     stack.run_jobs()

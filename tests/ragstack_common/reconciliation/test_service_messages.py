@@ -1,4 +1,4 @@
-"""Messages that come again, faults of ours, and messages that the queue puts aside: no job is done twice or stuck."""
+"""Repeated messages, bugs and dead letters: no step runs twice, and no job hangs."""
 
 import json
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_a_repeated_message_changes_nothing(stack: Stack, kind: JobKind) -> None
 
     while messages := stack.take("jobs"):
         for message in messages:
-            # An operator sends the job again where it stands, beside the message that the queue holds.
+            # An operator sends the message of the current step again, while the queue still holds one.
             at_hand = stack.jobs.get(job.id)
             assert _give(service, JobMessage(job_id=job.id, step=at_hand.step).body) == []
             given.append(message.body)

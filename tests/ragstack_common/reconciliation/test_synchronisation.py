@@ -1,4 +1,4 @@
-"""A full synchronisation: behind a closed gate, after what was underway, to an end that is true."""
+"""A full synchronisation: behind a closed gate, after the operations in progress, to a correct end."""
 
 import json
 from dataclasses import replace
@@ -122,7 +122,7 @@ def test_it_closes_the_gate_and_waits_for_operations_in_progress(
         (Status.SUBMITTING, Operation("o", OperationKind.INGEST, 1.0)),
         (Status.DELETING, Operation("o", OperationKind.DELETE, 1.0)),
     ],
-    ids=["waiting", "submitted by nobody", "deleted by nobody"],
+    ids=["waiting", "abandoned submission", "abandoned deletion"],
 )
 def test_it_does_not_wait_for_documents_behind_the_gate(
     stack: Stack, status: Status, operation: Operation | None
@@ -230,8 +230,8 @@ def test_a_failed_ingestion_job_fails_the_synchronisation_after_a_comparison(
     stack.put("new.txt")
     stack.clock.ahead += HOUR
     reasons = ["it broke" * 1000, *(f"and {number}" for number in range(30))]
-    told = {"status": status, "failureReasons": reasons}
-    agent = _Agent(stack.agent, "get_ingestion_job", [told])
+    ended = {"status": status, "failureReasons": reasons}
+    agent = _Agent(stack.agent, "get_ingestion_job", [ended])
 
     job = _run_with(stack, agent)
 

@@ -1,4 +1,4 @@
-"""The registry's table as moto's DynamoDB keeps it."""
+"""The registry's table in moto."""
 
 from collections.abc import Iterator
 from typing import Any

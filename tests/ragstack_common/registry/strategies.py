@@ -1,4 +1,4 @@
-"""Records as hypothesis makes them."""
+"""Hypothesis strategies for records."""
 
 import json
 from typing import Any

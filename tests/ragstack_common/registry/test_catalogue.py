@@ -1,4 +1,4 @@
-"""Counts per attribute value: always what a recount gives."""
+"""Counts per attribute value: always equal to a recount."""
 
 import json
 from collections import Counter
@@ -160,7 +160,7 @@ class Counting(RuleBasedStateMachine):
         assert lost == {uri for uri, before in read.items() if before.revision != now[uri].revision}
 
     @rule()
-    def somebody_reads_and_takes_his_time(self) -> None:
+    def records_are_read_and_become_stale(self) -> None:
         self.stale = self.registry.read(NAMES)
 
     @invariant()

@@ -1,4 +1,4 @@
-"""Documents in the table: every write holds only as they were read, and the counts change with them."""
+"""Documents in the table: conditional writes, and counts that change with them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -153,7 +153,7 @@ def test_a_batch_is_divided_again_when_some_of_its_documents_conflict(registry: 
         Change(read[record.uri], replace(read[record.uri], counted=counted_under(these if number % 2 else those)))
         for number, record in enumerate(records)
     ]
-    registry.write([Change(change.before, replace(change.before, reason="meanwhile")) for change in swapped[1::2]])
+    registry.write([Change(change.before, replace(change.before, reason="concurrent")) for change in swapped[1::2]])
 
     lost = registry.write(swapped)
 
@@ -182,7 +182,7 @@ def test_a_write_whose_response_was_lost_succeeds_although_another_document_chan
     plain = DocumentRegistry(TABLE, dynamodb)
     times = []
 
-    def twice_with_somebody_between(method: Any, parameters: dict[str, Any]) -> Any:
+    def twice_with_another_write_between(method: Any, parameters: dict[str, Any]) -> Any:
         times.append(1)
         if len(times) > 1:
             return method(**parameters)
@@ -191,7 +191,7 @@ def test_a_write_whose_response_was_lost_succeeds_although_another_document_chan
         assert plain.write([Change(read, replace(read, reason="noted"))]) == set()
         return method(**parameters)
 
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, twice_with_somebody_between))
+    registry = DocumentRegistry(TABLE, Stepping(dynamodb, twice_with_another_write_between))
 
     lost = registry.write(created(*[indexed(str(number), corpus="stones") for number in range(3)]))
 

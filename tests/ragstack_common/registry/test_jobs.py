@@ -1,4 +1,4 @@
-"""Jobs: one of a kind at a time, none for ever."""
+"""Jobs: one of a kind at a time, and each one ends."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def test_a_new_job_is_queued(jobs: JobStore, clock: Clock) -> None:
 
 
 def test_a_job_is_read_as_it_was_written(jobs: JobStore, clock: Clock) -> None:
-    job = jobs.create("full", "somebody")
+    job = jobs.create("full", "an operator")
     after = replace(
         job,
         status="RUNNING",
@@ -61,7 +61,7 @@ def test_a_job_is_read_as_it_was_written(jobs: JobStore, clock: Clock) -> None:
 @pytest.mark.parametrize("kind", ["", "RECONCILE", "other"])
 def test_there_are_two_kinds_of_jobs(jobs: JobStore, kind: Any) -> None:
     with pytest.raises(InvalidRequestError, match="reconcile, full"):
-        jobs.create(kind, "somebody")
+        jobs.create(kind, "an operator")
 
 
 def test_there_is_one_job_of_a_kind_at_a_time(jobs: JobStore) -> None:

@@ -1,4 +1,4 @@
-"""How a document gets from one state to the next: every step, and what holds after any sequence of them."""
+"""The life cycle of a document: every step, and the invariants after any sequence of steps."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -83,17 +83,17 @@ ANY = Seen("02")
 FORCED = Seen(forced=True)
 
 TABLE = [
-    # What is new.
+    # It is new.
     ("new", NEW, ONE, ANY, Step.INGEST),
     ("new", NEW, GONE, ANY, Step.DELETE),
     ("new", NEW, GONE, Seen(sidecar_sequencer="02"), Step.NOTHING),
     ("new", NEW, GONE, FORCED, Step.DELETE),
     ("new", NEW, BAD, ANY, Step.FAIL),
-    # Somebody is calling the knowledge base.
+    # Another function is calling the knowledge base.
     ("claimed", CLAIMED, ONE, ANY, Step.LATER),
     ("claimed", CLAIMED, GONE, ANY, Step.LATER),
     ("claimed", CLAIMED, TWO, FORCED, Step.LATER),
-    # Whoever was calling it has died.
+    # The function that called it was killed.
     ("dead", DEAD, ONE, ANY, Step.INGEST),
     ("dead", DEAD, TWO, ANY, Step.INGEST),
     ("dead", DEAD, GONE, ANY, Step.DELETE),
@@ -217,7 +217,7 @@ def test_a_transient_failure_is_repeated_a_limited_number_of_times(reason: str) 
 
 
 def is_to_be_removed(record: DocumentRecord, then: Next) -> bool:
-    observed = life.standing(written(record), ONE)
+    observed = life.with_known_refusal(written(record), ONE)
     return then is Next.LOOK_AGAIN and life.step_for(written(record), observed, Seen(), NOW + 2) is Step.DELETE
 
 
@@ -281,7 +281,7 @@ def test_a_failed_overwrite_removes_the_earlier_version_from_the_index() -> None
     again = written(life.accepted(again, NOW))
 
     waiting, then = life.answered(again, says("FAILED", "It is empty", NOW + 1), NOW + 2, PATIENCE)
-    observed = life.standing(waiting, TWO)
+    observed = life.with_known_refusal(waiting, TWO)
 
     assert (then, waiting.status) == (Next.LOOK_AGAIN, Status.WAITING)
     assert life.step_for(written(waiting), observed, Seen(), NOW + 3) is Step.DELETE
@@ -294,12 +294,12 @@ def test_a_failed_overwrite_removes_the_earlier_version_from_the_index() -> None
     assert life.step_for(failed, TWO, FORCED, NOW + 5) is Step.INGEST
 
 
-def test_a_document_whose_overwrite_failed_and_was_overwritten_meanwhile_is_submitted() -> None:
+def test_a_document_that_was_overwritten_after_a_failed_overwrite_is_submitted() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
     waiting, _ = life.answered(written(life.accepted(again, NOW)), says("FAILED", "Empty", NOW + 1), NOW + 2, PATIENCE)
     three = replace(ONE, etag='"3"', version_id="v3")
 
-    assert life.step_for(written(waiting), life.standing(waiting, three), Seen("03"), NOW + 3) is Step.INGEST
+    assert life.step_for(written(waiting), life.with_known_refusal(waiting, three), Seen("03"), NOW + 3) is Step.INGEST
 
 
 def test_a_deleted_document_that_returns_does_not_expire() -> None:
@@ -395,7 +395,7 @@ OBSERVATIONS = [GONE, ONE, TWO, BAD, replace(ONE, version_id="v4"), replace(BAD,
 
 
 class Life(RuleBasedStateMachine):
-    """Functions do with one document what they may, whatever comes."""
+    """One document, handled by functions in any order of events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -420,7 +420,7 @@ class Life(RuleBasedStateMachine):
         if life.is_known(record, seen):
             assert record.is_final or record.is_followed
             return
-        observed = life.standing(record, observed)
+        observed = life.with_known_refusal(record, observed)
         match life.step_for(record, observed, seen, self.now):
             case Step.LATER:
                 assert record.is_claimed(self.now)
@@ -477,22 +477,22 @@ class Life(RuleBasedStateMachine):
                 self.become(after)
             case Next.DONE:
                 assert after.is_final
-                assert not self.record.again, "what changed meanwhile must be looked at"
+                assert not self.record.again, "a change must be checked"
                 self.become(after)
 
     @invariant()
-    def what_is_unfinished_has_somebody_who_sees_to_it(self) -> None:
+    def an_unfinished_document_waits_or_has_an_operation(self) -> None:
         if self.record.status not in FINAL:
             assert self.record.operation is not None or self.record.status is Status.WAITING
         assert self.record.status is not Status.UPLOADED
 
     @invariant()
-    def what_failed_has_a_reason(self) -> None:
+    def a_failure_has_a_reason(self) -> None:
         if self.record.status is Status.FAILED:
             assert self.record.reason
 
     @invariant()
-    def the_catalogue_counts_what_searches_find(self) -> None:
+    def the_catalogue_counts_searchable_versions(self) -> None:
         """While another version is on its way, it counts the version that is still found."""
         match self.record.status:
             case status if status in SEARCHABLE:
@@ -509,15 +509,15 @@ class Life(RuleBasedStateMachine):
         assert not life.is_newer(self.before.sidecar_sequencer, self.record.sidecar_sequencer)
 
     @invariant()
-    def what_must_be_looked_at_again_is_in_motion(self) -> None:
+    def only_a_document_on_its_way_is_checked_again(self) -> None:
         assert self.record.is_followed or self.record.status is Status.WAITING or not self.record.again
 
     @invariant()
-    def only_what_is_deleted_expires(self) -> None:
+    def only_deleted_documents_expire(self) -> None:
         assert (self.record.expires_at is not None) == (self.record.status is Status.DELETED)
 
     @invariant()
-    def what_ended_knows_when(self) -> None:
+    def a_final_state_has_a_time(self) -> None:
         assert (self.record.finished_at is not None) == self.record.is_final
         if self.record.revision:
             assert self.record.created_at == NOW or self.record.created_at > NOW
@@ -526,7 +526,7 @@ class Life(RuleBasedStateMachine):
         assert len(self.record.history) <= life.TRANSITIONS_KEPT
 
     @invariant()
-    def what_is_deleted_leaves_nothing(self) -> None:
+    def a_deleted_document_leaves_nothing(self) -> None:
         if self.record.status is Status.DELETED:
             assert not self.record.in_knowledge_base
             assert not self.record.observed.is_present

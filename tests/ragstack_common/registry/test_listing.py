@@ -1,4 +1,4 @@
-"""Documents in pages: nothing twice, nothing left out, and no token that leads elsewhere."""
+"""Pages of documents: complete, in order, and with tokens that cannot be forged."""
 
 from base64 import urlsafe_b64encode
 from itertools import count

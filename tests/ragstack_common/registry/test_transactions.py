@@ -1,4 +1,4 @@
-"""Groups of writes: all or none, and who was in the way."""
+"""Groups of conditional writes: all or none, and the failed ones are named."""
 
 from typing import Any
 
