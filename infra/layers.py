@@ -62,7 +62,6 @@ NOT_DEPLOYED: Final = (
     "multislice_retriever.py",
     "py.typed",
     "reranking.py",
-    "retrieval/exporting.py",
 )
 """Parts of ``ragstack_common`` that no function imports: interfaces for programs that use it as a library."""
 

@@ -10,11 +10,11 @@ from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.functions import (
     DocumentsFunction,
     IngestionFunction,
+    IngestionPath,
     QueryFunction,
     ReconcileFunction,
     StatusFunction,
 )
-from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.queues import DocumentQueue, JobsQueue, StatusQueue
 from infra.constructs.retrieval_api import DOCUMENTS, QUERY, RetrievalApi

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -15,10 +16,15 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from infra.alarms import METRICS_NAMESPACE, own_metric, raise_alarm, watch_function
-from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.knowledge_base import KnowledgeBase
-from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, STATUS_TIMEOUT_SECONDS
-from infra.constructs.storage import DELETE, JOBS, PUT, UPDATE, DocumentRegistry
+from infra.constructs.queues import (
+    INGESTION_TIMEOUT_SECONDS,
+    RECONCILE_TIMEOUT_SECONDS,
+    STATUS_TIMEOUT_SECONDS,
+    DeadLetters,
+    WorkQueue,
+)
+from infra.constructs.storage import DELETE, JOBS, PUT, UPDATE, DocumentRegistry, DocumentsBucket
 from infra.layers import ROOT, common_layer, dependencies_layer
 from infra.options import OFF, Auth, Options
 from ragstack_common.config import (
@@ -56,6 +62,44 @@ RECONCILE_MEMORY_MB: Final = 1769
 
 WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE)
 """Jobs with their reports, the gate of a full synchronisation, the rate of calls, and corrected counts."""
+
+
+@dataclass(frozen=True)
+class IngestionPath:
+    """What the functions of the ingestion path share. Each function grants itself the rights that it needs.
+
+    Attributes:
+        documents: The documents bucket.
+        registry: The document registry.
+        knowledge_base: Where documents go.
+        changes: Events of the bucket, and requests to look at documents.
+        status: Documents that wait to be asked about.
+        jobs: Reconciliations and synchronisations.
+        dead_letters: What cannot succeed.
+        bus: Where outcomes are published.
+    """
+
+    documents: DocumentsBucket
+    registry: DocumentRegistry
+    knowledge_base: KnowledgeBase
+    changes: WorkQueue
+    status: WorkQueue
+    jobs: WorkQueue
+    dead_letters: DeadLetters
+    bus: events.IEventBus
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of the functions that submit and follow documents."""
+        return {
+            "KNOWLEDGE_BASE_ID": self.knowledge_base.knowledge_base_id,
+            "DATA_SOURCE_ID": self.knowledge_base.data_source_id,
+            "VECTOR_STORE": self.knowledge_base.vector_store,
+            "REGISTRY_TABLE": self.registry.table.table_name,
+            "INGESTION_QUEUE_URL": self.changes.queue.queue_url,
+            "STATUS_QUEUE_URL": self.status.queue.queue_url,
+            "DEAD_LETTER_QUEUE_URL": self.dead_letters.queue.queue_url,
+            "EVENT_BUS_NAME": self.bus.event_bus_name,
+        }
 
 
 class PythonFunction(Construct):
