@@ -1,4 +1,4 @@
-"""How the documents of a stack stand, and what waits in its queues."""
+"""Documents of a stack by status, and the lengths of its queues."""
 
 import heapq
 import time
@@ -17,10 +17,10 @@ IN_MOTION: Final = tuple(status for status in Status if status not in FINAL and 
 COUNTED: Final = (*(status for status in Status if status in FINAL and status is not Status.DELETED), *IN_MOTION)
 
 MOST_NAMED: Final = 2000
-"""Documents that are kept in mind of all that are read, so that no number of them is too many."""
+"""Documents kept in memory, however many there are."""
 
-_TELL_AFTER: Final = 1000
-"""Documents; more often, nobody could read it."""
+_REPORT_AFTER: Final = 1000
+"""Documents between two reports of progress."""
 
 _DEPTH: Final = (
     "ApproximateNumberOfMessages",
@@ -29,19 +29,19 @@ _DEPTH: Final = (
 )
 
 
-def _nobody(_: int) -> None:
-    """Be told, and do nothing."""
+def _ignore(_: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
 class Queues:
-    """Messages in each queue, those in flight and those that are delayed included; SQS says approximately.
+    """Messages in each queue, including delayed ones and those in flight; SQS counts approximately.
 
     Attributes:
-        events: What has not been looked at.
-        followed: What is to be asked about.
-        jobs: Reconciliations that are to begin or go on.
-        dead_letters: What nobody could handle.
+        events: Events of the bucket that no function has read yet.
+        followed: Documents whose status in the knowledge base is polled.
+        jobs: Jobs that wait for their next step.
+        dead_letters: Messages that no function could handle.
     """
 
     events: int
@@ -59,7 +59,7 @@ class RegistryView:
         self._registry = DocumentRegistry(connection.registry_table, self._client)
 
     def counts(self) -> dict[str, int]:
-        """Count documents by status; a status that no document has is left out.
+        """Count documents by status, without statuses that no document has.
 
         Raises:
             ClientError: The table cannot be read.
@@ -68,32 +68,32 @@ class RegistryView:
             counts = zip(COUNTED, threads.map(self._count, COUNTED), strict=True)
             return {str(status): count for status, count in counts if count}
 
-    def in_motion(self, most: int = MOST_NAMED, read: Callable[[int], None] = _nobody) -> list[DocumentRecord]:
-        """Find the documents that have been on their way the longest, in that order: of all, at most so many.
+    def in_motion(self, most: int = MOST_NAMED, read: Callable[[int], None] = _ignore) -> list[DocumentRecord]:
+        """Find the documents in progress for the longest time, oldest first.
 
-        The index is sorted by URI, so that all of them are read, as they are to be counted.
+        The index is sorted by URI, so all of them are read.
 
         Args:
-            most: Documents.
-            read: Told from time to time how many were read.
+            most: The largest number of documents.
+            read: Called from time to time with the number of documents read.
 
         Raises:
             ClientError: The table cannot be read.
         """
         found = (record for status in IN_MOTION for record in self.documents(status))
-        return heapq.nsmallest(most, _telling(found, read), key=since)
+        return heapq.nsmallest(most, _reporting(found, read), key=since)
 
-    def failed(self, most: int, read: Callable[[int], None] = _nobody) -> list[DocumentRecord]:
-        """Find the documents that failed, the latest first: of all, at most so many.
+    def failed(self, most: int, read: Callable[[int], None] = _ignore) -> list[DocumentRecord]:
+        """Find the documents that failed, latest first.
 
         Args:
-            most: Documents.
-            read: Told from time to time how many were read.
+            most: The largest number of documents.
+            read: Called from time to time with the number of documents read.
 
         Raises:
             ClientError: The table cannot be read.
         """
-        return heapq.nlargest(most, _telling(self.documents(Status.FAILED), read), key=since)
+        return heapq.nlargest(most, _reporting(self.documents(Status.FAILED), read), key=since)
 
     def documents(self, status: Status) -> Iterator[DocumentRecord]:
         """List the documents of one status by URI.
@@ -113,7 +113,7 @@ class RegistryView:
         """Count the messages of each queue.
 
         Raises:
-            ClientError: A queue does not answer.
+            ClientError: A queue cannot be read.
         """
         stack = self._connection
         sqs = stack.client("sqs")
@@ -133,24 +133,24 @@ class RegistryView:
 
 
 def advice(record: DocumentRecord) -> str:
-    """Say what to do about a FAILED document."""
+    """Return what to do about a FAILED document, with the command."""
     advice, can_replay = advice_for(record.reason)
     return f"{advice}. Run: ragstack replay '{record.uri}'" if can_replay else advice
 
 
 def since(record: DocumentRecord) -> float:
-    """Tell since when a document has been as it is, in seconds since 1970."""
+    """Return when a document reached its status, in seconds since 1970."""
     return (record.finished_at if record.is_final else record.received_at) or record.updated_at
 
 
 def seconds_since(record: DocumentRecord) -> float:
-    """Tell for how long a document has been as it is."""
+    """Return for how long a document has had its status."""
     return max(0.0, time.time() - since(record))
 
 
-def _telling(records: Iterator[DocumentRecord], read: Callable[[int], None]) -> Iterator[DocumentRecord]:
+def _reporting(records: Iterator[DocumentRecord], read: Callable[[int], None]) -> Iterator[DocumentRecord]:
     for number, record in enumerate(records, start=1):
-        if number % _TELL_AFTER == 0:
+        if number % _REPORT_AFTER == 0:
             read(number)
         yield record
 

@@ -78,7 +78,7 @@ def test_an_unreadable_message_is_listed_with_its_cause_until_it_is_discarded(st
     shown = stack.run("failures").stdout
     discarded = stack.run("discard", message["message_id"])
 
-    assert "The message is no S3 event notification" in message["cause"]
+    assert "S3 event notification" in message["cause"]
     assert "is this the ingestion" in shown
     assert discarded.returncode == 0, discarded.stderr
     assert body in discarded.stdout
