@@ -5,17 +5,26 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ragstack_common.error_responses import failing_as
 from ragstack_common.errors import DeliveryError, InvalidDocumentError, InvalidRequestError
 from ragstack_common.ingestion.messages import read_looks
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
+from ragstack_common.registry.jobs import Job, JobKind
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mypy_boto3_sqs import SQSClient
+
+Action = Literal["replay", "discard", "reconcile"]
+
+NOT_STARTED: Final = "NOT_STARTED"
+"""The status of a job that was requested, if none of its kind ran since."""
+
+FORGOTTEN: Final = "FORGOTTEN"
+"""The status of a job that the registry does not know."""
 
 MESSAGES_PER_CALL: Final = 10
 """Source: Amazon SQS API reference, ReceiveMessage."""
@@ -54,6 +63,80 @@ class FailedMessage:
     uris: tuple[str, ...] = ()
     job: JobMessage | None = None
     fault: str | None = None
+
+
+@dataclass(frozen=True)
+class JobInQueue:
+    """What a dead letter requests of a job, next to what the registry knows.
+
+    Attributes:
+        message: The request.
+        job: The job that it names, or the one that did what it was to start; None if the registry has none.
+    """
+
+    message: JobMessage
+    job: Job | None
+
+    @property
+    def starts(self) -> bool:
+        """Whether it requests a new job, and does not continue one."""
+        return self.message.kind is not None
+
+    @property
+    def job_id(self) -> str | None:
+        """None for a job that was never started."""
+        return self.job.id if self.job else self.message.job_id or None
+
+    @property
+    def kind(self) -> JobKind | None:
+        """None if nothing says it."""
+        return self.job.kind if self.job else self.message.kind
+
+    @property
+    def by(self) -> str | None:
+        """Who asked for the job; None if nothing says it."""
+        return self.job.by if self.job else self.message.by or None
+
+    @property
+    def status(self) -> str:
+        """The job's status, NOT_STARTED or FORGOTTEN."""
+        if self.job is not None:
+            return self.job.status
+        return NOT_STARTED if self.starts else FORGOTTEN
+
+    @property
+    def to_send(self) -> JobMessage | None:
+        """What to send to the jobs queue; None if there is nothing to continue."""
+        if self.starts:
+            return self.message if self.job is None else None
+        # At the job's current step, with all attempts.
+        return JobMessage(job_id=self.job.id, step=self.job.step) if self.job and self.job.is_running else None
+
+    @property
+    def name(self) -> str:
+        """For people; begins a sentence."""
+        kind = f" ({self.kind})" if self.kind else ""
+        return f"Job {self.job_id}{kind}" if self.job_id else f"A job{kind} that {self.message.by} asked for"
+
+    def ends_with_message(self, now: float) -> bool:
+        """Whether neither a function nor a newer message continues the job."""
+        job = self.job
+        if self.starts or job is None or not job.is_running:
+            return False
+        return self.message.step >= job.step and job.lease_until <= now
+
+    @property
+    def advice(self) -> tuple[str, list[Action]]:
+        """What to do next, and the operator actions in it."""
+        if self.status == NOT_STARTED:
+            return "No such job ran since: replay starts it", ["replay"]
+        if self.status == FORGOTTEN:
+            return "The registry does not know the job: start another and discard the message", ["reconcile", "discard"]
+        if self.to_send is not None:
+            return "The job has not ended and may wait for this message: replay", ["replay"]
+        if self.starts or self.status == "COMPLETE":
+            return "Nothing is left to do: discard the message", ["discard"]
+        return "The job does not continue: start another and discard the message", ["reconcile", "discard"]
 
 
 @dataclass

@@ -10,27 +10,22 @@ few.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal
+from dataclasses import replace
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.api.dead_letters import DeadLetterQueue, FailedMessage
+from ragstack_common.api.dead_letters import Action, DeadLetterQueue, FailedMessage, JobInQueue
 from ragstack_common.api.documents import DocumentsBucket, Time, iso, redacted_or_none
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DeliveryError, InvalidRequestError, JobNotFoundError, NotKnownError
 from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.ingestion.messages import Queue, look
-from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import FULL, MAX_PAGE, Job, JobKind, JobStore, is_job_id
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 
-Action = Literal["replay", "discard", "reconcile"]
-
-FORGOTTEN: Final = "FORGOTTEN"
-NOT_STARTED: Final = "NOT_STARTED"
 UNKNOWN: Final = "UNKNOWN"
 
 DISCARDED: Final = "Its message was discarded from the dead-letter queue"
@@ -171,62 +166,6 @@ class DiscardAnswer(BaseModel):
     ended_jobs: list[EndedJob] = Field(description="Jobs that no other message continues; they ended FAILED")
 
 
-@dataclass(frozen=True)
-class _JobInQueue:
-    """What a dead letter requests of a job, next to what the registry knows.
-
-    Attributes:
-        message: The request.
-        job: The job that it names, or the one that did what it was to start; None if the registry has none.
-    """
-
-    message: JobMessage
-    job: Job | None
-
-    @property
-    def starts(self) -> bool:
-        return self.message.kind is not None
-
-    @property
-    def job_id(self) -> str | None:
-        return self.job.id if self.job else self.message.job_id or None
-
-    @property
-    def kind(self) -> JobKind | None:
-        return self.job.kind if self.job else self.message.kind
-
-    @property
-    def by(self) -> str | None:
-        return self.job.by if self.job else self.message.by or None
-
-    @property
-    def status(self) -> str:
-        if self.job is not None:
-            return self.job.status
-        return NOT_STARTED if self.starts else FORGOTTEN
-
-    @property
-    def to_send(self) -> JobMessage | None:
-        """What to send to the jobs queue; None if there is nothing to continue."""
-        if self.starts:
-            return self.message if self.job is None else None
-        # At the job's current step, with all attempts.
-        return JobMessage(job_id=self.job.id, step=self.job.step) if self.job and self.job.is_running else None
-
-    @property
-    def name(self) -> str:
-        """For people; begins a sentence."""
-        kind = f" ({self.kind})" if self.kind else ""
-        return f"Job {self.job_id}{kind}" if self.job_id else f"A job{kind} that {self.message.by} asked for"
-
-    def ends_with_message(self, now: float) -> bool:
-        """Whether neither a function nor a newer message continues the job."""
-        job = self.job
-        if self.starts or job is None or not job.is_running:
-            return False
-        return self.message.step >= job.step and job.lease_until <= now
-
-
 class Failures:
     """Lists, replays and discards failures."""
 
@@ -242,18 +181,7 @@ class Failures:
         jobs_queue: Queue,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Bind the bucket, the registry and the queues.
-
-        Args:
-            bucket: The documents bucket.
-            registry: The document registry.
-            jobs: The jobs of the registry.
-            gate: Closed by a full synchronisation.
-            dead_letters: The dead-letter queue.
-            ingestion_queue: Receives replayed documents.
-            jobs_queue: Receives replayed jobs.
-            clock: Seconds since 1970.
-        """
+        """Bind the bucket, the registry and the queues; the clock counts seconds since 1970."""
         self._bucket = bucket
         self._registry = registry
         self._jobs = jobs
@@ -435,16 +363,16 @@ class Failures:
                 return None
         return f"{before:.3f}:{token}"
 
-    def _job_of(self, message: FailedMessage) -> _JobInQueue | None:
+    def _job_of(self, message: FailedMessage) -> JobInQueue | None:
         """Read the job of a message; None for a message about documents."""
         if message.job is None:
             return None
         if message.job.kind is not None:
-            return _JobInQueue(message.job, self._started_since(message.job.kind, message.sent_at))
+            return JobInQueue(message.job, self._started_since(message.job.kind, message.sent_at))
         try:
-            return _JobInQueue(message.job, self._jobs.get(message.job.job_id))
+            return JobInQueue(message.job, self._jobs.get(message.job.job_id))
         except JobNotFoundError:
-            return _JobInQueue(message.job, None)
+            return JobInQueue(message.job, None)
 
     def _started_since(self, kind: JobKind, sent_at: float) -> Job | None:
         """Find a job that did what was to be started. A QUEUED job does not count: it may lack its message."""
@@ -499,19 +427,8 @@ def _failed_document(record: DocumentRecord, messages: Sequence[FailedMessage]) 
     )
 
 
-def _failed_job(found: _JobInQueue, messages: Sequence[FailedMessage]) -> FailedJob:
-    actions: list[Action]
-    if found.status == NOT_STARTED:
-        advice, actions = "No such job ran since: replay starts it", ["replay"]
-    elif found.status == FORGOTTEN:
-        advice = "The registry does not know the job: start another and discard the message"
-        actions = ["reconcile", "discard"]
-    elif found.to_send is not None:
-        advice, actions = "The job has not ended and may wait for this message: replay", ["replay"]
-    elif found.starts or found.status == "COMPLETE":
-        advice, actions = "Nothing is left to do: discard the message", ["discard"]
-    else:
-        advice, actions = "The job does not continue: start another and discard the message", ["reconcile", "discard"]
+def _failed_job(found: JobInQueue, messages: Sequence[FailedMessage]) -> FailedJob:
+    advice, actions = found.advice
     said = [found.job.reason if found.job else None, *(message.cause for message in messages)]
     return FailedJob(
         job_id=found.job_id,
@@ -563,7 +480,7 @@ def _note(record: DocumentRecord) -> str | None:
     return f"{record.uri} is {record.status} {stays}"
 
 
-def _job_note(found: _JobInQueue, *, ends: bool) -> str | None:
+def _job_note(found: JobInQueue, *, ends: bool) -> str | None:
     if ends:
         return f"{found.name} is {found.status} and ends FAILED with this message: nothing else continues it"
     if found.to_send is not None:

@@ -57,7 +57,7 @@ def get(path: str) -> tuple[int, Any]:
     return answer["statusCode"], json.loads(answer["body"])
 
 
-def test_corpora_are_those_configured_and_those_that_documents_have_with_their_number(
+def test_corpora_are_the_configured_ones_and_those_of_documents_with_their_counts(
     registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULTI_CORPUS_METADATA", "law,people")
@@ -84,9 +84,7 @@ def test_corpora_are_those_configured_and_those_that_documents_have_with_their_n
     assert searches.requests == []
 
 
-def test_versions_are_in_their_natural_order_keep_their_types_and_have_their_number_beside_them(
-    registry: Any, searches: AwsService
-) -> None:
+def test_versions_are_in_natural_order_with_their_types_and_counts(registry: Any, searches: AwsService) -> None:
     for key, version in (("a", "10"), ("b", "9"), ("c", 9), ("d", True), ("e", "9"), ("f", "v1.10"), ("g", "v1.9")):
         write(registry, key, Status.INDEXED, version=version)
     write(registry, "h", Status.INDEXED, versions="not this one")
@@ -98,7 +96,7 @@ def test_versions_are_in_their_natural_order_keep_their_types_and_have_their_num
     assert searches.requests == []
 
 
-def test_what_a_document_changes_is_seen_at_once(registry: Any) -> None:
+def test_a_change_of_a_document_is_visible_at_once(registry: Any) -> None:
     before = get("/api/corpora")[1]["corpora"]
 
     write(registry, "a.md", Status.INDEXED, corpus="people")
@@ -108,7 +106,7 @@ def test_what_a_document_changes_is_seen_at_once(registry: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/corpora", "/api/versions"])
-def test_a_registry_that_cannot_be_read_is_a_failure_and_not_an_empty_list(registry: Any, path: str) -> None:
+def test_an_unreadable_registry_is_an_error_and_not_an_empty_list(registry: Any, path: str) -> None:
     registry.delete_table(TableName=TABLE)
 
     status, answer = get(path)
@@ -117,7 +115,7 @@ def test_a_registry_that_cannot_be_read_is_a_failure_and_not_an_empty_list(regis
     assert "ResourceNotFoundException" in answer["error"]["message"]
 
 
-def test_searches_do_without_the_registry(registry: Any, searches: AwsService) -> None:
+def test_searches_do_not_need_the_registry(registry: Any, searches: AwsService) -> None:
     registry.delete_table(TableName=TABLE)
     searches.program("Retrieve", hits())
 
@@ -127,7 +125,7 @@ def test_searches_do_without_the_registry(registry: Any, searches: AwsService) -
     assert "_values" not in vars(query.service())
 
 
-def test_without_a_registry_searches_find_out_what_there_is(
+def test_without_a_registry_the_engine_is_searched_for_values(
     registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(registry, "a.md", Status.INDEXED, corpus="people")
@@ -138,7 +136,7 @@ def test_without_a_registry_searches_find_out_what_there_is(
     assert len(searches.asked("Retrieve")) > 0
 
 
-def test_another_engine_has_other_documents_than_the_registry(registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_another_engine_the_registry_is_not_read(registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     register_backend("in_memory", lambda documents: InMemoryBackend([Document(**each) for each in documents]))
     law = {"id": "a", "source": "a.md", "text": "A law.", "metadata": {"corpus": "law"}}
     monkeypatch.setenv("RETRIEVAL_ENGINE", "in_memory")

@@ -33,7 +33,7 @@ def found(call: Call, **parameters: str) -> Any:
     return answer["documents"]
 
 
-def test_a_document_is_listed_with_all_that_is_known_of_it(aws: Aws, call: Call) -> None:
+def test_a_document_is_listed_with_all_its_members(aws: Aws, call: Call) -> None:
     seen = replace(aws.put("people/Über uns.md"), attributes=ATTRIBUTES, last_modified=AT - 60)
     aws.record("people/Über uns.md", Status.INDEXED, seen, attempts=2, finished_at=AT + 1.5)
 
@@ -74,7 +74,7 @@ def test_documents_are_listed_by_status_and_are_searchable_only_when_they_are(
     assert (document["size"] is None) is (status == "DELETED")
 
 
-def test_what_was_deleted_is_listed_only_when_it_is_asked_for(aws: Aws, call: Call) -> None:
+def test_deleted_documents_are_listed_only_by_their_status(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.DELETED)
     aws.record("b.md", Status.FAILED, Observation(etag='"e"'), reason="It is empty")
 
@@ -120,7 +120,7 @@ def found_keys(call: Call) -> list[str]:
     return [document["key"] for document in call("GET", PATH, limit="100")[1]["documents"]]
 
 
-def test_a_status_that_there_is_not_is_answered_with_those_that_there_are(call: Call) -> None:
+def test_an_unknown_status_is_rejected_with_the_known_ones(call: Call) -> None:
     _, answer = call("GET", PATH, status="indexed")
 
     assert answer["error"]["message"].startswith("status: Input should be 'WAITING', 'SUBMITTING', 'INDEXING',")
@@ -151,14 +151,14 @@ def test_a_status_that_there_is_not_is_answered_with_those_that_there_are(call: 
     ],
     ids=str,
 )
-def test_a_parameter_that_does_not_fit_is_named(call: Call, parameters: dict[str, Any], names: str) -> None:
+def test_an_invalid_parameter_is_named(call: Call, parameters: dict[str, Any], names: str) -> None:
     answer = call("GET", PATH, **parameters)
 
     assert error_of(answer) == (400, "InvalidRequest")
     assert answer[1]["error"]["message"].startswith(names)
 
 
-def test_a_token_of_another_listing_is_refused(aws: Aws, call: Call) -> None:
+def test_a_token_from_another_listing_is_rejected(aws: Aws, call: Call) -> None:
     for number in range(3):
         aws.record(f"{number}.md", Status.INDEXED, Observation(etag='"e"'))
     _, page = call("GET", PATH, limit="1", status="INDEXED")
@@ -167,7 +167,7 @@ def test_a_token_of_another_listing_is_refused(aws: Aws, call: Call) -> None:
     assert call("GET", PATH, limit="2", status="INDEXED", next_token=page["next_token"])[0] == 200
 
 
-def test_a_document_tells_its_history_and_that_nothing_more_happens(aws: Aws, call: Call) -> None:
+def test_a_document_has_its_history_and_waits_for_nothing(aws: Aws, call: Call) -> None:
     seen = aws.put("a.md")
     aws.record("a.md", Status.FAILED, seen, reason="FAILED: it is empty", knowledge_base_status="FAILED")
 
@@ -194,7 +194,7 @@ def test_a_document_tells_its_history_and_that_nothing_more_happens(aws: Aws, ca
         (Status.DELETING, "The knowledge base removes"),
     ],
 )
-def test_a_document_on_its_way_says_what_it_waits_for_and_that_it_changed_meanwhile(
+def test_a_document_in_progress_says_what_it_waits_for_and_whether_it_changed(
     aws: Aws, call: Call, status: Status, awaits: str
 ) -> None:
     operation = Operation("o", OperationKind.INGEST, time.time() + 60)
@@ -213,14 +213,14 @@ def test_a_document_on_its_way_says_what_it_waits_for_and_that_it_changed_meanwh
 
 
 @pytest.mark.parametrize("status", [Status.SUBMITTING, Status.DELETING])
-def test_a_document_whose_function_died_says_so_and_what_helps(aws: Aws, call: Call, status: Status) -> None:
+def test_a_document_whose_function_was_killed_says_so(aws: Aws, call: Call, status: Status) -> None:
     aws.record("a.md", status, aws.put("a.md"), operation=Operation("o", OperationKind.INGEST, AT))
 
     assert "stopped early" in detail(call)["waiting_for"]
     assert "`ragstack replay`" in detail(call)["waiting_for"]
 
 
-def test_a_change_that_the_registry_noted_is_told(aws: Aws, call: Call) -> None:
+def test_a_change_that_the_registry_recorded_is_reported(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXING, aws.put("a.md"), again=True)
 
     answer = detail(call)
@@ -230,9 +230,7 @@ def test_a_change_that_the_registry_noted_is_told(aws: Aws, call: Call) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.INDEXED, Status.PARTIALLY_INDEXED, Status.FAILED])
-def test_a_version_that_is_not_in_the_registry_yet_is_never_called_by_the_status_of_the_one_before(
-    aws: Aws, call: Call, status: Status
-) -> None:
+def test_a_new_upload_never_has_the_status_of_the_previous_version(aws: Aws, call: Call, status: Status) -> None:
     aws.record("a.md", status, replace(aws.put("a.md", "One."), attributes=ATTRIBUTES), finished_at=AT, attempts=3)
     newer = aws.put("a.md", "Two, as yet unread.")
 
@@ -246,14 +244,14 @@ def test_a_version_that_is_not_in_the_registry_yet_is_never_called_by_the_status
     assert listed == {name: value for name, value in answer.items() if name in listed}
 
 
-def test_the_same_content_uploaded_again_is_a_version_of_its_own(aws: Aws, call: Call) -> None:
+def test_the_same_content_uploaded_again_is_a_new_version(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, aws.put("a.md"))
     aws.put("a.md")
 
     assert detail(call)["status"] == "UPLOADED"
 
 
-def test_an_object_that_is_gone_is_still_found_until_its_deletion_was_followed(aws: Aws, call: Call) -> None:
+def test_a_deleted_object_is_searchable_until_its_deletion_is_processed(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, aws.put("a.md"))
     aws.s3.delete_object(Bucket="documents", Key="a.md")
 
@@ -272,7 +270,7 @@ def test_a_document_that_was_deleted_and_uploaded_again_is_uploaded(aws: Aws, ca
     assert detail(call)["status"] == "UPLOADED"
 
 
-def test_an_upload_whose_event_was_not_read_is_found_by_name(aws: Aws, call: Call) -> None:
+def test_an_upload_is_found_by_name_before_its_event_is_read(aws: Aws, call: Call) -> None:
     seen = aws.put("Ordner/ä & b.md")
 
     (by_key,) = found(call, key="Ordner/ä & b.md")
@@ -284,14 +282,14 @@ def test_an_upload_whose_event_was_not_read_is_found_by_name(aws: Aws, call: Cal
 
 
 @pytest.mark.parametrize("key", ["nothing.md", "a.md.metadata.json"])
-def test_a_name_that_no_document_has_finds_nothing(aws: Aws, call: Call, key: str) -> None:
+def test_an_unknown_name_finds_nothing(aws: Aws, call: Call, key: str) -> None:
     aws.put("a.md.metadata.json", "{}")
 
     assert found(call, key=key) == []
 
 
 @pytest.mark.parametrize("identifier", [ID, "nonsense", "0" * 32])
-def test_an_id_that_is_not_known_says_that_it_may_be_soon(aws: Aws, call: Call, identifier: str) -> None:
+def test_an_unknown_id_says_that_it_may_be_known_soon(aws: Aws, call: Call, identifier: str) -> None:
     aws.put("a.md")
 
     answer = call("GET", f"{PATH}/{identifier}")
@@ -300,9 +298,7 @@ def test_an_id_that_is_not_known_says_that_it_may_be_soon(aws: Aws, call: Call, 
     assert "its event is still on its way" in answer[1]["error"]["message"]
 
 
-def test_a_document_of_a_bucket_that_is_no_longer_used_is_not_looked_for_in_the_present_one(
-    aws: Aws, call: Call
-) -> None:
+def test_a_document_from_a_former_bucket_is_not_found(aws: Aws, call: Call) -> None:
     other = DocumentRecord("s3://before/a.md", status=Status.INDEXED, observed=Observation(etag='"e"'))
     DocumentRegistry(TABLE, aws.dynamodb).write([Change(DocumentRecord(other.uri), other)])
 
@@ -310,15 +306,7 @@ def test_a_document_of_a_bucket_that_is_no_longer_used_is_not_looked_for_in_the_
         assert error_of(call(method, f"{PATH}/{other.id}")) == (404, "DocumentNotFound")
 
 
-def test_a_parameter_that_there_is_not_is_refused_wherever_it_stands(aws: Aws, call: Call) -> None:
-    aws.record("a.md", Status.INDEXED, aws.put("a.md"))
-
-    for method in ("GET", "DELETE"):
-        assert error_of(call(method, f"{PATH}/{ID}", dry_run="true")) == (400, "InvalidRequest")
-    assert aws.keys() == ["a.md"]
-
-
-def test_deleting_takes_document_and_sidecar_away_and_tells_what_follows(aws: Aws, call: Call) -> None:
+def test_a_deletion_removes_document_and_sidecar_and_says_what_follows(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, aws.put("a.md"))
     aws.put("a.md.metadata.json", "{}")
     aws.put("a.md2.md")
@@ -331,9 +319,7 @@ def test_deleting_takes_document_and_sidecar_away_and_tells_what_follows(aws: Aw
     assert aws.delete_markers() == 2
 
 
-def test_deleting_twice_is_no_error_while_the_deletion_is_under_way_and_not_found_after_it(
-    aws: Aws, call: Call
-) -> None:
+def test_a_second_deletion_is_accepted_until_the_first_has_ended(aws: Aws, call: Call) -> None:
     before = aws.record("a.md", Status.INDEXED, aws.put("a.md"))
 
     first, second = (call("DELETE", f"{PATH}/{ID}")[0] for _ in range(2))
@@ -346,7 +332,7 @@ def test_deleting_twice_is_no_error_while_the_deletion_is_under_way_and_not_foun
     assert aws.delete_markers() == 1
 
 
-def test_deleting_what_was_uploaded_again_after_its_deletion_deletes_it(aws: Aws, call: Call) -> None:
+def test_a_document_that_was_uploaded_again_can_be_deleted_again(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.DELETED)
     aws.put("a.md")
 
@@ -355,9 +341,7 @@ def test_deleting_what_was_uploaded_again_after_its_deletion_deletes_it(aws: Aws
     assert (status, answer["status"], aws.keys()) == (202, "DELETED", [])
 
 
-def test_a_deletion_that_ends_between_its_two_steps_leaves_a_sidecar_alone_which_the_next_one_takes_away(
-    aws: Aws, call: Call
-) -> None:
+def test_an_interrupted_deletion_leaves_a_sidecar_that_the_next_one_removes(aws: Aws, call: Call) -> None:
     aws.record("a.md", Status.INDEXED, aws.put("a.md"))
     aws.put("a.md.metadata.json", "{}")
 
@@ -371,7 +355,7 @@ def test_a_deletion_that_ends_between_its_two_steps_leaves_a_sidecar_alone_which
     assert (again[0], aws.keys()) == (202, [])
 
 
-def test_an_id_that_is_not_known_is_not_deleted(aws: Aws, call: Call) -> None:
+def test_an_unknown_id_is_not_deleted(aws: Aws, call: Call) -> None:
     aws.put("a.md")
 
     assert error_of(call("DELETE", f"{PATH}/{ID}")) == (404, "DocumentNotFound")

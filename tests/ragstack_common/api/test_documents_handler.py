@@ -54,11 +54,6 @@ def test_an_empty_registry_has_no_facets(call: Call) -> None:
     assert call("GET", "/api/facets") == (200, {"facets": [], "documents": 0})
 
 
-@pytest.mark.parametrize("parameters", [{"key": ""}, {"key": "x" * 201}, {"name": "x"}], ids=str)
-def test_a_parameter_of_facets_that_does_not_fit_is_refused(call: Call, parameters: dict[str, str]) -> None:
-    assert error_of(call("GET", "/api/facets", **parameters)) == (400, "InvalidRequest")
-
-
 def counts(facet: dict[str, Any]) -> list[tuple[Any, int]]:
     return [(each["value"], each["documents"]) for each in facet["values"]]
 
@@ -67,17 +62,14 @@ def counts(facet: dict[str, Any]) -> list[tuple[Any, int]]:
     ("method", "path", "parameters"),
     [
         ("GET", "/api/documents", {}),
-        ("GET", "/api/documents", {"key": "a.md"}),
         ("GET", "/api/documents/x", {}),
-        ("DELETE", "/api/documents/x", {}),
         ("GET", "/api/facets", {}),
         ("POST", "/api/ingestion-jobs", {}),
-        ("GET", "/api/ingestion-jobs", {}),
         ("GET", "/api/ingestion-jobs/20260102T030405006-0a1b2c3d", {}),
     ],
     ids=str,
 )
-def test_a_registry_that_cannot_be_reached_is_a_failure_that_says_so(
+def test_an_unreachable_registry_is_reported(
     aws: Aws, call: Call, caplog: pytest.LogCaptureFixture, method: str, path: str, parameters: dict[str, str]
 ) -> None:
     aws.dynamodb.delete_table(TableName="registry")
@@ -91,7 +83,7 @@ def test_a_registry_that_cannot_be_reached_is_a_failure_that_says_so(
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_bucket_that_cannot_be_reached_is_a_failure_that_says_so(aws: Aws, call: Call, method: str) -> None:
+def test_an_unreachable_bucket_is_reported(aws: Aws, call: Call, method: str) -> None:
     record = aws.record("a.md", Status.INDEXED, aws.put("a.md"))
 
     with aws.s3_out_of_reach("HeadObject"):
@@ -113,7 +105,7 @@ def test_a_bucket_that_cannot_be_reached_is_a_failure_that_says_so(aws: Aws, cal
         ("GET", "/api/retrieve"),
     ],
 )
-def test_a_path_that_is_not_served_is_not_found(call: Call, method: str, path: str) -> None:
+def test_an_unknown_path_is_not_found(call: Call, method: str, path: str) -> None:
     assert error_of(call(method, path)) == (404, "NotFound")
 
 
@@ -158,7 +150,7 @@ def test_the_description_of_the_interface_names_every_route_of_both_functions_on
     assert len(names) == len(set(names))
 
 
-def test_the_description_tells_parameters_with_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_description_has_parameters_with_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
     query.metrics.namespace, query.metrics.service = "RAGStack", "query"
 

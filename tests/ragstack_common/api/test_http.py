@@ -87,7 +87,7 @@ def with_type(content_type: str | None) -> dict[str, Any]:
         'application/json;charset="utf-8"',
     ],
 )
-def test_json_is_read_however_its_type_is_written(send: Send, path: str, content_type: str | None) -> None:
+def test_json_is_read_with_every_spelling_of_its_type(send: Send, path: str, content_type: str | None) -> None:
     status, body = send("POST", path, BODIES[path], **with_type(content_type))
 
     assert status in (200, 201, 202), body
@@ -108,7 +108,7 @@ def test_json_is_read_however_its_type_is_written(send: Send, path: str, content
         "x" * 10_000,
     ],
 )
-def test_another_type_is_refused_and_the_answer_names_the_right_one(
+def test_another_content_type_is_rejected_with_the_right_one(
     send: Send, aws: Aws, path: str, content_type: str
 ) -> None:
     status, body = send("POST", path, BODIES[path], **with_type(content_type))
@@ -159,14 +159,14 @@ def test_a_body_in_base64_that_is_not_text_is_a_bad_request(send: Send, path: st
 
 
 @pytest.mark.parametrize("path", WITH_BODY)
-def test_a_body_in_base64_is_read_as_the_text_that_it_is(send: Send, path: str) -> None:
+def test_a_body_in_base64_is_decoded(send: Send, path: str) -> None:
     encoded = base64.b64encode(json.dumps(BODIES[path]).encode()).decode()
 
     assert send("POST", path, encoded, isBase64Encoded=True)[0] in (200, 201, 202)
 
 
 @pytest.mark.parametrize("path", WITH_BODY)
-def test_an_unknown_member_is_refused(send: Send, aws: Aws, path: str) -> None:
+def test_an_unknown_member_is_rejected(send: Send, aws: Aws, path: str) -> None:
     status, body = send("POST", path, {**BODIES[path], "unknown": 1})
 
     assert status == 400
@@ -180,7 +180,7 @@ def test_an_unknown_member_is_refused(send: Send, aws: Aws, path: str) -> None:
     + [("DELETE", "/api/documents/x")]
     + [("POST", path) for path in WITH_BODY],
 )
-def test_an_unknown_query_parameter_is_refused_on_every_route(send: Send, aws: Aws, method: str, path: str) -> None:
+def test_an_unknown_query_parameter_is_rejected_on_every_route(send: Send, aws: Aws, method: str, path: str) -> None:
     given = {"queryStringParameters": {"unknown": "1"}, "multiValueQueryStringParameters": {"unknown": ["1"]}}
 
     status, body = send(method, path, BODIES.get(path) if method == "POST" else None, **given)
@@ -230,9 +230,7 @@ def test_the_longest_names_are_shortened_in_the_answer(send: Send) -> None:
     assert len(json.dumps([unknown, twice])) < 1_000
 
 
-def test_an_error_tells_the_id_under_which_the_log_has_the_request(
-    send: Send, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_has_the_id_of_the_request_in_the_log(send: Send, capsys: pytest.CaptureFixture[str]) -> None:
     _, body = send("POST", "/api/retrieve", {"query": ""})
     _, without = send("GET", "/api/documents/x", requestContext=None)
 
@@ -310,7 +308,7 @@ PARAMETERS = st.none() | st.dictionaries(
     parameters=PARAMETERS,
     encoded=st.booleans(),
 )
-def test_no_request_is_answered_as_a_failure_of_ours(
+def test_no_malformed_request_is_answered_with_500(
     send: Send,
     method: str,
     path: str,
@@ -335,6 +333,6 @@ def test_no_request_is_answered_as_a_failure_of_ours(
         assert message_of(answer)
 
 
-def test_both_functions_have_the_same_edge() -> None:
+def test_both_functions_use_the_same_api_class() -> None:
     assert isinstance(query.app, Api)
     assert isinstance(documents.app, Api)

@@ -77,7 +77,7 @@ REQUESTS = [
 @pytest.mark.parametrize(
     "code", ["AccessDeniedException", "ValidationException", "ResourceNotFoundException", "InternalServerException"]
 )
-def test_a_refusal_of_bedrock_is_answered_by_its_code_alone(
+def test_an_error_of_bedrock_is_answered_with_its_code_alone(
     searches: AwsService, log: io.StringIO, code: str, method: str, path: str, body: Any
 ) -> None:
     searches.program("Retrieve", Fault(code, MESSAGE))
@@ -92,7 +92,7 @@ def test_a_refusal_of_bedrock_is_answered_by_its_code_alone(
 
 
 @pytest.mark.parametrize("corpora", [None, "people,law"])
-def test_the_report_on_a_slice_has_the_code_alone(
+def test_the_report_of_a_slice_has_the_code_alone(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch, corpora: str | None
 ) -> None:
     if corpora:
@@ -110,7 +110,7 @@ def test_the_report_on_a_slice_has_the_code_alone(
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9", "http://internal.example:99999", "no address"])
-def test_an_endpoint_that_cannot_be_used_is_not_named(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+def test_an_unusable_endpoint_is_not_named(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", endpoint)
 
     status, answer = ask("POST", "/api/retrieve", {"query": "q"})
@@ -119,7 +119,7 @@ def test_an_endpoint_that_cannot_be_used_is_not_named(monkeypatch: pytest.Monkey
     assert endpoint.removeprefix("http://") not in json.dumps(answer)
 
 
-def test_a_setting_that_is_unusable_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", '["password"]')
 
     _, answer = ask("POST", "/api/retrieve", {"query": "q"})
@@ -138,7 +138,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_refusal_of_another_service_is_answered_by_its_code_alone(
+def test_an_error_of_another_service_is_answered_with_its_code_alone(
     aws: Aws, call: Call, log: io.StringIO, operation: str
 ) -> None:
     def refuse(**_: Any) -> None:
@@ -209,11 +209,11 @@ def test_the_reason_and_the_report_of_a_job_name_no_account(aws: Aws, call: Call
         ("page 3:45 of version 1.2.3", "page 3:45 of version 1.2.3"),
     ],
 )
-def test_what_is_left_out_of_a_text_is_named(text: str, told: str) -> None:
+def test_redacted_parts_of_a_text_are_named(text: str, told: str) -> None:
     assert redacted(text) == told
 
 
-def test_only_messages_about_the_request_itself_are_answered_as_they_are() -> None:
+def test_only_messages_about_the_request_are_answered_unchanged() -> None:
     about_the_request = InvalidFilterError("equals(phone, '123456789012') is wrong")
 
     assert message_of(about_the_request) == str(about_the_request)

@@ -354,7 +354,7 @@ def test_a_bug_is_answered_without_its_trace_which_stands_in_the_log(
     ("method", "path"),
     [("GET", "/"), ("GET", "/api/retrieve"), ("POST", "/api/retrieve/x"), ("DELETE", "/health"), ("GET", "/api/ask")],
 )
-def test_a_path_that_is_not_served_is_not_found(method: str, path: str) -> None:
+def test_an_unknown_path_is_not_found(method: str, path: str) -> None:
     assert error_of(call(api_event(method, path))) == (404, "NotFound")
 
 
