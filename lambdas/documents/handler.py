@@ -15,7 +15,7 @@ from ragstack_common.api.routes import DocumentService, add_routes
 @cache
 def service() -> DocumentService:
     """Build the services on the first request and keep them for the life of the container."""
-    return DocumentService.from_env(os.environ)
+    return DocumentService.from_env(os.environ, metrics)
 
 
 app = Api(logger)

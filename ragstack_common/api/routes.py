@@ -40,6 +40,7 @@ from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import Status
+from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 MAX_VALUE_CHARACTERS: Final = 200
 MAX_NAME_CHARACTERS: Final = 2048
@@ -70,7 +71,7 @@ class DocumentService:
     failures: Failures
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "DocumentService":
+    def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "DocumentService":
         """Build the services that the environment describes.
 
         Raises:
@@ -79,7 +80,8 @@ class DocumentService:
         settings = DocumentApiSettings.from_env(env)
         table, client, sqs = settings.registry_table, dynamodb_client(), sqs_client()
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
-        registry, jobs = DocumentRegistry(table, client), JobStore(table, client)
+        registry = DocumentRegistry(table, client, metrics=metrics)
+        jobs = JobStore(table, client, metrics=metrics)
         return cls(
             uploads=Uploads(settings, bucket),
             documents=Documents(registry, bucket),
