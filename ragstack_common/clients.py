@@ -1,4 +1,4 @@
-"""The one place that makes boto3 clients: lazily, once each, with timeouts, pool and retries set on purpose."""
+"""The only place that creates boto3 clients: lazily, once each, with explicit timeouts, pool and retries."""
 
 import os
 from functools import cache
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 POOL_CONNECTIONS: Final = 64
-"""As many as the threads that search at once; a connection over the pool's size is thrown away after its call."""
+"""As many as the threads of searches; further connections are closed after their call."""
 
 CONTROL_CONNECT_SECONDS: Final = 5.0
 CONTROL_READ_SECONDS: Final = 30.0
 """IngestKnowledgeBaseDocuments with ten documents answers well within this."""
 
 REGISTRY_READ_SECONDS: Final = 10.0
-"""DynamoDB answers in milliseconds; what takes longer is better asked again."""
+"""DynamoDB answers in milliseconds; a slower call is better retried."""
 
 ATTEMPTS: Final = 3
-"""The default of botocore's standard mode, which backs off on throttling, 5xx and lost connections."""
+"""The default of botocore's standard mode, which retries throttling, 5xx and lost connections with back-off."""
 
 _MAKING: Final = Lock()
-"""Threads may use a client together, but not make clients together from one session."""
+"""Threads may share a client, but not create clients from one session in parallel."""
 
 ONE_ATTEMPT: Final = 1
-"""For calls that are tried again by ragstack_common.retry: their retries are not to be multiplied."""
+"""For calls that ragstack_common.retry retries."""
 
 
 @cache
 def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
-    """Make the client for searches, whose timeouts follow the search's deadline.
+    """Create the client for searches, whose timeouts follow the search's deadline.
 
-    A call that outlives its deadline is abandoned by the search; these timeouts end it on the wire soon after.
+    A search abandons late calls; these timeouts end them on the wire soon after.
     """
     client: AgentsforBedrockRuntimeClient = _client(
         "bedrock-agent-runtime",
         connect_timeout=timeout_seconds,
         read_timeout=timeout_seconds,
-        # The retriever checks what it sends; the service checks the rest.
+        # The engine checks what it sends, and the service the rest.
         parameter_validation=False,
     )
     return client
@@ -58,7 +58,7 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
 def s3_vectors_client(
     timeout_seconds: float, region: str | None = None, endpoint_url: str | None = None
 ) -> "S3VectorsClient":
-    """Make the client of S3 Vectors, whose timeouts follow the deadline of a search, or of a batch of documents.
+    """Create the client of S3 Vectors, whose timeouts follow the deadline of a search or of a batch of documents.
 
     Args:
         timeout_seconds: Of connecting and of reading, over 0.
@@ -77,7 +77,7 @@ def s3_vectors_client(
 
 @cache
 def agent_client() -> "AgentsforBedrockClient":
-    """Make the client for ingestion, whose callers try again by themselves."""
+    """Create the client for ingestion, whose callers retry themselves."""
     client: AgentsforBedrockClient = _client(
         "bedrock-agent",
         connect_timeout=CONTROL_CONNECT_SECONDS,
@@ -89,12 +89,12 @@ def agent_client() -> "AgentsforBedrockClient":
 
 @cache
 def s3_client() -> "S3Client":
-    """Make the client for documents and their sidecars."""
+    """Create the client for documents and their sidecars."""
     client: S3Client = _client(
         "s3",
         connect_timeout=CONTROL_CONNECT_SECONDS,
         read_timeout=CONTROL_READ_SECONDS,
-        # What is signed for others to use, a bucket with keys of its own takes in this form only.
+        # A bucket with KMS encryption accepts presigned URLs only with this signature.
         signature_version="s3v4",
     )
     return client
@@ -102,14 +102,14 @@ def s3_client() -> "S3Client":
 
 @cache
 def sqs_client() -> "SQSClient":
-    """Make the client for the queues."""
+    """Create the client for the queues."""
     client: SQSClient = _client("sqs", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS)
     return client
 
 
 @cache
 def dynamodb_client() -> "DynamoDBClient":
-    """Make the client for the document registry."""
+    """Create the client for the document registry."""
     client: DynamoDBClient = _client(
         "dynamodb", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=REGISTRY_READ_SECONDS
     )
@@ -118,7 +118,7 @@ def dynamodb_client() -> "DynamoDBClient":
 
 @cache
 def events_client() -> "EventBridgeClient":
-    """Make the client for the events that tell what became of documents."""
+    """Create the client for document events."""
     client: EventBridgeClient = _client(
         "events", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS
     )
@@ -143,7 +143,7 @@ def _client(
                 max_pool_connections=POOL_CONNECTIONS,
                 retries={"mode": "standard", "total_max_attempts": attempts},
                 tcp_keepalive=True,
-                # Given, it is not put together anew for each call, which costs a tenth of the call's own time.
+                # A fixed value: botocore would otherwise build one for each call, at a tenth of the call's own time.
                 user_agent=f"RAGStack Botocore/{botocore.__version__}",
                 **config,
             ),
@@ -152,5 +152,5 @@ def _client(
 
 @cache
 def _session() -> Session:
-    """Make what boto3's default session is made of; boto3 itself would import its transfer of large files too."""
+    """Create a botocore session; boto3 would import its file transfers too."""
     return Session()

@@ -14,6 +14,10 @@ AWS documentation   .786    .804     .794         .801
 
 The weights used here were chosen with all four in sight, for losing on none with the order; no gain of theirs is proof.
 Without the order it loses on two sets: how rare a word is in a whole collection cannot be seen in 50 texts.
+
+It is not ``ragstack_common``'s lexical reranker, which compares whole words instead of stems and uses the score of the
+search, which the Rerank API does not have. With the cosine in its place, that one reaches (reranked, with order):
+SciFact .626, .683, where this one reaches .666, .693; CACM .339, .491, this one .389, .480.
 """
 
 import math

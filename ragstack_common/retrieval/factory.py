@@ -1,4 +1,4 @@
-"""Backends by configuration; only what is named is imported."""
+"""Backends by configuration; only the named ones are imported."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from ragstack_common.errors import ConfigurationError, MissingPackageError, Unkn
 from ragstack_common.retrieval.base import RetrievalBackend
 
 ENTRY_POINTS: Final = "ragstack.engines"
-"""The group under which other packages name their backends: ``elastic = "package.module:ElasticBackend"``."""
+"""Entry points of other packages' backends: ``elastic = "package.module:ElasticBackend"``."""
 
 TYPE_KEY: Final = "type"
 
@@ -31,33 +31,33 @@ _registered: Final[dict[str, BackendMaker]] = {}
 
 
 def register_backend(name: str, maker: BackendMaker) -> None:
-    """Make a backend known by a name.
+    """Register a backend.
 
     Args:
-        name: What a configuration gives as its type. A name that is known already is taken over.
-        maker: A class or a function that takes the rest of the configuration as keyword arguments.
+        name: The ``type`` in a configuration; replaces a backend of the same name.
+        maker: A class or function that accepts the rest of the configuration as keyword arguments.
     """
     _registered[name] = maker
 
 
 def known_backends() -> list[str]:
-    """Name everything that :func:`create_retrieval_backend` can make, installed or not."""
+    """Return the types that :func:`create_retrieval_backend` knows, installed or not."""
     return sorted({*_BUILT_IN, *_third_parties(), *_registered})
 
 
 def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
-    """Make the backend that a configuration describes.
+    """Create the backend that a configuration describes.
 
     Args:
-        config: ``type`` and what its class takes, as JSON can hold it. A wrapper has the configuration of the backend
-            that it wraps under ``backend``, a federation a list or an object of them under ``backends``::
+        config: ``type`` and the arguments of its class, as JSON. A wrapper has the configuration of its backend under
+            ``backend``, a federation a list or an object of configurations under ``backends``::
 
                 {"type": "cached", "ttl_seconds": 60, "backend": {"type": "chroma", "path": "chroma"}}
 
     Raises:
-        UnknownEngineError: There is no such type; a ValueError.
+        UnknownEngineError: The type is unknown; a ValueError.
         MissingPackageError: Its package is not installed.
-        ConfigurationError: An argument is missing, unknown or unusable; the message names the type.
+        ConfigurationError: An argument is missing, unknown or out of range; the message names the type.
     """
     options = dict(config)
     name = options.pop(TYPE_KEY, None)
@@ -70,7 +70,7 @@ def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
     except (TypeError, ValueError) as error:
         if isinstance(error, ConfigurationError):
             raise
-        raise ConfigurationError(f"The backend {name} cannot be made from this configuration: {error}") from error
+        raise ConfigurationError(f"The backend {name} cannot be created from this configuration: {error}") from error
 
 
 def _several(configs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which values an attribute has among the chunks that a search can find."""
+"""The values of an attribute among the chunks that a search can find."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ DEFAULT_LIMIT: Final = 100
 DEFAULT_PAGE: Final = 100
 
 QUERY: Final = "document"
-"""What is asked for: any word will do, because it is the filter that decides."""
+"""Any word will do, because the filter decides."""
 
 NO_VALUE: Final = "ragstack: no document has this value"
-"""With it, ``notIn`` asks whether the attribute is there at all."""
+"""With it, ``notIn`` finds every chunk that has the attribute."""
 
 LISTS_AT_ONCE: Final = 5
-"""Values that one search asks for in lists. Source: members of a group in a RetrievalFilter."""
+"""Values that one search looks for in lists. Source: members of a group in a RetrievalFilter."""
 
 _DIGITS: Final = re.compile(r"(\d+)")
 _KINDS: Final = ("boolean", "number", "string")
@@ -33,7 +33,7 @@ class DistinctValues:
     """Values of an attribute.
 
     Attributes:
-        values: Each once: booleans, then numbers by size, then strings, in which numbers count as numbers.
+        values: Each once: booleans, then numbers, then strings in natural order (v1.9 before v1.10).
         complete: Whether there are no others.
     """
 
@@ -50,30 +50,30 @@ async def distinct_values(
     query: str = QUERY,
     page_size: int = DEFAULT_PAGE,
 ) -> DistinctValues:
-    """Collect the values of an attribute by searches that leave out what is known, until nothing is left.
+    """Collect the values of an attribute by searches that exclude the known values, until they find nothing.
 
-    This needs no catalogue and sees what a search sees. Members of lists, which hold strings, count one by one. It
-    costs a search for each page of new values, one that finds nothing, and one for every five strings, because a list
-    with a known member may hide an unknown one. Where the backend cannot express ``listContains``, these last ones read
-    every chunk with the value instead.
+    This needs no catalogue and sees what a search sees. Members of lists count one by one. It costs one search for
+    each page of new values, one that finds nothing, and one for every five strings, because a list with a known member
+    may contain an unknown one. If the backend cannot express ``listContains``, the latter read every chunk with the
+    value instead.
 
     Args:
-        backend: A search that asks for more chunks than pass its filter must return all that pass.
+        backend: A search that asks for more chunks than match its filter must return all that match.
         key: The attribute.
         filters: Restricts the chunks that count.
-        limit: Values at most, 1 or more.
-        query: What the searches ask. Backends that search words only need one that the chunks have.
+        limit: Maximum number of values, 1 or more.
+        query: The query of the searches. Backends that search only words need one that the chunks contain.
         page_size: Chunks of one search.
 
     Returns:
-        The values. They are not complete where there are more than *limit*, where a part of a search failed, where
-        more chunks hold such lists than one search can return, where a value cannot stand in a filter, or where there
-        are more than 1,000, which is what a filter can leave out.
+        The values. They are incomplete if there are more than *limit*, if a part of a search failed, if more chunks
+        have such lists than one search can return, if a value cannot be used in a filter, or if there are more than
+        1,000, the maximum that a filter can exclude.
 
     Raises:
         InvalidFilterError: The backend cannot express ``notIn``; the message names the clause.
         InvalidQueryError: The limit, the page or the query is out of range.
-        RetrievalError: Nothing could be found out.
+        RetrievalError: A search failed.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidQueryError(f"limit must be 1 or more, not {limit!r}")
@@ -95,7 +95,7 @@ def natural_order(value: Scalar) -> tuple[Any, ...]:
 
 
 def _size(digits: str) -> tuple[int, str]:
-    """Order digits as numbers, however many there are."""
+    """Order digits as numbers of any length."""
     significant = digits.lstrip("0")
     return len(significant), significant
 
@@ -115,20 +115,20 @@ class _Collection:
         return self._known.values()
 
     async def collect(self) -> None:
-        """Search without what is known until nothing comes: then every chunk has a value that is known."""
+        """Search without the known values until nothing is found."""
         while len(self._known) <= self._limit:
             if len(self._known) > MAX_VALUES:
-                self.complete = False  # a filter cannot leave out more
+                self.complete = False  # a filter cannot exclude more
                 return
             chunks = await self._search(narrowed(self._request, *self._unknown()))
             if not chunks:
                 return
             if not self._learn(chunks):
-                self.complete = False  # what cannot stand in a filter cannot be left out either
+                self.complete = False  # a value that cannot be used in a filter cannot be excluded either
                 return
 
     async def collect_from_lists(self) -> None:
-        """Look into the lists that hold a known string, because the search before saw few of them."""
+        """Search the lists that contain a known string: the first searches excluded them."""
         asked: set[Scalar] = set()
         while len(self._known) <= self._limit:
             strings = [value for value in self.values() if isinstance(value, str) and value not in asked]
@@ -141,7 +141,7 @@ class _Collection:
                 self.complete &= len(chunks) < self._backend.max_top_k
 
     async def _chunks_with(self, values: Sequence[str]) -> list[RetrievedChunk]:
-        """Return the chunks with one of the values in a list, or anywhere if the backend cannot tell lists."""
+        """Return the chunks with one of the values in a list, or anywhere if the backend has no listContains."""
         lists = [{"listContains": {"key": self._key, "value": value}} for value in values]
         in_list = lists[0] if len(lists) == 1 else {"orAll": lists}
         everything = {"top_k": self._backend.max_top_k}
@@ -157,7 +157,7 @@ class _Collection:
         return outcome.chunks
 
     def _unknown(self) -> Iterator[dict[str, Any]]:
-        """Write what a chunk with an unknown value must match; the values of each kind by themselves."""
+        """Yield the filters that a chunk with an unknown value matches, one for each kind of value."""
         if not self._known:
             yield {"notIn": {"key": self._key, "value": [NO_VALUE]}}
         for kind in _KINDS:
@@ -166,7 +166,7 @@ class _Collection:
                 yield {"notIn": {"key": self._key, "value": values}}
 
     def _learn(self, chunks: Iterable[RetrievedChunk]) -> bool:
-        """Take the values of chunks; tell whether there was a new one."""
+        """Add the values of chunks; return whether there was a new one."""
         before = len(self._known)
         for chunk in chunks:
             value = chunk.metadata.get(self._key)

@@ -387,7 +387,7 @@ def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ..
         ("[]", "engine.json is unusable: it must be a JSON object"),
         ('{"uri": "x"}', "engine.json is unusable: it has no type"),
         ('{"type": "nonsense"}', "Unknown backend type: nonsense; choose one of"),
-        ('{"type": "chroma", "colour": "red"}', "The backend chroma cannot be made from this configuration"),
+        ('{"type": "chroma", "colour": "red"}', "The backend chroma cannot be created from this configuration"),
     ],
 )
 def test_an_engine_that_cannot_be_had_is_one_line(tmp_path: Path, content: str | None, words: str) -> None:

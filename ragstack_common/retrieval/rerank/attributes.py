@@ -1,4 +1,4 @@
-"""Which attributes of chunks match a query, or what its asker wants."""
+"""The attributes of chunks that match a query, or the values that its caller wants."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,10 +8,10 @@ from ragstack_common.retrieval.rerank.words import normalized, phrase, words_of
 from ragstack_common.stopwords import STOP_WORDS
 
 IGNORED_PREFIXES: Final = ("x-amz-bedrock-", "ragstack_", "_")
-"""Attributes that services and this product add themselves."""
+"""Attributes that services and this product add."""
 
 LEAST_CHARACTERS: Final = 2
-"""A value of one letter or digit stands in a query by chance; one ideograph does not."""
+"""A single letter or digit occurs in a query by chance; a single ideograph does not."""
 
 LEAST_DIGITS: Final = 4
 """The same for numbers that are shorter than a year."""
@@ -26,15 +26,15 @@ _ASKED_DATE: Final = re.compile(r"(?<![\w-])\d{4}(?:-\d{2}){0,2}(?![\w-])")
 class AttributeMatches:
     """Finds the attributes that match.
 
-    Without *wanted* or *named* all attributes are held against the query; one matches where one of its values stands
-    in the query word for word. Of a date (``2024-11-30``) the year, or year and month, are enough. Booleans, numbers
-    under four digits, single characters and stop words do not match: they stand in a query by chance.
+    By default all attributes are compared with the query: one matches if the query contains one of its values word for
+    word. For a date (``2024-11-30``), the year, or year and month, is enough. Booleans, numbers under four digits,
+    single characters and stop words do not match: they occur in a query by chance.
 
     Args:
         query: The query.
-        wanted: Values that the asker wants, one or a list for each attribute; case, form of characters and
-            type are ignored. These attributes are not held against the query.
-        named: The attributes that are held against the query; None for all but those of services.
+        wanted: Wanted values, one or a list for each attribute; case, Unicode form and type are ignored. These
+            attributes are not compared with the query.
+        named: The attributes that are compared with the query; None for all but those of services.
     """
 
     def __init__(self, query: str, wanted: Mapping[str, Any], named: Sequence[str] | None) -> None:
@@ -47,11 +47,11 @@ class AttributeMatches:
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The attributes that the asker wants to have certain values."""
+        """The attributes with wanted values."""
         return frozenset(self._wanted)
 
     def of(self, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the names of the attributes that match, in their order."""
+        """Return the names of the matching attributes, in their order."""
         return tuple(name for name, value in metadata.items() if self._matches(name, value))
 
     def _matches(self, name: str, value: Any) -> bool:
@@ -88,7 +88,7 @@ class AttributeMatches:
         return bool(parts) and parts[0] in self._query and phrase(parts).stands_in(self._query)
 
     def _may_stand(self, value: str) -> bool:
-        """Tell by the first word, for most values do not match and addresses are long."""
+        """Check the first word: most values do not match, and addresses are long."""
         first = _FIRST_WORD.search(value)
         return first is not None and first[0].lower() in self._words
 

@@ -18,20 +18,20 @@ MAX_SOURCES: Final = 1_000
 """Source: bedrock-agent-runtime, RerankSourcesList."""
 
 MAX_CHARACTERS: Final = 32_000
-"""Of the query and of a text. Source: bedrock-agent-runtime, RerankTextDocumentTextString."""
+"""Maximum for the query and for each text. Source: bedrock-agent-runtime, RerankTextDocumentTextString."""
 
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
 
 class BedrockReranker:
-    """Asks the Rerank API; the caller's role needs ``bedrock:Rerank`` and ``bedrock:InvokeModel`` on the model.
+    """Calls the Rerank API; the caller's role needs ``bedrock:Rerank`` and ``bedrock:InvokeModel`` on the model.
 
-    A longer text is cut at 32,000 characters; an empty one is not sent, and scores 0.
+    Texts are cut at 32,000 characters; empty ones are not sent, and score 0.
 
     Args:
         model: The ARN of a reranking model; by default Cohere's in the client's Region.
         client: A boto3 client of bedrock-agent-runtime; by default the one for searches.
-        timeout_seconds: Of the default client's connection.
+        timeout_seconds: Timeout of the default client.
         fields: Additional fields for the model.
     """
 
@@ -52,12 +52,12 @@ class BedrockReranker:
         self._fields = dict(fields or {})
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-        """Order chunks by the relevance that the model tells.
+        """Order chunks by the model's relevance scores.
 
         Raises:
             InvalidQueryError: The query is too long for the API.
-            ClientError: The service refused.
-            ServiceUnavailableError: Its answer does not tell of every text.
+            ClientError: The service rejected the request.
+            ServiceUnavailableError: The answer does not score every text.
         """
         if len(query) > MAX_CHARACTERS:
             raise InvalidQueryError(f"The query has {len(query)} characters; reranking takes {MAX_CHARACTERS}")

@@ -1,4 +1,4 @@
-"""Rerankers of chunks, by name; only what is named is imported."""
+"""Rerankers of chunks by name; only the named one is imported."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,14 +8,13 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from ragstack_common.deadline import in_thread
 from ragstack_common.errors import ConfigurationError, needs_extra
-from ragstack_common.retrieval.models import Ranking, RetrievedChunk
+from ragstack_common.retrieval.models import RetrievedChunk
 from ragstack_common.retrieval.rerank.lexical import LexicalReranker, Passage, RerankingWeights
 
 ENTRY_POINTS: Final = "ragstack.rerankers"
-"""The group under which other packages name their rerankers: ``acme = "package.module:AcmeReranker"``.
+"""Entry points of other packages' rerankers: ``acme = "package.module:AcmeReranker"``.
 
-What is named is called with the text behind the colon of ``acme:TEXT`` where there is one, and with the options of a
-configuration as keyword arguments.
+The class is called with TEXT for ``acme:TEXT``, and with the options of a configuration as keyword arguments.
 """
 
 FORMS: Final = "lexical, bedrock[:MODEL_ARN] or cross_encoder:FOLDER"
@@ -26,8 +25,8 @@ class ChunkReranker(Protocol):
     """Puts chunks in a better order.
 
     Attributes:
-        name: What notes and spans call it.
-        max_chunks: It takes so many at once.
+        name: Name in notes and spans.
+        max_chunks: Maximum number of chunks at once.
     """
 
     name: str
@@ -43,14 +42,14 @@ class ChunkReranker(Protocol):
 
 
 RerankerChoice: TypeAlias = ChunkReranker | LexicalReranker | Mapping[str, Any] | str
-"""A reranker, its name (:data:`FORMS`), or as JSON ``{"type": NAME, ...}`` with what its class takes."""
+"""A reranker, its name (:data:`FORMS`), or ``{"type": NAME, ...}`` with the arguments of its class."""
 
 
 class LexicalChunkReranker:
-    """:class:`~ragstack_common.retrieval.rerank.LexicalReranker` for chunks, beside the event loop.
+    """:class:`~ragstack_common.retrieval.rerank.LexicalReranker` for chunks, run in a thread.
 
-    The header of a chunk that was indexed with one is read before its text, and its score is the one that it was
-    ranked by, which may be over 1.
+    It reads the contextual header of a chunk before its text, and uses the score that the chunk was ranked by, which
+    may be over 1.
 
     Args:
         lexical: The reranker.
@@ -63,8 +62,8 @@ class LexicalChunkReranker:
         self.lexical = lexical or LexicalReranker()
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-        """Order chunks by phrase, keywords, their nearness, attributes, and the score of the search."""
-        passages = [Passage(text_of(chunk), chunk.metadata, score_of(chunk)) for chunk in chunks]
+        """Order chunks by phrase, keywords, proximity, attributes, and the score of the search."""
+        passages = [Passage(text_of(chunk), chunk.metadata, chunk.ranked_by.score) for chunk in chunks]
         order = await in_thread(lambda: self.lexical.order(query, passages))
         return [scored(chunks[number], signals.score, signals.as_numbers()) for number, signals in order]
 
@@ -73,24 +72,18 @@ class LexicalChunkReranker:
 
 
 def text_of(chunk: RetrievedChunk) -> str:
-    """Return what a reranker reads: the header that the chunk was indexed with, and its text."""
+    """Return the text for a reranker: the contextual header of the chunk, and its content."""
     return f"{chunk.context}\n{chunk.content}" if chunk.context else chunk.content
 
 
-def score_of(chunk: RetrievedChunk) -> float:
-    """Return the score that the search ranked a chunk by."""
-    return chunk.score if chunk.ranking is None else chunk.ranking.score
-
-
 def scored(chunk: RetrievedChunk, score: float, signals: dict[str, float]) -> RetrievedChunk:
-    """Give a chunk the score of a reranker; how it was found is kept."""
-    before = chunk.ranking or Ranking(base_score=chunk.score, score=chunk.score)
-    return chunk.ranked(replace(before, score=score, signals=signals))
+    """Give a chunk the score of a reranker; the rest of its ranking stays."""
+    return chunk.ranked(replace(chunk.ranked_by, score=score, signals=signals))
 
 
 def by_score(chunks: Sequence[RetrievedChunk], scores: Sequence[float], signal: str) -> list[RetrievedChunk]:
-    """Order chunks by scores from 0 to 1; equal ones by their scores before, then as they came."""
-    order = sorted(range(len(chunks)), key=lambda number: (-scores[number], -score_of(chunks[number]), number))
+    """Order chunks by new scores, 0 to 1; equal ones by their old scores, then in the given order."""
+    order = sorted(range(len(chunks)), key=lambda number: (-scores[number], -chunks[number].ranked_by.score, number))
     return [scored(chunks[number], scores[number], {signal: scores[number]}) for number in order]
 
 
@@ -98,7 +91,7 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
     """Return the chosen reranker.
 
     Raises:
-        ConfigurationError: There is none of that name, or it cannot be made; the message says which there are.
+        ConfigurationError: The reranker is unknown, or cannot be created; the message lists the known ones.
         MissingPackageError: Its package is not installed.
     """
     if isinstance(choice, LexicalReranker):
@@ -107,7 +100,7 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
         if isinstance(choice, ChunkReranker):
             return choice
         raise ConfigurationError(
-            f"A {type(choice).__name__} is no reranker: it needs name, max_chunks, rerank and close"
+            f"A {type(choice).__name__} is not a reranker: it needs name, max_chunks, rerank and close"
         )
     options = {"type": choice} if isinstance(choice, str) else dict(choice)
     name, _, argument = str(options.pop("type", "")).partition(":")
@@ -115,7 +108,7 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
     try:
         return _maker(name)(*arguments, **options)
     except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"The reranker {name} cannot be made from this configuration: {error}") from error
+        raise ConfigurationError(f"The reranker {name} cannot be created from this configuration: {error}") from error
 
 
 def _lexical(

@@ -19,7 +19,7 @@ from ragstack_common.retrieval.models import RetrievedChunk
 from ragstack_common.retrieval.rerank.chunks import by_score, text_of
 
 CHARACTERS_PER_TOKEN: Final = 64
-"""What is read of a text for each token that the model takes; hardly any token is as long."""
+"""Characters of a text that are read for each token of the model's limit; hardly any token is as long."""
 
 OUTPUT: Final = "logits"
 
@@ -28,11 +28,11 @@ _TWO_CLASSES: Final = 2
 
 
 class CrossEncoderReranker:
-    """A model that reads the query and a text together, and says how relevant the text is.
+    """A model that reads the query and a text together, and scores the text's relevance.
 
-    The score is the model's logit through the sigmoid function; of a model with two classes, the probability of the
-    second. Of a long text the end is cut, never the query. Each pair goes through the model alone, on one core, and as
-    many at once as there are cores, as quantized models scale their numbers by the whole batch.
+    The score is the sigmoid of the model's logit; for a model with two classes, the probability of the second. Long
+    texts are cut at the end, the query never is. Each pair runs alone on one core, because quantized models scale
+    their numbers by the whole batch; all cores work in parallel.
 
     Args:
         folder: Holds ``model.onnx`` and ``tokenizer.json``, and the model's configuration where it has one.
@@ -54,7 +54,7 @@ class CrossEncoderReranker:
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="cross-encoder")
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-        """Order chunks by the relevance that the model tells.
+        """Order chunks by the model's relevance scores.
 
         Raises:
             EmbeddingError: The model failed.
@@ -63,7 +63,7 @@ class CrossEncoderReranker:
         return by_score(chunks, scores, self.name)
 
     async def close(self) -> None:
-        """Give up what is under way, once the pairs that have begun are done."""
+        """Cancel the pairs that have not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _scores(self, query: str, texts: Sequence[str]) -> list[float]:

@@ -1,6 +1,6 @@
-"""A reranker that reads what vectors do not see: phrases, words, their nearness, and attributes.
+"""A reranker by phrases, words, their proximity, and attributes, which vectors miss.
 
-Pure Python on purpose: the query function imports it, and every import is time of its cold start.
+Pure Python on purpose: the query function imports it, and every import adds to its cold start.
 """
 
 import math
@@ -13,16 +13,16 @@ from ragstack_common.retrieval.rerank import words
 from ragstack_common.retrieval.rerank.attributes import AttributeMatches
 
 SATURATION: Final = 1.2
-"""A word's second place in a text counts less than its first. Source: k1 of BM25, Robertson and Zaragoza 2009."""
+"""How fast repeated words count less. Source: k1 of BM25, Robertson and Zaragoza 2009."""
 
 LENGTH_SHARE: Final = 0.75
-"""How much a longer text must hold more words to be as good. Source: b of BM25, the same."""
+"""How much the length of a text counts. Source: b of BM25, the same."""
 
 HALF_CHARACTERS: Final = 50
-"""Words with this many characters between them are half as near as neighbours; about eight words."""
+"""Characters between two words, about eight words, that halve their proximity."""
 
 MOST_PLACES: Final = 1_000
-"""Places of one word that are looked at in one text; more could not change a signal by .001."""
+"""Maximum number of places of one word in one text; more change no signal by .001."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RerankingWeights:
     vector: float = 0.3
 
     def __post_init__(self) -> None:
-        """Refuse what is no factor."""
+        """Check the weights."""
         for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ConfigurationError(f"The reranking weight {name} must be finite and 0 or more, not {value!r}")
@@ -76,19 +76,18 @@ _in_force = RerankingWeights()
 
 
 def configure_reranker(**weights: float) -> RerankingWeights:
-    """Set the weights of every lexical reranker of this process that has none of its own.
+    """Set the weights of every lexical reranker of this process that was created without weights.
 
-    A weight that is not named has its default, whatever was set before: ``configure_reranker()`` restores all of them.
-    A search that is under way keeps the weights that it began with.
+    Weights that are not named return to their defaults. Running searches keep the weights that they began with.
 
     Args:
         weights: Fields of :class:`RerankingWeights`.
 
     Returns:
-        The weights that are now in force.
+        The new weights.
 
     Raises:
-        ConfigurationError: There is no such weight, or its value is unusable; nothing has changed then.
+        ConfigurationError: A weight is unknown or out of range; nothing has changed.
     """
     global _in_force  # noqa: PLW0603 - one frozen value is swapped for another
     unknown = sorted(set(weights) - set(NAMES))
@@ -101,7 +100,7 @@ def configure_reranker(**weights: float) -> RerankingWeights:
 
 
 def weights_in_force() -> RerankingWeights:
-    """Return what :func:`configure_reranker` set last, or the defaults."""
+    """Return the weights that :func:`configure_reranker` set last, or the defaults."""
     return _in_force
 
 
@@ -112,7 +111,7 @@ class Passage:
     Attributes:
         text: Of any length.
         metadata: Its attributes.
-        score: What the search said, 0 or more; an infinite one or NaN counts as 0.
+        score: The score of the search, 0 or more; infinity and NaN count as 0.
     """
 
     text: str
@@ -121,18 +120,18 @@ class Passage:
 
 
 class Signals(NamedTuple):
-    """What speaks for a text, each from 0 to 1, for one query among the texts that were scored with it.
+    """The signals of one text for a query, each from 0 to 1, among the texts that were scored with it.
 
     Attributes:
-        phrase: 1 where the query stands in the text word for word; where only the part without the stop words at its
-            ends does, that part's share of the words; where the query has parts in quotation marks, the share of them.
-        frequency: BM25 of the keywords, divided by the highest that any text could have.
-        proximity: Mean over the keywords of how near the nearest other one stands: 1 side by side, .5 with 50
-            characters between them, 0 for one that is missing. 0 for a query of one keyword.
-        metadata: Share of the attributes matched, of those that any of the texts matched or that are wanted.
-        vector: The search's own score; where one is over 1, its share of the highest.
-        total: Each signal times its weight, the metadata's times the number of attributes matched.
-        score: The total's share of the highest possible for this query.
+        phrase: 1 if the text contains the query word for word; if it contains only the part without the stop words at
+            its ends, that part's share of the words; if the query has quoted parts, the share of them in the text.
+        frequency: BM25 of the keywords, divided by the maximum for any text.
+        proximity: Mean over the keywords of the proximity of the nearest other keyword: 1 for neighbours, .5 with 50
+            characters between them, 0 for a missing keyword. 0 for a query of one keyword.
+        metadata: Matched attributes, as a share of those that any of the texts matched or that are wanted.
+        vector: The score of the search; if any is over 1, its share of the highest.
+        total: Sum of the weighted signals; the weight of metadata counts once for each attribute matched.
+        score: The total, as a share of the maximum for this query.
         matched: The attributes matched.
     """
 
@@ -151,12 +150,12 @@ class Signals(NamedTuple):
 
 
 class LexicalReranker:
-    """Orders passages by the signals. Instances hold no state of a search; any thread may use them.
+    """Orders passages by their signals. Instances hold no state of a search; threads may share them.
 
     Args:
-        weights: Of the signals; None takes those that :func:`configure_reranker` set, at each search.
-        wanted: Values of attributes that the asker wants, one or a list for each; each that matches is a bonus.
-        metadata_fields: The attributes that are held against the query's words; None for all, an empty list for none.
+        weights: Weights of the signals; by default those that :func:`configure_reranker` has set at each search.
+        wanted: Wanted values of attributes, one or a list for each; each match is a bonus.
+        metadata_fields: The attributes that are compared with the query; None for all, an empty list for none.
     """
 
     def __init__(
@@ -176,10 +175,10 @@ class LexicalReranker:
         return self._weights or weights_in_force()
 
     def score(self, query: str, documents: Sequence[Passage | str]) -> list[Signals]:
-        """Score texts together: how rare a word is, and how long a text, is measured among them.
+        """Score texts together: the rarity of words and the length of texts are relative to them.
 
         Returns:
-            The signals of each, in the order given.
+            The signals of each, in the given order.
         """
         passages = [part if isinstance(part, Passage) else Passage(part) for part in documents]
         asked = words.parsed(query)
@@ -201,9 +200,9 @@ class LexicalReranker:
         )
 
     def order(self, query: str, documents: Sequence[Passage | str]) -> list[tuple[int, Signals]]:
-        """Return the numbers of the texts, best first, with their signals.
+        """Return the indexes of the texts, best first, with their signals.
 
-        Equal totals are ordered by the score of the search, then as they came.
+        Equal totals are ordered by the score of the search, then as given.
         """
         signals = self.score(query, documents)
         return sorted(enumerate(signals), key=lambda entry: (-entry[1].total, -entry[1].vector, entry[0]))
@@ -212,8 +211,7 @@ class LexicalReranker:
         """Order results of a search, as :class:`~ragstack_common.multislice_retriever.MultiSliceRetriever` has them.
 
         Returns:
-            The results with new scores from 0 to 1, best first. Their ``ranking`` holds the signals, and keeps how
-            they were found. The results given are left as they are.
+            Copies of the results with new scores from 0 to 1, best first. Their ``ranking`` also has the signals.
         """
         passages = [
             Passage(_text(result), result.get("metadata") or {}, _number(result.get("score"))) for result in results
@@ -222,7 +220,7 @@ class LexicalReranker:
 
 
 def _text(result: Mapping[str, Any]) -> str:
-    """Return what is read of a result: the header that it was indexed with, where there is one, and its text."""
+    """Return the text of a result: its contextual header, if any, and its content."""
     parts = (result.get("context"), result.get("content"))
     return "\n".join(str(part) for part in parts if part)
 

@@ -1,4 +1,4 @@
-"""Words of queries and texts, whatever the case, the form of their characters, the punctuation and the line breaks."""
+"""Words of queries and texts, independent of case, Unicode form, punctuation and line breaks."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ FIRST_NON_ASCII: Final = "\x80"
 LEAST_CORE_WORDS: Final = 2
 
 _INVISIBLE: Final = ("\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff")
-"""Soft hyphens, joiners and blanks without width, which PDF files leave within words."""
+"""Soft hyphens, joiners and zero-width spaces, which PDF files leave within words."""
 
 _CLITIC: Final = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|ll|re|ve)\b")
 _QUOTED: Final = re.compile(r"\"([^\"]+)\"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb")
@@ -34,20 +34,19 @@ _UNSPACED: Final = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
-"""Scripts whose words stand without blanks between them, or with their endings attached. Source: Unicode, blocks."""
+"""Scripts without spaces between words, or with attached endings. Source: Unicode, blocks."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query, taken apart.
+    """The parts of a query.
 
     Attributes:
-        terms: What is looked for, each once: its words without stop words, or all of them where it has no others;
-            pairs of characters where the script has no blanks between words.
-        phrases: What should stand in the text word for word, each with what it counts, best first, 1 at most: the
-            parts in quotation marks where there are any, else the query, and the query without the stop words at its
-            ends.
-        quoted: Every phrase is wanted, not the best one.
+        terms: The search terms, each once: the words without stop words, or all words if there are no others; pairs
+            of characters in scripts without spaces.
+        phrases: Phrases to find word for word, each with its value up to 1, best first: the quoted parts if there are
+            any, else the query, and the query without the stop words at its ends.
+        quoted: Whether every phrase counts, not only the best one.
     """
 
     terms: tuple[str, ...]
@@ -61,19 +60,19 @@ class Phrase:
 
     Attributes:
         words: At least one.
-        pattern: Finds them, whatever stands between them, but not whether they begin and end with words.
+        pattern: Finds them with any punctuation between them; it does not check that they are whole words.
     """
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]
 
     def stands_in(self, text: str) -> bool:
-        """Tell whether a normalized text has these words in a row."""
+        """Return whether a normalized text contains these words in a row."""
         return any(is_whole(text, *match.span()) for match in self.pattern.finditer(text))
 
 
 def normalized(text: str) -> str:
-    """Return a text in the one form of case and characters in which texts are compared.
+    """Return a text in the form in which texts are compared.
 
     Source: Unicode, section 3.13, compatibility caseless matching.
     """
@@ -87,7 +86,7 @@ def normalized(text: str) -> str:
 
 
 def parsed(query: str) -> Query:
-    """Take a query apart."""
+    """Parse a query."""
     text = normalized(query)
     quoted = [tuple(_words(part)) for match in _QUOTED.finditer(text) for part in match.groups() if part]
     quoted = [words for words in quoted if words]
@@ -109,7 +108,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def places(term: str, text: str, most: int) -> list[int]:
-    """Return where a term stands in a normalized text as a whole word, the first *most* of them."""
+    """Return the first *most* positions of a term as a whole word in a normalized text."""
     found: list[int] = []
     length, is_ascii = len(term), term.isascii()
     place = text.find(term)
@@ -127,7 +126,7 @@ def places(term: str, text: str, most: int) -> list[int]:
 
 
 def is_whole(text: str, start: int, end: int) -> bool:
-    """Tell whether a part of a text begins and ends where words do."""
+    """Return whether a part of a text begins and ends at word boundaries."""
     if start:
         before = text[start - 1]
         if (before >= FIRST_NON_ASCII or before.isalnum()) and not _apart(before, text[start]):
@@ -157,7 +156,7 @@ def _unspaced(character: str) -> bool:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield runs of letters and digits; one ends where a script without blanks begins."""
+    """Yield runs of letters and digits; a run ends where a script without spaces begins."""
     for kind, run in groupby(text, _kind):
         if kind:
             yield "".join(run)
@@ -179,7 +178,7 @@ def _core(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def phrase(words: tuple[str, ...]) -> Phrase:
-    """Make the phrase of one or more normalized words."""
+    """Create the phrase of one or more normalized words."""
     pattern = re.escape(words[0])
     for left, right in pairwise(words):
         pattern += (_MAYBE_BETWEEN if _unspaced(left[-1]) or _unspaced(right[0]) else _BETWEEN) + re.escape(right)

@@ -117,7 +117,7 @@ def test_no_corpus_dominates_the_candidates_and_the_reranker_decides_among_them(
 
 
 @pytest.mark.parametrize("corpus_filter", [None, "all"])
-def test_all_corpora_are_searched_where_none_is_named(corpus_filter: str | None) -> None:
+def test_all_corpora_are_searched_by_default(corpus_filter: str | None) -> None:
     store = library()
 
     search(BalancedBackend(store, CORPORA), corpus_filter=corpus_filter)
@@ -143,7 +143,7 @@ def test_a_named_corpus_alone_is_searched_for_more_candidates(request_of: Callab
     assert outcome.corpora == (CorpusCount("legal_uk", 3, 3),)
 
 
-def test_an_unknown_corpus_is_refused_and_the_known_are_named() -> None:
+def test_an_unknown_corpus_is_rejected_with_a_list_of_the_known_ones() -> None:
     with pytest.raises(UnknownCorpusError, match=r"'legal_de'.*legal_us, legal_uk, legislation_nz, or all"):
         retrieve(BalancedBackend(library(), CORPORA), APPEAL, corpus_filter="legal_de")
 
@@ -181,7 +181,7 @@ def test_a_corpus_that_is_late_is_reported_and_not_waited_for() -> None:
     assert outcome.chunks
 
 
-def test_where_all_corpora_fail_the_error_names_every_cause() -> None:
+def test_if_all_corpora_fail_the_error_names_every_cause() -> None:
     with pytest.raises(
         ServiceUnavailableError, match=r"legal_us: the corpus burns; .*legislation_nz: the corpus burns"
     ):
@@ -239,7 +239,7 @@ def test_one_document_of_two_corpora_comes_once_where_documents_are_wanted() -> 
     assert [found.content for found in outcome.chunks] == [APPEAL]
 
 
-def test_a_chunk_of_several_corpora_comes_once_and_tells_of_both() -> None:
+def test_a_chunk_of_several_corpora_is_returned_once_with_both() -> None:
     outcome = search(BalancedBackend(Store(chunk(APPEAL, 0.5, ["a", "b"], chunk_id="1")), ["a", "b"]))
 
     assert len(outcome.chunks) == 1
@@ -248,7 +248,7 @@ def test_a_chunk_of_several_corpora_comes_once_and_tells_of_both() -> None:
     assert outcome.corpora == (CorpusCount("a", 1, 1), CorpusCount("b", 1, 1))
 
 
-def test_the_least_score_is_held_against_the_final_score() -> None:
+def test_the_minimal_score_is_compared_with_the_final_score() -> None:
     outcome = search(BalancedBackend(library(), CORPORA), top_k=10, min_score=0.5)
 
     assert len(outcome.chunks) == 6
@@ -312,7 +312,7 @@ def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
         ({"corpora": ["a"], "backends": {"b": Store()}}, "b"),
     ],
 )
-def test_unusable_arguments_are_refused_by_name(options: dict[str, Any], told: str) -> None:
+def test_invalid_arguments_are_rejected_by_name(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         BalancedBackend(**{"backend": Store(), **options})
 
@@ -345,7 +345,7 @@ def test_the_settings_are_read_from_the_environment() -> None:
         {"SEARCH_K": "-1"},
     ],
 )
-def test_an_unusable_setting_is_refused_by_its_name(env: dict[str, str]) -> None:
+def test_an_invalid_setting_is_rejected_by_name(env: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(env))):
         BalancedSettings.from_env(env)
 
@@ -420,7 +420,9 @@ def _around(kind: str, engine: RetrievalBackend) -> RetrievalBackend:
         pytest.param([*((c, f) for c in "abc" for f in (True, False)), ("d", True)], id="all but one slice"),
     ],
 )
-def test_what_arrived_in_time_is_returned_whatever_else_hangs(kind: str, hanging: list[tuple[str, bool]]) -> None:
+def test_results_that_arrived_in_time_are_returned_even_if_other_searches_hang(
+    kind: str, hanging: list[tuple[str, bool]]
+) -> None:
     backend = _around(kind, _sliced(*hanging))
 
     outcome = run_in_virtual_time(backend.search(SearchRequest("q", 20, metadata_filter={"topic": "x"})))

@@ -40,7 +40,7 @@ async def test_a_repeated_search_does_not_ask_the_backend_again() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_answer_from_memory_is_the_same_and_tells_its_age() -> None:
+async def test_an_answer_from_memory_is_the_same_and_has_its_age() -> None:
     clock = Clock()
     rich = chunk(
         "a",
@@ -74,7 +74,7 @@ async def test_a_caller_can_change_the_metadata_of_its_chunks() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_answer_is_forgotten_when_it_is_as_old_as_it_may_be() -> None:
+async def test_an_answer_expires_at_its_maximum_age() -> None:
     clock, shelf = Clock(), Shelf(chunk("a"))
     backend = CachedRetrievalBackend(shelf, ttl_seconds=10, clock=clock)
     await backend.retrieve("q")
@@ -134,7 +134,7 @@ async def test_equal_searches_at_once_are_one_search() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_error_is_everybodys_who_waited_and_is_not_kept() -> None:
+async def test_an_error_goes_to_all_who_wait_and_is_not_kept() -> None:
     shelf = Shelf(chunk("a"))
     shelf.error = ServiceUnavailableError("down")
     backend = CachedRetrievalBackend(shelf)
@@ -149,7 +149,7 @@ async def test_an_error_is_everybodys_who_waited_and_is_not_kept() -> None:
 
 
 @pytest.mark.asyncio
-async def test_one_who_stops_waiting_leaves_the_others_undisturbed() -> None:
+async def test_a_caller_that_stops_waiting_does_not_disturb_the_others() -> None:
     shelf = Shelf(chunk("a"))
     shelf.gate.clear()
     backend = CachedRetrievalBackend(shelf)
@@ -168,7 +168,7 @@ async def test_one_who_stops_waiting_leaves_the_others_undisturbed() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_search_that_nobody_waits_for_any_more_is_given_up() -> None:
+async def test_a_search_is_cancelled_when_all_its_callers_are() -> None:
     shelf = Shelf(chunk("a"))
     shelf.gate.clear()
     backend = CachedRetrievalBackend(shelf)
@@ -203,7 +203,7 @@ async def test_a_deadline_of_one_caller_is_not_that_of_another() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_incomplete_answer_is_given_as_such_and_not_kept() -> None:
+async def test_an_incomplete_answer_is_returned_and_not_kept() -> None:
     shelf = Shelf(chunk("a"))
     shelf.parts = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "timeout", 1.0))
     backend = CachedRetrievalBackend(shelf)
@@ -231,7 +231,7 @@ async def test_an_answer_with_a_note_is_not_kept() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_answers_to_one_query_can_be_forgotten() -> None:
+async def test_the_answers_to_one_query_can_be_dropped() -> None:
     shelf = Shelf(chunk("a"))
     backend = CachedRetrievalBackend(shelf)
     for query, top_k in [("q", 1), ("q", 2), ("other", 1)]:
@@ -282,7 +282,7 @@ async def test_a_search_after_the_documents_changed_does_not_join_one_from_befor
 
 
 @pytest.mark.asyncio
-async def test_a_batch_is_kept_query_by_query_and_its_doubles_are_asked_once() -> None:
+async def test_a_batch_is_cached_query_by_query_and_repeated_queries_are_searched_once() -> None:
     shelf = Shelf(chunk("a"))
     backend = CachedRetrievalBackend(shelf)
 
@@ -304,7 +304,7 @@ async def test_a_stream_goes_past_the_cache() -> None:
 
 
 @pytest.mark.asyncio
-async def test_closing_forgets_and_closes_the_backend() -> None:
+async def test_closing_drops_all_answers_and_closes_the_backend() -> None:
     shelf = Shelf(chunk("a"))
     async with CachedRetrievalBackend(shelf) as backend:
         await backend.retrieve("q")
@@ -327,7 +327,7 @@ async def test_closing_forgets_and_closes_the_backend() -> None:
     ids=str,
 )
 @pytest.mark.asyncio
-async def test_a_bound_that_is_none_is_refused_by_name(options: dict[str, Any]) -> None:
+async def test_a_limit_out_of_range_is_rejected_by_name(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         create_retrieval_backend({"type": "cached", "backend": Shelf(), **options})
 

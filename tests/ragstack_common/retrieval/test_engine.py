@@ -125,7 +125,7 @@ def test_the_error_of_a_blocking_call_is_the_engines_own() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
-def test_a_deadline_that_is_none_is_refused(timeout: float) -> None:
+def test_a_deadline_out_of_range_is_rejected(timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout_seconds"):
         Shelf(timeout_seconds=timeout)
 
@@ -252,7 +252,7 @@ async def test_all_searches_of_an_engine_share_one_deadline() -> None:
     assert outcome.parts[0].status == "timeout"
 
 
-def test_a_note_says_that_the_store_cannot_leave_documents_out() -> None:
+def test_a_note_says_that_the_store_cannot_exclude_documents() -> None:
     for engine in (Library(*ONE_LONG, keys=()), Library(*ONE_LONG, excludes=False)):
         outcome = search(engine, **TWENTY)
 

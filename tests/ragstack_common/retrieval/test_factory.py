@@ -117,7 +117,7 @@ def test_a_configuration_without_a_type_is_refused() -> None:
 def test_arguments_that_are_wrong_are_a_configuration_error_that_names_the_type(
     options: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match="The backend plain cannot be made") as caught:
+    with pytest.raises(ConfigurationError, match="The backend plain cannot be created") as caught:
         create_retrieval_backend({"type": "plain", **options})
 
     assert told in str(caught.value)
@@ -165,7 +165,7 @@ def test_several_backends_are_made_of_a_list_or_of_an_object(as_list: bool) -> N
 
 
 def test_an_error_deep_in_a_configuration_names_the_type_that_is_wrong() -> None:
-    with pytest.raises(ConfigurationError, match="The backend plain cannot be made"):
+    with pytest.raises(ConfigurationError, match="The backend plain cannot be created"):
         create_retrieval_backend({"type": "around", "backend": {"type": "plain"}})
 
 

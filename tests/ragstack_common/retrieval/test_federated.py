@@ -54,7 +54,7 @@ async def test_what_several_found_comes_before_what_one_found() -> None:
 
 
 @pytest.mark.asyncio
-async def test_scores_are_weighted_means_of_reciprocal_ranks_and_say_who_contributed_what() -> None:
+async def test_scores_are_weighted_means_of_reciprocal_ranks_with_the_share_of_each_backend() -> None:
     backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")}, weights={"a": 3, "b": 1}, rank_constant=60)
 
     two, one = sorted(await backend.retrieve("q"), key=lambda found: found.content, reverse=True)
@@ -80,7 +80,7 @@ def test_what_is_first_everywhere_has_a_score_of_exactly_1_and_unchanged_metadat
     assert RAW_SCORE_KEY not in best.metadata
 
 
-def test_what_one_backend_has_twice_counts_once_at_its_better_place() -> None:
+def test_a_chunk_that_one_backend_has_twice_counts_once_at_its_better_place() -> None:
     footer = [chunk("footer", source="s", chunk_id=name) for name in ("1", "2")]
 
     fused = fuse({"a": [footer[0], chunk("x"), footer[1]], "b": [chunk("x")]}, {"a": 1, "b": 1})
@@ -140,7 +140,7 @@ async def test_backends_of_a_list_are_told_apart_by_number() -> None:
 
 
 @pytest.mark.asyncio
-async def test_one_that_fails_is_reported_and_the_others_answer() -> None:
+async def test_a_backend_that_fails_is_reported_and_the_others_answer() -> None:
     backend = FederatedBackend({"up": shelf("one two"), "down": failing(ServiceUnavailableError("no way\nto it"))})
 
     outcome = await backend.search(SearchRequest("q"))
@@ -153,7 +153,7 @@ async def test_one_that_fails_is_reported_and_the_others_answer() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_failure_of_one_makes_no_score_higher() -> None:
+async def test_the_failure_of_one_backend_raises_no_score() -> None:
     whole = await FederatedBackend({"a": shelf("one two"), "b": shelf("one")}).retrieve("q")
     half = await FederatedBackend({"a": shelf("one two"), "b": failing(ThrottledError("slow down"))}).retrieve("q")
 
@@ -162,7 +162,7 @@ async def test_the_failure_of_one_makes_no_score_higher() -> None:
 
 
 @in_virtual_time
-async def test_one_that_is_late_is_reported_and_not_waited_for() -> None:
+async def test_a_late_backend_is_reported_and_abandoned() -> None:
     late = shelf("late")
     late.gate.clear()
     backend = FederatedBackend({"late": late, "up": shelf("one")}, timeout_seconds=0.02)
@@ -208,7 +208,7 @@ def test_an_error_of_all_has_the_nearest_class_that_they_share(errors: list[Exce
 
 
 @pytest.mark.asyncio
-async def test_a_filter_that_one_cannot_express_fails_that_one_alone_and_is_not_loosened() -> None:
+async def test_a_filter_that_one_backend_cannot_express_fails_only_that_backend() -> None:
     able = Shelf(chunk("right", metadata={"v": 1}), chunk("wrong", metadata={"v": 2}))
     unable = failing(InvalidFilterError("equals(v) cannot be expressed"), "anything")
     backend = FederatedBackend({"able": able, "unable": unable})
@@ -317,7 +317,7 @@ async def test_an_id_is_looked_up_in_the_order_of_the_backends_or_where_its_pref
 
 
 @pytest.mark.asyncio
-async def test_a_look_up_skips_who_cannot_and_does_not_take_a_failure_for_an_absence() -> None:
+async def test_a_lookup_skips_backends_without_lookups_and_reports_failures() -> None:
     unable, down = failing(InvalidRequestError("cannot look up")), failing(ServiceUnavailableError("no way to it"))
 
     assert await FederatedBackend({"unable": unable, "a": shelf("one")}).get_by_id("none") is None
@@ -329,7 +329,7 @@ async def test_a_look_up_skips_who_cannot_and_does_not_take_a_failure_for_an_abs
 
 
 @in_virtual_time
-async def test_it_is_healthy_as_long_as_one_would_answer_and_says_which() -> None:
+async def test_it_is_healthy_if_one_backend_would_answer() -> None:
     late = shelf("x")
     late.gate.clear()
     down = failing(ServiceUnavailableError("down"))
@@ -341,7 +341,7 @@ async def test_it_is_healthy_as_long_as_one_would_answer_and_says_which() -> Non
 
 
 @pytest.mark.asyncio
-async def test_closing_closes_all_even_after_one_that_cannot_be_closed() -> None:
+async def test_closing_closes_all_backends_even_if_one_fails_to_close() -> None:
     broken, fine = failing(OSError("disk")), shelf("x")
 
     with pytest.raises(OSError, match="disk"):
@@ -352,7 +352,7 @@ async def test_closing_closes_all_even_after_one_that_cannot_be_closed() -> None
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.asyncio
-async def test_the_order_does_not_depend_on_who_answers_first(seed: int) -> None:
+async def test_the_order_does_not_depend_on_which_backend_answers_first(seed: int) -> None:
     shelves = {name: shelf(text) for name, text in {"a": "x one two", "b": "y two one", "c": "z one"}.items()}
     expected = await FederatedBackend(shelves).retrieve("q")
     for part in shelves.values():
@@ -391,7 +391,7 @@ async def test_the_order_does_not_depend_on_who_answers_first(seed: int) -> None
     ],
     ids=str,
 )
-def test_an_unusable_configuration_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+def test_an_invalid_configuration_is_rejected_by_name(options: dict[str, Any], message: str) -> None:
     config = {"type": "federated", "backends": {"a": shelf("x"), "b": shelf("y")}, **options}
 
     with pytest.raises(ConfigurationError, match=message):

@@ -123,7 +123,7 @@ async def test_an_error_is_counted_by_its_class_and_goes_on_to_the_caller() -> N
 
 
 @pytest.mark.asyncio
-async def test_a_search_that_nobody_waits_for_is_abandoned_not_failed() -> None:
+async def test_a_cancelled_search_counts_as_abandoned_not_failed() -> None:
     shelf = Shelf(chunk("a"))
     shelf.gate.clear()
     backend = MeteredBackend(shelf)
@@ -218,7 +218,7 @@ async def test_a_stream_of_something_else_than_a_generator_is_measured_too() -> 
 
 
 @pytest.mark.asyncio
-async def test_a_sink_that_fails_costs_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_search_answers_even_if_the_sink_fails(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         def add_metric(self, **_: Any) -> None:
             raise OSError("no room")
@@ -245,6 +245,6 @@ async def test_powertools_is_a_sink(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, 5])
-def test_an_unusable_name_is_refused(name: Any) -> None:
+def test_an_invalid_name_is_rejected(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="name must be"):
         create_retrieval_backend({"type": "metered", "backend": Shelf(), "name": name})

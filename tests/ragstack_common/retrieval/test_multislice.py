@@ -205,7 +205,7 @@ def test_a_filter_that_the_backend_cannot_express_is_refused_whatever_the_other_
         search(InvalidFilterError("startsWith(topic, 'x') is not known here"), [chunk("u", 0.5)])
 
 
-def test_what_is_missing_within_a_slice_is_missing_from_the_whole() -> None:
+def test_a_part_missing_in_a_slice_makes_the_search_incomplete() -> None:
     parts = (SliceReport("chroma", "ok", 1.0, 1), SliceReport("milvus", "failed", 1.0, error="down"))
     half = SearchOutcome([chunk("f", 0.5)], parts, 1.0, notes=("the reranker is down",))
 
@@ -243,7 +243,7 @@ def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> Non
         create_retrieval_backend({"type": "multislice", "backend": {"type": "programmed"}, **options})
 
 
-def test_a_shortage_of_one_slice_is_none_where_both_have_documents_enough() -> None:
+def test_a_shortage_of_one_slice_is_dropped_if_both_slices_have_enough_documents() -> None:
     short = SearchOutcome([chunk("f", 0.5)], (), 1.0, notes=(Shortage.of(1, 2, "in 3 searches"), "slow today"))
     two = SearchRequest("Judy", 2, metadata_filter=TOPIC, deduplicate_by="document")
 

@@ -85,7 +85,7 @@ def test_a_search_for_more_than_the_candidates_asks_for_as_many_as_are_wanted() 
     assert inner.requests[0].top_k == 7
 
 
-def test_chunks_tell_how_they_came_to_their_place() -> None:
+def test_chunks_keep_how_they_were_found() -> None:
     before = Ranking(base_score=0.8, boost=1.25, score=1.0, found_by=("filtered",))
     inner = Holding(chunk("annual leave", 1.0, ranking=before))
 
@@ -115,7 +115,7 @@ def test_a_score_over_1_still_orders_what_the_signals_leave_equal() -> None:
     assert [found.content for found in search(RerankedBackend(inner)).chunks] == ["b", "a"]
 
 
-def test_the_least_score_is_held_against_the_score_of_the_reranker() -> None:
+def test_the_minimal_score_is_compared_with_the_score_of_the_reranker() -> None:
     inner = Holding(chunk("nothing of it", 0.9), chunk("annual leave", 0.1))
 
     chunks = search(RerankedBackend(inner), min_score=0.5).chunks
@@ -161,7 +161,7 @@ def test_the_reranker_and_the_backend_are_closed_together() -> None:
     "options",
     [{"candidates": 0}, {"candidates": 1.5}, {"candidates": True}, {"candidates": 10_001}, {"timeout_seconds": 0}],
 )
-def test_numbers_out_of_range_are_refused_by_name(options: dict[str, Any]) -> None:
+def test_numbers_out_of_range_are_rejected_by_name(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         RerankedBackend(Holding(), **options)
 
@@ -204,10 +204,10 @@ def test_rerankers_are_given_by_name_by_object_or_with_weights() -> None:
         ({"type": "lexical", "weights": {"phrase": -1}}, "phrase"),
         ("lexical:fast", "lexical"),
         ("cross_encoder", "folder"),
-        (object(), "no reranker"),
+        (object(), "not a reranker"),
     ],
 )
-def test_what_is_no_reranker_is_refused(choice: Any, told: str) -> None:
+def test_an_object_that_is_not_a_reranker_is_rejected(choice: Any, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         load_reranker(choice)
 
@@ -243,7 +243,7 @@ def test_a_model_that_does_not_score_every_text_has_failed(searches: AwsService)
     assert "1 of 2" in outcome.notes[0]
 
 
-def test_a_refusal_of_the_service_is_told_in_a_note_and_its_message_in_the_log(
+def test_an_error_of_the_service_is_in_a_note_and_its_message_in_the_log(
     searches: AwsService, caplog: pytest.LogCaptureFixture
 ) -> None:
     searches.program("Rerank", Fault("AccessDeniedException", "not authorized to perform: bedrock:Rerank"))

@@ -141,7 +141,7 @@ def test_stop_words_are_no_keywords() -> None:
     assert first.frequency == 0.0 < second.frequency
 
 
-def test_a_query_of_stop_words_alone_is_looked_for_all_the_same() -> None:
+def test_a_query_of_only_stop_words_is_searched_too() -> None:
     assert best("The Who", "nothing of them", "who are the best", "The Who were loud") == "The Who were loud"
 
 
@@ -224,7 +224,7 @@ def test_the_score_of_the_search_orders_ties_even_where_it_has_no_weight() -> No
     assert order == [1, 2, 0]
 
 
-def test_what_is_equal_in_all_keeps_its_order() -> None:
+def test_equal_texts_keep_their_order() -> None:
     assert [number for number, _ in LexicalReranker().order("x", ["same"] * 6)] == list(range(6))
 
 
@@ -237,7 +237,7 @@ def test_scores_over_1_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), -1.0])
-def test_a_score_that_is_none_counts_nothing(score: float) -> None:
+def test_an_infinite_score_or_nan_counts_as_0(score: float) -> None:
     assert LexicalReranker().score("x", [Passage("a", score=score)])[0].vector == 0.0
 
 
@@ -264,7 +264,7 @@ def test_a_score_that_is_none_counts_nothing(score: float) -> None:
         ("gold", {"nothing": None, "nested": {"gold": "gold"}, "empty": "", "list": []}, ()),
     ],
 )
-def test_an_attribute_matches_where_its_value_stands_in_the_query(
+def test_an_attribute_matches_if_the_query_contains_its_value(
     query: str, metadata: dict[str, Any], matched: tuple[str, ...]
 ) -> None:
     (found,) = LexicalReranker().score(query, [Passage("text", metadata)])
@@ -272,7 +272,7 @@ def test_an_attribute_matches_where_its_value_stands_in_the_query(
     assert found.matched == matched
 
 
-def test_only_named_attributes_are_held_against_the_query() -> None:
+def test_only_named_attributes_are_compared_with_the_query() -> None:
     metadata = {"speaker": "Seddon", "topic": "gold"}
 
     named = LexicalReranker(metadata_fields=["topic"]).score("Seddon on gold", [Passage("", metadata)])[0]
@@ -324,7 +324,7 @@ def test_the_header_that_a_result_was_indexed_with_is_read_too() -> None:
 
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), "1", None, True])
 @pytest.mark.parametrize("name", ["phrase", "frequency", "proximity", "metadata", "vector"])
-def test_a_weight_that_is_none_is_refused_by_its_name(name: str, value: Any) -> None:
+def test_an_invalid_weight_is_rejected_by_name(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=name):
         RerankingWeights(**{name: value})
 

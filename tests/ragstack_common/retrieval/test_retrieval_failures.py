@@ -124,7 +124,7 @@ def test_a_service_that_hangs_up_is_unavailable(searches: AwsService) -> None:
 
 @pytest.mark.parametrize("answer", [b"<html>", b'{"retrievalResults": ', b"\xff"])
 @pytest.mark.parametrize("own_client", [True, False])
-def test_an_answer_that_is_no_json_is_a_failure(
+def test_an_answer_that_is_not_json_is_a_failure(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes, own_client: bool
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
@@ -149,7 +149,7 @@ WHOLE = json.dumps(hits(hit("s3://b/été", 0.5), hit("s3://b/b", 0.4)), ensure_
     ],
 )
 @pytest.mark.parametrize("metadata_filter", [None, TOPIC])
-def test_a_truncated_answer_is_asked_for_again_like_a_dropped_connection(
+def test_a_truncated_answer_is_retried_like_a_dropped_connection(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch, cut: Raw, metadata_filter: dict[str, Any] | None
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)

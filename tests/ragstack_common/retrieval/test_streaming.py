@@ -87,7 +87,7 @@ async def test_chunks_without_ids_are_told_apart_by_source_and_text() -> None:
 
 @pytest.mark.parametrize("options", [{"limit": 0}, {"limit": -1}, {"limit": True}, {"limit": 2.5}], ids=str)
 @pytest.mark.asyncio
-async def test_a_limit_that_is_none_is_refused(options: dict[str, Any]) -> None:
+async def test_a_limit_out_of_range_is_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidQueryError, match="limit must be 1 or more"):
         await streamed(Shelf(chunk("a")), **options)
 
@@ -95,7 +95,7 @@ async def test_a_limit_that_is_none_is_refused(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("wrap", [lambda shelf: shelf, CachedRetrievalBackend, MeteredBackend])
 @pytest.mark.parametrize("page_size", [0, -1, True, 2.5, "5"])
 @pytest.mark.asyncio
-async def test_a_page_size_that_is_none_is_refused(wrap: Any, page_size: Any) -> None:
+async def test_a_page_size_out_of_range_is_rejected(wrap: Any, page_size: Any) -> None:
     with pytest.raises(InvalidQueryError, match="page_size must be 1 or more"):
         await streamed(wrap(Shelf(chunk("a"))), page_size=page_size)
 
@@ -123,7 +123,7 @@ async def test_a_filter_and_a_minimal_score_hold_on_every_page() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_stream_that_is_left_asks_for_nothing_more() -> None:
+async def test_a_closed_stream_makes_no_further_search() -> None:
     shelf = Shelf(*map(chunk, "abcdef"))
 
     async for _ in shelf.stream("q", page_size=2):
@@ -151,7 +151,7 @@ async def test_a_cache_and_a_meter_let_an_engine_stream_in_its_own_way(wrap: Any
 
 
 @pytest.mark.asyncio
-async def test_a_wrapper_that_ranks_anew_streams_its_own_ranking() -> None:
+async def test_a_reranking_wrapper_streams_its_own_ranking() -> None:
     class Backwards(Wrapper):
         async def _search(self, request: SearchRequest) -> SearchOutcome:
             outcome = await self.backend.search(SearchRequest(request.query, 100))

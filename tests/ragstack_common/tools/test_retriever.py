@@ -294,7 +294,7 @@ def test_an_invalid_configuration_of_an_engine_is_a_500() -> None:
     status, body = run_tool(registry, "retriever", {"input": ask("a")})
 
     assert status == 500
-    assert body["error"].startswith("query failed: The backend shelf cannot be made")
+    assert body["error"].startswith("query failed: The backend shelf cannot be created")
 
 
 names = st.text(max_size=5) | st.sampled_from(["collection_name", "texts", "top_k", "partition_name"])
