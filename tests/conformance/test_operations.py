@@ -120,7 +120,7 @@ def test_an_unknown_bucket_or_index_could_not_be_found(name: str, wire: Wire, wo
 
 
 @pytest.mark.parametrize("name", sorted(unsupported()))
-def test_an_operation_that_is_not_there_says_so_by_name(name: str, wire: Wire, world: World) -> None:
+def test_an_unsupported_operation_is_named(name: str, wire: Wire, world: World) -> None:
     operation = unsupported()[name]
     if operation.has_event_stream_input:
         path = operation.http["requestUri"].replace("{modelId}", "amazon.nova-sonic-v1:0")

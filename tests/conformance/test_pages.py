@@ -64,7 +64,7 @@ def test_a_page_of_another_knowledge_base_is_refused(name: str, wire: Wire, worl
 
 @pytest.mark.parametrize("token", ["x", "e30=", "bnVsbA==", "W10=", "eyJhZnRlciI6IHt9fQ==", "\u00e4", "a" * 2048])
 @every_list
-def test_a_page_that_nobody_gave_out_is_refused(name: str, token: str, wire: Wire, world: World) -> None:
+def test_an_invented_page_token_is_refused(name: str, token: str, wire: Wire, world: World) -> None:
     exchange = wire.send(implemented()[name], {**_request(name, world), "nextToken": token})
 
     assert (exchange.status, exchange.code) == (400, "ValidationException")

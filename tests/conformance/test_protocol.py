@@ -66,7 +66,7 @@ def test_a_body_without_members_is_told_which_is_missing(world: World, retrieve:
 @pytest.mark.parametrize(
     "number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5_000, "-" + "9" * 400, "2147483648", "1.5", "1e2", '"7"']
 )
-def test_a_number_that_is_no_count_of_results_is_refused(world: World, retrieve: str, number: str) -> None:
+def test_an_invalid_number_of_results_is_refused(world: World, retrieve: str, number: str) -> None:
     body = (
         '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration":'
         ' {"vectorSearchConfiguration": {"numberOfResults": %s}}}'
@@ -141,7 +141,7 @@ def test_a_query_may_have_twenty_thousand_characters(world: World, retrieve: str
     assert answer.status == status
 
 
-def test_of_a_name_that_stands_twice_one_counts(world: World, retrieve: str) -> None:
+def test_one_of_two_equal_names_counts(world: World, retrieve: str) -> None:
     body = b'{"retrievalQuery": {"text": "snail"}, "retrievalQuery": {"text": "whale"}}'
 
     answer = raw.send(world.bedrock.url, "POST", retrieve, body)
@@ -170,7 +170,7 @@ def test_a_path_may_be_written_in_percent_codes(world: World) -> None:
     "identifier",
     ["%2e%2e%2f%2e%2e", "%00%00%00%00%00%00%00%00%00%00", "%ff%fe%ff%fe%ff", "%zz%zz%zz", "..", "a%20b", "%"],
 )
-def test_an_id_that_is_none_is_refused(world: World, identifier: str) -> None:
+def test_an_invalid_id_is_refused(world: World, identifier: str) -> None:
     answer = raw.send(world.bedrock.url, "GET", f"/knowledgebases/{identifier}")
 
     assert (answer.status, answer.code) in ((400, "ValidationException"), (404, "UnknownOperationException"))

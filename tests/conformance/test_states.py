@@ -54,7 +54,7 @@ def deleting(tmp_path_factory: pytest.TempPathFactory, s3_url: str, s3: Any) -> 
 
 
 @of_knowledge_bases
-def test_nothing_is_begun_on_a_knowledge_base_that_is_being_deleted(name: str, deleting: Deleting) -> None:
+def test_no_work_starts_on_a_knowledge_base_that_is_being_deleted(name: str, deleting: Deleting) -> None:
     if name not in implemented():
         pytest.skip(f"the local Bedrock has no {name}")
 

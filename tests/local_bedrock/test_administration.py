@@ -42,14 +42,14 @@ def ask(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("path", ["faults", "metrics", "options"])
-def test_off_they_are_unknown_paths_like_any_other(bedrock: Bedrock, path: str) -> None:
+def test_without_admin_its_routes_are_unknown(bedrock: Bedrock, path: str) -> None:
     status, _ = ask(bedrock.url, "GET", path)
     unknown = urllib3.request("GET", f"{bedrock.url}/anything", retries=False)
 
     assert status == unknown.status == 404
 
 
-def test_faults_are_put_in_force_listed_and_taken_back(administered: Bedrock) -> None:
+def test_faults_are_set_listed_and_removed(administered: Bedrock) -> None:
     rule = {"operation": "ListKnowledgeBases", "kind": "internal", "count": 5}
 
     status, put = ask(administered.url, "PUT", "faults", {"rules": [rule]})
@@ -65,7 +65,7 @@ def test_faults_are_put_in_force_listed_and_taken_back(administered: Bedrock) ->
     assert deleted == {"rules": []}
 
 
-def test_what_was_listed_can_be_put_again(administered: Bedrock) -> None:
+def test_listed_faults_can_be_sent_back(administered: Bedrock) -> None:
     ask(administered.url, "PUT", "faults", {"rules": [{"kind": "latency", "milliseconds": 1}]})
     _, listed = ask(administered.url, "GET", "faults")
 
@@ -84,7 +84,7 @@ def test_what_was_listed_can_be_put_again(administered: Bedrock) -> None:
         ({"rules": [{"kind": "drop", "often": 1}]}, "has no 'often'"),
     ],
 )
-def test_rules_that_cannot_be_change_nothing(administered: Bedrock, body: Any, words: str) -> None:
+def test_invalid_rules_change_nothing(administered: Bedrock, body: Any, words: str) -> None:
     ask(administered.url, "PUT", "faults", {"rules": [{"kind": "latency", "milliseconds": 1}]})
 
     status, answer = ask(administered.url, "PUT", "faults", body)
@@ -131,7 +131,7 @@ def test_metrics_count_calls_errors_and_injected_faults(unasked: Bedrock) -> Non
     assert metrics["ingestion"]["documents"] == 1
 
 
-def test_options_tell_how_it_was_started_but_no_secret(administered: Bedrock) -> None:
+def test_options_are_listed_without_the_secret(administered: Bedrock) -> None:
     answer = urllib3.request("GET", f"{administered.url}/_ragstack/options", retries=False)
 
     options = answer.json()
@@ -141,7 +141,7 @@ def test_options_tell_how_it_was_started_but_no_secret(administered: Bedrock) ->
     assert b"secret" not in answer.data
 
 
-def test_what_is_not_there_says_what_is(administered: Bedrock) -> None:
+def test_an_unknown_admin_route_lists_the_known_ones(administered: Bedrock) -> None:
     status, answer = ask(administered.url, "GET", "fault")
 
     assert status == 404

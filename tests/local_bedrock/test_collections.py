@@ -63,7 +63,7 @@ def chunks(base: KnowledgeBase) -> dict[str, dict[str, Any]]:
     return dict(zip(found["ids"], found["metadatas"] or [], strict=True))
 
 
-def test_every_chunk_says_where_it_is_from(run: Callable[..., Report], base: Callable[[], KnowledgeBase]) -> None:
+def test_every_chunk_has_its_source(run: Callable[..., Report], base: Callable[[], KnowledgeBase]) -> None:
     run()
 
     documents = base().retrieve("unused days carried over", n_results=10, filters={"file_name": "leave.md"})

@@ -60,7 +60,7 @@ def run(*options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_it_is_up_soon_says_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:
+def test_it_starts_soon_announces_its_embedding_and_ends_cleanly(tmp_path: Path) -> None:
     with process(tmp_path) as (bedrock, child, line):
         bedrock.knowledge_base("first")
         child.send_signal(signal.SIGTERM)
@@ -75,7 +75,7 @@ def test_it_is_up_soon_says_its_embedding_and_ends_cleanly(tmp_path: Path) -> No
     assert errors == ""
 
 
-def test_asked_to_end_as_soon_as_it_says_where_it_is_it_ends_in_order(tmp_path: Path) -> None:
+def test_sigterm_right_after_the_announcement_ends_it_cleanly(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -114,7 +114,7 @@ def test_killed_at_any_moment_it_finishes_what_it_acknowledged(tmp_path: Path) -
     assert "bird-29" in found[0]
 
 
-def test_stopped_amid_a_long_conversion_it_ends_soon_and_takes_the_document_up_again(tmp_path: Path) -> None:
+def test_stopped_during_a_long_conversion_it_ends_soon_and_resumes(tmp_path: Path) -> None:
     endless = b"<html><body>" + b"<div><p>word " * 300_000
     with process(tmp_path) as (bedrock, child, _line):
         source = bedrock.custom_source(bedrock.knowledge_base("stopped"))
@@ -318,7 +318,7 @@ def test_a_data_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         Service(Options(tmp_path / "file"))
 
 
-def test_a_port_in_use_is_said_before_anything_else(tmp_path: Path, bedrock: Bedrock) -> None:
+def test_a_port_in_use_is_reported_first(tmp_path: Path, bedrock: Bedrock) -> None:
     port = int(bedrock.url.rpartition(":")[2])
 
     with pytest.raises(PortInUseError, match=f"Port {port} on 127.0.0.1 cannot be used"), running(tmp_path, port=port):

@@ -225,7 +225,7 @@ def test_a_rule_for_no_operation_ends_the_start(tmp_path: Path) -> None:
         ("kind=drop,operation=", "must be a name such as Retrieve"),
     ],
 )
-def test_a_rule_that_cannot_be_read_says_what_to_write(text: str, words: str) -> None:
+def test_an_invalid_rule_is_explained(text: str, words: str) -> None:
     with pytest.raises(FaultError, match=words):
         FaultRule.of_text(text)
 
@@ -245,7 +245,7 @@ calls = st.lists(st.sampled_from(OPERATIONS), max_size=60)
 
 
 @given(rules)
-def test_a_rule_reads_as_it_is_written(rule: FaultRule) -> None:
+def test_a_rule_is_written_as_it_is_read(rule: FaultRule) -> None:
     assert FaultRule.of_text(str(rule)) == rule
 
 
@@ -257,9 +257,7 @@ def test_the_same_rules_fail_the_same_calls_again(given_rules: list[FaultRule], 
 
 
 @given(st.lists(rules, max_size=4), calls)
-def test_no_rule_happens_more_often_than_it_may_or_to_another_operation(
-    given_rules: list[FaultRule], operations: list[str]
-) -> None:
+def test_a_rule_keeps_to_its_count_and_operations(given_rules: list[FaultRule], operations: list[str]) -> None:
     injection = FaultInjection(given_rules, OPERATIONS)
 
     plans = [(operation, injection.plan(operation)) for operation in operations]

@@ -84,7 +84,7 @@ def test_the_search_type_goes_to_the_search(bedrock: Bedrock, runtime: Any) -> N
         runtime.retrieve_and_generate(**request(base, retrievalConfiguration=search))
 
 
-def test_the_answer_says_who_wrote_it(runtime: Any, filled: str) -> None:
+def test_the_answer_names_its_generator(runtime: Any, filled: str) -> None:
     answer = runtime.retrieve_and_generate(**request(filled))
 
     assert answer["ResponseMetadata"]["HTTPHeaders"]["x-ragstack-generator"] == "extractive"
@@ -94,7 +94,7 @@ def test_the_answer_says_who_wrote_it(runtime: Any, filled: str) -> None:
     "model",
     ["nonsense", "amazon.titan-embed-text-v2:0", "arn:aws:bedrock:us-east-1::foundation-model/amazon.rerank-v1:0"],
 )
-def test_what_is_no_text_model_is_refused(runtime: Any, filled: str, model: str) -> None:
+def test_a_model_that_does_not_write_text_is_refused(runtime: Any, filled: str, model: str) -> None:
     with pytest.raises(runtime.exceptions.ValidationException, match="model"):
         runtime.retrieve_and_generate(**request(filled, model=model))
 
@@ -127,7 +127,7 @@ def test_what_is_no_text_model_is_refused(runtime: Any, filled: str, model: str)
         ({"retrievalConfiguration": {"managedSearchConfiguration": {}}}, "MANAGED"),
     ],
 )
-def test_what_is_not_done_is_refused_by_name(
+def test_unsupported_settings_are_refused_by_name(
     runtime: Any, filled: str, configuration: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(runtime.exceptions.ValidationException, match=named):
@@ -141,7 +141,7 @@ def test_what_is_not_done_is_refused_by_name(
         {"userContext": {"userId": "u"}},
     ],
 )
-def test_what_concerns_the_whole_request_is_refused_by_name(runtime: Any, filled: str, more: dict[str, Any]) -> None:
+def test_unsupported_members_of_the_request_are_refused(runtime: Any, filled: str, more: dict[str, Any]) -> None:
     with pytest.raises(runtime.exceptions.ValidationException, match=next(iter(more))):
         runtime.retrieve_and_generate(**request(filled), **more)
 
@@ -164,7 +164,7 @@ def test_a_blank_question_is_refused(runtime: Any, filled: str) -> None:
         runtime.retrieve_and_generate(**request(filled, " "))
 
 
-def test_a_session_goes_on(runtime: Any, filled: str) -> None:
+def test_a_session_continues(runtime: Any, filled: str) -> None:
     session = runtime.retrieve_and_generate(**request(filled))["sessionId"]
 
     again = runtime.retrieve_and_generate(**request(filled), sessionId=session)
@@ -217,7 +217,7 @@ def test_the_session_of_a_stream_is_in_a_header(runtime: Any, filled: str) -> No
     assert again["sessionId"] == answer["sessionId"]
 
 
-def test_what_is_wrong_with_a_stream_from_the_start_is_an_ordinary_error(runtime: Any) -> None:
+def test_an_error_before_a_stream_is_an_ordinary_error(runtime: Any) -> None:
     with pytest.raises(runtime.exceptions.ResourceNotFoundException) as caught:
         runtime.retrieve_and_generate_stream(**request("UNKNOWN123"))
 

@@ -125,7 +125,7 @@ def test_a_stream_is_sent_while_the_model_writes(asked_of_model: tuple[Any, str]
     assert "".join(event["output"]["text"] for event in rest if "output" in event) == " 27 days."
 
 
-def test_a_client_that_hangs_up_ends_the_models_work(asked_of_model: tuple[Any, str], model: LanguageModel) -> None:
+def test_a_disconnect_ends_the_work_of_the_model(asked_of_model: tuple[Any, str], model: LanguageModel) -> None:
     runtime, base = asked_of_model
     held = threading.Event()
     model.abandoned.clear()
@@ -211,7 +211,7 @@ def test_an_address_of_no_server_is_refused_at_the_start(tmp_path: Path, url: st
         ({"raw": b'data: {"choices": [{}]}\n\n'}, "not OpenAI-compatible|stopped in the middle"),
     ],
 )
-def test_what_speaks_another_protocol_is_named(
+def test_a_server_with_another_protocol_is_named(
     asked_of_model: tuple[Any, str], model: LanguageModel, says: dict[str, Any], message: str
 ) -> None:
     runtime, base = asked_of_model
@@ -227,7 +227,7 @@ def test_a_name_that_no_header_can_carry_is_written_with_what_it_can() -> None:
     assert answering.headers() == {"x-ragstack-generator": "gr??e x: y at x"}
 
 
-def test_a_password_in_the_url_is_shown_to_nobody() -> None:
+def test_a_password_in_the_url_is_never_shown() -> None:
     generator = ForwardingGenerator("http://me:secret@127.0.0.1:1/v1", "a-model")
 
     with pytest.raises(GenerationError) as caught:

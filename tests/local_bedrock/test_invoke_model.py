@@ -122,7 +122,7 @@ def test_any_other_model_is_refused_by_name(runtime: Any, model: str) -> None:
         {"performanceConfigLatency": "optimized"},
     ],
 )
-def test_what_the_local_bedrock_lacks_is_refused(runtime: Any, more: dict[str, str]) -> None:
+def test_unsupported_features_are_refused(runtime: Any, more: dict[str, str]) -> None:
     with pytest.raises(runtime.exceptions.ValidationException):
         runtime.invoke_model(modelId=V2, body='{"inputText": "x"}', **more)
 

@@ -78,7 +78,7 @@ def test_every_status_is_visible_for_its_share_of_the_time(
     assert seen == expected
 
 
-def test_work_is_taken_up_when_it_is_due_and_not_before(database: Database) -> None:
+def test_work_starts_when_it_is_due_and_not_before(database: Database) -> None:
     submit(database, "slow", submissions.INGEST, now=100.0, seconds=6.0)
     submit(database, "quick", submissions.INGEST, now=100.0, seconds=1.0)
 
@@ -89,7 +89,7 @@ def test_work_is_taken_up_when_it_is_due_and_not_before(database: Database) -> N
     assert [taken(now) for now in (100.9, 101.0, 101.1, 105.9, 106.0)] == [[], ["quick"], [], [], ["slow"]]
 
 
-def test_a_status_that_was_slept_over_is_made_up_for(database: Database) -> None:
+def test_missed_statuses_are_caught_up(database: Database) -> None:
     submit(database, "a", submissions.INGEST, now=100.0, seconds=6.0)
 
     assert status(database, "a", 1000.0) == "IN_PROGRESS"
@@ -223,7 +223,7 @@ def test_due_times_survive_a_restart_and_closing_is_prompt(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("deleted", ["documents", "knowledge base", "vector index"])
-def test_what_is_deleted_gives_its_space_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str) -> None:
+def test_deletions_release_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str) -> None:
     monkeypatch.setattr(database_module, "RELEASED_PAGES", 10)
     names = [str(number) for number in range(10)]
     with running(tmp_path) as url:

@@ -98,7 +98,7 @@ def test_quotas_list_their_differences_from_those_of_aws() -> None:
         ("retrieve_per_second=many", "for example retrieve_per_second=20"),
     ],
 )
-def test_a_setting_that_cannot_be_says_what_can(setting: str, words: str) -> None:
+def test_an_invalid_setting_is_explained(setting: str, words: str) -> None:
     with pytest.raises(QuotaError, match=words):
         Quotas().with_settings([setting])
 
@@ -107,9 +107,7 @@ def test_a_setting_that_cannot_be_says_what_can(setting: str, words: str) -> Non
     per_second=st.floats(0.05, 50),
     waits=st.lists(st.floats(0, 3), min_size=1, max_size=60),
 )
-def test_no_span_of_time_sees_more_calls_than_a_full_bucket_and_what_flows_in(
-    per_second: float, waits: list[float]
-) -> None:
+def test_a_bucket_never_admits_more_than_its_size_and_rate(per_second: float, waits: list[float]) -> None:
     clock = Clock()
     bucket = TokenBucket(per_second, clock)
     taken_at = []
@@ -161,7 +159,7 @@ def test_a_call_that_is_refused_counts_too(tmp_path: Path) -> None:
     assert (first[0], second[0]) == (404, 429)
 
 
-def test_requests_whose_documents_are_under_way_leave_no_room_for_more(tmp_path: Path) -> None:
+def test_concurrent_document_requests_are_limited(tmp_path: Path) -> None:
     clock, quotas = Clock(), UNLIMITED.with_settings(["concurrent_document_requests=2"])
     pace = Pace(indexing_seconds=MOMENT, deletion_seconds=MOMENT)
     with running_by(clock, tmp_path, quotas=quotas, pace=pace) as url:
@@ -188,7 +186,7 @@ def test_requests_whose_documents_are_under_way_leave_no_room_for_more(tmp_path:
         source.ingest(text_document("d", "four"))
 
 
-def test_the_last_place_is_given_away_once(tmp_path: Path) -> None:
+def test_one_of_many_concurrent_requests_gets_the_last_place(tmp_path: Path) -> None:
     with limited(tmp_path, "concurrent_document_requests=3", pace=Pace(indexing_seconds=AN_HOUR)) as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("crowded"))
         together = threading.Barrier(16)
@@ -207,7 +205,7 @@ def test_the_last_place_is_given_away_once(tmp_path: Path) -> None:
         assert accepted == 3
 
 
-def test_an_account_has_so_many_ingestion_jobs_at_once(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
+def test_concurrent_ingestion_jobs_are_limited(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="a.txt", Body=b"heron")
     pace = Pace(indexing_seconds=AN_HOUR)
     with limited(tmp_path, "concurrent_ingestion_jobs=1", pace=pace, s3_endpoint=s3_url) as bedrock:
@@ -221,7 +219,7 @@ def test_an_account_has_so_many_ingestion_jobs_at_once(tmp_path: Path, s3: Any, 
         assert "1 ingestion jobs running" in message
 
 
-def test_an_account_has_so_many_knowledge_bases_and_each_so_many_data_sources(tmp_path: Path) -> None:
+def test_knowledge_bases_and_their_data_sources_are_limited(tmp_path: Path) -> None:
     with limited(tmp_path, "knowledge_bases=1", "data_sources_per_knowledge_base=1") as bedrock:
         knowledge_base = bedrock.knowledge_base("only")
         bedrock.custom_source(knowledge_base, "only")
@@ -233,7 +231,7 @@ def test_an_account_has_so_many_knowledge_bases_and_each_so_many_data_sources(tm
         assert bases[:2] == sources[:2] == (402, "ServiceQuotaExceededException")
 
 
-def test_a_query_has_so_many_characters(tmp_path: Path) -> None:
+def test_the_length_of_a_query_is_limited(tmp_path: Path) -> None:
     with limited(tmp_path, "query_characters=10") as bedrock:
         knowledge_base = bedrock.knowledge_base("asked")
         bedrock.search(knowledge_base, "x" * 10)
@@ -244,7 +242,7 @@ def test_a_query_has_so_many_characters(tmp_path: Path) -> None:
         assert "11 characters" in answer[2]
 
 
-def test_a_submission_has_so_many_bytes(tmp_path: Path) -> None:
+def test_the_size_of_a_submission_is_limited(tmp_path: Path) -> None:
     with limited(tmp_path, "ingest_payload_bytes=2000") as bedrock:
         source = bedrock.custom_source(bedrock.knowledge_base("fed"))
         source.ingest(text_document("small", "x" * 1000))

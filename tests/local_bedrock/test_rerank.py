@@ -48,7 +48,7 @@ def test_the_document_that_answers_comes_first(runtime: Any) -> None:
     assert all(0 <= value <= 1 for value in scores)
 
 
-def test_only_as_many_come_as_were_asked_for(runtime: Any) -> None:
+def test_the_number_of_results_is_limited(runtime: Any) -> None:
     results = runtime.rerank(**request(*TEXTS, numberOfResults=1))["results"]
 
     assert [result["index"] for result in results] == [1]

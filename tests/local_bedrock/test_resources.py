@@ -50,7 +50,7 @@ def test_a_name_is_used_once(bedrock: Bedrock) -> None:
         ({"storageConfiguration": {**S3_VECTORS, **OPENSEARCH}}, "cannot have ['s3VectorsConfiguration']"),
     ],
 )
-def test_a_knowledge_base_that_cannot_be_is_refused(bedrock: Bedrock, change: dict[str, Any], words: str) -> None:
+def test_an_invalid_knowledge_base_is_refused(bedrock: Bedrock, change: dict[str, Any], words: str) -> None:
     request = {**knowledge_base_request("refused"), **change}
 
     with pytest.raises(ClientError, match="ValidationException") as caught:
@@ -100,7 +100,7 @@ def test_a_data_source_is_described_as_it_was_created(bedrock: Bedrock, knowledg
         ({"type": "CUSTOM", "s3Configuration": {"bucketArn": "arn:aws:s3:::bucket"}}, "cannot have"),
     ],
 )
-def test_a_data_source_that_cannot_be_is_refused(
+def test_an_invalid_data_source_is_refused(
     bedrock: Bedrock, knowledge_base: str, configuration: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ClientError, match="ValidationException") as caught:

@@ -79,7 +79,7 @@ def test_the_attributes_that_bedrock_adds_can_be_filtered(birds: Source) -> None
     assert found(birds, filter=clause("equals", "x-amz-bedrock-kb-source-uri", "kite")) == ["kite"]
 
 
-def test_a_filter_that_cannot_be_is_refused(birds: Source) -> None:
+def test_an_invalid_filter_is_refused(birds: Source) -> None:
     message = refusal(lambda: found(birds, filter=clause("greaterThan", "year", "late")))
 
     assert message.startswith("The filter is not valid: ")
@@ -113,7 +113,7 @@ def test_five_groups_of_five_conditions_are_allowed(birds: Source) -> None:
 
 
 @pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])
-def test_scores_lie_within_0_and_1_and_fall(birds: Source, search_type: str) -> None:
+def test_scores_are_between_0_and_1_in_descending_order(birds: Source, search_type: str) -> None:
     results = birds.bedrock.search(birds.knowledge_base_id, "osprey", overrideSearchType=search_type)
 
     scores = [result["score"] for result in results]
@@ -145,7 +145,7 @@ def test_a_header_is_searched_and_not_returned(bedrock: Bedrock) -> None:
     assert "Parental leave" not in results[0]["content"]["text"]
 
 
-def test_five_results_come_back_when_nothing_is_said(bedrock: Bedrock) -> None:
+def test_the_default_is_five_results(bedrock: Bedrock) -> None:
     source = bedrock.custom_source(bedrock.knowledge_base("default-number"))
     source.ingested(*(text_document(str(number), f"Bird {number}") for number in range(8)))
 
@@ -224,13 +224,13 @@ def on_s3_vectors(bedrock: Bedrock) -> Source:
     return source
 
 
-def test_search_on_s3_vectors_is_semantic_when_nothing_is_said(on_s3_vectors: Source) -> None:
+def test_search_on_s3_vectors_is_semantic_by_default(on_s3_vectors: Source) -> None:
     search = partial(on_s3_vectors.bedrock.search, on_s3_vectors.knowledge_base_id, "kite")
 
     assert search() == search(overrideSearchType="SEMANTIC")
 
 
-def test_search_on_opensearch_is_hybrid_when_nothing_is_said(birds: Source) -> None:
+def test_search_on_opensearch_is_hybrid_by_default(birds: Source) -> None:
     search = partial(birds.bedrock.search, birds.knowledge_base_id, "kite")
 
     assert search() == search(overrideSearchType="HYBRID") != search(overrideSearchType="SEMANTIC")
@@ -272,7 +272,7 @@ def test_other_operators_work_on_s3_vectors(on_s3_vectors: Source) -> None:
         },
     ],
 )
-def test_what_is_not_imitated_is_refused_and_not_ignored(birds: Source, request_: dict[str, Any]) -> None:
+def test_unsupported_members_are_refused_and_not_ignored(birds: Source, request_: dict[str, Any]) -> None:
     request = {"knowledgeBaseId": birds.knowledge_base_id, "retrievalQuery": {"text": "bird"}, **request_}
 
     message = refusal(lambda: birds.bedrock.runtime.retrieve(**request))

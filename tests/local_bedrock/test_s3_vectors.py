@@ -113,7 +113,7 @@ def test_the_search_is_exact(s3_vectors: Any, index: Any, metric: str) -> None:
     assert [each["distance"] for each in answer["vectors"]] == pytest.approx(np.sort(wanted)[:20].tolist(), abs=1e-6)
 
 
-def test_a_key_that_is_put_again_is_replaced_whole(s3_vectors: Any, index: Any) -> None:
+def test_putting_a_key_again_replaces_the_vector(s3_vectors: Any, index: Any) -> None:
     index(metadataConfiguration={"textSearchConfigurations": [{"metadataKey": "text"}]})
     s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, text="whales", legs=0), vector("b", 0.9, 0.1)])
 
@@ -126,7 +126,7 @@ def test_a_key_that_is_put_again_is_replaced_whole(s3_vectors: Any, index: Any) 
         assert keys(s3_vectors.query_vectors(**PLACE, topK=5, queryTexts=texts)) == found
 
 
-def test_what_is_deleted_is_found_by_nothing(s3_vectors: Any, index: Any) -> None:
+def test_deleted_vectors_are_not_found(s3_vectors: Any, index: Any) -> None:
     index(metadataConfiguration={"textSearchConfigurations": [{"metadataKey": "text"}]})
     s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, text="whale"), vector("b", 0, 1, text="whale")])
 
@@ -139,7 +139,7 @@ def test_what_is_deleted_is_found_by_nothing(s3_vectors: Any, index: Any) -> Non
     assert keys(s3_vectors.list_vectors(**PLACE)) == ["b"]
 
 
-def test_a_put_is_whole_or_not_at_all(s3_vectors: Any, index: Any) -> None:
+def test_a_put_is_atomic(s3_vectors: Any, index: Any) -> None:
     index()
 
     message = refusal(s3_vectors.put_vectors, **PLACE, vectors=[vector("good", 1, 0), vector("bad", 1, 0, 0)])
@@ -174,7 +174,7 @@ def test_a_record_over_a_limit_is_refused_by_its_key(
     assert named in message
 
 
-def test_what_reaches_the_limits_is_taken(s3_vectors: Any, index: Any) -> None:
+def test_records_at_the_limits_are_accepted(s3_vectors: Any, index: Any) -> None:
     index(metadataConfiguration={"nonFilterableMetadataKeys": ["hidden"]})
     filterable = {"text": "x" * (2048 - len('{"text":""}'))}
     hidden = "x" * (40_960 - 2048 - len(',"hidden":""'))
@@ -224,9 +224,7 @@ def test_a_request_of_over_20_mib_is_refused(s3_vectors: Any, index: Any) -> Non
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_a_query_that_says_what_it_may_not_is_refused(
-    s3_vectors: Any, index: Any, more: dict[str, Any], named: str
-) -> None:
+def test_an_invalid_query_is_refused(s3_vectors: Any, index: Any, more: dict[str, Any], named: str) -> None:
     index(
         metadataConfiguration={
             "nonFilterableMetadataKeys": ["text"],

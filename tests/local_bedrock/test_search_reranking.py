@@ -58,7 +58,7 @@ def test_the_reranker_puts_first_what_answers(library: Source) -> None:
     assert scores != [result["score"] for result in search(library)]
 
 
-def test_as_many_come_back_as_are_wanted_after_reranking(library: Source) -> None:
+def test_the_number_of_reranked_results_is_limited(library: Source) -> None:
     everything = search(library, rerankingConfiguration=reranking())
 
     results = search(library, rerankingConfiguration=reranking(numberOfRerankedResults=2))
@@ -66,7 +66,7 @@ def test_as_many_come_back_as_are_wanted_after_reranking(library: Source) -> Non
     assert results == everything[:2]
 
 
-def test_what_was_reranked_has_no_further_page(library: Source) -> None:
+def test_reranked_results_have_one_page(library: Source) -> None:
     answer = library.bedrock.runtime.retrieve(
         knowledgeBaseId=library.knowledge_base_id,
         retrievalQuery={"text": QUESTION},
@@ -118,5 +118,5 @@ def test_the_chosen_attributes_are_considered(library: Source, chosen: dict[str,
         (reranking(metadataConfiguration={"selectionMode": "SELECTIVE"}), "needs selectiveModeConfiguration"),
     ],
 )
-def test_a_reranking_that_cannot_be_is_refused(library: Source, configuration: dict[str, Any], words: str) -> None:
+def test_an_invalid_reranking_is_refused(library: Source, configuration: dict[str, Any], words: str) -> None:
     assert words in refusal(library, configuration)

@@ -49,9 +49,7 @@ def has_ended(source: Source, job_id: str) -> bool:
     return job["status"] in ("STOPPED", "COMPLETE")
 
 
-def test_new_documents_that_nobody_has_begun_are_not_there_when_a_job_is_stopped(
-    s3: Any, bucket: str, waiting: Bedrock
-) -> None:
+def test_stopping_a_job_removes_its_unstarted_new_documents(s3: Any, bucket: str, waiting: Bedrock) -> None:
     put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
     source = waiting.s3_source(waiting.knowledge_base("stop-new"), bucket)
     job_id = started(source)
@@ -70,7 +68,7 @@ def test_new_documents_that_nobody_has_begun_are_not_there_when_a_job_is_stopped
     assert source.details(s3_identifier(bucket, "heron.txt"))[0]["status"] == "NOT_FOUND"
 
 
-def test_documents_of_a_stopped_job_are_as_they_were_before_and_the_next_job_takes_them_up(
+def test_a_stopped_job_restores_its_documents_and_the_next_job_resumes(
     s3: Any, bucket: str, s3_url: str, tmp_path: Path
 ) -> None:
     with running(tmp_path, s3_endpoint=s3_url) as url:
@@ -113,7 +111,7 @@ def test_stopping_is_idempotent_and_frees_the_knowledge_base(s3: Any, bucket: st
     assert started(source) != job_id
 
 
-def test_a_job_that_has_ended_cannot_be_stopped(s3_source: Source) -> None:
+def test_a_finished_job_cannot_be_stopped(s3_source: Source) -> None:
     job_id = s3_source.synchronised()["ingestionJobId"]
 
     with pytest.raises(ClientError) as caught:

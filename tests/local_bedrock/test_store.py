@@ -133,7 +133,7 @@ def test_only_the_newest_submission_may_finish(database: Database) -> None:
         assert submissions.is_newest(change.connection, second.document)
 
 
-def test_a_folder_of_the_first_version_goes_on(tmp_path: Path) -> None:
+def test_a_folder_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
     old = apsw.Connection(str(tmp_path / FILE_NAME))
     with old:
         old.execute(schema.MIGRATIONS[0])
@@ -187,7 +187,7 @@ def test_a_folder_of_a_newer_program_is_refused(tmp_path: Path) -> None:
         Database(tmp_path)
 
 
-def test_what_is_returned_in_the_place_of_its_chunks_is_kept_and_goes_with_its_document(database: Database) -> None:
+def test_parents_are_stored_and_deleted_with_their_document(database: Database) -> None:
     record = DocumentKey(BASE, "DS12345678", "CUSTOM", "a")
     texts = ["Herons stand.", "Ospreys dive.", "Terns hover."]
     children = [IndexedChunk(text, "", None, parent) for text, parent in zip(texts, (0, 0, 1), strict=True)]
@@ -214,7 +214,7 @@ def test_what_is_returned_in_the_place_of_its_chunks_is_kept_and_goes_with_its_d
     assert left == 0
 
 
-def test_disk_and_memory_are_given_back_when_most_is_deleted(database: Database, tmp_path: Path) -> None:
+def test_disk_and_memory_are_released_when_most_is_deleted(database: Database, tmp_path: Path) -> None:
     for number in range(60):
         add(database, str(number), *(f"bird {number} {position} " + "x" * 900 for position in range(100)))
     add(database, "kept", "heron")

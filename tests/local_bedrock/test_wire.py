@@ -94,7 +94,7 @@ GROUPS = '{"andAll": [' * DEEP + '{"equals": {"key": "k", "value": 1}}' + "]}" *
         (f'{{"nextToken": "{"a" * 5000}"}}', "length less than or equal to 2048"),
     ],
 )
-def test_what_nests_too_deep_or_is_too_long_is_not_valid_and_logs_nothing(
+def test_deep_nesting_and_long_numbers_are_refused_without_a_log_entry(
     bedrock: Bedrock, caplog: pytest.LogCaptureFixture, body: str, words: str
 ) -> None:
     status, headers, answer = ask(bedrock.url, "POST", "/knowledgebases/ABCDEFGHIJ/retrieve", body.encode())
