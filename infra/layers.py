@@ -218,7 +218,7 @@ def _strip(packages: Path) -> None:
 
 
 def _compile(packages: Path) -> None:
-    """Put bytecode beside the sources: a layer is read-only, so each cold start would compile them again."""
+    """Put bytecode next to the sources: a layer is read-only, so each cold start would compile them again."""
     compileall.compile_dir(
         packages,
         quiet=2,

@@ -495,8 +495,7 @@ class IngestionSettings(PathSettings):
         validation_alias="STATUS_FIRST_DELAY_SECONDS",
         ge=0,
         le=MAX_DELAY_SECONDS,
-        description="delay of the first status check of a document, doubled if it fills a call"
-        ". The local target sets 1",
+        description="delay of the first status check of a document, doubled if it fills a call",
     )
 
 

@@ -97,7 +97,7 @@ class ContextualHeaders(Construct):
                     expiration=Duration.days(INTERMEDIATE_DAYS),
                 )
             ],
-            # CloudFormation deletes no bucket that holds something; this one is empty after a day.
+            # CloudFormation cannot delete a bucket that is not empty; this one is empty after a day.
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         acknowledge(bucket, "S1", "Copies of chunks pass through it for a day, between Bedrock and one function")
@@ -108,7 +108,7 @@ class ContextualHeaders(Construct):
         written = f"{TRANSFORMED_CHUNKS_PREFIX}*"
         for action, pattern, reason in (
             ("s3:GetObject", "*", "Bedrock chooses the keys of the chunks that it hands over"),
-            ("s3:PutObject", written, "What the function writes lies under one prefix"),
+            ("s3:PutObject", written, "The function writes under one prefix"),
         ):
             resources = [self._bucket.arn_for_objects(pattern)]
             iam.Grant.add_to_principal(actions=[action], grantee=self._function, resource_arns=resources)

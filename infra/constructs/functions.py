@@ -221,7 +221,7 @@ class QueryFunction(Construct):
         self.function = PythonFunction(
             self,
             "Query",
-            consequence="Searches fail meanwhile, with 5xx.",
+            consequence="Until it works again, searches fail with 5xx.",
             description="Searches the knowledge base",
             environment={
                 "KNOWLEDGE_BASE_ID": knowledge_base.knowledge_base_id,
@@ -253,7 +253,7 @@ class DocumentsFunction(Construct):
         self.function = PythonFunction(
             self,
             "Documents",
-            consequence="Uploads, deletions and lists of documents fail meanwhile.",
+            consequence="Until it works again, uploads, deletions and lists of documents fail.",
             description="Answers requests about documents, ingestion jobs and failures",
             environment={
                 "REGISTRY_TABLE": path.registry.table.table_name,

@@ -1,4 +1,4 @@
-"""What the stacks need to know of a knowledge base, whoever owns it."""
+"""A knowledge base, created by the stacks or existing: its ids and the rights to it."""
 
 from typing import Final
 

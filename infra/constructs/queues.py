@@ -68,7 +68,7 @@ class DeadLetters(Construct):
             metric=self.queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1)),
             what_to_do=(
                 "Something could not be ingested: `ragstack failures` lists what and why. Remove the cause, then"
-                " `ragstack replay` sends it again; `ragstack discard` deletes what nobody wants any more"
+                " `ragstack replay` sends it again; `ragstack discard` deletes what is no longer wanted"
             ),
         )
 

@@ -58,7 +58,7 @@ SLOW_PERIODS: Final = 3
 
 ACCEPTED: Final = {
     "APIG2": "The functions check requests against their models, and say what is wrong with them",
-    "APIG3": "A web ACL costs more than all else here while nobody calls; callers are known and throttled",
+    "APIG3": "A web ACL costs more than everything else in an idle stack; callers are authenticated and throttled",
     "COG4": "Callers are programs that sign their requests or hold a key; people need the console's user pool",
 }
 LOGGING_POLICY: Final = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"

@@ -58,7 +58,7 @@ VECTOR_ACTIONS: Final = (
 
 
 class VectorKnowledgeBase(Construct):
-    """A knowledge base whose vectors are in Amazon S3 Vectors: nothing is paid while nobody uses it.
+    """A knowledge base whose vectors are in Amazon S3 Vectors, which has no cost while idle.
 
     Attributes:
         knowledge_base: Its ids and rights.

@@ -24,7 +24,7 @@ class EmbeddingClosed(EmbeddingError):  # noqa: N818 - not an error of the text
     """The embedding was closed before it embedded the texts."""
 
     def __init__(self) -> None:
-        super().__init__("The embedding was closed, as the local Bedrock is being stopped")
+        super().__init__("The embedding was closed, because its process is stopping")
 
 
 class Embedding(Protocol):

@@ -31,7 +31,7 @@ def methods(assembly: Any) -> list[dict[str, Any]]:
     return [method["Properties"] for method in assembly.resources("AWS::ApiGateway::Method").values()]
 
 
-def test_every_route_asks_who_calls(aws: Any) -> None:
+def test_every_route_authenticates_callers(aws: Any) -> None:
     assert [method["AuthorizationType"] for method in methods(aws)] == ["AWS_IAM"] * len(ROUTES)
 
 
@@ -44,7 +44,7 @@ def test_every_route_asks_for_the_key_when_the_deployer_chose_keys(synthesize: A
     assert "ApiKeyId" in assembly.templates["RagStackApi"]["Outputs"]
 
 
-def test_only_the_local_target_answers_anybody(local: Any) -> None:
+def test_only_the_local_target_needs_no_authentication(local: Any) -> None:
     assert [method["AuthorizationType"] for method in methods(local)] == ["NONE"] * len(ROUTES)
     assert "API_AUTH" not in local.environment("query")
 

@@ -291,7 +291,7 @@ def test_an_existing_knowledge_base_limits_attributes_only_if_it_is_said_to(exis
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
-def test_the_stacks_set_no_variable_that_nobody_reads(aws: Any, service: str) -> None:
+def test_the_stacks_set_only_variables_that_a_function_reads(aws: Any, service: str) -> None:
     names = set(aws.environment(service))
 
     assert names <= KNOWN | POWERTOOLS

@@ -33,7 +33,7 @@ def test_nothing_chosen_means_aws_with_iam_and_a_new_knowledge_base() -> None:
     assert (options.target, options.auth, options.knowledge_base_id) == (Target.AWS, Auth.IAM, None)
 
 
-def test_the_local_target_asks_nobody_who_calls_unless_told_to() -> None:
+def test_the_local_target_needs_no_authentication_by_default() -> None:
     assert Options.from_context(LOCAL).auth is Auth.NONE
     assert Options.from_context({**LOCAL, "auth": "iam"}).auth is Auth.IAM
 

@@ -68,7 +68,7 @@ def test_dynamodb_makes_the_table_as_it_is_declared_and_the_registry_lists_by_it
     assert [[document.uri for document in page.documents] for page in pages] == [["s3://documents/a.md"]] * 3
 
 
-def test_nothing_is_paid_while_nobody_writes_and_what_expires_goes(table: dict[str, Any]) -> None:
+def test_an_idle_table_is_free_and_expired_items_are_deleted(table: dict[str, Any]) -> None:
     assert table["BillingMode"] == "PAY_PER_REQUEST"
     assert table["TimeToLiveSpecification"] == {"AttributeName": names.EXPIRES_AT, "Enabled": True}
 

@@ -45,7 +45,7 @@ CONTENT_DETAILS_KEY: Final = "ragstack_content_details"
 """Metadata key for the image, row, recording or film of a chunk that is not text, as sent by the service."""
 
 MAX_PAGED_RESULTS: Final = 1_000
-"""Chunks of one search that reads pages. AWS documents no limit of nextToken; the local Bedrock ranks 1,000 chunks."""
+"""Chunks of one search that reads pages. AWS documents no limit of nextToken."""
 
 LOOKUP_QUERY: Final = "document"
 """Any word will do: a lookup reads every chunk of one document, in any order."""

@@ -36,7 +36,7 @@ CANDIDATES: Final = 1_000
 """Chunks of each ranking, however few are requested, so that a shorter answer is the beginning of a longer one."""
 
 RANK_CONSTANT: Final = 10
-"""Of reciprocal rank fusion, as measured for the local Bedrock. Cormack et al. 2009 use 60."""
+"""Of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
 
 FEEDBACK_CHUNKS: Final = 5
 """First results that query expansion takes for relevant."""
