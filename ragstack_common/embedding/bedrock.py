@@ -1,6 +1,6 @@
 """An embedding model of Amazon Bedrock, through boto3 with its usual settings.
 
-``AWS_ENDPOINT_URL`` is ignored, because it may point to a service without models. Use ``AWS_ENDPOINT_URL_BEDROCK_RUNTIME``.
+``AWS_ENDPOINT_URL`` is ignored: the service there may have no models. Use ``AWS_ENDPOINT_URL_BEDROCK_RUNTIME``.
 """
 
 import json
