@@ -15,12 +15,17 @@ from ragstack_local import targets
 from ragstack_local.cli import app
 from ragstack_local.commands import delete as delete_command
 from ragstack_local.connection import Connection
+from tests.ragstack_common.api.conftest import Aws
 from tests.ragstack_local import functions
+from tests.ragstack_local.commands.conftest import Run
 from tests.ragstack_local.functions import put
 
 
 @pytest.fixture(autouse=True)
-def _connected(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def _connected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "run" in request.fixturenames:  # with an API alone
+        return
+    connection = request.getfixturevalue("connection")
     monkeypatch.setattr(targets, "connect", lambda *_: connection)
 
 
@@ -181,3 +186,16 @@ def test_a_document_that_is_still_found_when_the_time_is_over_is_listed(connecti
 
     assert done.exit_code == 1
     assert "The deletion has not been processed yet" in " ".join(done.output.split())
+
+
+def test_with_an_api_alone_named_documents_are_deleted_and_folders_are_not(aws: Aws, run: Run) -> None:
+    aws.record("leave.md", Status.INDEXED, aws.put("leave.md"))
+
+    folder = run("delete", "notes/", "--yes")
+    done = run("delete", "leave.md", "--no-wait", "--json")
+
+    assert folder.exit_code == 2
+    assert "give --aws instead" in folder.output
+    assert done.exit_code == 0, done.output
+    assert [document["uri"][-8:] for document in json.loads(done.stdout)["documents"]] == ["leave.md"]
+    assert aws.keys() == []

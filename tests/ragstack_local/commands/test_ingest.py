@@ -1,4 +1,4 @@
-"""The commands of ingestion, each as a process against real services; a thread does what the functions do."""
+"""`ragstack ingest`, as a process against real services; a thread does what the functions do."""
 
 import json
 import os
@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from ragstack_common.documents import s3_uri
-from ragstack_common.ingestion.messages import look, read_looks
-from ragstack_local import registry_view
+from ragstack_common.ingestion.messages import read_looks
+from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_local.bucket import Bucket, Unchanged, Uploaded
+from ragstack_local.cli import app
 from ragstack_local.connection import Connection
+from ragstack_local.uploads import select
 from tests.ragstack_local import functions
 from tests.ragstack_local.support import RAGSTACK, ragstack, running_stack
 
@@ -70,10 +74,6 @@ def stack(data: Path, connection: Connection) -> Iterator[None]:
 def put(connection: Connection, name: str, text: str = "text") -> str:
     connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=text.encode())
     return s3_uri(connection.bucket, name)
-
-
-def bury(connection: Connection, body: str) -> None:
-    connection.client("sqs").send_message(QueueUrl=connection.dead_letter_queue_url, MessageBody=body)
 
 
 def uploads(connection: Connection) -> int:
@@ -268,69 +268,6 @@ def test_watching_follows_what_happens_and_ctrl_c_ends_it_cleanly(
     assert "Traceback" not in log.read_text()
 
 
-def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: Path, connection: Connection) -> None:
-    functions.index(connection, put(connection, "good.md"))
-    functions.submit(connection, moving := put(connection, "moving.md"))
-    functions.fail(connection, bad := put(connection, "[bold]bad.md"), "The sidecar cannot be used: x")
-    bury(connection, look([bad]))
-    connection.client("sqs").send_message(QueueUrl=connection.status_queue_url, MessageBody="{}", DelaySeconds=60)
-
-    with running_stack(tmp_path, connection):
-        shown = ragstack("status", data=tmp_path)
-        failed = ragstack("status", "--failed", data=tmp_path)
-        as_json = json.loads(ragstack("status", "--json", "--failed", data=tmp_path).stdout)
-
-    assert shown.returncode == 0, shown.stderr
-    assert "Documents        1 INDEXED, 1 FAILED, 1 INDEXING\n" in shown.stdout
-    assert "Waiting events   0\n" in shown.stdout
-    assert "Being followed   1\n" in shown.stdout
-    assert "Dead letters     1\n" in shown.stdout
-    assert f"INDEXING {moving} for " in shown.stdout
-    assert f"FAILED {bad}: The sidecar cannot be used: x" in shown.stdout
-    assert failed.stdout.splitlines()[0] == f"FAILED {bad}"
-    assert "1 attempt, failed" in failed.stdout
-    assert "Fix the sidecar and upload it again" in failed.stdout
-    assert as_json["documents"] == {"INDEXED": 1, "FAILED": 1, "INDEXING": 1}
-    assert as_json["queues"] == {"events": 0, "followed": 1, "jobs": 0, "dead_letters": 1}
-    assert [entry["uri"] for entry in as_json["in_motion"]] == [moving]
-    assert [(entry["uri"], entry["attempts"]) for entry in as_json["failed"]] == [(bad, 1)]
-
-
-def test_what_has_been_on_its_way_the_longest_is_found_wherever_it_stands(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry_view, "MAX_LIMIT", 2)
-    monkeypatch.setattr(registry_view, "_TELL_AFTER", 3)
-    names = [put(connection, f"{number}.md") for number in range(5)]
-    for number, name in enumerate(names):
-        record = functions.submit(connection, name)
-        functions.write(connection, record, replace(record, received_at=time.time() - 100 * number))
-    read: list[int] = []
-
-    found = registry_view.RegistryView(connection).in_motion(2, read.append)
-
-    assert [record.uri for record in found] == [names[4], names[3]]
-    assert read == [3]
-
-
-def test_status_names_the_latest_failures_and_counts_the_others(tmp_path: Path, connection: Connection) -> None:
-    functions.fail_all(connection, [s3_uri(connection.bucket, f"a/{number:02}.md") for number in range(14)])
-    latest = functions.fail(connection, put(connection, "z.md"), "The file is empty.").uri
-
-    with running_stack(tmp_path, connection):
-        lines = ragstack("status", data=tmp_path).stdout.splitlines()
-
-    listed = [line for line in lines if line.startswith("FAILED ")]
-    assert listed[0] == f"FAILED {latest}: The file is empty."
-    assert len(listed) == 10
-    assert "... and 5 more that failed earlier" in lines
-
-
-def test_without_a_failed_document_status_says_so(tmp_path: Path, connection: Connection) -> None:
-    with running_stack(tmp_path, connection):
-        assert "No document failed" in ragstack("status", "--failed", data=tmp_path).stdout
-
-
 def start(*arguments: str | Path, data: Path, log: Path, **env: str) -> "subprocess.Popen[str]":
     command = [RAGSTACK, *map(str, arguments)]
     env = {**os.environ, "RAGSTACK_DATA": str(data), "COLUMNS": "250", **env}
@@ -343,3 +280,83 @@ def wait_until(is_so: Any, seconds: float = 60) -> None:
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+@pytest.fixture
+def tried(connection: Connection, folder: Path) -> dict[str, str]:
+    """Three documents in the folder and in the bucket, by name: one is indexed, one in part, and one failed."""
+    names = ("good", "part", "bad")
+    for name in names:
+        (folder / f"{name}.md").write_text(f"About {name}.")
+    for file in select([folder]).files:
+        Bucket.of(connection).put(file)
+    uris = {name: s3_uri(connection.bucket, f"handbook/{name}.md") for name in names}
+    functions.index(connection, uris["good"], uris["part"])
+    before = functions.record_of(connection, uris["part"])
+    functions.write(connection, before, _in_part(before))
+    functions.fail(connection, uris["bad"], "The file is damaged.")
+    return uris
+
+
+def _in_part(record: DocumentRecord) -> DocumentRecord:
+    return replace(record, status=Status.PARTIALLY_INDEXED, reason="A table was too large.")
+
+
+def test_what_failed_is_not_uploaded_again_as_it_is_and_named_with_what_to_do(
+    tmp_path: Path, connection: Connection, folder: Path, tried: dict[str, str]
+) -> None:
+    with running_stack(tmp_path, connection):
+        done = ragstack("ingest", folder, data=tmp_path)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert uploads(connection) == 3, "nothing was uploaded"
+    assert f"FAILED {tried['bad']}: The file is damaged." in done.stdout
+    assert "1 FAILED, 1 INDEXED, 1 PARTIALLY_INDEXED" in done.stdout
+    assert "3 unchanged, not uploaded again (--force uploads them)" in done.stdout
+    assert "1 of these failed in an earlier run: see `ragstack status --failed`" in done.stdout
+
+
+def test_what_failed_is_uploaded_once_it_is_mended_or_by_force(
+    connection: Connection, folder: Path, tried: dict[str, str]
+) -> None:
+    bucket, known = Bucket.of(connection), functions.record_of(connection, tried["bad"])
+    (file,) = (each for each in select([folder]).files if each.key == "handbook/bad.md")
+
+    assert bucket.put(file, known) == Unchanged(known.status)
+    assert isinstance(bucket.put(file, None), Uploaded)
+    file.path.write_text("Mended.")
+    assert isinstance(bucket.put(file, known), Uploaded)
+
+
+def test_ingest_as_json_is_one_document_and_says_everything(
+    tmp_path: Path, connection: Connection, folder: Path, tried: dict[str, str]
+) -> None:
+    (folder / "picture.xyz").write_text("x")
+    (folder / "gone.md.metadata.json").write_text('{"metadataAttributes": {}}')
+    (folder / "new.md").write_text("Nobody takes it up.")
+    new = s3_uri(connection.bucket, "handbook/new.md")
+
+    with running_stack(tmp_path, connection):
+        done = ragstack("ingest", folder, "--timeout", "1", "--json", data=tmp_path)
+
+    answer = json.loads(done.stdout)
+    assert done.returncode == 3, done.stderr
+    assert "Not every document reached a final status within 1 s" in done.stderr
+    assert {each["uri"]: (each["status"], each["reason"], each["uploaded"]) for each in answer["documents"]} == {
+        tried["good"]: ("INDEXED", None, False),
+        tried["part"]: ("PARTIALLY_INDEXED", "A table was too large.", False),
+        tried["bad"]: ("FAILED", "The file is damaged.", False),
+        new: ("UPLOADED", "The upload has not been processed yet", True),
+    }
+    assert {each["uri"]: each["path"] for each in answer["documents"]}[new] == str(folder / "new.md")
+    assert answer["skipped"] == [
+        {"path": str(folder / "gone.md.metadata.json"), "reason": "sidecar without a document"},
+        {"path": str(folder / "picture.xyz"), "reason": "unsupported type"},
+    ]
+
+
+def test_json_is_of_a_round_that_ends(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["ingest", str(tmp_path), "--watch", "--json"])
+
+    assert done.exit_code == 2
+    assert "--watch" in done.output
