@@ -188,7 +188,7 @@ def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
         (["--embedding", "word2vec"], "There is no embedding 'word2vec'"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_by_name(
+def test_an_impossible_evaluation_is_rejected_with_its_option(
     home: Path, data: Path, arguments: list[str], message: str, in_process: InProcess
 ) -> None:
     with pytest.raises(RagStackError) as refused:
@@ -221,7 +221,7 @@ def test_a_sweep_names_the_best_value_and_draws_its_curve(
     assert boosts["every filter wrong"]["5"] < boosts["every filter wrong"]["0.8"]
 
 
-def test_what_was_retrieved_is_not_asked_again(home: Path, data: Path, tmp_path: Path, in_process: InProcess) -> None:
+def test_results_are_retrieved_only_once(home: Path, data: Path, tmp_path: Path, in_process: InProcess) -> None:
     arguments = ["tune", data, "--parameter", "filtered_score_boost", "--values", "1,3"]
     in_process(*arguments, "--output", tmp_path / "one", data=home)
     (kept,) = (home / "evaluation" / "indexes").glob("birds-*/hits-HYBRID-*.jsonl")
@@ -246,7 +246,7 @@ def test_what_was_retrieved_is_not_asked_again(home: Path, data: Path, tmp_path:
         (["--parameter", "rank_constant", "--search", "SEMANTIC"], "it has no part in a SEMANTIC search"),
     ],
 )
-def test_what_cannot_be_tuned_is_refused(
+def test_an_impossible_tuning_is_rejected(
     home: Path, data: Path, arguments: list[str], message: str, in_process: InProcess
 ) -> None:
     with pytest.raises(RagStackError) as refused:

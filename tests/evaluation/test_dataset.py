@@ -71,7 +71,7 @@ def test_judgments_need_no_headings(birds: Path) -> None:
         ("qrels/test.tsv", "q1\theron\t0", "no query has a relevant document in the split test"),
     ],
 )
-def test_what_is_malformed_is_refused_by_file_and_line(birds: Path, file: str, content: str, message: str) -> None:
+def test_malformed_data_is_rejected_with_file_and_line(birds: Path, file: str, content: str, message: str) -> None:
     (birds / file).write_bytes(content.encode("latin-1"))
 
     with pytest.raises(DataSetError) as refused:
@@ -103,7 +103,7 @@ def test_without_another_value_no_filter_is_wrong(tmp_path: Path) -> None:
         data.wrong_attributes(data.queries[0], seed=1)
 
 
-def test_a_title_stands_over_its_text_once(birds: Path) -> None:
+def test_a_title_precedes_its_text_once(birds: Path) -> None:
     documents = dataset.read(birds).documents
 
     assert documents["heron"].markdown.startswith("# Grey heron\n\nThe grey heron")

@@ -57,7 +57,7 @@ def test_an_interval_is_that_of_the_normal_distribution_for_many_values() -> Non
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_a_mean_lies_in_its_interval_and_the_interval_among_the_values(values: list[float]) -> None:
+def test_an_interval_contains_the_mean_and_is_within_the_values(values: list[float]) -> None:
     found = metrics.mean_interval(np.array(values), samples=200)
 
     assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
@@ -73,7 +73,7 @@ def test_a_difference_is_taken_query_by_query() -> None:
     assert found.excludes_zero
 
 
-def test_nothing_is_no_difference() -> None:
+def test_equal_values_have_no_difference() -> None:
     values = np.random.default_rng(1).random(40)
 
     assert not metrics.difference_interval(values, values).excludes_zero
@@ -92,7 +92,7 @@ def test_a_source_is_a_document_by_its_id_or_its_file_name(source: str) -> None:
     assert documents_of([source, source], {"guide/Using Tags.md": 1}) == ("guide/Using Tags.md",)
 
 
-def test_a_source_that_is_no_document_is_an_error() -> None:
+def test_an_unknown_source_is_an_error() -> None:
     with pytest.raises(EvaluationError, match=r"'s3://bucket/other\.pdf' is not in the collection"):
         documents_of(["s3://bucket/other.pdf"], {"heron": 1})
 

@@ -33,7 +33,7 @@ def test_changes_are_those_of_the_first_setup() -> None:
         ("engine=bm25s,rerank=lexical", "A backend's configuration decides how it reranks"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(changes: str, message: str) -> None:
+def test_an_impossible_setup_is_rejected(changes: str, message: str) -> None:
     with pytest.raises(EvaluationError) as refused:
         Setup().changed(changes)
 

@@ -72,7 +72,7 @@ def test_without_credentials_or_region_nothing_is_sent(
         (200, {"status": "ok"}, "The API answered 200: {'status': 'ok'}"),
     ],
 )
-def test_what_is_no_answer_is_an_error_in_one_line(api: Api, status: int, body: Any, message: str) -> None:
+def test_an_unexpected_response_is_an_error_in_one_line(api: Api, status: int, body: Any, message: str) -> None:
     api.will_answer(status, body)
 
     with pytest.raises(ApiError) as caught:
@@ -115,7 +115,7 @@ def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypat
     assert ApiClient(api.url).retrieve({"query": "x"}) == ANSWER
 
 
-def test_an_answer_to_something_else_is_an_error(api: Api) -> None:
+def test_the_response_of_another_server_is_an_error(api: Api) -> None:
     api.will_answer(200, {"corpora": []})
 
     with pytest.raises(ApiError, match="The API answered 200"):

@@ -156,7 +156,7 @@ def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
 @pytest.mark.parametrize(
     "url", ["", "prod", "file:///etc/passwd", "https://", "https://a.example/prod?x=1", "http://["]
 )
-def test_what_is_no_url_of_an_api_is_refused(url: str) -> None:
+def test_an_invalid_api_url_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError, match="is not the URL of an API"):
         ApiClient.at(url)
 

@@ -91,7 +91,7 @@ def test_corpus_and_version_are_texts_whatever_they_look_like() -> None:
     ],
     ids=lambda value: str(value)[:30].encode("ascii", "replace").decode(),
 )
-def test_what_is_no_attribute_is_refused_with_its_option(
+def test_an_invalid_attribute_is_rejected_with_its_option(
     corpus: str | None, version: str | None, metadata: list[str], words: str
 ) -> None:
     with pytest.raises(InvalidDocumentError, match=re.escape(words)):

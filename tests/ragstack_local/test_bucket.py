@@ -404,7 +404,7 @@ def test_a_bucket_that_is_gone_is_an_error_and_nothing_counts_as_uploaded(connec
         list(Bucket.of(connection).put_all(files, {}))
 
 
-def test_once_nobody_waits_for_them_what_has_not_begun_does_not_begin(connection: Connection, folder: Path) -> None:
+def test_an_interrupted_upload_starts_no_further_files(connection: Connection, folder: Path) -> None:
     for number in range(200):
         (folder / f"{number:03}.md").write_text("x")
     begun: list[str] = []

@@ -136,7 +136,7 @@ def test_a_stack_that_ended_runs_no_more(tmp_path: Path) -> None:
     [None, "", "{", "[]", json.dumps({"process_id": os.getpid()})],
     ids=["no file", "empty", "broken", "no object", "a living process"],
 )
-def test_a_file_that_nobody_holds_says_nothing(tmp_path: Path, content: str | None) -> None:
+def test_an_unlocked_file_means_that_no_stack_is_running(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "running.json"
     if content is not None:
         file.write_text(content)
@@ -167,7 +167,7 @@ def test_a_killed_stack_runs_no_more_even_if_its_process_id_is_used_again(tmp_pa
     assert running.read(file) is None
 
 
-def test_somebody_who_reads_keeps_no_stack_from_starting(tmp_path: Path) -> None:
+def test_a_reader_does_not_keep_a_stack_from_starting(tmp_path: Path) -> None:
     file = tmp_path / "running.json"
     file.touch()
 

@@ -161,7 +161,7 @@ def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
     ]
 
 
-def test_an_explanation_stands_in_eighty_columns(
+def test_an_explanation_fits_eighty_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(display.console, "width", 80)
@@ -249,7 +249,7 @@ def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> Non
     assert results.excerpt(text, "nothing of it") == cut
 
 
-def test_attributes_that_do_not_fit_beside_the_source_stand_below_it(
+def test_attributes_that_do_not_fit_next_to_the_source_are_below_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(display.console, "width", 80)
@@ -261,7 +261,7 @@ def test_attributes_that_do_not_fit_beside_the_source_stand_below_it(
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_bar_keeps_its_counts_whatever_stands_beside_it(
+def test_a_bar_keeps_its_counts_next_to_long_texts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     monkeypatch.setattr(display.console, "width", width)

@@ -137,7 +137,7 @@ def test_a_bucket_without_versions_is_told_apart_by_time(connection: Connection,
     assert statuses_of(registry_of(plain), {uri: later}) == {uri: "UPLOADED"}
 
 
-def test_an_upload_that_somebody_replaced_is_followed_as_what_lies_there_now(connection: Connection) -> None:
+def test_a_replaced_upload_is_followed_as_the_new_object(connection: Connection) -> None:
     uri, ours = put(connection, "leave.md")
     put(connection, "leave.md", "Somebody else's.")
     functions.index(connection, uri)
@@ -157,7 +157,7 @@ def test_an_upload_that_somebody_replaced_is_followed_as_what_lies_there_now(con
     assert 5 < time.now < 12
 
 
-def test_an_upload_that_somebody_deleted_ends_as_deleted(connection: Connection) -> None:
+def test_a_deleted_upload_ends_as_deleted(connection: Connection) -> None:
     uri, ours = put(connection, "leave.md")
     functions.index(connection, uri)
     connection.client("s3").delete_object(Bucket=connection.bucket, Key="leave.md")

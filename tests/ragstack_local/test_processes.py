@@ -195,7 +195,7 @@ def test_a_process_that_was_given_the_number_later_is_left_alone(start: Starter,
 
 
 @pytest.mark.parametrize("text", ["", "x", "12", "4194305 a b", "-1 a b"])
-def test_half_a_note_or_one_of_nobody_is_removed(tmp_path: Path, text: str) -> None:
+def test_an_incomplete_or_stale_note_is_removed(tmp_path: Path, text: str) -> None:
     (tmp_path / "child.pid").write_text(text)
 
     running.end_leftovers(tmp_path)

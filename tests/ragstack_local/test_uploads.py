@@ -41,7 +41,7 @@ def test_a_folder_keeps_its_name_in_the_keys(folder: Path) -> None:
     assert keys(selection) == ["handbook/deep/er/travel.txt", "handbook/leave.md"]
 
 
-def test_the_folder_one_stands_in_keeps_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_keeps_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder / "leave.md")
     monkeypatch.chdir(folder)
 
@@ -49,7 +49,7 @@ def test_the_folder_one_stands_in_keeps_its_name(folder: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("prefix", ["company", "company/", "/company/"])
-def test_a_prefix_stands_before_every_key(folder: Path, prefix: str) -> None:
+def test_a_prefix_is_put_before_every_key(folder: Path, prefix: str) -> None:
     path = write(folder / "leave.md")
 
     assert keys(select([folder], prefix)) == ["company/handbook/leave.md"]
@@ -62,7 +62,7 @@ def test_names_of_any_letters_are_kept(folder: Path) -> None:
     assert keys(select([folder])) == ["handbook/Zürich + Büro/a b%20c.md"]
 
 
-def test_a_sidecar_is_no_document_and_belongs_to_the_one_beside_it(folder: Path) -> None:
+def test_a_sidecar_belongs_to_the_document_next_to_it(folder: Path) -> None:
     write(folder / "leave.md")
     sidecar = write(folder / "leave.md.metadata.json", json.dumps({"metadataAttributes": {"topic": "leave"}}))
     write(folder / "travel.md")
@@ -76,7 +76,7 @@ def test_a_sidecar_is_no_document_and_belongs_to_the_one_beside_it(folder: Path)
     assert selection.skipped == selection.faults == ()
 
 
-def test_types_that_are_not_read_are_told(folder: Path) -> None:
+def test_unsupported_types_are_reported(folder: Path) -> None:
     picture = write(folder / "logo.PNG")
     nameless = write(folder / "Makefile")
     write(folder / "PRICES.CSV")
@@ -87,7 +87,7 @@ def test_types_that_are_not_read_are_told(folder: Path) -> None:
     assert skipped(selection) == {picture: Skip.TYPE, nameless: Skip.TYPE}
 
 
-def test_hidden_files_and_folders_are_passed_over(folder: Path) -> None:
+def test_hidden_files_and_folders_are_skipped(folder: Path) -> None:
     write(folder / ".notes.md")
     write(folder / ".venv" / "lib" / "LICENSE.txt")
     write(folder / ".git" / "description.txt")
@@ -99,7 +99,7 @@ def test_hidden_files_and_folders_are_passed_over(folder: Path) -> None:
     assert skipped(selection) == dict.fromkeys((folder / name for name in (".git", ".notes.md", ".venv")), Skip.HIDDEN)
 
 
-def test_a_hidden_file_that_is_named_is_meant(folder: Path) -> None:
+def test_a_named_hidden_file_is_uploaded(folder: Path) -> None:
     path = write(folder / ".notes.md")
 
     assert keys(select([path])) == [".notes.md"]
@@ -189,7 +189,7 @@ def test_a_document_whose_sidecar_is_a_link_that_leaves_the_folder_is_not_upload
     assert keys(select([folder], follow_links=True)) == ["handbook/leave.md"]
 
 
-def test_what_is_no_regular_file_is_not_read(folder: Path) -> None:
+def test_special_files_are_not_read(folder: Path) -> None:
     os.mkfifo(folder / "pipe.md")
 
     for selection in (select([folder]), select([folder / "pipe.md"])):
@@ -202,7 +202,7 @@ def test_the_same_file_given_twice_is_uploaded_once(folder: Path) -> None:
     assert keys(select([folder, folder])) == ["handbook/leave.md"]
 
 
-def test_two_files_of_one_key_are_told_and_the_first_is_uploaded(tmp_path: Path) -> None:
+def test_of_two_files_with_one_key_the_first_is_uploaded_and_the_second_reported(tmp_path: Path) -> None:
     first = write(tmp_path / "a" / "README.md")
     second = write(tmp_path / "b" / "README.md")
 
@@ -255,7 +255,7 @@ def test_skipped_files_are_counted_by_type_and_listed_on_request(capsys: pytest.
     ]
 
 
-def test_a_sidecar_with_no_document_beside_it_is_told(folder: Path) -> None:
+def test_a_sidecar_without_a_document_is_reported(folder: Path) -> None:
     write(folder / "leave.md")
     write(folder / "leave.md.metadata.json", '{"metadataAttributes": {}}')
     orphan = write(folder / "travel" / "leave.metadata.json", '{"metadataAttributes": {}}')
@@ -274,7 +274,7 @@ def test_a_prefix_that_leads_out_of_the_bucket_is_refused(folder: Path, prefix: 
         select([folder / "leave.md"], prefix)
 
 
-def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_read(
+def test_an_unreadable_folder_is_reported_and_the_others_are_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(folder / "closed" / "leave.md")
@@ -298,7 +298,7 @@ def test_a_missing_path_is_an_error(folder: Path) -> None:
         select([folder, folder / "nowhere"])
 
 
-def test_named_files_that_cannot_be_uploaded_are_told_and_the_others_are_uploaded(folder: Path) -> None:
+def test_unsupported_named_files_are_reported_and_the_others_are_uploaded(folder: Path) -> None:
     document, picture = write(folder / "leave.md"), write(folder / "logo.png")
     own, other = (write(folder / f"{name}.md.metadata.json", '{"metadataAttributes": {}}') for name in ("leave", "x"))
 

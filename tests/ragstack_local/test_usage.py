@@ -390,7 +390,7 @@ def test_a_query_that_contradicts_itself_is_wrong_usage(arguments: tuple[str, ..
         ('{"type": "chroma", "colour": "red"}', "The backend chroma cannot be created from this configuration"),
     ],
 )
-def test_an_engine_that_cannot_be_had_is_one_line(tmp_path: Path, content: str | None, words: str) -> None:
+def test_an_unusable_engine_is_an_error_in_one_line(tmp_path: Path, content: str | None, words: str) -> None:
     if content is not None:
         (tmp_path / "engine.json").write_text(content)
 
@@ -399,7 +399,7 @@ def test_an_engine_that_cannot_be_had_is_one_line(tmp_path: Path, content: str |
     assert_one_line(done, words)
 
 
-def test_an_engine_that_is_no_file_is_named_with_what_there_is(tmp_path: Path) -> None:
+def test_an_unknown_engine_is_an_error_that_lists_the_choices(tmp_path: Path) -> None:
     assert_one_line(ragstack("query", "x", "--engine", "elastic", data=tmp_path), "--engine elastic is unknown: write")
 
 
@@ -456,9 +456,7 @@ def test_a_reranker_is_chosen_by_its_name_for_an_engine(
     assert answer["notes"] == []
 
 
-def test_a_reranking_model_that_cannot_be_reached_is_told_beside_the_results(
-    tmp_path: Path, leases: tuple[str, ...]
-) -> None:
+def test_an_unreachable_reranking_model_is_reported_with_the_results(tmp_path: Path, leases: tuple[str, ...]) -> None:
     done = ragstack(*leases, "--rerank", "bedrock", data=tmp_path, AWS_DEFAULT_REGION="")
 
     assert done.returncode == 0, done.stderr
@@ -488,7 +486,7 @@ def test_a_reranking_model_that_cannot_be_reached_is_told_beside_the_results(
         ),
     ],
 )
-def test_what_can_be_searched_is_listed(
+def test_corpora_and_versions_are_listed(
     tmp_path: Path, api: Api, command: str, body: dict[str, object], lines: list[str]
 ) -> None:
     api.will_answer(200, body)

@@ -35,7 +35,7 @@ def keys(connection: Connection) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["nothing.md", "s3://elsewhere/nothing.md"])
-def test_a_document_that_nobody_knows_is_an_error_and_nothing_is_deleted(connection: Connection, name: str) -> None:
+def test_an_unknown_document_is_an_error_and_nothing_is_deleted(connection: Connection, name: str) -> None:
     put(connection, "leave")
 
     done = CliRunner().invoke(app, ["delete", "leave.md", name])

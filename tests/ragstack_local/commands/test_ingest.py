@@ -355,7 +355,7 @@ def test_ingest_as_json_is_one_document_and_says_everything(
     ]
 
 
-def test_json_is_of_a_round_that_ends(tmp_path: Path) -> None:
+def test_watch_and_json_exclude_each_other(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["ingest", str(tmp_path), "--watch", "--json"])
 
     assert done.exit_code == 2

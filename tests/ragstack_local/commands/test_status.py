@@ -56,11 +56,11 @@ def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: 
     assert [(entry["uri"], entry["attempts"]) for entry in as_json["failed"]] == [(bad, 1)]
 
 
-def test_what_has_been_on_its_way_the_longest_is_found_wherever_it_stands(
+def test_the_documents_longest_in_progress_are_found_on_any_page(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry_view, "MAX_LIMIT", 2)
-    monkeypatch.setattr(registry_view, "_TELL_AFTER", 3)
+    monkeypatch.setattr(registry_view, "_REPORT_AFTER", 3)
     names = [put(connection, f"{number}.md") for number in range(5)]
     for number, name in enumerate(names):
         record = functions.submit(connection, name)
