@@ -1,1 +1,1 @@
-"""Answers written from passages: quoted from them, or by a model on an OpenAI-compatible server."""
+"""Generate answers from passages, by quoting them or with a model on an OpenAI-compatible server."""

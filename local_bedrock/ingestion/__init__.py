@@ -1,1 +1,1 @@
-"""The background work: submitted documents prepared and stored, jobs, and statuses in their time."""
+"""Background work: documents are prepared and stored, ingestion jobs run, and statuses change."""

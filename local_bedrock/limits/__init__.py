@@ -1,1 +1,1 @@
-"""What keeps calls from succeeding: quotas, and faults on purpose."""
+"""Quotas and fault injection."""

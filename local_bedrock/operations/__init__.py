@@ -1,1 +1,1 @@
-"""What each operation does, one module for each group of resources."""
+"""The operations of the services, one module for each group."""

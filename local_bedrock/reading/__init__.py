@@ -1,1 +1,1 @@
-"""Documents and their metadata read: from S3 or a request, by format, into text."""
+"""Read documents and their metadata from S3 or a request, and convert them to text."""

@@ -51,7 +51,7 @@ def of_name(name: str) -> str:
     """Return the format by a file name's extension.
 
     Raises:
-        UnreadableDocument: It is none of the supported ones.
+        UnreadableDocument: The format is not supported.
     """
     extension = PurePosixPath(name).suffix.lower().lstrip(".")
     extension = _ALIASES.get(extension, extension)
@@ -65,7 +65,7 @@ def of_mime_type(mime_type: str) -> str:
     """Return the format by a MIME type.
 
     Raises:
-        UnreadableDocument: It is none of the supported ones.
+        UnreadableDocument: The format is not supported.
     """
     found = _MIME_TYPES.get(mime_type.split(";", maxsplit=1)[0].strip().lower())
     if found is None:
@@ -77,7 +77,7 @@ def of_request(request: Mapping[str, Any]) -> str:
     """Return the format of a submitted document: as given, by its MIME type, or by the extension of its URI.
 
     Raises:
-        UnreadableDocument: It is none of the supported ones.
+        UnreadableDocument: The format is not supported.
     """
     if "format" in request:
         return str(request["format"])

@@ -1,1 +1,1 @@
-"""Search: rankings, what a request asks for, results, and reranking."""
+"""Search and rerank."""

@@ -1,1 +1,1 @@
-"""What the local Bedrock keeps: one SQLite file, and its vectors in memory beside it."""
+"""Storage: one SQLite file, and the vectors in memory."""

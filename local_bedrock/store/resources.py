@@ -90,7 +90,7 @@ def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> 
     """Return one.
 
     Raises:
-        NotFound: There is none of this id.
+        NotFound: It doesn't exist.
     """
     row = connection.execute(
         f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id = ?",  # noqa: S608
@@ -136,7 +136,7 @@ def find_data_source(connection: apsw.Connection, knowledge_base_id: str, data_s
     """Return one.
 
     Raises:
-        NotFound: There is no such knowledge base, or no such data source in it.
+        NotFound: The knowledge base or the data source doesn't exist.
     """
     find_knowledge_base(connection, knowledge_base_id)
     row = connection.execute(

@@ -110,7 +110,7 @@ def find_bucket(connection: apsw.Connection, name: str) -> Bucket:
     """Return one.
 
     Raises:
-        NoVectorResource: There is none of this name.
+        NoVectorResource: It doesn't exist.
     """
     found = bucket_named(connection, name)
     if found is None:
@@ -161,7 +161,7 @@ def find_index(connection: apsw.Connection, bucket: str, name: str) -> Index:
     """Return one.
 
     Raises:
-        NoVectorResource: There is no such bucket, or no such index in it.
+        NoVectorResource: The bucket or the index doesn't exist.
     """
     find_bucket(connection, bucket)
     found = index_named(connection, bucket, name)
