@@ -61,7 +61,7 @@ def overhead(searches: int, service_seconds: float) -> Table:
         os.environ["AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME"] = endpoint
         plain = boto3.client("bedrock-agent-runtime")
         own_client, given_client = MultiSliceRetriever(), MultiSliceRetriever(boto3.client("bedrock-agent-runtime"))
-        contenders = {
+        contenders: dict[str, Any] = {
             "one plain boto3 call": lambda: plain_call(plain),
             "two slices": lambda: search(own_client),
             "two slices, plain boto3 client": lambda: search(given_client),

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -180,7 +180,7 @@ class Peer:
 def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) -> Iterator[Stack]:
     """Run a stack on free ports; it and its folder are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="ragstack-benchmark-") as folder:
-        project = Project.find(folder)
+        project = replace(Project.find(), data=Path(folder))
         port, bedrock_port = _free_ports()
         options = StackOptions(
             data=Path(folder) / "data",
