@@ -1,4 +1,4 @@
-"""The operators' guide knows every alarm, and every right command to follow it."""
+"""docs/INGESTION.md describes every alarm."""
 
 import re
 from pathlib import Path
@@ -7,20 +7,20 @@ from typing import Any
 GUIDE = (Path(__file__).parents[2] / "docs" / "INGESTION.md").read_text(encoding="utf-8")
 
 
-def test_every_alarm_has_a_section_and_no_section_is_about_one_that_does_not_exist(aws: Any) -> None:
+def test_the_documented_alarms_are_the_deployed_ones(aws: Any) -> None:
     headings = re.findall(r"^### (.+)$", GUIDE, flags=re.MULTILINE)
     documented = {name for heading in headings for name in re.findall(r"`(\w+Alarm)`", heading)}
-    # CloudFormation's name for a resource ends in eight digits that the CDK makes of its path.
+    # The CDK appends eight digits to a resource's name.
     deployed = {name[:-8] for name in aws.resources("AWS::CloudWatch::Alarm")}
 
     assert documented == deployed
 
 
-def test_the_nightly_reconciliation_starts_when_the_guide_says(aws: Any) -> None:
+def test_the_documented_schedule_of_the_reconciliation_is_the_default(aws: Any) -> None:
     (rule,) = aws.resources("AWS::Events::Rule").values()
 
     assert f"by default `{rule['Properties']['ScheduleExpression']}`" in GUIDE
 
 
-def test_the_guide_says_how_many_alarms_are_paid_for(aws: Any) -> None:
+def test_the_documented_number_of_alarms_is_right(aws: Any) -> None:
     assert f"{len(aws.resources('AWS::CloudWatch::Alarm'))} alarms, whether or not" in GUIDE
