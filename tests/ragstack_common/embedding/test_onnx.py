@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingClosed, EmbeddingError
 from ragstack_common.embedding.onnx import OnnxEmbedding
-from tests.local_bedrock.cross_encoder_models import make_pooled_model_folder
+from tests.support.cross_encoder_models import make_pooled_model_folder
 from tests.support.embedding_models import WORDS, make_model_folder
 
 CLS, SEP, UNK, HERON, BRIDGE, QUESTION = range(len(WORDS))

@@ -52,16 +52,6 @@ Make = Callable[..., S3VectorsBackend]
 
 
 @pytest.fixture(scope="module")
-def bedrock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bedrock]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        patch.setenv("AWS_DEFAULT_REGION", REGION)
-        with running(tmp_path_factory.mktemp("bedrock")) as url:
-            yield Bedrock.at(url)
-
-
-@pytest.fixture(scope="module")
 def s3_vectors(bedrock: Bedrock) -> Any:
     made = client("s3vectors", bedrock.url)
     made.create_vector_bucket(vectorBucketName=BUCKET)
