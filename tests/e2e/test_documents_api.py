@@ -176,7 +176,7 @@ def test_a_reconciliation_is_started_by_request_and_ends_with_its_report(stack: 
 @pytest.mark.parametrize(
     ("method", "path", "body", "says"),
     [
-        ("POST", "/api/documents", {"key": "a.exe", "content_type": "a/b", "size": 1}, "does not read this type"),
+        ("POST", "/api/documents", {"key": "a.exe", "content_type": "a/b", "size": 1}, "is not supported"),
         ("POST", "/api/documents", {"key": "a.md", "content_type": TYPE, "size": 50 * 1024**2 + 1}, "52,428,800"),
         ("GET", "/api/documents?limit=1000", None, "limit"),
         ("GET", "/api/documents?statuss=FAILED", None, "statuss"),

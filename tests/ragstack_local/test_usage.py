@@ -197,7 +197,7 @@ def test_a_bedrock_that_cannot_start_says_why(tmp_path: Path, options: tuple[str
     ("options", "words"),
     [
         (("--fault", "operation=Retreive,kind=drop"), "did you mean Retrieve"),
-        (("--fault", "kind=teapot"), "is one of throttling, internal"),
+        (("--fault", "kind=teapot"), "must be one of throttling, internal"),
         (("--quota", "retreive_per_second=1"), "did you mean retrieve_per_second"),
         (("--indexing-seconds", "-1"), "--indexing-seconds"),
     ],
@@ -215,7 +215,7 @@ def test_an_option_of_the_bedrock_that_cannot_be_is_wrong_usage(
     ("arguments", "words"),
     [
         (("--", "--quotaz"), "--quotaz"),
-        (("--", "--fault", "kind=teapot"), "is one of throttling"),
+        (("--", "--fault", "kind=teapot"), "must be one of throttling"),
         (("upp",), "unexpected extra argument"),
     ],
 )

@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 
 from lambdas.documents import handler as documents
 from ragstack_common.api import dead_letters
+from ragstack_local import display
 from ragstack_local.cli import app
 from tests.ragstack_common.api.conftest import Aws, aws, clients
 from tests.support.api_server import BASE_PATH, api_server
@@ -21,7 +22,8 @@ Run = Callable[..., Result]
 def run(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Run a command with the URL of the API."""
     monkeypatch.setattr(dead_letters, "WAIT_SECONDS", 0)
-    monkeypatch.setenv("COLUMNS", "250")
+    for console in (display.console, display.errors):
+        monkeypatch.setattr(console, "_width", 250)
     # The handler would also print its metrics, in the command's output.
     with api_server(lambda _: documents.app.resolve, {}) as url:
 
