@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from local_bedrock.retrieval.sql import to_sql
 from local_bedrock.store import schema
 from local_bedrock.store.database import View
-from ragstack_common.filters import Filter, to_sql
+from ragstack_common.filters import Filter
 from ragstack_common.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:

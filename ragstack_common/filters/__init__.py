@@ -14,7 +14,6 @@ dropped or loosened.
 from ragstack_common.filters.bedrock import check_vector_store, to_bedrock
 from ragstack_common.filters.evaluation import evaluate
 from ragstack_common.filters.parsing import parse, to_mongo
-from ragstack_common.filters.sql import to_sql
 from ragstack_common.filters.tree import (
     And,
     Clause,
@@ -44,5 +43,4 @@ __all__ = [
     "parse",
     "to_bedrock",
     "to_mongo",
-    "to_sql",
 ]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters import And, Clause, Not, Operator, Or, evaluate, parse, to_bedrock, to_sql
+from ragstack_common.filters import And, Clause, Not, Operator, Or, evaluate, parse, to_bedrock
 from ragstack_common.filters.chroma import to_chroma
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 
@@ -166,6 +166,6 @@ def test_a_filter_over_a_limit_is_an_error_that_names_the_limit(source: Any, lim
 def test_the_largest_filters_are_compiled_or_rejected_by_every_store(source: Any) -> None:
     filter_ = parse(source)
 
-    for compiled in (to_bedrock, to_sql, to_s3_vectors, to_chroma):
+    for compiled in (to_bedrock, to_s3_vectors, to_chroma):
         with suppress(InvalidFilterError):
             compiled(filter_)
