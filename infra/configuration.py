@@ -13,6 +13,7 @@ from infra.options import SET_BY_STACKS, ContextValues
 from ragstack_common.config import (
     DocumentApiSettings,
     IngestionSettings,
+    PathSettings,
     QuerySettings,
     ReconcileSettings,
     RetrieverToolSettings,
@@ -28,11 +29,19 @@ TABLES: Final[Mapping[str, type[Settings]]] = {
     "query function": QuerySettings,
     "retriever tool": RetrieverToolSettings,
     "tracing": TraceSettings,
+    "ingestion path": PathSettings,
     "ingestion functions": IngestionSettings,
     "reconcile function": ReconcileSettings,
     "documents function": DocumentApiSettings,
     "context value": ContextValues,
 }
+
+LISTED_BEFORE: Final[Mapping[type[Settings], type[Settings]]] = {
+    RetrieverToolSettings: SearchSettings,
+    IngestionSettings: PathSettings,
+    ReconcileSettings: PathSettings,
+}
+"""Settings that an earlier table has, and that the table of a model leaves out."""
 
 _BLOCK: Final = re.compile(r"(<!-- table: ([a-z ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -45,8 +54,8 @@ def updated(page: str) -> str:
 def _table(title: str) -> str:
     model = TABLES[title]
     fields = model.variables()
-    if model is RetrieverToolSettings:
-        fields = {name: field for name, field in fields.items() if name not in SearchSettings.variables()}
+    if listed := LISTED_BEFORE.get(model):
+        fields = {name: field for name, field in fields.items() if name not in listed.variables()}
     rows = [f"| {title} | default | allowed | meaning |", "|---|---|---|---|"]
     rows += [
         f"| `{name}` | {_default(name, field)} | {allowed_values(field)} | {field.description} |"

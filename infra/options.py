@@ -142,14 +142,14 @@ class ContextValues(Settings):
     target: Target = Field(Target.AWS, description="where the stacks go; `local` is what `ragstack up` uses")
     prefix: Prefix = Field(
         "RagStack",
-        description="first part of every stack's name, and the dimension `stack` of every metric; give each deployment"
-        " in an account its own. A long prefix shortens the keys that documents can have; synth warns about it",
+        description="first part of every stack's name, and the dimension `stack` of metrics; give each deployment in an"
+        " account its own. A long prefix shortens the keys that documents can have",
     )
     auth: Auth = Field(Auth.IAM, description="who may call the API; `none` is for `target=local`, and its default")
     api_logging: ApiLogging = Field(
         ApiLogging.OFF,
-        description="access and error logs of API Gateway. `on` expects that the account's settings name a role for"
-        " them; `with_account_role` creates one, for every API of the account in the Region",
+        description="access and error logs of API Gateway. `on` needs a role for them in the account's settings;"
+        " `with_account_role` creates one, for every API of the account in the Region",
     )
     api_requests_per_second: int = Field(
         20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"
@@ -164,10 +164,10 @@ class ContextValues(Settings):
     )
     vector_store: VectorStore = Field(
         OTHER_STORE,
-        description="with `knowledge_base=existing`: its vector store, which decides on attributes and filters",
+        description="with `knowledge_base=existing`: its vector store",
     )
     contextual_headers: Switch = Field(
-        default=True, description="give the chunks of a knowledge base that the stacks create contextual headers"
+        default=True, description="add contextual headers to the chunks of a knowledge base that the stacks create"
     )
     bedrock_endpoint: Url | None = Field(
         None, description="with `target=local`: where the functions reach the local Bedrock"
@@ -179,13 +179,11 @@ class ContextValues(Settings):
         None, description="a layer to deploy instead of the one that `python -m infra.layers` builds"
     )
     alarm_topic: TopicArn | None = Field(None, description="every alarm notifies this topic")
-    alarm_email: Email | None = Field(
-        None, description="every alarm sends e-mail to this address, which Amazon SNS asks to confirm"
-    )
+    alarm_email: Email | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     region_check: Switch = Field(
         True,
-        description="reject a Region in which CloudFormation has no knowledge bases; turn it off if it is outdated",
+        description="reject a Region without knowledge bases in CloudFormation; turn it off if its list is outdated",
     )
     reconcile_schedule: Schedule = Field(
         "cron(0 3 * * ? *)", description="when bucket, registry and knowledge base are compared, in UTC"

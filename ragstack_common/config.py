@@ -302,10 +302,10 @@ class SearchSettings(Settings):
         validation_alias="RETRIEVAL_TIMEOUT_SECONDS",
         ge=0.1,
         le=MAX_RETRIEVAL_SECONDS,
-        description="deadline of a search, which then returns what it has and reports what is missing",
+        description="deadline of a search, which then returns partial results",
     )
     search_type: SearchType | None = Field(
-        None, description="how Bedrock searches; by default it decides by the vector store. S3 Vectors has no HYBRID"
+        None, description="how Bedrock searches; by default Bedrock decides. S3 Vectors has no HYBRID"
     )
 
 
@@ -315,7 +315,7 @@ class CorpusSettings(Settings):
     corpora: CorpusNames = Field(
         (),
         validation_alias="MULTI_CORPUS_METADATA",
-        description="the corpora to balance a search over: values of the attribute `corpus`. By default none is",
+        description="the corpora over which searches are balanced: values of the attribute `corpus`",
     )
     per_corpus: int = Field(
         PER_CORPUS,
@@ -361,7 +361,7 @@ class QuerySettings(CorpusSettings, SearchSettings):
     )
     registry_table: str | None = Field(None, description="the document registry, which counts corpora and versions")
     vector_store: VectorStore = Field(
-        OTHER_STORE, description="the store behind the knowledge base; filters that it may ignore are rejected"
+        OTHER_STORE, description="the vector store; filters that it may ignore are rejected"
     )
     api_auth: ApiAuth | None = Field(None, description="the security scheme in `GET /openapi.json`, from `auth`")
 
@@ -421,8 +421,8 @@ class TraceSettings(Settings):
     """What spans of searches contain, if OpenTelemetry is installed."""
 
     ragstack_trace_content: bool = Field(False, description="spans contain queries, and texts and attributes of chunks")
-    openinference_hide_inputs: bool = Field(False, description="hides queries even so")
-    openinference_hide_outputs: bool = Field(False, description="hides texts and attributes even so")
+    openinference_hide_inputs: bool = Field(False, description="hides queries anyway")
+    openinference_hide_outputs: bool = Field(False, description="hides texts and attributes anyway")
 
 
 class PathSettings(Settings):
@@ -431,28 +431,28 @@ class PathSettings(Settings):
     knowledge_base_id: str = Field(description="the knowledge base of the documents")
     data_source_id: str = Field(description="the S3 data source that reads the documents bucket")
     registry_table: str = Field(description="the document registry")
-    ingestion_queue_url: str = Field(description="the queue of changes, and of requests to look at documents again")
+    ingestion_queue_url: str = Field(description="the queue of changes and of requests to check documents")
     calls_per_second: float = Field(
         5.0,
         validation_alias="INGESTION_CALLS_PER_SECOND",
         ge=0.1,
         le=10_000,
-        description="calls of one operation by all functions together: the account's quota",
+        description="calls of one operation by all functions together: your quota",
     )
     give_up_seconds: float = Field(
         6 * 3600.0,
         validation_alias="STATUS_GIVE_UP_SECONDS",
         ge=1,
         le=3 * 24 * 3600,
-        description="after which a document without a final status is FAILED",
+        description="time after which a document without a final status is FAILED",
     )
 
 
 class IngestionSettings(PathSettings):
     """How `ingestion` and `ingestion_status` submit and follow documents."""
 
-    status_queue_url: str = Field(description="the queue of documents that wait for their final status")
-    dead_letter_queue_url: str = Field(description="the queue of messages that cannot succeed, with the cause")
+    status_queue_url: str = Field(description="the queue of documents that are being indexed")
+    dead_letter_queue_url: str = Field(description="the queue of messages that could not be processed, with the cause")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes a document can have")
     max_receives: int = Field(
@@ -460,28 +460,28 @@ class IngestionSettings(PathSettings):
         validation_alias="INGESTION_MAX_RECEIVES",
         ge=1,
         le=100,
-        description="deliveries of a message before it is given up, 5 to 120 seconds apart",
+        description="deliveries of a message at most, 5 to 120 seconds apart",
     )
     max_retries: int = Field(
         3,
         validation_alias="INGESTION_MAX_RETRIES",
         ge=0,
         le=10,
-        description="retries of a call within one delivery, for errors that may pass",
+        description="retries of a call within one delivery, after temporary errors",
     )
     max_attempts: int = Field(
         5,
         validation_alias="INGESTION_MAX_ATTEMPTS",
         ge=1,
         le=100,
-        description="submissions of one content of a document, if the knowledge base fails for a passing reason",
+        description="submissions of a version of a document, if the knowledge base fails for a temporary reason",
     )
     base_delay_seconds: float = Field(
         2.0,
         validation_alias="INGESTION_BASE_DELAY_SECONDS",
         ge=0,
         le=30,
-        description="longest first delay between those calls; it doubles each time, up to 60 seconds",
+        description="longest delay before the first retry of a call; it doubles each time, up to 60 seconds",
     )
     documents_per_call: int = Field(
         10,
@@ -495,7 +495,7 @@ class IngestionSettings(PathSettings):
         validation_alias="STATUS_FIRST_DELAY_SECONDS",
         ge=0,
         le=MAX_DELAY_SECONDS,
-        description="delay of the first status check of a document, doubled if it fills a call",
+        description="delay of the first status check, doubled for documents that fill a call",
     )
 
 
@@ -511,14 +511,14 @@ class ReconcileSettings(PathSettings):
     follow_seconds: ClassVar[float] = 24 * 3600.0
     """How long Bedrock's job may take."""
 
-    documents_bucket: str = Field(description="the bucket that is compared with registry and knowledge base")
-    jobs_queue_url: str = Field(description="the queue of jobs that wait for their next step")
+    documents_bucket: str = Field(description="the bucket of the documents")
+    jobs_queue_url: str = Field(description="the queue of jobs")
     settle_seconds: float = Field(
         60.0,
         validation_alias="RECONCILE_SETTLE_SECONDS",
         ge=0,
         le=3600,
-        description="age of an object from which a missing event counts as lost",
+        description="age of an object after which a missing event counts as lost",
     )
     poll_seconds: float = Field(
         15.0,
@@ -535,17 +535,17 @@ class DocumentApiSettings(Settings):
     registry_table: str = Field(description="the document registry")
     documents_bucket: str = Field(description="the bucket of the documents")
     jobs_queue_url: str = Field(description="the queue of jobs")
-    ingestion_queue_url: str = Field(description="the queue of the ingestion function, for replayed documents")
+    ingestion_queue_url: str = Field(description="the queue for replayed documents")
     dead_letter_queue_url: str = Field(description="the dead-letter queue")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
     upload_max_bytes: int = Field(
-        MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="size of an upload; Bedrock reads no larger file"
+        MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload; Bedrock reads no larger file"
     )
     upload_seconds: int = Field(
         900,
         ge=1,
         le=3600,
-        description="how long an upload URL is valid; it is signed with credentials that may end soon after an hour",
+        description="how long an upload URL is valid; the credentials that sign it may expire after an hour",
     )
 
 
