@@ -11,7 +11,7 @@ from tests.support.soak import SOAK
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 SETTINGS = settings(
-    max_examples=1_000 if THOROUGH else 40 if SOAK else 12,
+    max_examples=1_000 if THOROUGH else 40 if SOAK else 4,
     derandomize=not THOROUGH,
     database=None,
     deadline=None,

@@ -13,7 +13,7 @@ from tests.support.soak import SOAK
 
 BATCH = 10
 LARGE_BYTES = 100_000
-OF_THE_LARGE_ONE_IN = 1 if SOAK else 10
+OF_THE_LARGE_ONE_IN = 1 if SOAK else 30
 """They take most of the time: a short run takes some of them, and all of the others."""
 _LONGEST_REASON = 500
 # Words of programmers: class names, traces, addresses in memory, paths of modules, and what nobody foresaw.

@@ -24,28 +24,18 @@ def on_s3_vectors(world: World) -> str:
     return knowledge_base_id
 
 
+@pytest.mark.parametrize("vector_store", ["OPENSEARCH_SERVERLESS", "S3_VECTORS"])
 @given(data=st.data())
 @SETTINGS
-def test_any_filter_is_followed_or_refused(wire: Wire, world: World, data: st.DataObject) -> None:
-    condition = data.draw(values(_filter_shape(), world.known), "filter")
-
-    exchange = _asked(wire, world.knowledge_base_id, condition)
-
-    assert answers.faults(exchange) == []
-    assert exchange.succeeded or "filter" in exchange.message
-
-
-@given(data=st.data())
-@SETTINGS
-def test_any_filter_is_followed_or_refused_on_s3_vectors_too(
-    wire: Wire, world: World, on_s3_vectors: str, data: st.DataObject
+def test_any_filter_is_followed_or_refused(
+    vector_store: str, wire: Wire, world: World, on_s3_vectors: str, data: st.DataObject
 ) -> None:
-    condition = data.draw(values(_filter_shape(), world.known), "filter")
+    filters = data.draw(values(_filter_shape(), world.known), "filter")
 
-    exchange = _asked(wire, on_s3_vectors, condition)
+    exchange = _asked(wire, on_s3_vectors if vector_store == "S3_VECTORS" else world.knowledge_base_id, filters)
 
     assert answers.faults(exchange) == []
-    assert exchange.succeeded or "filter" in exchange.message or "S3_VECTORS" in exchange.message
+    assert exchange.succeeded or "filter" in exchange.message or vector_store in exchange.message
 
 
 @given(data=st.data())
@@ -66,8 +56,8 @@ def _filter_shape() -> Shape:
     return implemented()["Retrieve"].service_model.shape_for("RetrievalFilter")
 
 
-def _asked(wire: Wire, knowledge_base_id: str, condition: Any) -> Any:
-    configuration = {"numberOfResults": 100, **({} if condition is None else {"filter": condition})}
+def _asked(wire: Wire, knowledge_base_id: str, filters: Any) -> Any:
+    configuration = {"numberOfResults": 100, **({} if filters is None else {"filter": filters})}
     return wire.send(
         implemented()["Retrieve"],
         {

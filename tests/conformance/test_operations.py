@@ -1,5 +1,6 @@
 """Every operation: good requests, bad requests, unknown resources; each answer held against the model."""
 
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.conformance.settings import SETTINGS
 from tests.conformance.values import example, values, variations
 from tests.conformance.vectors import UNKNOWN_NAME
 from tests.conformance.world import UNKNOWN_ID, World
+from tests.support.soak import SOAK
 
 # A made-up one of these is rightly refused.
 _ONLY_THE_SERVICE_MAKES = ("nextToken", "sessionId")
@@ -23,17 +25,18 @@ _IDS = ("knowledgeBaseId", "dataSourceId", "ingestionJobId", "resourceArn")
 _VECTOR_NAMES = ("vectorBucketName", "vectorBucketArn", "indexName", "indexArn", "resourceArn")
 _MAKE_WHAT_THEY_NAME = {"CreateVectorBucket": ("vectorBucketName",), "CreateIndex": ("indexName",)}
 
+# One validator reads all models, so a short run sends some of the thousands of bad requests.
+ONE_OF_THE_BAD_REQUESTS_IN = 1 if SOAK else 4
+
 every_operation = pytest.mark.parametrize("name", sorted(implemented()))
 
 
-def has_a_case(name: str) -> None:
-    assert name in CASES, f"no conformance case for {name}: write one in tests/conformance/cases.py"
+def test_every_operation_has_a_case() -> None:
+    assert set(CASES) == set(implemented()), "write a case in tests/conformance/cases.py"
 
 
 @every_operation
 def test_an_operation_answers_as_its_model_says(name: str, wire: Wire, world: World) -> None:
-    has_a_case(name)
-
     for case in CASES[name]:
         exchange = wire.send(implemented()[name], case(world))
 
@@ -60,7 +63,6 @@ def test_any_good_request_gets_a_modelled_answer(name: str, wire: Wire, world: W
 def test_any_variation_of_what_works_gets_a_modelled_answer(
     name: str, wire: Wire, world: World, data: st.DataObject
 ) -> None:
-    has_a_case(name)
     operation = implemented()[name]
     request = data.draw(st.sampled_from(CASES[name]))(world)
     varied = data.draw(variations(input_of(operation), request, _known(world, name)), "request")
@@ -77,7 +79,7 @@ def test_a_request_that_breaks_the_model_is_refused_by_the_members_name(name: st
     known = _known(world, name)
     wrong: list[str] = []
 
-    for mutation in mutations(input_of(operation), known):
+    for mutation in islice(mutations(input_of(operation), known), None, None, ONE_OF_THE_BAD_REQUESTS_IN):
         exchange = _sent(wire, operation, mutation)
         if exchange is not None:
             wrong += [f"{mutation}: {problem}" for problem in _not_refused(exchange, mutation)]
@@ -88,7 +90,6 @@ def test_a_request_that_breaks_the_model_is_refused_by_the_members_name(name: st
 @every_operation
 def test_an_unknown_id_is_a_resource_that_was_not_found(name: str, wire: Wire, world: World) -> None:
     operation = implemented()[name]
-    has_a_case(name)
     request = CASES[name][0](world)
     if not any(shape.name == "ResourceNotFoundException" for shape in operation.error_shapes):
         return

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conformance import raw
-from tests.conformance.world import UNKNOWN_ID, World
+from tests.conformance.world import World
 
 REFUSED = ("ValidationException", "SerializationException")
 _DEEP = 10_000
@@ -23,9 +23,8 @@ def test_a_path_of_no_operation_is_unknown(world: World) -> None:
     assert "/no/such/path" in answer.message
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
-def test_a_method_that_no_operation_has_is_unknown(world: World, retrieve: str, method: str) -> None:
-    answer = raw.send(world.bedrock.url, method, retrieve, b"{}")
+def test_a_method_that_no_operation_has_is_unknown(world: World, retrieve: str) -> None:
+    answer = raw.send(world.bedrock.url, "PATCH", retrieve, b"{}")
 
     assert (answer.status, answer.code) == (404, "UnknownOperationException")
 
@@ -36,15 +35,11 @@ def test_a_method_that_no_operation_has_is_unknown(world: World, retrieve: str, 
         pytest.param(b"no json", id="text"),
         pytest.param(b'{"retrievalQuery": {"text": "x"}', id="cut off"),
         pytest.param(b'[{"retrievalQuery": {"text": "x"}}]', id="an array"),
-        pytest.param(b'"text"', id="a string"),
-        pytest.param(b"7", id="a number"),
         pytest.param(b"null", id="null"),
-        pytest.param(b"{'retrievalQuery': {'text': 'x'}}", id="single quotes"),
         pytest.param(b'{"retrievalQuery": {"text": "\xff\xfe"}}', id="bytes that are not UTF-8"),
         pytest.param(b'{"retrievalQuery": {"text": NaN}}', id="NaN"),
         pytest.param(b'{"retrievalQuery": {"text": ' + b"[" * _DEEP + b"]" * _DEEP + b"}}", id="deep arrays"),
         pytest.param(b'{"retrievalQuery":' * _DEEP + b"1" + b"}" * _DEEP, id="deep objects"),
-        pytest.param(b"[" * _DEEP, id="deep and cut off"),
     ],
 )
 def test_a_body_that_cannot_be_read_is_refused(world: World, retrieve: str, body: bytes) -> None:
@@ -63,9 +58,7 @@ def test_a_body_without_members_is_told_which_is_missing(world: World, retrieve:
     assert "Value null at 'retrievalQuery' failed to satisfy constraint: Member must not be null" in answer.message
 
 
-@pytest.mark.parametrize(
-    "number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5_000, "-" + "9" * 400, "2147483648", "1.5", "1e2", '"7"']
-)
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400", "9" * 5_000, "2147483648", "1.5", '"7"'])
 def test_an_invalid_number_of_results_is_refused(world: World, retrieve: str, number: str) -> None:
     body = (
         '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration":'
@@ -78,7 +71,7 @@ def test_an_invalid_number_of_results_is_refused(world: World, retrieve: str, nu
     assert answer.code in REFUSED
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5_000, "9" * 400, "1e-400", "-0.0"])
+@pytest.mark.parametrize("number", ["1e400", "9" * 5_000, "1e-400", "-0.0"])
 def test_a_number_of_any_size_in_a_filter_breaks_nothing(world: World, retrieve: str, number: str) -> None:
     body = (
         '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration": {"vectorSearchConfiguration":'
@@ -94,12 +87,8 @@ def test_a_number_of_any_size_in_a_filter_breaks_nothing(world: World, retrieve:
     "text",
     [
         pytest.param(r"\ud800", id="half a surrogate pair"),
-        pytest.param(r"cheetah \udfff\ud800", id="surrogates the wrong way round"),
-        pytest.param(r"\u0000", id="NUL alone"),
         pytest.param(r"cheetah\u0000snail", id="NUL within"),
-        pytest.param(r"\ufeff\u202e\u200b", id="marks that nobody sees"),
         pytest.param(r"\ud83d\udc06 \uffff", id="a leopard and no character"),
-        pytest.param(r"\" OR 1=1; -- * NEAR(", id="the syntax of another language"),
         pytest.param(r"^ : ( ) { } - + ~ AND OR NOT", id="the syntax of full-text search"),
     ],
 )
@@ -139,14 +128,6 @@ def test_a_query_may_have_twenty_thousand_characters(world: World, retrieve: str
     answer = raw.send(world.bedrock.url, "POST", retrieve, json.dumps({"retrievalQuery": {"text": text}}).encode())
 
     assert answer.status == status
-
-
-def test_one_of_two_equal_names_counts(world: World, retrieve: str) -> None:
-    body = b'{"retrievalQuery": {"text": "snail"}, "retrievalQuery": {"text": "whale"}}'
-
-    answer = raw.send(world.bedrock.url, "POST", retrieve, body)
-
-    assert answer.status == 200
 
 
 def test_members_and_parameters_that_the_model_lacks_are_ignored(world: World, retrieve: str) -> None:
@@ -194,9 +175,3 @@ def test_a_body_is_read_as_json_whatever_it_calls_itself(world: World, retrieve:
     answer = raw.send(world.bedrock.url, "POST", retrieve, body, Content_Type=content_type)
 
     assert answer.status in (200, 400, 415)
-
-
-def test_after_all_of_that_an_unknown_knowledge_base_is_still_not_found(world: World) -> None:
-    answer = raw.send(world.bedrock.url, "GET", f"/knowledgebases/{UNKNOWN_ID}")
-
-    assert (answer.status, answer.code) == (404, "ResourceNotFoundException")
