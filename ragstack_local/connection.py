@@ -12,8 +12,8 @@ import boto3
 from botocore.config import Config
 
 from local_bedrock.options import LOCAL
+from ragstack_local import running
 from ragstack_local.errors import StackError
-from ragstack_local.stack import running
 
 LOCAL_REGION: Final = "us-east-1"
 DEFAULT_PREFIX: Final = "RagStack"

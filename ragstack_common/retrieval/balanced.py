@@ -27,7 +27,7 @@ from ragstack_common.retrieval.models import (
     check_top_k,
 )
 from ragstack_common.retrieval.parts import Ended, ask_together, raise_if_all_failed, reports_of
-from ragstack_common.retrieval.rerank.chunks import RerankerChoice, load_reranker
+from ragstack_common.retrieval.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.retrieval.reranked import LEXICAL, Reranking
 from ragstack_common.retrieval.tracing import traced
 from ragstack_common.telemetry import LOGGER

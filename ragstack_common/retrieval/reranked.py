@@ -11,7 +11,8 @@ from ragstack_common.deadline import inner_deadline, seconds_left
 from ragstack_common.retrieval.base import RetrievalBackend, Wrapper
 from ragstack_common.retrieval.merge import best_of
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
-from ragstack_common.retrieval.rerank.chunks import ChunkReranker, RerankerChoice, load_reranker
+from ragstack_common.retrieval.rerank.chunks import ChunkReranker
+from ragstack_common.retrieval.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.retrieval.tracing import traced_reranking
 from ragstack_common.retrieval_errors import describe, reason_of
 from ragstack_common.telemetry import LOGGER

@@ -13,11 +13,10 @@ from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_local import display
+from ragstack_local import display, running
 from ragstack_local.connection import Project
 from ragstack_local.demo import run_demo
 from ragstack_local.errors import StackError
-from ragstack_local.stack import running
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.targets import StackTarget, with_target
 

@@ -16,9 +16,10 @@ import urllib3
 from local_bedrock.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
+from ragstack_local import running
 from ragstack_local.connection import Connection, Project, local_environment
 from ragstack_local.errors import StackError
-from ragstack_local.stack import launcher, running
+from ragstack_local.stack import launcher
 from ragstack_local.stack.deployment import LocalKnowledgeBase, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder

@@ -20,10 +20,10 @@ import urllib3
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
 from ragstack_common.registry.records import DocumentRecord
+from ragstack_local import running
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.following import ENDED, registry_of, statuses_of
-from ragstack_local.stack import running
 
 T = TypeVar("T")
 

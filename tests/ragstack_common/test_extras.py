@@ -33,7 +33,7 @@ MISSING = {
         "local",
     ),
     "from ragstack_common.knowledge_base import KnowledgeBase; KnowledgeBase('a', 'b')": ("chromadb", "chroma"),
-    "from ragstack_common.retrieval.rerank.chunks import load_reranker; load_reranker('cross_encoder:model')": (
+    "from ragstack_common.retrieval.rerank.factory import load_reranker; load_reranker('cross_encoder:model')": (
         "onnxruntime",
         "local",
     ),

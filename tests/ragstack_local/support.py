@@ -14,8 +14,8 @@ from typing import Any
 
 import boto3
 
+from ragstack_local import running
 from ragstack_local.connection import Connection
-from ragstack_local.stack import running
 
 RAGSTACK = Path(sys.executable).with_name("ragstack")
 ROLE = "arn:aws:iam::123456789012:role/knowledge-base"

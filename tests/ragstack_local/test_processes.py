@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from ragstack_local import running
 from ragstack_local.errors import StackError
-from ragstack_local.stack import processes, running
+from ragstack_local.stack import processes
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,8 @@ import pytest
 
 from ragstack_common.errors import EmbeddingError
 from ragstack_common.retrieval import RetrievedChunk
-from ragstack_common.retrieval.rerank.chunks import ChunkReranker, load_reranker
+from ragstack_common.retrieval.rerank.chunks import ChunkReranker
+from ragstack_common.retrieval.rerank.factory import load_reranker
 from tests.support.cross_encoder_models import BIAS, make_cross_encoder_folder
 from tests.support.embedding_models import make_model_folder
 

@@ -14,7 +14,8 @@ from ragstack_common.retrieval.base import ReportingBackend
 from ragstack_common.retrieval.models import SearchOutcome
 from ragstack_common.retrieval.rerank import LexicalReranker, RerankingWeights
 from ragstack_common.retrieval.rerank.bedrock import BedrockReranker
-from ragstack_common.retrieval.rerank.chunks import ChunkReranker, LexicalChunkReranker, load_reranker
+from ragstack_common.retrieval.rerank.chunks import ChunkReranker, LexicalChunkReranker
+from ragstack_common.retrieval.rerank.factory import load_reranker
 from ragstack_common.retrieval.reranked import RerankedBackend
 from tests.support.aws_service import AwsService, Fault
 from tests.support.virtual_time import run_in_virtual_time
