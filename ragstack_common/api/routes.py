@@ -21,14 +21,8 @@ from ragstack_common.api.documents import (
     WrittenStatus,
     facets_of,
 )
-from ragstack_common.api.failures import (
-    DiscardAnswer,
-    DiscardRequest,
-    FailureList,
-    Failures,
-    ReplayAnswer,
-    ReplayRequest,
-)
+from ragstack_common.api.failure_models import DiscardAnswer, DiscardRequest, FailureList, ReplayAnswer, ReplayRequest
+from ragstack_common.api.failures import Failures
 from ragstack_common.api.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.api.uploads import UploadAnswer, UploadRequest, Uploads
 from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
