@@ -9,7 +9,7 @@ from typing import Final
 from botocore.model import OperationModel
 
 from local_bedrock import embedding_processes, validation, wire
-from local_bedrock.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
+from local_bedrock.errors import DependencyFailed, InvalidRequest, NotSupported, QuotaExceeded, ServiceError
 from local_bedrock.generation.answering import Answering
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
@@ -27,12 +27,16 @@ from local_bedrock.operations import (
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Snapshots
 from local_bedrock.operations.retrieval import retrieve
+from local_bedrock.operations.tags import Tagging
 from local_bedrock.options import Options
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store.database import Database
 from local_bedrock.store.resources import knowledge_bases
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
+
+_BEDROCK_TAGS: Final = Tagging(resources.tagged_arn, QuotaExceeded)
+_VECTOR_TAGS: Final = Tagging(lambda connection, arn: vector_buckets.resource_of(connection, arn).arn, InvalidRequest)
 
 OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "CreateKnowledgeBase": resources.create_knowledge_base,
@@ -53,9 +57,9 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "GetIngestionJob": ingestion.get_job,
     "ListIngestionJobs": ingestion.list_jobs,
     "StopIngestionJob": ingestion.stop_job,
-    "TagResource": resources.tag,
-    "UntagResource": resources.untag,
-    "ListTagsForResource": resources.list_tags,
+    "TagResource": _BEDROCK_TAGS.tag,
+    "UntagResource": _BEDROCK_TAGS.untag,
+    "ListTagsForResource": _BEDROCK_TAGS.list_tags,
     "Retrieve": retrieve,
     "RetrieveAndGenerate": generate.retrieve_and_generate,
     "RetrieveAndGenerateStream": generate.retrieve_and_generate_stream,
@@ -86,9 +90,9 @@ S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "ListVectors": vectors.list_vectors,
     "DeleteVectors": vectors.delete_vectors,
     "QueryVectors": vectors.query_vectors,
-    "TagResource": vector_buckets.tag_vectors,
-    "UntagResource": vector_buckets.untag_vectors,
-    "ListTagsForResource": vector_buckets.list_vector_tags,
+    "TagResource": _VECTOR_TAGS.tag,
+    "UntagResource": _VECTOR_TAGS.untag,
+    "ListTagsForResource": _VECTOR_TAGS.list_tags,
 }
 """Operations of S3 Vectors; those on tags have the same names as Bedrock's."""
 

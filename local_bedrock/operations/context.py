@@ -68,6 +68,15 @@ def active_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -
     return found
 
 
+def requested_data_source(connection: apsw.Connection, request: Request) -> DataSource:
+    """Return the data source of a request.
+
+    Raises:
+        NotFound: The knowledge base or data source doesn't exist.
+    """
+    return resources.find_data_source(connection, request["knowledgeBaseId"], request["dataSourceId"])
+
+
 def available_data_source(connection: apsw.Connection, request: Request) -> DataSource:
     """Return the AVAILABLE data source of a request.
 
@@ -76,7 +85,7 @@ def available_data_source(connection: apsw.Connection, request: Request) -> Data
         InvalidRequest: The knowledge base isn't ACTIVE, or the data source isn't AVAILABLE.
     """
     active_knowledge_base(connection, request["knowledgeBaseId"])
-    found = resources.find_data_source(connection, request["knowledgeBaseId"], request["dataSourceId"])
+    found = requested_data_source(connection, request)
     if found.status != "AVAILABLE":
         raise InvalidRequest(f"The data source {found.id} is in status {found.status}")
     return found

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import apsw
 
 from local_bedrock.errors import Conflict, InvalidRequest
-from local_bedrock.operations.context import Answer, Context, Request, available_data_source
+from local_bedrock.operations.context import Answer, Context, Request, available_data_source, requested_data_source
 from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
 from local_bedrock.reading import formats, metadata
-from local_bedrock.store import documents, jobs, resources, submissions
+from local_bedrock.store import documents, jobs, submissions
 from local_bedrock.store.database import Change
 from local_bedrock.store.documents import Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
@@ -41,14 +42,8 @@ def ingest_documents(context: Context, request: Request) -> Answer:
         submitted = [_submitted(source, document) for document in request["documents"]]
         _check_different([document.name for document in submitted])
         _check_payload(submitted)
-        answer = once(
-            change,
-            "IngestKnowledgeBaseDocuments",
-            source.id,
-            request,
-            context.clock(),
-            lambda: _ingest(context, change, source, submitted),
-        )
+        ingest = partial(_ingest, context, change, source, submitted)
+        answer = once(change, "IngestKnowledgeBaseDocuments", source.id, request, context.clock(), ingest)
     context.ingestion.wake()
     return answer
 
@@ -56,21 +51,18 @@ def ingest_documents(context: Context, request: Request) -> Answer:
 def get_documents(context: Context, request: Request) -> Answer:
     """Describe documents, in the order of the request; unknown ones are NOT_FOUND."""
     with context.database.read() as view:
-        source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        source = requested_data_source(view.connection, request)
         names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
         return {"documentDetails": [_detail(view.connection, source, name) for name in names]}
 
 
 def list_documents(context: Context, request: Request) -> Answer:
     """List documents in the order of their first submission."""
-    listing = Listing("ListKnowledgeBaseDocuments", request)
-    after = listing.position(0)
-    size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
-        source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
-        found = documents.page(view.connection, source.id, after=after, limit=size + 1)
-    more = listing.token(found[size - 1].id) if len(found) > size else None
-    return {"documentDetails": [_described_document(document) for document in found[:size]], "nextToken": more}
+        source = requested_data_source(view.connection, request)
+        fetch = partial(documents.page, view.connection, source.id)
+        found, more = Listing("ListKnowledgeBaseDocuments", request).page(0, "id", fetch)
+    return {"documentDetails": [_described_document(document) for document in found], "nextToken": more}
 
 
 def delete_documents(context: Context, request: Request) -> Answer:
@@ -79,14 +71,8 @@ def delete_documents(context: Context, request: Request) -> Answer:
         source = available_data_source(change.connection, request)
         names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
         _check_different(names)
-        answer = once(
-            change,
-            "DeleteKnowledgeBaseDocuments",
-            source.id,
-            request,
-            context.clock(),
-            lambda: _delete(context, change, source, names),
-        )
+        delete = partial(_delete, context, change, source, names)
+        answer = once(change, "DeleteKnowledgeBaseDocuments", source.id, request, context.clock(), delete)
     context.ingestion.wake()
     return answer
 
@@ -273,14 +259,8 @@ def start_job(context: Context, request: Request) -> Answer:
         source = available_data_source(change.connection, request)
         if source.type != "S3":
             raise InvalidRequest("A CUSTOM data source has no bucket to scan: use IngestKnowledgeBaseDocuments")
-        answer = once(
-            change,
-            "StartIngestionJob",
-            source.id,
-            request,
-            context.clock(),
-            lambda: _start(context, change, source, request, started),
-        )
+        start = partial(_start, context, change, source, request, started)
+        answer = once(change, "StartIngestionJob", source.id, request, context.clock(), start)
     for job in started:
         context.synchronisation.start(job)
     return answer
@@ -289,7 +269,7 @@ def start_job(context: Context, request: Request) -> Answer:
 def get_job(context: Context, request: Request) -> Answer:
     """Describe one."""
     with context.database.read() as view:
-        source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        source = requested_data_source(view.connection, request)
         job = jobs.find(view.connection, source.id, request["ingestionJobId"])
     return {"ingestionJob": _described_job(job)}
 
@@ -300,7 +280,7 @@ def list_jobs(context: Context, request: Request) -> Answer:
     continued = context.snapshots.continued(listing)
     size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
-        source = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        source = requested_data_source(view.connection, request)
         found = jobs.of_data_source(view.connection, source.id)
     if continued is None:
         offset, ordered = 0, [job.id for job in _chosen(found, request)]
@@ -324,7 +304,7 @@ def _chosen(found: Iterable[Job], request: Request) -> list[Job]:
 def stop_job(context: Context, request: Request) -> Answer:
     """Stop a job: started documents are finished, and the others keep their earlier state."""
     with context.database.write() as change:
-        source = resources.find_data_source(change.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        source = requested_data_source(change.connection, request)
         job = jobs.find(change.connection, source.id, request["ingestionJobId"])
         if job.status in _ENDED:
             raise Conflict(f"The ingestion job {job.id} is {job.status} and cannot be stopped")

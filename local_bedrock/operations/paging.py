@@ -15,6 +15,7 @@ from cachetools import TTLCache
 from local_bedrock.errors import InvalidRequest
 
 T = TypeVar("T", str, int)
+Item = TypeVar("Item")
 
 DEFAULT_PAGE: Final = 100
 SNAPSHOT_SECONDS: Final = 600.0
@@ -88,6 +89,25 @@ class Listing:
     def token(self, after: str | int) -> str:
         """Return the token of the page after a position."""
         return write_token({"after": after, "list": self.fingerprint()})
+
+    def page(
+        self, beginning: T, key: str, fetch: Callable[..., list[Item]], size: int = DEFAULT_PAGE
+    ) -> tuple[list[Item], str | None]:
+        """Return the requested page, and the token of the next one.
+
+        Args:
+            beginning: Comes before every position.
+            key: The attribute that is the position of an item.
+            fetch: Returns at most ``limit`` items whose position is above ``after``.
+            size: Unless the request has ``maxResults``.
+
+        Raises:
+            InvalidRequest: The token belongs to another list.
+        """
+        size = self.request.get("maxResults", size)
+        found = fetch(after=self.position(beginning), limit=size + 1)
+        more = self.token(getattr(found[size - 1], key)) if len(found) > size else None
+        return found[:size], more
 
     def fingerprint(self) -> str:
         """Return an identifier of this list."""

@@ -1,73 +1,40 @@
-"""Knowledge bases, data sources and tags."""
+"""Knowledge bases and data sources."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import apsw
 
-from local_bedrock.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded
-from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base, available_data_source
-from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
-from local_bedrock.store import jobs, resources
+from local_bedrock.errors import Conflict, InvalidRequest, NotFound
+from local_bedrock.operations.context import (
+    Answer,
+    Context,
+    Request,
+    active_knowledge_base,
+    available_data_source,
+    requested_data_source,
+)
+from local_bedrock.operations.paging import Listing
+from local_bedrock.operations.tags import check_tags
+from local_bedrock.store import jobs, resources, tags
 from local_bedrock.store.database import Change
 from local_bedrock.store.resources import DataSource, KnowledgeBase, once
-
-KNOWLEDGE_BASE_ARN: Final = "arn:aws:bedrock:us-east-1:000000000000:knowledge-base/{}"
-MOST_TAGS: Final = 50
-"""Tags of one resource. Source: AWS General Reference, tag naming limits."""
-
-RESERVED_PREFIX: Final = "aws:"
 
 _ARN: Final = re.compile(r"arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d{12}:knowledge-base/([0-9a-zA-Z]{10})")
 
 
-def tag(context: Context, request: Request) -> Answer:
-    """Add tags to a knowledge base, or replace their values."""
-    check_tags(request["tags"])
-    with context.database.write() as change:
-        knowledge_base_id = _tagged(change.connection, request["resourceArn"])
-        together = {**resources.tags_of(change.connection, knowledge_base_id), **request["tags"]}
-        if len(together) > MOST_TAGS:
-            raise QuotaExceeded(
-                f"The resource would have {len(together)} tags; the maximum is {MOST_TAGS}: remove some tags first"
-            )
-        resources.put_tags(change, knowledge_base_id, request["tags"])
-    return {}
-
-
-def untag(context: Context, request: Request) -> Answer:
-    """Remove tags from a knowledge base; unknown keys are ignored."""
-    with context.database.write() as change:
-        resources.remove_tags(change, _tagged(change.connection, request["resourceArn"]), request["tagKeys"])
-    return {}
-
-
-def list_tags(context: Context, request: Request) -> Answer:
-    """Return the tags of a knowledge base."""
-    with context.database.read() as view:
-        return {"tags": resources.tags_of(view.connection, _tagged(view.connection, request["resourceArn"]))}
-
-
-def check_tags(given: Mapping[str, str]) -> None:
-    """Check the tags of a request.
+def tagged_arn(connection: apsw.Connection, arn: str) -> str:
+    """Return the stored ARN of a knowledge base.
 
     Raises:
-        InvalidRequest: There are too many, or a key is reserved.
+        NotFound: It is not the ARN of a knowledge base here.
     """
-    if len(given) > MOST_TAGS:
-        raise InvalidRequest(f"The request has {len(given)} tags; the maximum is {MOST_TAGS}")
-    reserved = [key for key in given if key.casefold().startswith(RESERVED_PREFIX)]
-    if reserved:
-        raise InvalidRequest(f"The tag key {reserved[0]!r} begins with {RESERVED_PREFIX}, which is reserved for AWS")
-
-
-def _tagged(connection: apsw.Connection, arn: str) -> str:
     match = _ARN.fullmatch(arn)
     if match is None:
         raise NotFound(f"The resource {arn} does not exist: the local Bedrock supports tags of knowledge bases only")
-    return resources.find_knowledge_base(connection, match[1]).id
+    return resources.find_knowledge_base(connection, match[1]).arn
 
 
 _STORES: Final = {
@@ -81,14 +48,8 @@ def create_knowledge_base(context: Context, request: Request) -> Answer:
     """Create a knowledge base; it becomes ACTIVE at once, or after the creation time of the pace."""
     _check_knowledge_base(request)
     with context.database.write() as change:
-        answer = once(
-            change,
-            "CreateKnowledgeBase",
-            "",
-            request,
-            context.clock(),
-            lambda: _create_knowledge_base(context, change, request),
-        )
+        create = partial(_create_knowledge_base, context, change, request)
+        answer = once(change, "CreateKnowledgeBase", "", request, context.clock(), create)
     context.ingestion.wake()
     return answer
 
@@ -102,11 +63,9 @@ def get_knowledge_base(context: Context, request: Request) -> Answer:
 
 def list_knowledge_bases(context: Context, request: Request) -> Answer:
     """List them by id."""
-    listing = Listing("ListKnowledgeBases", request)
-    after = listing.position("")
-    size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
-        found = resources.knowledge_bases(view.connection, after=after, limit=size + 1)
+        fetch = partial(resources.knowledge_bases, view.connection)
+        found, more = Listing("ListKnowledgeBases", request).page("", "id", fetch)
     summaries = [
         {
             "knowledgeBaseId": base.id,
@@ -115,9 +74,8 @@ def list_knowledge_bases(context: Context, request: Request) -> Answer:
             "status": base.status,
             "updatedAt": base.updated_at,
         }
-        for base in found[:size]
+        for base in found
     ]
-    more = listing.token(found[size - 1].id) if len(found) > size else None
     return {"knowledgeBaseSummaries": summaries, "nextToken": more}
 
 
@@ -198,7 +156,7 @@ def _create_knowledge_base(context: Context, change: Change, request: Request) -
         due_at=now + seconds if seconds else None,
     )
     resources.add_knowledge_base(change, base)
-    resources.put_tags(change, base.id, request.get("tags", {}))
+    tags.put(change, base.arn, request.get("tags", {}))
     return {"knowledgeBase": {**_described_base(base), "status": resources.CREATING}}
 
 
@@ -206,7 +164,7 @@ def _described_base(base: KnowledgeBase) -> Answer:
     return {
         "knowledgeBaseId": base.id,
         "name": base.name,
-        "knowledgeBaseArn": KNOWLEDGE_BASE_ARN.format(base.id),
+        "knowledgeBaseArn": base.arn,
         "description": base.request.get("description"),
         "roleArn": base.request["roleArn"],
         "knowledgeBaseConfiguration": base.request["knowledgeBaseConfiguration"],
@@ -225,36 +183,23 @@ def create_data_source(context: Context, request: Request) -> Answer:
     """Create a data source; it is AVAILABLE at once."""
     _check_data_source(request)
     with context.database.write() as change:
-        return once(
-            change,
-            "CreateDataSource",
-            request["knowledgeBaseId"],
-            request,
-            context.clock(),
-            lambda: _create_data_source(context, change, request),
-        )
+        create = partial(_create_data_source, context, change, request)
+        return once(change, "CreateDataSource", request["knowledgeBaseId"], request, context.clock(), create)
 
 
 def get_data_source(context: Context, request: Request) -> Answer:
     """Describe one."""
     with context.database.read() as view:
-        found = resources.find_data_source(view.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        found = requested_data_source(view.connection, request)
     return {"dataSource": _described_source(found)}
 
 
 def list_data_sources(context: Context, request: Request) -> Answer:
     """List those of a knowledge base by id."""
-    listing = Listing("ListDataSources", request)
-    after = listing.position("")
-    size = request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
-        resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
-        found = resources.data_sources(
-            view.connection,
-            request["knowledgeBaseId"],
-            after=after,
-            limit=size + 1,
-        )
+        base = resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
+        fetch = partial(resources.data_sources, view.connection, base.id)
+        found, more = Listing("ListDataSources", request).page("", "id", fetch)
     summaries = [
         {
             "knowledgeBaseId": source.knowledge_base_id,
@@ -264,9 +209,8 @@ def list_data_sources(context: Context, request: Request) -> Answer:
             "description": source.request.get("description"),
             "updatedAt": source.updated_at,
         }
-        for source in found[:size]
+        for source in found
     ]
-    more = listing.token(found[size - 1].id) if len(found) > size else None
     return {"dataSourceSummaries": summaries, "nextToken": more}
 
 
@@ -289,7 +233,7 @@ def update_data_source(context: Context, request: Request) -> Answer:
 def delete_data_source(context: Context, request: Request) -> Answer:
     """Delete a data source in the background, with its documents unless its dataDeletionPolicy is RETAIN."""
     with context.database.write() as change:
-        source = resources.find_data_source(change.connection, request["knowledgeBaseId"], request["dataSourceId"])
+        source = requested_data_source(change.connection, request)
         if jobs.running(change.connection, source.knowledge_base_id, source.id):
             raise Conflict(f"Data source {source.id} has an ongoing ingestion job: wait for its end")
         seconds = context.options.pace.deletion_seconds

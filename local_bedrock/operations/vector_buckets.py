@@ -1,10 +1,11 @@
-"""S3 Vectors: vector buckets with their policies and tags, and vector indexes."""
+"""S3 Vectors: vector buckets with their policies, and vector indexes."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import apsw
@@ -12,8 +13,8 @@ import apsw
 from local_bedrock.errors import Conflict, InvalidRequest, NoVectorResource
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Listing
-from local_bedrock.operations.resources import MOST_TAGS, check_tags
-from local_bedrock.store import s3_vectors, vectors
+from local_bedrock.operations.tags import check_tags
+from local_bedrock.store import s3_vectors, tags, vectors
 from local_bedrock.store.database import View
 from local_bedrock.store.s3_vectors import Bucket, Index, TextSearch
 
@@ -122,7 +123,7 @@ def create_bucket(context: Context, request: Request) -> Answer:
         if s3_vectors.bucket_named(change.connection, name):
             raise Conflict("A vector bucket with the specified name already exists")
         s3_vectors.add_bucket(change, bucket)
-        s3_vectors.put_tags(change, bucket.arn, given)
+        tags.put(change, bucket.arn, given)
     return {"vectorBucketArn": bucket.arn}
 
 
@@ -141,12 +142,10 @@ def get_bucket(context: Context, request: Request) -> Answer:
 
 def list_buckets(context: Context, request: Request) -> Answer:
     """List them by name."""
-    listing = Listing("ListVectorBuckets", request)
-    after, size = listing.position(""), request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
-        found = s3_vectors.buckets(view.connection, prefix=request.get("prefix", ""), after=after, limit=size + 1)
-    more = listing.token(found[size - 1].name) if len(found) > size else None
-    return {"vectorBuckets": [_bucket_summary(bucket) for bucket in found[:size]], "nextToken": more}
+        fetch = partial(s3_vectors.buckets, view.connection, prefix=request.get("prefix", ""))
+        found, more = Listing("ListVectorBuckets", request).page("", "name", fetch, DEFAULT_PAGE)
+    return {"vectorBuckets": [_bucket_summary(bucket) for bucket in found], "nextToken": more}
 
 
 def delete_bucket(context: Context, request: Request) -> Answer:
@@ -196,33 +195,6 @@ def delete_policy(context: Context, request: Request) -> Answer:
     with context.database.write() as change:
         s3_vectors.set_of_bucket(change, bucket_of(change.connection, request).name, "policy", None)
     return {}
-
-
-def tag_vectors(context: Context, request: Request) -> Answer:
-    """Add tags to a bucket or an index, or replace their values."""
-    check_tags(request["tags"])
-    with context.database.write() as change:
-        arn = resource_of(change.connection, request["resourceArn"]).arn
-        together = {**s3_vectors.tags(change.connection, arn), **request["tags"]}
-        if len(together) > MOST_TAGS:
-            raise InvalidRequest(f"The resource would have {len(together)} tags; the maximum is {MOST_TAGS}")
-        s3_vectors.put_tags(change, arn, request["tags"])
-    return {}
-
-
-def untag_vectors(context: Context, request: Request) -> Answer:
-    """Remove tags from a bucket or an index; unknown keys are ignored."""
-    with context.database.write() as change:
-        arn = resource_of(change.connection, request["resourceArn"]).arn
-        s3_vectors.remove_tags(change, arn, request["tagKeys"])
-    return {}
-
-
-def list_vector_tags(context: Context, request: Request) -> Answer:
-    """Return the tags of a bucket or an index."""
-    with context.database.read() as view:
-        arn = resource_of(view.connection, request["resourceArn"]).arn
-        return {"tags": s3_vectors.tags(view.connection, arn)}
 
 
 def check_mode(bucket: Bucket, mode: str) -> None:
@@ -285,7 +257,7 @@ def create_index(context: Context, request: Request) -> Answer:
         index_id = s3_vectors.add_index(change, index)
         for each in text_searches:
             s3_vectors.add_text_search(change, index_id, each["metadataKey"], each.get("language"))
-        s3_vectors.put_tags(change, index.arn, request.get("tags", {}))
+        tags.put(change, index.arn, request.get("tags", {}))
     return {"indexArn": index.arn}
 
 
@@ -297,15 +269,11 @@ def get_index(context: Context, request: Request) -> Answer:
 
 def list_indexes(context: Context, request: Request) -> Answer:
     """List those of a bucket by name."""
-    listing = Listing("ListIndexes", request)
-    after, size = listing.position(""), request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
         bucket = bucket_of(view.connection, request)
-        found = s3_vectors.indexes(
-            view.connection, bucket.name, prefix=request.get("prefix", ""), after=after, limit=size + 1
-        )
-    more = listing.token(found[size - 1].name) if len(found) > size else None
-    return {"indexes": [_index_summary(index) for index in found[:size]], "nextToken": more}
+        fetch = partial(s3_vectors.indexes, view.connection, bucket.name, prefix=request.get("prefix", ""))
+        found, more = Listing("ListIndexes", request).page("", "name", fetch, DEFAULT_PAGE)
+    return {"indexes": [_index_summary(index) for index in found], "nextToken": more}
 
 
 def delete_index(context: Context, request: Request) -> Answer:

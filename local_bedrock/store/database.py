@@ -11,9 +11,10 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 import apsw
 import numpy as np
@@ -34,6 +35,11 @@ RELEASED_PAGES: Final = 1000
 
 RELEASED_SHARE: Final = 0.5
 """Share of free pages above which the file is rewritten without them."""
+
+
+JSON_COLUMNS: Final = ("encryption", "failures", "non_filterable", "request", "statistics")
+
+Row = TypeVar("Row")
 
 
 class DataFolderError(RagStackError):
@@ -213,19 +219,34 @@ class Database:
 
 
 def insert(change: Change, table: str, values: Mapping[str, Any], *, replace: bool = False) -> int:
-    """Insert a row, with lists and objects as JSON, and return its row id.
-
-    Args:
-        change: The transaction.
-        table: A name from the program, not from a request.
-        values: By column.
-        replace: Whether to replace a row with the same key.
-    """
+    """Insert a row, with lists and objects as JSON, and return its row id."""
     columns, marks = ", ".join(values), ", ".join("?" * len(values))
     row = [json.dumps(value) if isinstance(value, list | tuple | dict) else value for value in values.values()]
     verb = "INSERT OR REPLACE" if replace else "INSERT"
     change.connection.execute(f"{verb} INTO {table} ({columns}) VALUES ({marks})", row)
     return change.connection.last_insert_rowid()
+
+
+@cache
+def _columns(kind: Any) -> tuple[str, ...]:
+    """Return the columns of a dataclass: its fields, except those with the metadata ``stored=False``."""
+    return tuple(each.name for each in fields(kind) if each.metadata.get("stored", True))
+
+
+def select(connection: apsw.Connection, kind: Callable[..., Row], rest: str, *parameters: Any) -> list[Row]:
+    """Return rows as dataclasses whose fields are named like the columns.
+
+    Args:
+        connection: A reader, or the writer.
+        kind: The dataclass.
+        rest: The statement from the name of the table on, without input of a request.
+        parameters: For the placeholders in it.
+    """
+    names = _columns(kind)
+    rows = connection.execute(f"SELECT {', '.join(names)} FROM {rest}", parameters)  # noqa: S608
+    return [
+        kind(**{n: json.loads(v) if n in JSON_COLUMNS else v for n, v in zip(names, row, strict=True)}) for row in rows
+    ]
 
 
 def _lock(folder: Path) -> IO[str]:

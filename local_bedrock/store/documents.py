@@ -13,12 +13,7 @@ import numpy.typing as npt
 
 from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store import schema
-from local_bedrock.store.database import Change
-
-COLUMNS: Final = (
-    "d.knowledge_base_id, d.data_source_id, d.type, d.name, d.id, d.status, d.reason, d.generation, d.content_tag,"
-    " d.metadata_tag, d.updated_at, d.job_id"
-)
+from local_bedrock.store.database import Change, insert, select
 
 
 @dataclass(frozen=True)
@@ -60,30 +55,20 @@ class Document(DocumentKey):
 
 def find(connection: apsw.Connection, data_source_id: str, name: str) -> Document | None:
     """Return the document of this S3 URI or custom id."""
-    row = connection.execute(
-        f"SELECT {COLUMNS} FROM document d WHERE data_source_id = ? AND name = ?",  # noqa: S608
-        (data_source_id, name),
-    ).fetchone()
-    return Document(*row) if row else None
+    found = select(connection, Document, "document WHERE data_source_id = ? AND name = ?", data_source_id, name)
+    return found[0] if found else None
 
 
 def page(connection: apsw.Connection, data_source_id: str, *, after: int = 0, limit: int = -1) -> list[Document]:
     """List the documents of a data source in the order of their first submission."""
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM document d WHERE data_source_id = ? AND id > ? ORDER BY id LIMIT ?",  # noqa: S608
-        (data_source_id, after, limit),
-    )
-    return [Document(*row) for row in rows]
+    rest = "document WHERE data_source_id = ? AND id > ? ORDER BY id LIMIT ?"
+    return select(connection, Document, rest, data_source_id, after, limit)
 
 
 def some(connection: apsw.Connection, knowledge_base_id: str, data_source_id: str | None, limit: int) -> list[Document]:
     """List at most ``limit`` documents of a knowledge base, or of one of its data sources."""
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM document d WHERE knowledge_base_id = ?"  # noqa: S608
-        " AND data_source_id = coalesce(?, data_source_id) LIMIT ?",
-        (knowledge_base_id, data_source_id, limit),
-    )
-    return [Document(*row) for row in rows]
+    rest = "document WHERE knowledge_base_id = ? AND data_source_id = coalesce(?, data_source_id) LIMIT ?"
+    return select(connection, Document, rest, knowledge_base_id, data_source_id, limit)
 
 
 FAILED: Final = "FAILED"
@@ -141,9 +126,7 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     """Replace the indexed version and set INDEXED; readers see either version as a whole."""
     connection = change.connection
     replaced = _remove_content(connection, document)
-    parents = [_add_parent(connection, document, *entry) for entry in enumerate(prepared.parents)]
-    records = [_add_record(connection, document, {**prepared.attributes, **own}) for own in prepared.records]
-    identifiers = [_add_chunk(connection, document, parents, records, *entry) for entry in enumerate(prepared.chunks)]
+    identifiers, records = _add_chunks(change, document, prepared)
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
     connection.executemany(
         f"INSERT INTO {schema.text_index(document.knowledge_base_id)} (rowid, header, body) VALUES (?, ?, ?)",  # noqa: S608
@@ -193,45 +176,48 @@ def remove_documents(change: Change, *gone: Document) -> None:
         change.after_commit.append(lambda index: index.remove(gone[0].knowledge_base_id, removed))
 
 
-def _add_parent(connection: apsw.Connection, document: Document, ordinal: int, parent: ParentChunk) -> int:
-    public_id = _public_id(document, f"parent {ordinal}", parent.text)
-    connection.execute(
-        "INSERT INTO parent (document_id, public_id, text, page) VALUES (?, ?, ?, ?)",
-        (document.id, public_id, parent.text, parent.page),
-    )
-    return connection.last_insert_rowid()
-
-
-def _add_record(connection: apsw.Connection, document: Document, attributes: Mapping[str, AttributeValue]) -> int:
-    connection.execute(
-        "INSERT INTO record (knowledge_base_id, document_id, attributes) VALUES (?, ?, ?)",
-        (document.knowledge_base_id, document.id, json.dumps(attributes)),
-    )
-    key = connection.last_insert_rowid()
-    _add_attributes(connection, -key, attributes)
-    return key
+def _add_chunks(change: Change, document: Document, prepared: Prepared) -> tuple[list[int], list[int]]:
+    """Add the chunks with their parents and records, and return the ids of chunks and records."""
+    parents = [
+        insert(
+            change,
+            "parent",
+            {
+                "document_id": document.id,
+                "public_id": _public_id(document, f"parent {ordinal}", parent.text),
+                "text": parent.text,
+                "page": parent.page,
+            },
+        )
+        for ordinal, parent in enumerate(prepared.parents)
+    ]
+    records = []
+    for own in prepared.records:
+        attributes = {**prepared.attributes, **own}
+        held = {"knowledge_base_id": document.knowledge_base_id, "document_id": document.id}
+        records.append(insert(change, "record", {**held, "attributes": attributes}))
+        _add_attributes(change.connection, -records[-1], attributes)
+    identifiers = [
+        insert(
+            change,
+            "chunk",
+            {
+                "document_id": document.id,
+                "public_id": _public_id(document, str(ordinal), chunk.text),
+                "text": chunk.text,
+                "page": chunk.page,
+                "parent_id": None if chunk.parent is None else parents[chunk.parent],
+                "record_id": None if chunk.record is None else records[chunk.record],
+            },
+        )
+        for ordinal, chunk in enumerate(prepared.chunks)
+    ]
+    return identifiers, records
 
 
 def _add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, AttributeValue]) -> None:
     rows = ((holder, *row) for row in _attribute_rows(attributes))
     connection.executemany("INSERT INTO attribute VALUES (?, ?, ?, ?, ?)", rows)
-
-
-def _add_chunk(
-    connection: apsw.Connection,
-    document: Document,
-    parents: Sequence[int],
-    records: Sequence[int],
-    ordinal: int,
-    chunk: IndexedChunk,
-) -> int:
-    parent = None if chunk.parent is None else parents[chunk.parent]
-    record = None if chunk.record is None else records[chunk.record]
-    connection.execute(
-        "INSERT INTO chunk (document_id, public_id, text, page, parent_id, record_id) VALUES (?, ?, ?, ?, ?, ?)",
-        (document.id, _public_id(document, str(ordinal), chunk.text), chunk.text, chunk.page, parent, record),
-    )
-    return connection.last_insert_rowid()
 
 
 def _remove_content(connection: apsw.Connection, document: Document) -> list[int]:

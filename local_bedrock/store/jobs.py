@@ -1,13 +1,12 @@
 """Ingestion jobs in the tables."""
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import apsw
 
 from local_bedrock.errors import NotFound
-from local_bedrock.store.database import Change, insert
+from local_bedrock.store.database import Change, insert, select
 
 RUNNING: Final = ("STARTING", "IN_PROGRESS", "STOPPING")
 FAILURES_KEPT: Final = 1000
@@ -62,11 +61,6 @@ class Job:
         return replace(self.counted("numberOfDocumentsFailed"), failures=failures)
 
 
-_COLUMNS: Final = (
-    "id, knowledge_base_id, data_source_id, description, status, started_at, updated_at, statistics, failures"
-)
-
-
 def save(change: Change, job: Job) -> None:
     """Insert or update."""
     failures = [(failure.reason, failure.name) for failure in job.failures]
@@ -110,19 +104,10 @@ def unfinished_documents(connection: apsw.Connection, job_id: str) -> int:
 
 
 def _select(connection: apsw.Connection, condition: str, *parameters: Any) -> list[Job]:
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM ingestion_job WHERE {condition} ORDER BY started_at, id",  # noqa: S608
-        parameters,
-    )
-    return [_job(row) for row in rows]
+    found = select(connection, Job, f"ingestion_job WHERE {condition} ORDER BY started_at, id", *parameters)
+    return [replace(job, failures=tuple(map(_failure, job.failures))) for job in found]
 
 
-def _job(row: tuple[Any, ...]) -> Job:
-    failures = tuple(_failure(entry) for entry in json.loads(row[8]))
-    values = (*row[:7], json.loads(row[7]), failures)
-    return Job(*values)
-
-
-def _failure(entry: str | list[str]) -> Failure:
+def _failure(entry: Any) -> Failure:
     # Version 1 of the tables kept plain sentences.
     return Failure(entry) if isinstance(entry, str) else Failure(*entry)

@@ -1,7 +1,7 @@
-"""Knowledge bases, data sources, tags and client tokens in the database."""
+"""Knowledge bases, data sources and client tokens in the database."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -9,8 +9,8 @@ from typing import Any, Final
 import apsw
 
 from local_bedrock.errors import InvalidRequest, NotFound
-from local_bedrock.store import schema
-from local_bedrock.store.database import Change, insert
+from local_bedrock.store import schema, tags
+from local_bedrock.store.database import Change, insert, select
 
 CREATING: Final = "CREATING"
 ACTIVE: Final = "ACTIVE"
@@ -18,8 +18,7 @@ S3_VECTORS: Final = "S3_VECTORS"
 AVAILABLE: Final = "AVAILABLE"
 DELETING: Final = "DELETING"
 
-_BASE_COLUMNS: Final = "id, name, status, search, embedding, dimension, request, created_at, updated_at, due_at"
-_SOURCE_COLUMNS: Final = "id, knowledge_base_id, name, status, request, created_at, updated_at, due_at"
+KNOWLEDGE_BASE_ARN: Final = "arn:aws:bedrock:us-east-1:000000000000:knowledge-base/{}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,11 @@ class KnowledgeBase:
     created_at: float
     updated_at: float
     due_at: float | None = None
+
+    @property
+    def arn(self) -> str:
+        """Its name in tags."""
+        return KNOWLEDGE_BASE_ARN.format(self.id)
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,7 @@ def update_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None
 
 def knowledge_bases(connection: apsw.Connection, *, after: str = "", limit: int = -1) -> list[KnowledgeBase]:
     """List knowledge bases by id, those after ``after``."""
-    rows = connection.execute(
-        f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608
-        (after, limit),
-    )
-    return [_knowledge_base(row) for row in rows]
+    return select(connection, KnowledgeBase, "knowledge_base WHERE id > ? ORDER BY id LIMIT ?", after, limit)
 
 
 def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> KnowledgeBase:
@@ -92,19 +92,15 @@ def find_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> 
     Raises:
         NotFound: It doesn't exist.
     """
-    row = connection.execute(
-        f"SELECT {_BASE_COLUMNS} FROM knowledge_base WHERE id = ?",  # noqa: S608
-        (knowledge_base_id,),
-    ).fetchone()
-    if row is None:
-        raise NotFound(f"Knowledge base with id {knowledge_base_id} does not exist")
-    return _knowledge_base(row)
+    for found in select(connection, KnowledgeBase, "knowledge_base WHERE id = ?", knowledge_base_id):
+        return found
+    raise NotFound(f"Knowledge base with id {knowledge_base_id} does not exist")
 
 
 def knowledge_base_named(connection: apsw.Connection, name: str) -> str | None:
     """Return the id of the knowledge base that has this name."""
-    row = connection.execute("SELECT id FROM knowledge_base WHERE name = ?", (name,)).fetchone()
-    return row[0] if row else None
+    found: str | None = connection.execute("SELECT id FROM knowledge_base WHERE name = ?", (name,)).get
+    return found
 
 
 def add_data_source(change: Change, data_source: DataSource) -> None:
@@ -124,12 +120,8 @@ def data_sources(
     connection: apsw.Connection, knowledge_base_id: str, *, after: str = "", limit: int = -1
 ) -> list[DataSource]:
     """List the data sources of a knowledge base by id, those after ``after``."""
-    rows = connection.execute(
-        f"SELECT {_SOURCE_COLUMNS} FROM data_source"  # noqa: S608
-        " WHERE knowledge_base_id = ? AND id > ? ORDER BY id LIMIT ?",
-        (knowledge_base_id, after, limit),
-    )
-    return [_data_source(row) for row in rows]
+    rest = "data_source WHERE knowledge_base_id = ? AND id > ? ORDER BY id LIMIT ?"
+    return select(connection, DataSource, rest, knowledge_base_id, after, limit)
 
 
 def find_data_source(connection: apsw.Connection, knowledge_base_id: str, data_source_id: str) -> DataSource:
@@ -139,21 +131,17 @@ def find_data_source(connection: apsw.Connection, knowledge_base_id: str, data_s
         NotFound: The knowledge base or the data source doesn't exist.
     """
     find_knowledge_base(connection, knowledge_base_id)
-    row = connection.execute(
-        f"SELECT {_SOURCE_COLUMNS} FROM data_source WHERE knowledge_base_id = ? AND id = ?",  # noqa: S608
-        (knowledge_base_id, data_source_id),
-    ).fetchone()
-    if row is None:
-        raise NotFound(f"DataSource with id {data_source_id} in knowledge base {knowledge_base_id} does not exist")
-    return _data_source(row)
+    rest = "data_source WHERE knowledge_base_id = ? AND id = ?"
+    for found in select(connection, DataSource, rest, knowledge_base_id, data_source_id):
+        return found
+    raise NotFound(f"DataSource with id {data_source_id} in knowledge base {knowledge_base_id} does not exist")
 
 
 def data_source_named(connection: apsw.Connection, knowledge_base_id: str, name: str) -> str | None:
     """Return the id of the data source of this knowledge base that has this name."""
-    row = connection.execute(
-        "SELECT id FROM data_source WHERE knowledge_base_id = ? AND name = ?", (knowledge_base_id, name)
-    ).fetchone()
-    return row[0] if row else None
+    query = "SELECT id FROM data_source WHERE knowledge_base_id = ? AND name = ?"
+    found: str | None = connection.execute(query, (knowledge_base_id, name)).get
+    return found
 
 
 def mark_deleting(change: Change, table: str, resource_id: str, now: float, seconds: float) -> None:
@@ -198,6 +186,7 @@ def remove_knowledge_base(change: Change, knowledge_base_id: str) -> None:
     change.connection.execute(f"DROP TABLE IF EXISTS {schema.text_index(knowledge_base_id)}")
     change.connection.execute("DELETE FROM ingestion_job WHERE knowledge_base_id = ?", (knowledge_base_id,))
     change.connection.execute("DELETE FROM knowledge_base WHERE id = ?", (knowledge_base_id,))
+    tags.remove_all(change, KNOWLEDGE_BASE_ARN.format(knowledge_base_id))
     change.after_commit.append(lambda vectors: vectors.drop(knowledge_base_id))
 
 
@@ -205,39 +194,6 @@ def remove_data_source(change: Change, data_source_id: str) -> None:
     """Delete a data source, but not its documents."""
     change.connection.execute("DELETE FROM ingestion_job WHERE data_source_id = ?", (data_source_id,))
     change.connection.execute("DELETE FROM data_source WHERE id = ?", (data_source_id,))
-
-
-def _knowledge_base(row: tuple[Any, ...]) -> KnowledgeBase:
-    values = (*row[:6], json.loads(row[6]), *row[7:])
-    return KnowledgeBase(*values)
-
-
-def _data_source(row: tuple[Any, ...]) -> DataSource:
-    values = (*row[:4], json.loads(row[4]), *row[5:])
-    return DataSource(*values)
-
-
-def tags_of(connection: apsw.Connection, knowledge_base_id: str) -> dict[str, str]:
-    """Return the tags of a knowledge base by key."""
-    rows = connection.execute(
-        "SELECT key, value FROM tag WHERE knowledge_base_id = ? ORDER BY key", (knowledge_base_id,)
-    )
-    return {str(key): str(value) for key, value in rows}
-
-
-def put_tags(change: Change, knowledge_base_id: str, tags: Mapping[str, str]) -> None:
-    """Add tags or replace their values."""
-    change.connection.executemany(
-        "INSERT OR REPLACE INTO tag VALUES (?, ?, ?)",
-        [(knowledge_base_id, key, value) for key, value in tags.items()],
-    )
-
-
-def remove_tags(change: Change, knowledge_base_id: str, keys: Iterable[str]) -> None:
-    """Remove tags; unknown keys are ignored."""
-    change.connection.executemany(
-        "DELETE FROM tag WHERE knowledge_base_id = ? AND key = ?", [(knowledge_base_id, key) for key in keys]
-    )
 
 
 LIFETIME_SECONDS: Final = 600.0

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -11,15 +11,12 @@ import apsw
 import numpy as np
 
 from local_bedrock.errors import NoVectorResource
-from local_bedrock.store import schema
-from local_bedrock.store.database import Change, insert
+from local_bedrock.store import schema, tags
+from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.vectors import Vectors, name_of_index, prepared
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
 INDEX_ARN: Final = ARN + "/index/{}"
-
-_BUCKET_COLUMNS: Final = "name, default_mode, encryption, policy, created_at"
-_INDEX_COLUMNS: Final = "id, bucket, name, dimension, metric, mode, non_filterable, encryption, created_at"
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Index:
     non_filterable: Sequence[str]
     encryption: Mapping[str, Any]
     created_at: float
-    text_searches: Sequence[TextSearch] = ()
+    text_searches: Sequence[TextSearch] = field(default=(), metadata={"stored": False})
 
     @property
     def arn(self) -> str:
@@ -89,21 +86,14 @@ def add_bucket(change: Change, bucket: Bucket) -> None:
 
 def buckets(connection: apsw.Connection, *, prefix: str = "", after: str = "", limit: int = -1) -> list[Bucket]:
     """List by name, those after ``after``."""
-    rows = connection.execute(
-        f"SELECT {_BUCKET_COLUMNS} FROM vector_bucket"  # noqa: S608
-        " WHERE substr(name, 1, ?) = ? AND name > ? ORDER BY name LIMIT ?",
-        (len(prefix), prefix, after, limit),
-    )
-    return [_bucket(row) for row in rows]
+    rest = "vector_bucket WHERE substr(name, 1, ?) = ? AND name > ? ORDER BY name LIMIT ?"
+    return select(connection, Bucket, rest, len(prefix), prefix, after, limit)
 
 
 def bucket_named(connection: apsw.Connection, name: str) -> Bucket | None:
     """Return the bucket of this name."""
-    row = connection.execute(
-        f"SELECT {_BUCKET_COLUMNS} FROM vector_bucket WHERE name = ?",  # noqa: S608
-        (name,),
-    ).fetchone()
-    return _bucket(row) if row else None
+    found = select(connection, Bucket, "vector_bucket WHERE name = ?", name)
+    return found[0] if found else None
 
 
 def find_bucket(connection: apsw.Connection, name: str) -> Bucket:
@@ -127,7 +117,7 @@ def set_of_bucket(change: Change, name: str, column: str, value: str | None) -> 
 def remove_bucket(change: Change, bucket: Bucket) -> None:
     """Delete one that has no index."""
     change.connection.execute("DELETE FROM vector_bucket WHERE name = ?", (bucket.name,))
-    _remove_all_tags(change, bucket.arn)
+    tags.remove_all(change, bucket.arn)
 
 
 def add_index(change: Change, index: Index) -> int:
@@ -140,21 +130,15 @@ def indexes(
     connection: apsw.Connection, bucket: str, *, prefix: str = "", after: str = "", limit: int = -1
 ) -> list[Index]:
     """List those of a bucket by name, those after ``after``."""
-    rows = connection.execute(
-        f"SELECT {_INDEX_COLUMNS} FROM vector_index"  # noqa: S608
-        " WHERE bucket = ? AND substr(name, 1, ?) = ? AND name > ? ORDER BY name LIMIT ?",
-        (bucket, len(prefix), prefix, after, limit),
-    ).fetchall()
-    return [_index(connection, row) for row in rows]
+    rest = "vector_index WHERE bucket = ? AND substr(name, 1, ?) = ? AND name > ? ORDER BY name LIMIT ?"
+    found = select(connection, Index, rest, bucket, len(prefix), prefix, after, limit)
+    return [_with_text_searches(connection, index) for index in found]
 
 
 def index_named(connection: apsw.Connection, bucket: str, name: str) -> Index | None:
     """Return the index of this name."""
-    row = connection.execute(
-        f"SELECT {_INDEX_COLUMNS} FROM vector_index WHERE bucket = ? AND name = ?",  # noqa: S608
-        (bucket, name),
-    ).fetchone()
-    return _index(connection, row) if row else None
+    found = select(connection, Index, "vector_index WHERE bucket = ? AND name = ?", bucket, name)
+    return _with_text_searches(connection, found[0]) if found else None
 
 
 def find_index(connection: apsw.Connection, bucket: str, name: str) -> Index:
@@ -180,7 +164,7 @@ def remove_index(change: Change, index: Index) -> None:
     for text_search in index.text_searches:
         remove_text_search(change, text_search)
     change.connection.execute("DELETE FROM vector_index WHERE id = ?", (index.id,))
-    _remove_all_tags(change, index.arn)
+    tags.remove_all(change, index.arn)
     change.after_commit.append(lambda vectors: vectors.drop(name_of_index(index.id)))
 
 
@@ -200,39 +184,9 @@ def remove_text_search(change: Change, text_search: TextSearch) -> None:
     change.connection.execute("DELETE FROM vector_text_search WHERE id = ?", (text_search.id,))
 
 
-def tags(connection: apsw.Connection, arn: str) -> dict[str, str]:
-    """Return the tags of a bucket or an index by key."""
-    rows = connection.execute("SELECT key, value FROM vector_tag WHERE arn = ? ORDER BY key", (arn,))
-    return {str(key): str(value) for key, value in rows}
-
-
-def put_tags(change: Change, arn: str, given: Mapping[str, str]) -> None:
-    """Add tags or replace their values."""
-    change.connection.executemany(
-        "INSERT OR REPLACE INTO vector_tag VALUES (?, ?, ?)", [(arn, key, value) for key, value in given.items()]
-    )
-
-
-def remove_tags(change: Change, arn: str, keys: Sequence[str]) -> None:
-    """Remove tags; unknown keys are ignored."""
-    change.connection.executemany("DELETE FROM vector_tag WHERE arn = ? AND key = ?", [(arn, key) for key in keys])
-
-
-def _remove_all_tags(change: Change, arn: str) -> None:
-    change.connection.execute("DELETE FROM vector_tag WHERE arn = ?", (arn,))
-
-
-def _bucket(row: tuple[Any, ...]) -> Bucket:
-    return Bucket(row[0], row[1], json.loads(row[2]), row[3], row[4])
-
-
-def _index(connection: apsw.Connection, row: tuple[Any, ...]) -> Index:
-    found = connection.execute(
-        "SELECT id, metadata_key, language FROM vector_text_search WHERE index_id = ? ORDER BY id", (row[0],)
-    )
-    text_searches = tuple(TextSearch(*each) for each in found)
-    values = (*row[:6], json.loads(row[6]), json.loads(row[7]), row[8], text_searches)
-    return Index(*values)
+def _with_text_searches(connection: apsw.Connection, index: Index) -> Index:
+    query = "SELECT id, metadata_key, language FROM vector_text_search WHERE index_id = ? ORDER BY id"
+    return replace(index, text_searches=tuple(TextSearch(*row) for row in connection.execute(query, (index.id,))))
 
 
 ROWS_PARSED_AT_ONCE: Final = 1000

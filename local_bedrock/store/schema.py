@@ -212,7 +212,14 @@ ALTER TABLE submission ADD COLUMN light INTEGER NOT NULL DEFAULT 0;      -- 1 if
 CREATE INDEX submission_by_light_turn ON submission (due_at, sequence) WHERE taken = 0 AND light = 1;
 """
 
-MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
+_VERSION_6: Final = """
+ALTER TABLE vector_tag RENAME TO resource_tag;
+INSERT INTO resource_tag
+    SELECT 'arn:aws:bedrock:us-east-1:000000000000:knowledge-base/' || knowledge_base_id, key, value FROM tag;
+DROP TABLE tag;
+"""
+
+MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
 """Each upgrades the version before it (PRAGMA user_version). Never edit a released migration."""
 
 VERSION: Final = len(MIGRATIONS)

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from local_bedrock.store import documents
-from local_bedrock.store.database import Change
+from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.documents import Document, DocumentKey
 
 INGEST: Final = "ingest"
@@ -77,35 +76,24 @@ def submit(
         " VALUES (?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (data_source_id, name) DO UPDATE SET"
         " status = excluded.status, reason = NULL, generation = generation + 1, updated_at = excluded.updated_at,"
         " job_id = excluded.job_id RETURNING id",
-        (
-            document.knowledge_base_id,
-            document.data_source_id,
-            document.type,
-            document.name,
-            _FIRST[action],
-            now,
-            job_id,
-        ),
+        (*vars(document).values(), _FIRST[action], now, job_id),
     ).get
-    change.connection.execute(
-        "INSERT OR REPLACE INTO submission (document_id, sequence, action, job_id, request, content, due_at, next_at,"
-        " step_seconds, former_status, former_reason, request_id, light)"
-        " VALUES (?, (SELECT coalesce(max(sequence), 0) + 1 FROM submission), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            document_id,
-            action,
-            job_id,
-            json.dumps(request),
-            content,
-            now + seconds,
-            None if action == DELETE and not seconds else now + step,
-            step,
-            former_status,
-            former_reason,
-            request_id,
-            light,
-        ),
-    )
+    submission = {
+        "document_id": document_id,
+        "sequence": change.connection.execute("SELECT coalesce(max(sequence), 0) + 1 FROM submission").get,
+        "action": action,
+        "job_id": job_id,
+        "request": request,
+        "content": content,
+        "due_at": now + seconds,
+        "next_at": None if action == DELETE and not seconds else now + step,
+        "step_seconds": step,
+        "former_status": former_status,
+        "former_reason": former_reason,
+        "request_id": request_id,
+        "light": light,
+    }
+    insert(change, "submission", submission, replace=True)
 
 
 def requests_under_way(connection: apsw.Connection) -> int:
@@ -181,17 +169,14 @@ def take_up(change: Change, now: float, limit: int = 1, *, light_only: bool = Fa
 
 
 def _taken(connection: apsw.Connection, action: str, document_id: Any, now: float) -> Submission:
-    row: Any = connection.execute(
-        f"SELECT s.job_id, s.request, s.content, {documents.COLUMNS}"  # noqa: S608
-        " FROM submission s JOIN document d ON d.id = s.document_id WHERE s.document_id = ?",
-        (document_id,),
-    ).fetchone()
-    job_id, request, content, *fields = row
+    (document,) = select(connection, Document, "document WHERE id = ?", document_id)
+    query = "SELECT job_id, request, content FROM submission WHERE document_id = ?"
+    ((job_id, request, content),) = connection.execute(query, (document_id,))
     connection.execute(
         "UPDATE document SET status = ?, updated_at = ? WHERE id = ?", (_WORKED_ON[action], now, document_id)
     )
     connection.execute("UPDATE submission SET taken = 1, next_at = NULL WHERE document_id = ?", (document_id,))
-    return Submission(Document(*fields), action, job_id, json.loads(request), content)
+    return Submission(document, action, job_id, json.loads(request), content)
 
 
 def put_back(change: Change, document: Document) -> None:
