@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,19 +38,6 @@ def write_data_set(folder: Path, queries: Sequence[Mapping[str, Any]] = QUERIES)
     rows = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, judgment)) for judgment in JUDGMENTS)]
     (folder / "qrels" / "test.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return folder
-
-
-def ragstack(*arguments: str | Path, data: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command line with a folder of its own."""
-    return subprocess.run(
-        [RAGSTACK, *map(str, arguments)],
-        env=environment(data, **env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 def environment(data: Path, **env: str) -> dict[str, str]:

@@ -17,8 +17,8 @@ from evaluation import dataset, index
 from evaluation.index import Indexing
 from ragstack_common.errors import RagStackError
 from ragstack_local.cli import app
-from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, ragstack, results, write_data_set
-from tests.ragstack_local.support import running_stack, stack_at
+from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
+from tests.ragstack_local.support import ragstack, running_stack, stack_at
 
 T = TypeVar("T")
 InProcess = Callable[..., None]

@@ -1,20 +1,23 @@
 """What the tests of the command line work with: the command itself, and servers that it talks to."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 
 from ragstack_local import running
+from ragstack_local.cli import main
 from ragstack_local.connection import Connection
 
 RAGSTACK = Path(sys.executable).with_name("ragstack")
@@ -24,17 +27,24 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 def ragstack(*arguments: str | Path, data: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command line as a user does, with a folder of its own."""
-    return subprocess.run(
-        [RAGSTACK, *map(str, arguments)],
-        env={**os.environ, "RAGSTACK_DATA": str(data), "COLUMNS": "250", **env},
-        cwd=data,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    """Run the command line in this process, with a data folder that is also the working directory."""
+    command, output, errors, before = [str(RAGSTACK), *map(str, arguments)], io.StringIO(), io.StringIO(), Path.cwd()
+    code: Any = 0
+    with (
+        patch.dict(os.environ, {"RAGSTACK_DATA": str(data), "COLUMNS": "250", **env}),
+        patch.object(sys, "argv", command),
+        patch.object(sys, "stdin", io.StringIO()),
+        redirect_stdout(output),
+        redirect_stderr(errors),
+    ):
+        os.chdir(data)
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        finally:
+            os.chdir(before)
+    return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
 
 
 def stack_at(**more: Any) -> Connection:

@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 from typer.main import get_command_from_info
 from typer.testing import CliRunner
 
+from ragstack_common import clients
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_local.cli import app
 from ragstack_local.connection import Connection
@@ -106,7 +107,7 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
     done = ragstack(data=tmp_path)
 
     assert done.returncode == 2
-    assert "Usage: ragstack" in done.stdout + done.stderr
+    assert "ragstack [OPTIONS] COMMAND [ARGS]..." in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -457,6 +458,8 @@ def test_a_reranker_is_chosen_by_its_name_for_an_engine(
 
 
 def test_an_unreachable_reranking_model_is_reported_with_the_results(tmp_path: Path, leases: tuple[str, ...]) -> None:
+    clients.retrieval_client.cache_clear()
+
     done = ragstack(*leases, "--rerank", "bedrock", data=tmp_path, AWS_DEFAULT_REGION="")
 
     assert done.returncode == 0, done.stderr
