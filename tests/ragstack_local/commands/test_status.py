@@ -11,7 +11,7 @@ from ragstack_common.documents import s3_uri
 from ragstack_common.errors import DocumentNotFoundError
 from ragstack_common.ingestion.messages import look
 from ragstack_common.registry.records import Status
-from ragstack_local import registry_view
+from ragstack_local.commands import status as command
 from ragstack_local.connection import Connection
 from tests.ragstack_common.api.conftest import Aws
 from tests.ragstack_local import functions
@@ -59,18 +59,15 @@ def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: 
 def test_the_documents_longest_in_progress_are_found_on_any_page(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry_view, "MAX_LIMIT", 2)
-    monkeypatch.setattr(registry_view, "_REPORT_AFTER", 3)
+    monkeypatch.setattr(command, "MAX_LIMIT", 2)
     names = [put(connection, f"{number}.md") for number in range(5)]
     for number, name in enumerate(names):
         record = functions.submit(connection, name)
         functions.write(connection, record, replace(record, received_at=time.time() - 100 * number))
-    read: list[int] = []
 
-    found = registry_view.RegistryView(connection).in_motion(2, read.append)
+    found = command.longest_in_motion(connection, 2)
 
     assert [record.uri for record in found] == [names[4], names[3]]
-    assert read == [3]
 
 
 def test_status_names_the_latest_failures_and_counts_the_others(tmp_path: Path, connection: Connection) -> None:
