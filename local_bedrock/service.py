@@ -135,7 +135,7 @@ class Service:
     ) -> None:
         self.embedding = embedding_processes.load(options.embedding, options.data_dir)
         self.answering = Answering.of(options, self.embedding, clock)
-        self._router = wire.Router()
+        self._router = wire.router()
         self._database = Database(options.data_dir)
         try:
             self._check_embedding()

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote
 
@@ -112,6 +113,12 @@ class Router:
         for operation, match in matches[:1]:
             return operation, {label: unquote(value) for label, value in match.groupdict().items()}
         raise UnknownRoute(f"{request.method} {request.path} is not an operation of {' or '.join(SERVICES)}")
+
+
+@cache
+def router() -> Router:
+    """Return the router of all services, which every server in this process shares: reading the models takes 40 ms."""
+    return Router()
 
 
 def _signed_for(authorization: str) -> str | None:

@@ -23,12 +23,6 @@ def test_a_path_of_no_operation_is_unknown(world: World) -> None:
     assert "/no/such/path" in answer.message
 
 
-def test_a_method_that_no_operation_has_is_unknown(world: World, retrieve: str) -> None:
-    answer = raw.send(world.bedrock.url, "PATCH", retrieve, b"{}")
-
-    assert (answer.status, answer.code) == (404, "UnknownOperationException")
-
-
 @pytest.mark.parametrize(
     "body",
     [

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from tests.local_bedrock.answers import TEXT_MODEL
-from tests.local_bedrock.support import Bedrock, Source, text_document
+from tests.local_bedrock.support import TEXT_MODEL, Bedrock, Source, text_document
 
 LEAVE = "# Leave\n\nEvery employee has 27 days of annual leave. Book it in the calendar.\n"
 CANTEEN = "The canteen opens at noon. It serves fish on Fridays."

@@ -9,13 +9,14 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from local_bedrock import server
 from local_bedrock.service import Service
@@ -33,6 +34,7 @@ OPENSEARCH = {
         "fieldMapping": {"vectorField": "vector", "textField": "text", "metadataField": "metadata"},
     },
 }
+TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
 S3_VECTORS = {
     "type": "S3_VECTORS",
     "s3VectorsConfiguration": {"indexArn": "arn:aws:s3vectors:us-east-1:123456789012:bucket/b/index/i"},
@@ -56,8 +58,13 @@ def client(service: str, url: str, *, validate: bool = True, **settings: Any) ->
             **settings,
         }
     )
-    session: Any = boto3.Session()
-    return session.client(service, endpoint_url=url, region_name=REGION, config=config)
+    return _session().client(service, endpoint_url=url, region_name=REGION, config=config)
+
+
+@cache
+def _session() -> Any:
+    """Return the session of all clients: each session loads the service models for itself."""
+    return boto3.Session()
 
 
 class Clock:
@@ -238,6 +245,15 @@ def _typed(value: Any) -> dict[str, Any]:
     if isinstance(value, list):
         return {"type": "STRING_LIST", "stringListValue": value}
     return {"type": "NUMBER", "numberValue": value}
+
+
+def refusal(call: Callable[..., Any], **request: Any) -> str:
+    """Return the message of the ValidationException that the call must raise."""
+    with pytest.raises(ClientError) as caught:
+        call(**request)
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+    return str(caught.value.response["Error"]["Message"])
 
 
 def wait_for(look: Callable[[], T | None]) -> T:

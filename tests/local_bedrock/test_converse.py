@@ -6,9 +6,8 @@ import pytest
 from botocore.exceptions import EventStreamError
 
 from local_bedrock.server import running
-from tests.local_bedrock.answers import TEXT_MODEL, checked_client, checked_events
-from tests.local_bedrock.llm_server import MODEL, LanguageModel, language_model
-from tests.local_bedrock.support import Bedrock
+from tests.local_bedrock.llm_server import LanguageModel, language_model
+from tests.local_bedrock.support import TEXT_MODEL, Bedrock, client
 
 LEAVE = "Every employee has 27 days of annual leave. Book it in the calendar."
 QUESTION = "How many days of annual leave does an employee have?"
@@ -18,7 +17,7 @@ NO_ANSWER = "Sorry, I am unable to assist you with this request."
 
 @pytest.fixture(scope="module")
 def runtime(bedrock: Bedrock) -> Any:
-    return checked_client("bedrock-runtime", bedrock.url)
+    return client("bedrock-runtime", bedrock.url)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,7 @@ def model() -> Iterator[LanguageModel]:
 @pytest.fixture(scope="module")
 def forwarding(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -> Iterator[Any]:
     with running(tmp_path_factory.mktemp("forwarding"), llm_url=model.url) as url:
-        yield checked_client("bedrock-runtime", url)
+        yield client("bedrock-runtime", url)
 
 
 def user(*content: Any) -> dict[str, Any]:
@@ -125,7 +124,7 @@ def test_an_answer_ends_before_a_stop_sequence(runtime: Any) -> None:
 
 def test_a_stream_has_the_events_in_the_order_of_aws(runtime: Any) -> None:
     answer = runtime.converse_stream(modelId=TEXT_MODEL, messages=[user(LEAVE + "\n\n" + QUESTION)])
-    events = checked_events(runtime, "ConverseStream", answer["stream"])
+    events = list(answer["stream"])
 
     names = [next(iter(event)) for event in events]
     assert names == ["messageStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"]
@@ -239,7 +238,7 @@ def test_an_empty_answer_of_a_model_is_allowed(forwarding: Any, model: LanguageM
 
     stream = forwarding.converse_stream(modelId=TEXT_MODEL, messages=[user("a")])["stream"]
 
-    names = [next(iter(event)) for event in checked_events(forwarding, "ConverseStream", stream)]
+    names = [next(iter(event)) for event in list(stream)]
     assert names == ["messageStart", "contentBlockStop", "messageStop", "metadata"]
 
 
@@ -269,12 +268,4 @@ def test_a_server_without_models_says_what_to_do(forwarding: Any, model: Languag
         running(tmp_path, llm_url=model.url) as url,
         pytest.raises(forwarding.exceptions.ClientError, match="lists no model: load a model"),
     ):
-        checked_client("bedrock-runtime", url).converse(modelId=TEXT_MODEL, messages=[user("a")])
-
-
-def test_the_first_model_that_the_server_lists_is_taken(forwarding: Any, model: LanguageModel) -> None:
-    model.says()
-
-    forwarding.converse(modelId=TEXT_MODEL, messages=[user("a")])
-
-    assert model.asked[-1]["model"] == MODEL
+        client("bedrock-runtime", url).converse(modelId=TEXT_MODEL, messages=[user("a")])

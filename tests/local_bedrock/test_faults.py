@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,38 @@ from local_bedrock.connections import bounded
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from local_bedrock.options import Pace
 from local_bedrock.server import running
-from tests.local_bedrock.support import Bedrock, ask, client, custom_identifier, text_document
+from tests.local_bedrock.support import TEXT_MODEL, Bedrock, ask, client, custom_identifier, text_document
 
-TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
 OPERATIONS = ["Retrieve", "RetrieveAndGenerate", "IngestKnowledgeBaseDocuments"]
 
 
-@contextmanager
-def faulty(folder: Path, *rules: str, **options: Any) -> Iterator[Bedrock]:
-    with running(folder, faults=tuple(map(FaultRule.of_text, rules)), **options) as url:
-        yield Bedrock.at(url)
+class Faulty:
+    """A local Bedrock that fails by the given rules."""
+
+    def __init__(self, url: str) -> None:
+        self._bedrock = Bedrock.at(url)
+
+    def by(self, *rules: dict[str, Any]) -> Bedrock:
+        answer = urllib3.request("PUT", f"{self._bedrock.url}/_ragstack/faults", json={"rules": rules}, retries=False)
+        assert answer.status == 200, answer.data
+        return self._bedrock
 
 
-@pytest.fixture(params=["h11", "httptools"])
-def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", params=["h11", "httptools"])
+def each_protocol(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     """Run the test with each of uvicorn's implementations of HTTP: an installation has one or both."""
     name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
     module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
-    monkeypatch.setattr(server, "Protocol", bounded(getattr(module, name)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "Protocol", bounded(getattr(module, name)))
+        with running(tmp_path_factory.mktemp(request.param), admin=True) as url:
+            yield Faulty(url)
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    with running(tmp_path_factory.mktemp("faulty"), admin=True) as url:
+        yield Faulty(url)
 
 
 def list_raw(url: str) -> urllib3.BaseHTTPResponse:
@@ -61,143 +74,136 @@ def refused(call: Any, **arguments: Any) -> tuple[int, str]:
     ],
 )
 def test_a_fault_has_the_code_and_status_of_the_operations_model(
-    tmp_path: Path, kind: str, operation: str, status: int, code: str
+    faulty: Faulty, kind: str, operation: str, status: int, code: str
 ) -> None:
-    with faulty(tmp_path, f"kind={kind}") as bedrock:
-        agent = client("bedrock-agent", bedrock.url, validate=False)
+    bedrock = faulty.by({"kind": kind})
+    agent = client("bedrock-agent", bedrock.url, validate=False)
 
-        assert refused(getattr(agent, operation)) == (status, code)
-
-
-def test_only_the_named_operations_fail_and_only_so_often(tmp_path: Path) -> None:
-    with faulty(tmp_path, "operation=List*,kind=internal,count=2") as bedrock:
-        bedrock.knowledge_base("works")
-
-        assert refused(bedrock.agent.list_knowledge_bases)[0] == 500
-        assert refused(bedrock.agent.list_knowledge_bases)[0] == 500
-        assert len(bedrock.agent.list_knowledge_bases()["knowledgeBaseSummaries"]) == 1
+    assert refused(getattr(agent, operation)) == (status, code)
 
 
-def test_a_retrying_client_gets_over_a_few_faults(tmp_path: Path) -> None:
-    with faulty(tmp_path, "operation=ListKnowledgeBases,kind=throttling,count=1") as bedrock:
-        retrying = client("bedrock-agent", bedrock.url, retries={"total_max_attempts": 3, "mode": "standard"})
+def test_only_the_named_operations_fail_and_only_so_often(faulty: Faulty) -> None:
+    bedrock = faulty.by({"operation": "List*", "kind": "internal", "count": 2})
+    bedrock.knowledge_base("works")
 
-        answer = retrying.list_knowledge_bases()
-
-        assert answer["ResponseMetadata"]["RetryAttempts"] == 1
-
-
-def test_latency_comes_on_top_and_nothing_fails(tmp_path: Path) -> None:
-    with faulty(
-        tmp_path, "operation=ListKnowledgeBases,kind=latency,milliseconds=100", "kind=latency,milliseconds=50"
-    ) as bedrock:
-        start = time.monotonic()
-        bedrock.agent.list_knowledge_bases()
-
-        assert time.monotonic() - start >= 0.15
+    assert refused(bedrock.agent.list_knowledge_bases)[0] == 500
+    assert refused(bedrock.agent.list_knowledge_bases)[0] == 500
+    assert bedrock.agent.list_knowledge_bases()["knowledgeBaseSummaries"]
 
 
-def test_a_dropped_connection_ends_without_an_answer(tmp_path: Path, protocol: None) -> None:
-    with faulty(tmp_path, "operation=CreateKnowledgeBase,kind=drop,count=1") as bedrock:
-        with pytest.raises(ConnectionClosedError):
-            bedrock.knowledge_base("dropped")
+def test_latency_comes_on_top_and_nothing_fails(faulty: Faulty) -> None:
+    bedrock = faulty.by(
+        {"operation": "ListKnowledgeBases", "kind": "latency", "milliseconds": 100},
+        {"kind": "latency", "milliseconds": 50},
+    )
+    start = time.monotonic()
+    bedrock.agent.list_knowledge_bases()
 
-        assert bedrock.agent.list_knowledge_bases()["knowledgeBaseSummaries"] == []
-
-
-def test_a_drop_after_the_work_loses_nothing_but_the_acknowledgement(tmp_path: Path, protocol: None) -> None:
-    with faulty(tmp_path, "operation=IngestKnowledgeBaseDocuments,kind=drop,when=after,count=1") as bedrock:
-        source = bedrock.custom_source(bedrock.knowledge_base("acknowledged"))
-
-        with pytest.raises(ConnectionClosedError):
-            source.ingest(text_document("heron", "A heron waits."))
-
-        assert source.settled(custom_identifier("heron"))[0]["status"] == "INDEXED"
+    assert time.monotonic() - start >= 0.15
 
 
-def test_the_same_client_token_after_a_lost_acknowledgement_does_the_work_once(tmp_path: Path) -> None:
-    rule = "operation=CreateDataSource,kind=internal,when=after,count=1"
-    with faulty(tmp_path, rule) as bedrock:
-        request = {
-            "knowledgeBaseId": bedrock.knowledge_base("once"),
-            "name": "texts",
-            "dataSourceConfiguration": {"type": "CUSTOM"},
-            "clientToken": "t" * 40,
-        }
+def test_a_dropped_connection_ends_without_an_answer(each_protocol: Faulty) -> None:
+    bedrock = each_protocol.by({"operation": "CreateKnowledgeBase", "kind": "drop", "count": 1})
+    with pytest.raises(ConnectionClosedError):
+        bedrock.knowledge_base("dropped")
 
-        first = refused(bedrock.agent.create_data_source, **request)
-        second = bedrock.agent.create_data_source(**request)["dataSource"]["dataSourceId"]
-        listed = bedrock.agent.list_data_sources(knowledgeBaseId=request["knowledgeBaseId"])["dataSourceSummaries"]
-
-        assert first[0] == 500
-        assert [source["dataSourceId"] for source in listed] == [second]
+    found = bedrock.agent.list_knowledge_bases(maxResults=100)["knowledgeBaseSummaries"]
+    assert not [base for base in found if base["name"].startswith("dropped")]
 
 
-@pytest.mark.parametrize("after_bytes", [0, 5, 1_000_000])
-def test_a_truncated_answer_breaks_off_though_its_headers_promise_more(
-    tmp_path: Path, protocol: None, after_bytes: int
-) -> None:
-    with faulty(tmp_path, f"operation=List*,kind=truncate,after_bytes={after_bytes},count=1") as bedrock:
-        whole = b'{"knowledgeBaseSummaries": []}'
+def test_a_drop_after_the_work_loses_nothing_but_the_acknowledgement(each_protocol: Faulty) -> None:
+    bedrock = each_protocol.by(
+        {"operation": "IngestKnowledgeBaseDocuments", "kind": "drop", "when": "after", "count": 1}
+    )
+    source = bedrock.custom_source(bedrock.knowledge_base("acknowledged"))
 
-        answer = list_raw(bedrock.url)
-        with pytest.raises(ProtocolError, match="more expected"):
-            answer.read()
+    with pytest.raises(ConnectionClosedError):
+        source.ingest(text_document("heron", "A heron waits."))
 
-        assert answer.status == 200
-        assert answer.headers["content-length"] == str(len(whole))
-        assert list_raw(bedrock.url).read() == whole
+    assert source.settled(custom_identifier("heron"))[0]["status"] == "INDEXED"
 
 
-def test_a_stream_breaks_off_in_the_middle(tmp_path: Path, protocol: None) -> None:
-    with faulty(tmp_path, "operation=ConverseStream,kind=truncate,after_bytes=200,count=1") as bedrock:
-        runtime = client("bedrock-runtime", bedrock.url)
-        question = [{"role": "user", "content": [{"text": "The heron waits in the marsh. Where does the heron wait?"}]}]
+def test_the_same_client_token_after_a_lost_acknowledgement_does_the_work_once(faulty: Faulty) -> None:
+    bedrock = faulty.by({"operation": "CreateDataSource", "kind": "internal", "when": "after", "count": 1})
+    request = {
+        "knowledgeBaseId": bedrock.knowledge_base("once"),
+        "name": "texts",
+        "dataSourceConfiguration": {"type": "CUSTOM"},
+        "clientToken": "t" * 40,
+    }
 
-        broken = runtime.converse_stream(modelId=TEXT_MODEL, messages=question)["stream"]
-        with pytest.raises((ProtocolError, ResponseStreamingError)):
-            list(broken)
-        whole = list(runtime.converse_stream(modelId=TEXT_MODEL, messages=question)["stream"])
+    first = refused(bedrock.agent.create_data_source, **request)
+    second = bedrock.agent.create_data_source(**request)["dataSource"]["dataSourceId"]
+    listed = bedrock.agent.list_data_sources(knowledgeBaseId=request["knowledgeBaseId"])["dataSourceSummaries"]
 
-        assert "messageStop" in whole[-2]
+    assert first[0] == 500
+    assert [source["dataSourceId"] for source in listed] == [second]
 
 
-def test_a_stream_that_fails_before_it_begins_is_an_ordinary_error(tmp_path: Path) -> None:
-    with faulty(tmp_path, "operation=ConverseStream,kind=throttling,when=after") as bedrock:
-        runtime = client("bedrock-runtime", bedrock.url)
+@pytest.mark.parametrize("after_bytes", [0, 5])
+def test_a_truncated_answer_breaks_off_though_its_headers_promise_more(each_protocol: Faulty, after_bytes: int) -> None:
+    bedrock = each_protocol.by({"operation": "List*", "kind": "truncate", "after_bytes": after_bytes, "count": 1})
 
-        answer = refused(
-            runtime.converse_stream, modelId=TEXT_MODEL, messages=[{"role": "user", "content": [{"text": "Where?"}]}]
-        )
+    answer = list_raw(bedrock.url)
+    with pytest.raises(ProtocolError, match="more expected"):
+        answer.read()
 
-        assert answer == (429, "ThrottlingException")
+    assert answer.status == 200
+    assert answer.headers["content-length"] == str(len(list_raw(bedrock.url).read()))
+
+
+def test_a_stream_breaks_off_in_the_middle(each_protocol: Faulty) -> None:
+    bedrock = each_protocol.by({"operation": "ConverseStream", "kind": "truncate", "after_bytes": 200, "count": 1})
+    runtime = client("bedrock-runtime", bedrock.url)
+    question = [{"role": "user", "content": [{"text": "The heron waits in the marsh. Where does the heron wait?"}]}]
+
+    broken = runtime.converse_stream(modelId=TEXT_MODEL, messages=question)["stream"]
+    with pytest.raises((ProtocolError, ResponseStreamingError)):
+        list(broken)
+    whole = list(runtime.converse_stream(modelId=TEXT_MODEL, messages=question)["stream"])
+
+    assert "messageStop" in whole[-2]
+
+
+def test_a_stream_that_fails_before_it_begins_is_an_ordinary_error(faulty: Faulty) -> None:
+    bedrock = faulty.by({"operation": "ConverseStream", "kind": "throttling", "when": "after"})
+    runtime = client("bedrock-runtime", bedrock.url)
+
+    answer = refused(
+        runtime.converse_stream, modelId=TEXT_MODEL, messages=[{"role": "user", "content": [{"text": "Where?"}]}]
+    )
+
+    assert answer == (429, "ThrottlingException")
 
 
 @pytest.mark.parametrize(
     ("path", "code"),
     [("/knowledgebases/", "ThrottlingException"), ("/ListVectorBuckets", "TooManyRequestsException")],
 )
-def test_a_throttled_caller_is_told_when_to_come_back(tmp_path: Path, path: str, code: str) -> None:
-    with faulty(tmp_path, "kind=throttling") as bedrock:
-        status, headers, _ = ask(bedrock.url, "POST", path, b"{}")
+def test_a_throttled_caller_is_told_when_to_come_back(faulty: Faulty, path: str, code: str) -> None:
+    bedrock = faulty.by({"kind": "throttling"})
+
+    status, headers, _ = ask(bedrock.url, "POST", path, b"{}")
 
     assert (status, headers["x-amzn-errortype"], headers["retry-after"]) == (429, code, "1")
 
 
 def test_nothing_is_written_to_the_log_about_connections_closed_on_purpose(
-    tmp_path: Path, protocol: None, caplog: pytest.LogCaptureFixture
+    each_protocol: Faulty, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with faulty(tmp_path, "kind=drop,count=1", "kind=truncate,count=1") as bedrock:
-        with pytest.raises(ConnectionClosedError):
-            bedrock.agent.list_knowledge_bases()
+    bedrock = each_protocol.by({"kind": "drop", "count": 1}, {"kind": "truncate", "count": 1})
+
+    with pytest.raises(ConnectionClosedError):
         bedrock.agent.list_knowledge_bases()
-        assert bedrock.agent.list_knowledge_bases()["knowledgeBaseSummaries"] == []
+    bedrock.agent.list_knowledge_bases()
+    bedrock.agent.list_knowledge_bases()
 
     assert [record.getMessage() for record in caplog.records if "uvicorn" in record.name] == []
 
 
 def test_a_rule_for_no_operation_ends_the_start(tmp_path: Path) -> None:
-    with pytest.raises(FaultError, match="did you mean Retrieve"), faulty(tmp_path, "operation=Retreive,kind=drop"):
+    unknown = (FaultRule.of_text("operation=Retreive,kind=drop"),)
+    with pytest.raises(FaultError, match="did you mean Retrieve"), running(tmp_path, faults=unknown):
         pass
 
     with running(tmp_path, pace=Pace()) as url:

@@ -11,10 +11,9 @@ from local_bedrock.generation.answers import GenerationError, Settings, Task
 from local_bedrock.generation.forwarding import ForwardingGenerator
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.server import running
-from tests.local_bedrock.answers import checked_client
 from tests.local_bedrock.handbook import ANSWER, QUESTION, fill, request, sources
 from tests.local_bedrock.llm_server import MODEL, WAITING_SECONDS, LanguageModel, language_model
-from tests.local_bedrock.support import Bedrock
+from tests.local_bedrock.support import Bedrock, client
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def forwarding(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -
 
 @pytest.fixture(scope="module")
 def asked_of_model(forwarding: Bedrock) -> tuple[Any, str]:
-    return checked_client("bedrock-agent-runtime", forwarding.url), fill(forwarding).knowledge_base_id
+    return client("bedrock-agent-runtime", forwarding.url), fill(forwarding).knowledge_base_id
 
 
 def test_a_model_answers_from_what_was_found(asked_of_model: tuple[Any, str], model: LanguageModel) -> None:
@@ -181,7 +180,7 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
         base = fill(Bedrock.at(url)).knowledge_base_id
 
         with pytest.raises(ClientError, match=r"http://127\.0\.0\.1:9/v1 cannot be reached: start it"):
-            checked_client("bedrock-agent-runtime", url).retrieve_and_generate(**request(base))
+            client("bedrock-agent-runtime", url).retrieve_and_generate(**request(base))
 
 
 def test_the_model_and_the_key_can_be_chosen(tmp_path: Path, model: LanguageModel) -> None:
@@ -189,7 +188,7 @@ def test_the_model_and_the_key_can_be_chosen(tmp_path: Path, model: LanguageMode
     with running(tmp_path, llm_url=model.url, llm_model="large", llm_api_key="k") as url:
         base = fill(Bedrock.at(url)).knowledge_base_id
 
-        checked_client("bedrock-agent-runtime", url).retrieve_and_generate(**request(base))
+        client("bedrock-agent-runtime", url).retrieve_and_generate(**request(base))
 
     assert model.asked[-1]["model"] == "large"
     assert model.keys[-1] == "Bearer k"

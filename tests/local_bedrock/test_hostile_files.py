@@ -27,7 +27,7 @@ from tests.local_bedrock.support import Bedrock, Source, s3_document, s3_identif
 from tests.support.soak import SOAK
 
 MEGABYTE: Final = 1024 * 1024
-TIME_LIMIT_SECONDS: Final = 4.0
+TIME_LIMIT_SECONDS: Final = 4.0 if SOAK else 3.0
 MEMORY_LIMIT: Final = 700 * MEGABYTE
 DOCUMENT: Final = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>%s</w:body></w:document>'
 RELATIONS: Final = (
@@ -107,10 +107,6 @@ def bomb_of_nested_archives() -> bytes:
     for level in range(20):
         inner = archive(**{f"word/{level}.docx": inner})
     return inner
-
-
-def bomb_of_many_paragraphs() -> bytes:
-    return docx(DOCUMENT % (b"<w:p><w:r><w:t>heron</w:t></w:r></w:p>" * 2_000_000))
 
 
 @cache
@@ -195,25 +191,16 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
     "declared.docx": (bomb_of_declared_size, "unpacks to 629,145,600 bytes"),
     "lying.docx": (bomb_that_lies_about_its_size, f"{TOO_MUCH_MEMORY}|is damaged"),
     "nested.docx": (bomb_of_nested_archives, "Could not find main document part"),
-    "paragraphs.docx": (bomb_of_many_paragraphs, TOO_MUCH_MEMORY),
     "laughs.docx": (laughing_docx, ENTITIES),
     "laughs.xlsx": (laughing_xlsx, ENTITIES),
     "gigantic.xlsx": (gigantic_sheet, TOO_LONG),
     "pages.pdf": (pdf_of_many_empty_pages, NO_TEXT),
     "loop.pdf": (pdf_whose_pages_contain_themselves, "is damaged or incomplete"),
     "form.pdf": (pdf_whose_form_draws_itself, TOO_MUCH_MEMORY),
-    "endless.pdf": (pdf_of_a_stream_that_never_ends, TOO_MUCH_MEMORY),
     "deep.html": (deep_html, "INDEXED|nested too deeply"),
-    "picture.pdf": (lambda: b"\x89PNG\r\n\x1a\n" + bytes(1000), "not that of a .pdf file"),
-    "document.txt": (lambda: docx(DOCUMENT % b"<w:p/>"), "not text"),
-    "web-page.pdf": (lambda: b"<html><p>heron</p></html>", "not that of a .pdf file"),
     "program.html": (lambda: b"\x7fELF" + bytes(range(256)) * 100, "INDEXED|no text|damaged"),
-    "cut-off.pdf": (lambda: pdf_whose_form_draws_itself()[:200], "damaged|contains no text"),
-    "utf-16.txt": (lambda: HERON.encode("utf-16"), "INDEXED"),
-    "windows.csv": (lambda: HERON.encode("cp1252"), "INDEXED"),
     "japanese.txt": (lambda: ("鷺は浅い水の中に立ち、魚を待っている。" * 9).encode("shift_jis"), "INDEXED"),
     "mainframe.txt": (lambda: HERON.encode("cp500"), "INDEXED|not text"),
-    "bare-utf-16.txt": (lambda: HERON.encode("utf-16-le"), "INDEXED|not text"),
 }
 
 
@@ -234,7 +221,7 @@ def batches(names: list[str]) -> list[list[str]]:
 def test_hostile_files_end_with_a_reason_and_the_documents_beside_them_are_indexed(
     s3: Any, bucket: str, source: Source
 ) -> None:
-    names = [name for hostile in HOSTILE for name in (hostile, f"beside-{hostile}.txt")]
+    names = [*HOSTILE, *(f"beside-{number}.txt" for number in range(5))]
     for name in names:
         body = HOSTILE[name][0]() if name in HOSTILE else HERON.encode()
         s3.put_object(Bucket=bucket, Key=name, Body=body)
@@ -292,14 +279,14 @@ def test_no_reader_takes_more_memory_than_it_may(bomb: Callable[[], bytes], file
 
 
 def slow_sheet() -> bytes:
-    """Keeps its reader busy for minutes, in 100 KB."""
+    """Keeps its reader busy for longer than the test takes, in less than 100 KB."""
     row = b"<row>" + b"<c><v>1</v></c>" * 100 + b"</row>"
-    return xlsx(b"<worksheet><sheetData>" + row * 20_000 + b"</sheetData></worksheet>")
+    return xlsx(b"<worksheet><sheetData>" + row * 5_000 + b"</sheetData></worksheet>")
 
 
-def test_files_that_take_minutes_do_not_delay_small_ones(s3: Any, bucket: str, tmp_path: Path, s3_url: str) -> None:
+def test_files_that_take_long_do_not_delay_small_ones(s3: Any, bucket: str, tmp_path: Path, s3_url: str) -> None:
     bomb = slow_sheet()
-    assert len(bomb) < 110_000
+    assert len(bomb) < 100_000
     text = HERON * (MEGABYTE // len(HERON.encode()) + 2)
     page = b"<html><body><h1>Herons</h1><p>The heron stands in shallow water.</p></body></html>"
     objects = {"one.xlsx": bomb, "two.xlsx": bomb, "three.xlsx": bomb, "large.txt": text.encode()}
@@ -364,7 +351,7 @@ def test_an_object_of_more_megabytes_than_are_read_is_not_begun(
 SHARE: Final = 1 if SOAK else 5
 
 
-@pytest.mark.parametrize(("line", "megabytes"), [("h", 40), ("鷺", 40), ("heron;", 5), ("heron stands. ", 5)])
+@pytest.mark.parametrize(("line", "megabytes"), [("h", 40), ("heron; ", 5)])
 def test_one_endless_line_is_cut_into_chunks(line: str, megabytes: int) -> None:
     data = line.encode() * (megabytes * MEGABYTE // SHARE // len(line.encode()))
 

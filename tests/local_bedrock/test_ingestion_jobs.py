@@ -13,11 +13,9 @@ from tests.local_bedrock.support import (
     Clock,
     Source,
     client,
-    custom_identifier,
     running_by,
     s3_document,
     s3_identifier,
-    text_document,
     wait_for,
 )
 
@@ -107,15 +105,6 @@ def test_files_that_failed_for_one_reason_stand_in_one_failure_reason(s3: Any, b
     assert sum(int(re.findall(r"Ignored (\d+) files", sentence)[0]) for sentence in sentences) == 60
     assert sorted(set(named)) == sorted(named)
     assert len(named) == 60
-
-
-def test_a_job_without_a_difference_skips_everything(s3: Any, bucket: str, s3_source: Source) -> None:
-    put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
-    s3_source.synchronised()
-
-    job = s3_source.synchronised()
-
-    assert counts(job) == {"DocumentsScanned": 2, "DocumentsSkipped": 2}
 
 
 def test_a_sidecar_that_is_gone_is_a_modified_metadata_file(s3: Any, bucket: str, s3_source: Source) -> None:
@@ -239,15 +228,3 @@ def test_the_same_token_starts_one_job(s3_source: Source) -> None:
 
     assert first["ingestionJobId"] == second["ingestionJobId"]
     s3_source.ended(first["ingestionJobId"])
-
-
-def test_a_job_leaves_the_documents_of_other_sources_alone(
-    bedrock: Bedrock, s3: Any, bucket: str, s3_source: Source
-) -> None:
-    other = bedrock.custom_source(s3_source.knowledge_base_id)
-
-    other.ingested(text_document("osprey", "Ospreys dive."))
-
-    s3_source.synchronised()
-
-    assert other.details(custom_identifier("osprey"))[0]["status"] == "INDEXED"

@@ -8,8 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_bedrock.server import running
-from tests.local_bedrock.answers import checked_client
-from tests.local_bedrock.support import Bedrock
+from tests.local_bedrock.support import Bedrock, client
 
 V1 = "amazon.titan-embed-text-v1"
 V2 = "amazon.titan-embed-text-v2:0"
@@ -18,7 +17,7 @@ ARN = f"arn:aws:bedrock:us-east-1::foundation-model/{V2}"
 
 @pytest.fixture(scope="module")
 def runtime(bedrock: Bedrock) -> Any:
-    return checked_client("bedrock-runtime", bedrock.url)
+    return client("bedrock-runtime", bedrock.url)
 
 
 def embedded(runtime: Any, model: str = V2, **body: Any) -> dict[str, Any]:
@@ -133,7 +132,7 @@ def with_a_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     if not folder.is_dir():
         pytest.skip("the embedding model is not on this machine")
     with running(tmp_path_factory.mktemp("onnx"), embedding=f"onnx:{folder}") as url:
-        yield checked_client("bedrock-runtime", url)
+        yield client("bedrock-runtime", url)
 
 
 def test_a_dimension_that_a_model_lacks_is_refused_with_the_one_it_has(with_a_model: Any) -> None:

@@ -89,12 +89,6 @@ def test_work_starts_when_it_is_due_and_not_before(database: Database) -> None:
     assert [taken(now) for now in (100.9, 101.0, 101.1, 105.9, 106.0)] == [[], ["quick"], [], [], ["slow"]]
 
 
-def test_missed_statuses_are_caught_up(database: Database) -> None:
-    submit(database, "a", submissions.INGEST, now=100.0, seconds=6.0)
-
-    assert status(database, "a", 1000.0) == "IN_PROGRESS"
-
-
 def test_the_next_change_is_known_in_advance(database: Database) -> None:
     submit(database, "a", submissions.INGEST, now=100.0, seconds=6.0)
     seen = []
@@ -105,17 +99,6 @@ def test_the_next_change_is_known_in_advance(database: Database) -> None:
             seen.append(submissions.next_change(view.connection, now))
 
     assert seen == [102.0, 104.0, 106.0, None]
-
-
-def test_a_knowledge_base_is_active_when_its_time_has_come(database: Database) -> None:
-    seen = []
-
-    for now in (4.9, 5.0):
-        with database.write() as change:
-            resources.activate_due(change, now)
-            seen.append(resources.find_knowledge_base(change.connection, BASE).status)
-
-    assert seen == ["CREATING", "ACTIVE"]
 
 
 @pytest.fixture(scope="module")

@@ -19,14 +19,13 @@ from local_bedrock.operations.context import Context
 from local_bedrock.operations.paging import Listing, Snapshots, read_token, write_token
 from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
-from local_bedrock.server import running
 from local_bedrock.store import documents, jobs, resources, submissions
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.jobs import Job
 from local_bedrock.store.resources import DataSource, KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
-from tests.local_bedrock.support import Bedrock, Clock, text_document
+from tests.local_bedrock.support import Clock
 
 BASE, SOURCE = "KB12345678", "DS12345678"
 EMBEDDING = HashedEmbedding(64)
@@ -209,20 +208,6 @@ def test_reading_a_page_keeps_its_search_longer_than_others() -> None:
         assert found == ("kept", number + 1)
         token = snapshots.token(listing, "kept", 1000, number + 2)
         snapshots.token(Listing("Retrieve", {"n": -number}), "other", 1000, 1)
-
-
-def test_after_a_restart_a_token_says_to_search_again(tmp_path: Path) -> None:
-    with running(tmp_path) as url:
-        bedrock = Bedrock.at(url)
-        base = bedrock.knowledge_base("restarted")
-        bedrock.custom_source(base).ingested(*(text_document(str(n), f"Bird {n}") for n in range(8)))
-        request: dict[str, Any] = {"knowledgeBaseId": base, "retrievalQuery": {"text": "bird"}}
-        token = bedrock.runtime.retrieve(**request)["nextToken"]
-
-    with running(tmp_path) as url:
-        runtime = Bedrock.at(url).runtime
-        with pytest.raises(runtime.exceptions.ValidationException, match="send the request again"):
-            runtime.retrieve(**request, nextToken=token)
 
 
 @pytest.mark.parametrize("order", ["STARTED_AT", "STATUS"])

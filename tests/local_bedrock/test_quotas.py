@@ -242,19 +242,6 @@ def test_the_length_of_a_query_is_limited(tmp_path: Path) -> None:
         assert "11 characters" in answer[2]
 
 
-def test_the_size_of_a_submission_is_limited(tmp_path: Path) -> None:
-    with limited(tmp_path, "ingest_payload_bytes=2000") as bedrock:
-        source = bedrock.custom_source(bedrock.knowledge_base("fed"))
-        source.ingest(text_document("small", "x" * 1000))
-
-        answer = refused(
-            bedrock.agent.ingest_knowledge_base_documents, **source.ids, documents=[text_document("large", "x" * 2000)]
-        )
-
-        assert answer[:2] == (400, "ValidationException")
-        assert "2000 bytes" in answer[2]
-
-
 def test_two_hundred_documents_get_through_the_quotas_and_none_is_lost(tmp_path: Path) -> None:
     clock = Clock()
     # Submitting is held to the quotas; looking how far it has come is not.

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from local_bedrock.retrieval.reranking import score
 from ragstack_common.embedding.hashed import HashedEmbedding
-from tests.local_bedrock.answers import checked_client
-from tests.local_bedrock.support import Bedrock
+from tests.local_bedrock.support import Bedrock, client
 
 MODEL = "arn:aws:bedrock:us-west-2::foundation-model/cohere.rerank-v3-5:0"
 QUERY = "How many days of annual leave do I have?"
@@ -21,7 +20,7 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def runtime(bedrock: Bedrock) -> Any:
-    return checked_client("bedrock-agent-runtime", bedrock.url)
+    return client("bedrock-agent-runtime", bedrock.url)
 
 
 def request(*texts: str, query: str = QUERY, model: str = MODEL, **configuration: Any) -> dict[str, Any]:

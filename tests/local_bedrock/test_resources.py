@@ -300,12 +300,3 @@ def test_the_same_token_and_request_make_one_knowledge_base(bedrock: Bedrock) ->
     second = bedrock.agent.create_knowledge_base(**request)["knowledgeBase"]
 
     assert first == second
-
-
-def test_the_same_token_with_another_request_is_refused(bedrock: Bedrock) -> None:
-    token = TOKEN.format("twice")
-    bedrock.agent.create_knowledge_base(**knowledge_base_request("twice-a"), clientToken=token)
-
-    again = lambda: bedrock.agent.create_knowledge_base(**knowledge_base_request("twice-b"), clientToken=token)  # noqa: E731
-
-    assert code(again) == "ValidationException"

@@ -2,11 +2,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from local_bedrock.operations.retrieval import DEFAULT_RESULTS
 from ragstack_common.filters import evaluate, parse
-from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, text_document
+from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, refusal, text_document
 
 BIRDS: dict[str, dict[str, Any]] = {
     "heron": {"topic": "waders", "year": 2020, "wild": True, "tags": ["water", "grey"]},
@@ -27,13 +26,6 @@ def birds(bedrock: Bedrock) -> Source:
 def found(source: Source, text: str = "bird", **configuration: Any) -> list[str]:
     results = source.bedrock.search(source.knowledge_base_id, text, numberOfResults=100, **configuration)
     return [result["location"]["customDocumentLocation"]["id"] for result in results]
-
-
-def refusal(call: Any) -> str:
-    with pytest.raises(ClientError) as caught:
-        call()
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-    return str(caught.value.response["Error"]["Message"])
 
 
 def clause(operator: str, key: str, value: Any) -> dict[str, Any]:
@@ -133,18 +125,6 @@ def test_hybrid_finds_words_and_semantic_finds_their_pieces(bedrock: Bedrock) ->
     assert found(source, "bridge", overrideSearchType="HYBRID")[0] == "2"
 
 
-def test_a_header_is_searched_and_not_returned(bedrock: Bedrock) -> None:
-    source = bedrock.custom_source(bedrock.knowledge_base("headers"))
-    filler = " ".join(f"Sentence number {n} of the long introduction says nothing." for n in range(120))
-    text = f"# Employee handbook\n\n## Parental leave\n\n{filler}\n\nSixteen weeks are paid in full."
-    source.ingested(text_document("handbook", text), text_document("other", "Sixteen ducks are fed daily."))
-
-    results = bedrock.search(source.knowledge_base_id, "parental leave sixteen weeks paid", numberOfResults=1)
-
-    assert results[0]["content"]["text"].endswith("Sixteen weeks are paid in full.")
-    assert "Parental leave" not in results[0]["content"]["text"]
-
-
 def test_the_default_is_five_results(bedrock: Bedrock) -> None:
     source = bedrock.custom_source(bedrock.knowledge_base("default-number"))
     source.ingested(*(text_document(str(number), f"Bird {number}") for number in range(8)))
@@ -152,42 +132,16 @@ def test_the_default_is_five_results(bedrock: Bedrock) -> None:
     assert len(bedrock.search(source.knowledge_base_id, "bird")) == DEFAULT_RESULTS
 
 
-def test_pages_hold_every_result_once_while_documents_are_added(bedrock: Bedrock) -> None:
-    source = bedrock.custom_source(bedrock.knowledge_base("pages"))
-    source.ingested(*(text_document(str(number), f"Bird number {number}") for number in range(9)))
-    request = {
-        "knowledgeBaseId": source.knowledge_base_id,
-        "retrievalQuery": {"text": "bird"},
-        "retrievalConfiguration": {"vectorSearchConfiguration": {"numberOfResults": 4}},
-    }
-    pages = [bedrock.runtime.retrieve(**request)]
-
-    while "nextToken" in pages[-1]:
-        source.ingested(text_document(f"late-{len(pages)}", "Bird bird bird"))
-        pages.append(bedrock.runtime.retrieve(**request, nextToken=pages[-1]["nextToken"]))
-
-    names = [r["location"]["customDocumentLocation"]["id"] for page in pages for r in page["retrievalResults"]]
-    assert [len(page["retrievalResults"]) for page in pages] == [4, 4, 1]
-    assert sorted(names) == [str(number) for number in range(9)]
-
-
-@pytest.mark.parametrize("text", ["", "   ", "\n"])
-def test_an_empty_query_is_refused(birds: Source, text: str) -> None:
-    assert "is empty" in refusal(lambda: found(birds, text))
+def test_a_blank_query_is_refused(birds: Source) -> None:
+    assert "is empty" in refusal(lambda: found(birds, " \n"))
 
 
 @pytest.mark.parametrize(
     "text",
     [
         '"',
-        "bird*",
-        "NEAR(bird kite)",
-        "a AND OR NOT",
-        "header:x",
-        "^bird",
-        "(((",
-        "bird -kite",
-        "{}",
+        "NEAR(bird* ^kite)",
+        "a AND OR NOT -header:x",
         "'; DROP TABLE chunk;",
         "\x00bird",
         "😀",
@@ -247,10 +201,6 @@ def test_starts_with_on_s3_vectors_is_refused_however_deep(on_s3_vectors: Source
     messages = [refusal(partial(found, on_s3_vectors, filter=filter_)) for filter_ in (starts, deep)]
 
     assert all("startsWith" in message for message in messages)
-
-
-def test_other_operators_work_on_s3_vectors(on_s3_vectors: Source) -> None:
-    assert set(found(on_s3_vectors, filter=clause("equals", "topic", "raptors"))) == {"osprey", "kite"}
 
 
 @pytest.mark.parametrize(

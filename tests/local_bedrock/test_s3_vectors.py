@@ -18,7 +18,7 @@ from local_bedrock import wire
 from local_bedrock.options import Options
 from local_bedrock.server import running
 from local_bedrock.service import Service
-from tests.local_bedrock.support import Bedrock, client
+from tests.local_bedrock.support import Bedrock, client, refusal
 
 BUCKET = "animals"
 PLACE = {"vectorBucketName": BUCKET, "indexName": "index"}
@@ -56,13 +56,6 @@ def near(*numbers: float, top_k: int = 10) -> dict[str, Any]:
     return {**PLACE, "topK": top_k, "queryVector": {"float32": list(numbers)}}
 
 
-def refusal(call: Callable[..., Any], **request: Any) -> str:
-    with pytest.raises(ClientError) as caught:
-        call(**request)
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-    return str(caught.value.response["Error"]["Message"])
-
-
 def test_vectors_come_back_as_float32_in_the_order_of_the_keys(s3_vectors: Any, index: Any) -> None:
     index()
     s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 0.1, 2), vector("b", 1, 0, legs=4, wild=True, x=[1, "y"])])
@@ -72,29 +65,6 @@ def test_vectors_come_back_as_float32_in_the_order_of_the_keys(s3_vectors: Any, 
     assert [each["key"] for each in found] == ["b", "a"]
     assert found[0]["metadata"] == {"legs": 4, "wild": True, "x": [1, "y"]}
     assert found[1]["data"] == {"float32": [float(np.float32(0.1)), 2.0]}
-
-
-def test_the_nearest_come_first_by_cosine(s3_vectors: Any, index: Any) -> None:
-    index()
-    s3_vectors.put_vectors(**PLACE, vectors=[vector("far", -5, 0), vector("side", 0, 0.1), vector("same", 300, 0)])
-
-    answer = s3_vectors.query_vectors(**near(2, 0), returnDistance=True)
-
-    assert answer["distanceMetric"] == "cosine"
-    assert [(each["key"], each["distance"]) for each in answer["vectors"]] == [
-        ("same", pytest.approx(0, abs=1e-6)),
-        ("side", pytest.approx(1)),
-        ("far", pytest.approx(2)),
-    ]
-
-
-def test_the_nearest_come_first_by_euclidean_distance(s3_vectors: Any, index: Any) -> None:
-    index(metric="euclidean")
-    s3_vectors.put_vectors(**PLACE, vectors=[vector("far", 4, 3), vector("here", 0, 0), vector("near", 0, 1)])
-
-    answer = s3_vectors.query_vectors(**near(0, 0, top_k=3), returnDistance=True)
-
-    assert [(each["key"], each["distance"]) for each in answer["vectors"]] == [("here", 0), ("near", 1), ("far", 5)]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])

@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from tests.local_bedrock.support import Bedrock, Source, text_document
+from tests.local_bedrock.support import Bedrock, Source, refusal, text_document
 
 MODEL = "arn:aws:bedrock:us-east-1::foundation-model/cohere.rerank-v3-5:0"
 QUESTION = "how long may books be borrowed"
@@ -22,13 +21,6 @@ def search(source: Source, question: str = QUESTION, **configuration: Any) -> li
 
 def names(results: list[dict[str, Any]]) -> list[str]:
     return [result["location"]["customDocumentLocation"]["id"] for result in results]
-
-
-def refusal(source: Source, configuration: dict[str, Any]) -> str:
-    with pytest.raises(ClientError) as caught:
-        search(source, rerankingConfiguration=configuration)
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-    return str(caught.value.response["Error"]["Message"])
 
 
 @pytest.fixture(scope="module")
@@ -119,4 +111,4 @@ def test_the_chosen_attributes_are_considered(library: Source, chosen: dict[str,
     ],
 )
 def test_an_invalid_reranking_is_refused(library: Source, configuration: dict[str, Any], words: str) -> None:
-    assert words in refusal(library, configuration)
+    assert words in refusal(search, source=library, rerankingConfiguration=configuration)

@@ -22,9 +22,8 @@ from threadpoolctl import threadpool_info
 from local_bedrock import application, connections, server
 from local_bedrock.connections import bounded
 from local_bedrock.server import running
-from tests.local_bedrock.support import Bedrock, client
+from tests.local_bedrock.support import TEXT_MODEL, Bedrock, client
 
-TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
 LIST = "/knowledgebases/"
 
 
@@ -74,7 +73,7 @@ def test_an_expectation_is_met_or_ignored(url: str, expected: str) -> None:
     assert connection.getresponse().status == 200
 
 
-@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PATCH", "TRACE"])
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])
 def test_a_method_of_no_operation_is_an_unknown_operation(url: str, method: str) -> None:
     connection = connection_to(url)
 
@@ -94,7 +93,7 @@ def test_an_upgrade_to_another_protocol_is_not_followed(url: str) -> None:
     assert connection.getresponse().status == 404
 
 
-@pytest.mark.parametrize("count", [201, 3_000, 30_000])
+@pytest.mark.parametrize("count", [201, 30_000])
 def test_thousands_of_headers_are_refused_before_they_cost_anything(url: str, count: int) -> None:
     address = urllib3.util.parse_url(url)
     headers = b"".join(b"x%d: 1\r\n" % number for number in range(count))
@@ -233,8 +232,7 @@ def test_sixty_four_clients_at_once_are_all_answered_over_the_connections_they_k
     assert answers == [200] * 640
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path, number: signal.Signals) -> None:
+def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(tmp_path)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
@@ -259,7 +257,7 @@ def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path, number:
         thread.start()
     for _ in range(100):
         answered.acquire(timeout=30)
-    os.kill(child.pid, number)
+    os.kill(child.pid, signal.SIGINT)
     _, errors = child.communicate(timeout=30)
     for thread in clients:
         thread.join(30)

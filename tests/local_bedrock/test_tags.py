@@ -1,11 +1,8 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from local_bedrock.server import running
-from ragstack_local.stack.deployment import LocalKnowledgeBase
 from tests.local_bedrock.support import Bedrock, knowledge_base_request
 
 
@@ -65,28 +62,3 @@ def test_keys_of_aws_itself_are_refused(bedrock: Bedrock, arn: str, key: str) ->
         code, message = refusal(call)
         assert code == "ValidationException"
         assert "reserved for AWS" in message
-
-
-@pytest.mark.parametrize("kind", ["knowledge-base", "agent"])
-def test_a_resource_that_is_not_there_is_not_found(bedrock: Bedrock, kind: str) -> None:
-    arn = f"arn:aws:bedrock:us-east-1:123456789012:{kind}/UNKNOWN123"
-
-    for call in (
-        lambda: tags_of(bedrock, arn),
-        lambda: bedrock.agent.tag_resource(resourceArn=arn, tags={"a": "b"}),
-        lambda: bedrock.agent.untag_resource(resourceArn=arn, tagKeys=["a"]),
-    ):
-        assert refusal(call)[0] == "ResourceNotFoundException"
-
-
-def test_the_stacks_knowledge_base_has_the_tag_that_the_mcp_server_looks_for(tmp_path: Path) -> None:
-    with running(tmp_path) as url:
-        bedrock = Bedrock.at(url)
-        identifier = LocalKnowledgeBase.ensure(url).knowledge_base_id
-        arn = bedrock.agent.get_knowledge_base(knowledgeBaseId=identifier)["knowledgeBase"]["knowledgeBaseArn"]
-        created = bedrock.agent.list_tags_for_resource(resourceArn=arn)["tags"]
-        bedrock.agent.untag_resource(resourceArn=arn, tagKeys=list(created))  # as an earlier version left it
-        LocalKnowledgeBase.ensure(url)
-        found = bedrock.agent.list_tags_for_resource(resourceArn=arn)["tags"]
-
-    assert created == found == {"mcp-multirag-kb": "true"}

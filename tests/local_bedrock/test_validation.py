@@ -1,10 +1,8 @@
-import json
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from tests.local_bedrock.support import Bedrock, ask, client, s3_document
+from tests.local_bedrock.support import Bedrock, client, refusal, s3_document
 
 
 @pytest.fixture
@@ -15,14 +13,6 @@ def unchecked(bedrock: Bedrock) -> Any:
         client("bedrock-agent", bedrock.url, validate=False),
         client("bedrock-agent-runtime", bedrock.url, validate=False),
     )
-
-
-def refusal(call: Any) -> str:
-    with pytest.raises(ClientError) as caught:
-        call()
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
-    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
-    return str(caught.value.response["Error"]["Message"])
 
 
 def retrieve(runtime: Any, **request: Any) -> Any:
@@ -56,28 +46,6 @@ def test_a_boolean_is_no_number(unchecked: Bedrock) -> None:
     message = refusal(vector_search(unchecked.runtime, numberOfResults=True))
 
     assert message.endswith("Member must be of type integer")
-
-
-def test_a_filter_in_another_notation_than_bedrocks_is_refused(bedrock: Bedrock) -> None:
-    configuration = {"vectorSearchConfiguration": {"filter": {"topic": {"$eq": "x"}}}}
-    body = json.dumps({"retrievalQuery": {"text": "x"}, "retrievalConfiguration": configuration}).encode()
-
-    status, _headers, answer = ask(bedrock.url, "POST", "/knowledgebases/KB12345678/retrieve", body)
-
-    assert status == 400
-    assert "Member must have exactly one of [" in answer["message"]
-
-
-def test_the_position_of_a_fault_in_a_list_is_named(unchecked: Bedrock) -> None:
-    documents = [s3_document("bucket", "a.txt"), {"content": {"dataSourceType": "FTP"}}]
-
-    message = refusal(
-        lambda: unchecked.agent.ingest_knowledge_base_documents(
-            knowledgeBaseId="KB12345678", dataSourceId="DS12345678", documents=documents
-        )
-    )
-
-    assert "Value 'FTP' at 'documents.2.member.content.dataSourceType'" in message
 
 
 def test_a_sensitive_value_is_not_repeated(bedrock: Bedrock) -> None:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from local_bedrock.server import running
 from ragstack_local.connection import Project
-from ragstack_local.stack.deployment import Assembly
+from ragstack_local.stack.deployment import Assembly, LocalKnowledgeBase
+from tests.ragstack_local.support import aws
 
 CONTEXT = {"target": "local", "aws_endpoint": "http://127.0.0.1:4566"}
 
@@ -96,3 +98,16 @@ def test_a_change_during_the_synthesis_is_seen_by_the_next_start(project: Projec
         write(project.root / "app.py", "second")
 
     assert not assembly(project).is_current
+
+
+def test_the_knowledge_base_has_the_tag_that_the_mcp_server_looks_for(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        agent = aws("bedrock-agent", url)
+        identifier = LocalKnowledgeBase.ensure(url).knowledge_base_id
+        arn = agent.get_knowledge_base(knowledgeBaseId=identifier)["knowledgeBase"]["knowledgeBaseArn"]
+        created = agent.list_tags_for_resource(resourceArn=arn)["tags"]
+        agent.untag_resource(resourceArn=arn, tagKeys=list(created))  # as an earlier version left it
+        LocalKnowledgeBase.ensure(url)
+        found = agent.list_tags_for_resource(resourceArn=arn)["tags"]
+
+    assert created == found == {"mcp-multirag-kb": "true"}
