@@ -45,14 +45,7 @@ class Metrics:
         self._operations: dict[str, _Calls] = {}
 
     def count(self, operation: str, *, milliseconds: float, error: str | None, is_injected: bool) -> None:
-        """Count a finished call.
-
-        Args:
-            operation: Its name.
-            milliseconds: From the last byte of the request to the last byte of the response.
-            error: The error code, if it failed.
-            is_injected: Whether a fault was injected.
-        """
+        """Count a finished call."""
         with self._lock:
             counted = self._operations.setdefault(operation, _Calls())
             counted.calls += 1
@@ -85,23 +78,14 @@ ADMIN_PREFIX: Final = "/_ragstack/"
 SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
 
 
+@dataclass(frozen=True)
 class Administration:
-    """Answers requests below ``/_ragstack/``.
+    """Answers requests below ``/_ragstack/``; ``timings`` returns the time spent in each stage of ingestion."""
 
-    Args:
-        options: The settings.
-        faults: The active rules.
-        metrics: The counts of calls.
-        timings: Returns the time spent in each stage of ingestion.
-    """
-
-    def __init__(
-        self, options: Options, faults: FaultInjection, metrics: Metrics, timings: Callable[[], Mapping[str, Any]]
-    ) -> None:
-        self._options = options
-        self._faults = faults
-        self._metrics = metrics
-        self._timings = timings
+    options: Options
+    faults: FaultInjection
+    metrics: Metrics
+    timings: Callable[[], Mapping[str, Any]]
 
     async def answer(self, request: Request) -> Response:
         """Answer one request."""
@@ -111,12 +95,12 @@ class Administration:
             case "PUT", "faults":
                 return await self._put_faults(request)
             case "DELETE", "faults":
-                self._faults.replace(())
+                self.faults.replace(())
                 return JSONResponse(self._described_faults())
             case "GET", "metrics":
-                return JSONResponse({"operations": self._metrics.snapshot(), "ingestion": dict(self._timings())})
+                return JSONResponse({"operations": self.metrics.snapshot(), "ingestion": dict(self.timings())})
             case "GET", "options":
-                return JSONResponse(_described_options(self._options))
+                return JSONResponse(_described_options(self.options))
         return _message(
             HTTPStatus.NOT_FOUND,
             f"There is no route {request.method} {request.url.path}: use GET, PUT or DELETE {ADMIN_PREFIX}faults,"
@@ -127,13 +111,13 @@ class Administration:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return _message(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the rules with Content-Type: application/json")
         try:
-            self._faults.replace(_rules(await request.body()))
+            self.faults.replace(_rules(await request.body()))
         except FaultError as error:
             return _message(HTTPStatus.BAD_REQUEST, str(error))
         return JSONResponse(self._described_faults())
 
     def _described_faults(self) -> dict[str, Any]:
-        return {"rules": [{**asdict(rule), "happened": happened} for rule, happened in self._faults.rules()]}
+        return {"rules": [{**asdict(rule), "happened": happened} for rule, happened in self.faults.rules()]}
 
 
 def _rules(body: bytes) -> list[FaultRule]:

@@ -97,14 +97,7 @@ class ConnectionCut(Exception):  # noqa: N818 - an event, not a mistake
 
 
 class Truncation:
-    """Sends a response whose headers promise more than its body has.
-
-    Args:
-        scope: From the request.
-        receive: From the request.
-        send: From the request.
-        after_bytes: Bytes of the body to send; always less than the whole body.
-    """
+    """Sends the headers of a response and at most ``after_bytes`` of its body, and always less than all of it."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, after_bytes: int) -> None:
         self._scope = scope

@@ -30,10 +30,6 @@ def load(choice: str, cache_folder: Path) -> Embedding:
     ``hashed`` is not cached. A cache hit takes .01 ms instead of .3, but storing a passage costs the main process
     .06 ms, while embedding it is the work of another process.
 
-    Args:
-        choice: As for :func:`ragstack_common.embedding.load`.
-        cache_folder: As for :func:`ragstack_common.embedding.load`.
-
     Raises:
         EmbeddingError: The kind is unknown, or its model is not available.
     """

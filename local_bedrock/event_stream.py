@@ -45,11 +45,6 @@ def encode(headers: Mapping[str, str], payload: bytes) -> bytes:
 class Messages(Iterator[bytes]):
     """The messages of a streamed response. The first one is produced at once.
 
-    Args:
-        shape: The union of the stream's events and exceptions.
-        events: Each maps the name of an event to its members.
-        serialise: Converts a value to JSON by its shape.
-
     Raises:
         ServiceError: Before the first event. A later error becomes the last message of the stream.
     """

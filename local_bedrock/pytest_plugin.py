@@ -63,12 +63,7 @@ class KnowledgeBase:
         return {"knowledgeBaseId": self.id, "dataSourceId": self.data_source_id}
 
     def client(self, service: str, **options: Any) -> Any:
-        """Make a boto3 client of ``bedrock-agent``, ``bedrock-agent-runtime`` or ``bedrock-runtime``.
-
-        Args:
-            service: The name of the service.
-            options: Further arguments for boto3.
-        """
+        """Make a boto3 client of ``bedrock-agent``, ``bedrock-agent-runtime`` or ``bedrock-runtime``."""
         return _session().client(service, endpoint_url=self.endpoint, **options)
 
     def add(

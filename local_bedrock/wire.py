@@ -60,12 +60,7 @@ class Response:
 
 
 class HeadedAnswer(dict[str, Any]):
-    """The answer of an operation with additional HTTP headers that its model lacks.
-
-    Args:
-        members: By the operation's output shape.
-        headers: The additional headers.
-    """
+    """The answer of an operation with additional HTTP headers that its model lacks."""
 
     def __init__(self, members: Mapping[str, Any], headers: Mapping[str, str]) -> None:
         super().__init__(members)

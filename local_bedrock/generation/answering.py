@@ -23,11 +23,7 @@ TURNS_KEPT: Final = 20
 
 
 class Sessions:
-    """The last conversations, in memory.
-
-    Args:
-        clock: Seconds since 1970.
-    """
+    """The last conversations, in memory."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._lock = threading.Lock()

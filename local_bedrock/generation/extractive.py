@@ -91,11 +91,7 @@ class _Scored:
 
 
 class ExtractiveGenerator:
-    """Quotes the passages.
-
-    Args:
-        embedding: Compares quotes with the question.
-    """
+    """Quotes the passages."""
 
     name = "extractive"
     description = "answers quote the documents (no model; --llm-url forwards to one)"

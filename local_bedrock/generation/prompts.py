@@ -35,15 +35,7 @@ _PLACEHOLDER: Final = re.compile(r"\$(?:search_results|output_format_instruction
 def prompted_task(
     template: str | None, question: str, passages: Sequence[str], history: Sequence[Turn], now_seconds: float
 ) -> Task:
-    """Fill in a template; earlier turns and the question follow as messages.
-
-    Args:
-        template: From the request; None for the default.
-        question: The present question.
-        passages: The search results, best first.
-        history: Earlier turns of the session.
-        now_seconds: Since 1970, for ``$current_time$``.
-    """
+    """Fill in a template; earlier turns and the question follow as messages."""
     chosen = DEFAULT_TEMPLATE if template is None else template
     values = {
         RESULTS: "\n\n".join(f"[{number}]\n{passage}" for number, passage in enumerate(passages, start=1)),

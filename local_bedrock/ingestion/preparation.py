@@ -96,41 +96,19 @@ class Draft:
     records: Sequence[Mapping[str, AttributeValue]] = ()
 
 
+@dataclass(frozen=True)
 class Preparation:
-    """Prepares documents, in any thread.
+    """Prepares documents, in any thread; ``with_headers`` indexes every chunk with a contextual header."""
 
-    Args:
-        database: Holds the data sources.
-        embedding: Embeds the chunks.
-        objects: Reads documents from S3.
-        parser: Converts files to text.
-        timings: Records the time of each stage.
-        with_headers: Whether every chunk is indexed with a contextual header.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        embedding: Embedding,
-        objects: ObjectStore,
-        parser: Parser,
-        timings: Timings,
-        *,
-        with_headers: bool,
-    ) -> None:
-        self._database = database
-        self._embedding = embedding
-        self._objects = objects
-        self._parser = parser
-        self._timings = timings
-        self._with_headers = with_headers
+    database: Database
+    embedding: Embedding
+    objects: ObjectStore
+    parser: Parser
+    timings: Timings
+    with_headers: bool
 
     def draft(self, submission: Submission, *, light: bool = False) -> Draft:
         """Read, parse and chunk a document.
-
-        Args:
-            submission: The document.
-            light: Whether to stop if it takes longer than a light document.
 
         Raises:
             NotLight: It is large, takes long to convert, or is a table of records.
@@ -138,15 +116,15 @@ class Preparation:
             UnreadableDocument: The document or its metadata can't be used.
         """
         document = submission.document
-        with self._database.read() as view:
+        with self.database.read() as view:
             base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
-        with self._timings.measured("read"):
+        with self.timings.measured("read"):
             content = self._content(submission, light=light)
             found, metadata_tag = self._metadata(submission, base, content)
-        with self._timings.measured("parse"):
-            parsed = self._parser.parse(content.data, formats.of_request(submission.request), light=light)
-        with self._timings.measured("chunk"):
+        with self.timings.measured("parse"):
+            parsed = self.parser.parse(content.data, formats.of_request(submission.request), light=light)
+        with self.timings.measured("chunk"):
             strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
             embed = partial(self._embedded, kind=np.float32)
             if found.records is not None and light:
@@ -166,7 +144,7 @@ class Preparation:
 
     def finished(self, drafts: Sequence[Draft]) -> list[Prepared]:
         """Embed the chunks of several documents together."""
-        with self._timings.measured("embed"):
+        with self.timings.measured("embed"):
             texts = [f"{c.header}\n{c.text}" if c.header else c.text for draft in drafts for c in draft.chunks]
             vectors = self._embedded(texts, np.float16)
         ends = np.cumsum([len(draft.chunks) for draft in drafts])
@@ -185,10 +163,10 @@ class Preparation:
         ]
 
     def _embedded(self, texts: Sequence[str], kind: type[_Number]) -> npt.NDArray[_Number]:
-        vectors = np.empty((len(texts), self._embedding.dimension), dtype=kind)
+        vectors = np.empty((len(texts), self.embedding.dimension), dtype=kind)
         for start in range(0, len(texts), EMBEDDED_AT_ONCE):
             batch = texts[start : start + EMBEDDED_AT_ONCE]
-            vectors[start : start + len(batch)] = self._embedding.embed(batch)
+            vectors[start : start + len(batch)] = self.embedding.embed(batch)
         return vectors
 
     def _content(self, submission: Submission, *, light: bool) -> Content:
@@ -198,7 +176,7 @@ class Preparation:
         formats.of_name(uri)
         limit = formats.LARGEST_LIGHT_DOCUMENT if light else formats.LARGEST_DOCUMENT
         try:
-            return self._objects.read(uri, limit=limit, too_large="At most 50 MB a document can be ingested:")
+            return self.objects.read(uri, limit=limit, too_large="At most 50 MB a document can be ingested:")
         except TooLarge:
             if light:
                 raise formats.NotLight from None
@@ -220,7 +198,7 @@ class Preparation:
         if uri is None:
             return metadata.of_inline(submission.request.get("attributes", ())), None
         try:
-            sidecar = self._objects.read(uri, limit=MAX_SIDECAR_BYTES, too_large="A metadata file has at most 10 KB:")
+            sidecar = self.objects.read(uri, limit=MAX_SIDECAR_BYTES, too_large="A metadata file has at most 10 KB:")
         except UnreadableDocument as error:
             raise UnusableMetadata(str(error)) from None
         return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
@@ -235,7 +213,7 @@ class Preparation:
         chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
 
         def header(chunk: Chunk) -> str:
-            if not self._with_headers:
+            if not self.with_headers:
                 return contextual_headers.compose("", None, (), chosen)
             return contextual_headers.compose(name, title, outline.path_at(chunk.start), chosen)
 

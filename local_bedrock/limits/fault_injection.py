@@ -141,10 +141,6 @@ class Plan:
 class FaultInjection:
     """The active rules, each with its own random sequence.
 
-    Args:
-        rules: The initial rules.
-        operations: The names that patterns can match.
-
     Raises:
         FaultError: A pattern matches no operation.
     """

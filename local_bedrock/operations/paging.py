@@ -40,10 +40,6 @@ def write_token(position: dict[str, Any]) -> str:
 def read_token(token: str | None, **expected: type) -> dict[str, Any] | None:
     """Decode a token; None if there is none.
 
-    Args:
-        token: As received.
-        expected: Its members and their types.
-
     Raises:
         InvalidRequest: It isn't a token of this operation.
     """

@@ -38,12 +38,6 @@ def results(
 ) -> list[dict[str, Any]]:
     """Search for the operations that generate answers.
 
-    Args:
-        context: The running local Bedrock.
-        knowledge_base_id: Or its ARN.
-        text: The query, not blank.
-        configuration: A validated vectorSearchConfiguration; may be empty.
-
     Returns:
         ``retrievalResults`` as in Retrieve, best first.
 
@@ -218,12 +212,6 @@ def further_page(connection: apsw.Connection, ranking: Ranking, start: int, size
     """Return a later page of a ranking, and the position of the next one.
 
     The page skips chunks that were deleted or replaced in the meantime, and parents that an earlier page returned.
-
-    Args:
-        connection: The present state of the chunks.
-        ranking: The ranking of the first page.
-        start: Position of the page in the ranking.
-        size: Maximum number of chunks on the page.
     """
     chunks = ranking.chunks.tolist()
     rows = connection.execute(
@@ -288,12 +276,6 @@ def reranked(
     results: Sequence[dict[str, Any]], query: str, configuration: RerankingConfiguration, embedding: Embedding
 ) -> list[dict[str, Any]]:
     """Rerank results by their text and the chosen attributes.
-
-    Args:
-        results: ``retrievalResults`` of Retrieve.
-        query: The query.
-        configuration: A ``bedrockRerankingConfiguration``.
-        embedding: The embedding of the knowledge base.
 
     Returns:
         At most ``numberOfRerankedResults`` with the scores of the reranker; ties keep their order.

@@ -32,10 +32,6 @@ class UnusableMetadata(UnreadableDocument):
 def of_sidecar(data: bytes, name: str) -> Sidecar:
     """Read a sidecar file.
 
-    Args:
-        data: Its content.
-        name: Its S3 URI, for the message.
-
     Raises:
         UnusableMetadata: It is too large, not JSON, or an attribute has a wrong type.
     """

@@ -70,11 +70,6 @@ class Parser:
     def parse(self, data: bytes, file_format: str, *, light: bool = False) -> ParsedDocument:
         """Read a file.
 
-        Args:
-            data: The content of the file.
-            file_format: One of ``formats.SUPPORTED``.
-            light: Whether to stop if it takes longer than a light document.
-
         Raises:
             NotLight: It takes longer than a light document.
             PoolClosed: The parser was closed.

@@ -96,14 +96,7 @@ class Ranking:
 
 
 def rank(view: View, knowledge_base_id: str, search: Search, fusion_weight: float) -> Ranking:
-    """Return the best chunks, best first; ties are in the order of insertion.
-
-    Args:
-        view: A snapshot of the store.
-        knowledge_base_id: The knowledge base to search.
-        search: The query.
-        fusion_weight: As in :func:`fuse`.
-    """
+    """Return the best chunks, best first; ties are in the order of insertion."""
     by_words, by_vector = rankings(view, knowledge_base_id, search)
     if not search.hybrid:
         return by_vector

@@ -219,15 +219,7 @@ def spaced(text: str) -> str:
 def put_vectors(
     change: Change, index: Index, keys: Sequence[str], vectors: Vectors, metadata: Sequence[dict[str, Any]]
 ) -> None:
-    """Add or replace vectors.
-
-    Args:
-        change: The transaction.
-        index: The vector index.
-        keys: Without duplicates.
-        vectors: One row for each key.
-        metadata: One object for each key.
-    """
+    """Add or replace vectors."""
     connection = change.connection
     earlier = list(_ids(connection, index, keys).values())
     _remove_texts(connection, index, earlier)
