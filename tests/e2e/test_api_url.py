@@ -67,19 +67,3 @@ def test_a_document_that_fails_is_listed_with_its_reason(elsewhere: Run, tmp_pat
     assert ingested.returncode == 1
     assert "FAILED s3://" in ingested.stdout
     assert "remote/broken.pdf: " in failed.stdout
-
-
-def test_a_document_that_is_unknown_is_one_line(elsewhere: Run) -> None:
-    for command in ("status", "delete"):
-        done = elsewhere(command, "no/such.md")
-
-        assert done.returncode == 3
-        assert done.stderr == "Error: Neither the bucket nor the registry has no/such.md; nothing was done\n"
-
-
-@pytest.mark.parametrize("command", [("corpora",), ("versions",), ("facets",), ("reconcile",)])
-def test_what_the_api_offers_needs_no_stack(elsewhere: Run, command: tuple[str, ...]) -> None:
-    done = elsewhere(*command, "--json")
-
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)

@@ -29,24 +29,6 @@ def test_query_takes_a_filter_and_prints_json(stack: LocalStack, handbook: Path)
     assert [part["status"] for part in answer["slices"]] == ["ok", "ok"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("query", "x", "--filter", '{"topic": {"$like": "y"}}'), "Error: InvalidFilter: "),
-        (("query", "x", "--filter", '["topic"]'), "Error: InvalidRequest: metadata_filter"),
-        (("query", ""), "Error: InvalidRequest: query"),
-    ],
-)
-def test_what_the_api_refuses_is_one_line_and_exit_code_3(
-    stack: LocalStack, arguments: tuple[str, ...], words: str
-) -> None:
-    done = stack.run(*arguments)
-
-    assert done.returncode == 3
-    assert done.stderr.startswith(words)
-    assert len(done.stderr.splitlines()) == 1
-
-
 def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack, handbook: Path) -> None:
     done = stack.run("status")
 
@@ -55,22 +37,6 @@ def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack
         assert value in done.stdout
     assert " INDEXED" in done.stdout
     assert wait_for(lambda: "Waiting events   0" in stack.run("status").stdout)
-
-
-def test_ingest_the_same_again_succeeds_again(stack: LocalStack, tmp_path: Path) -> None:
-    document = tmp_path / "twice.md"
-    document.write_text("The pangolin rolls up.")
-
-    first = stack.run("ingest", document)
-    second = stack.run("ingest", document)
-
-    forced = stack.run("ingest", document, "--force")
-
-    assert (first.returncode, second.returncode, forced.returncode) == (0, 0, 0), first.stderr + second.stderr
-    assert "1 INDEXED" in second.stdout
-    assert "1 unchanged, not uploaded again" in second.stdout
-    assert "1 INDEXED" in forced.stdout
-    assert "unchanged" not in forced.stdout
 
 
 def test_ingest_reports_the_changed_file_and_not_what_was_indexed_before(stack: LocalStack, tmp_path: Path) -> None:

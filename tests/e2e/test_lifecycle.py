@@ -212,20 +212,6 @@ def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, n
         early.kill_all()
 
 
-@needs_proc
-def test_closing_the_terminal_ends_every_process(early: LocalStack) -> None:
-    early.launch()
-    try:
-        wait_for(lambda: len(early.processes()) > 2)
-
-        code = early.end(signal.SIGHUP)
-
-        assert code == 130
-        assert early.processes() == set()
-    finally:
-        early.kill_all()
-
-
 def group_exists(group: int) -> bool:
     try:
         os.killpg(group, 0)

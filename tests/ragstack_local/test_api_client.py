@@ -115,23 +115,6 @@ def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypat
     assert ApiClient(api.url).retrieve({"query": "x"}) == ANSWER
 
 
-def test_the_response_of_another_server_is_an_error(api: Api) -> None:
-    api.will_answer(200, {"corpora": []})
-
-    with pytest.raises(ApiError, match="The API answered 200"):
-        ApiClient(api.url).look_up("versions")
-
-
-def test_a_deletion_is_signed_and_has_no_body(api: Api) -> None:
-    api.will_answer(202, {"status": "DELETING"})
-
-    on_aws(api).request("DELETE", "/api/documents/1", "status")
-
-    (request,) = api.requests
-    assert (request["method"], request["body"]) == ("DELETE", None)
-    assert "Authorization" in request["headers"]
-
-
 def test_a_throttled_request_is_repeated_until_the_api_accepts_it(api: Api) -> None:
     api.will_answer(429, {"error": {"code": "Throttled", "message": "Too many requests"}})
     slept: list[float] = []

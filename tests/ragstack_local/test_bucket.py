@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
 from ragstack_local.following import NO_SIDECAR, Gone, Uploaded
@@ -235,14 +233,6 @@ def test_a_sidecar_that_is_a_broken_link_does_not_remove_the_attributes(connecti
     assert keys(connection) == [file.key, file.key + SIDECAR]
 
 
-def test_without_a_record_to_compare_with_a_file_is_uploaded(connection: Connection, folder: Path) -> None:
-    file = note(folder)
-    indexed(connection, file)
-
-    assert isinstance(Bucket.of(connection).put(file, None), Uploaded)
-    assert versions(connection, file.key) == 2
-
-
 def test_a_bucket_without_versions_says_when_it_took_an_upload(connection: Connection, folder: Path) -> None:
     name = f"{connection.bucket}-plain"
     connection.client("s3").create_bucket(Bucket=name)
@@ -320,32 +310,12 @@ def test_a_file_that_never_stops_changing_is_given_up_and_said_so(connection: Co
     assert "It kept changing" in result.reason
 
 
-def test_a_file_that_is_too_large_for_bedrock_is_not_uploaded(connection: Connection, folder: Path) -> None:
-    file = note(folder)
-    with file.path.open("wb") as sparse:
-        sparse.truncate(LARGEST_DOCUMENT + 1)
-
-    assert Bucket.of(connection).put(file) == NotUploaded("It is larger than the 50 MB that Bedrock accepts")
-    assert keys(connection) == []
-
-
 def test_what_became_a_folder_cannot_be_read(connection: Connection, folder: Path) -> None:
     (folder / "leave.md").mkdir()
 
     assert Bucket.of(connection).put(LocalFile(folder / "leave.md", "leave.md")) == NotUploaded(
         "The file cannot be read: Is a directory"
     )
-
-
-def test_a_sidecar_that_broke_after_the_check_leaves_the_document_out(connection: Connection, folder: Path) -> None:
-    file = note(folder)
-    file.sidecar_path.write_text("{")
-
-    result = Bucket.of(connection).put(file)
-
-    assert isinstance(result, NotUploaded)
-    assert f"{file.sidecar_path} cannot be used: it is not JSON" in result.reason
-    assert keys(connection) == []
 
 
 def test_files_that_bedrock_would_refuse_are_not_uploaded_and_the_others_are(
@@ -394,14 +364,6 @@ def test_of_a_document_without_a_sidecar_only_the_document_is_deleted(connection
 @pytest.mark.parametrize("uri", ["s3://{}/nothing.md", "s3://{}/", "s3://another/leave.md", "leave.md"])
 def test_under_other_names_there_is_nothing(connection: Connection, uri: str) -> None:
     assert Bucket.of(connection).current(uri.format(connection.bucket)) == Gone()
-
-
-def test_a_bucket_that_is_gone_is_an_error_and_nothing_counts_as_uploaded(connection: Connection, folder: Path) -> None:
-    files = [note(folder)]
-    connection.client("s3").delete_bucket(Bucket=connection.bucket)
-
-    with pytest.raises(ClientError, match="NoSuchBucket"):
-        list(Bucket.of(connection).put_all(files, {}))
 
 
 def test_an_interrupted_upload_starts_no_further_files(connection: Connection, folder: Path) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from ragstack_local import running
 from ragstack_local.connection import Connection, Project, local_environment
@@ -101,11 +100,6 @@ def test_a_stack_that_is_not_deployed_is_named(cloudformation: Any) -> None:
         Connection.of_deployed_stack()
 
 
-def test_a_prefix_that_cloudformation_refuses_is_its_error(cloudformation: Any) -> None:
-    with pytest.raises((ClientError, StackError)):
-        Connection.of_deployed_stack("no such stack!")
-
-
 def test_a_running_stack_is_read_from_its_file(tmp_path: Path) -> None:
     connection = stack_at(process_id=os.getpid())
 
@@ -121,14 +115,6 @@ def test_a_stack_that_is_still_starting_is_said_to_be(tmp_path: Path) -> None:
 
     with running.announcing(file, tmp_path, tmp_path / "tmp"), pytest.raises(StackError, match="is still starting"):
         Connection.of_running_stack(file)
-
-
-def test_a_stack_that_ended_runs_no_more(tmp_path: Path) -> None:
-    with running_stack(tmp_path, stack_at()):
-        pass
-
-    with pytest.raises(StackError, match="No local stack is running"):
-        Connection.of_running_stack(tmp_path / "running.json")
 
 
 @pytest.mark.parametrize(

@@ -57,16 +57,6 @@ def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.Captur
     assert "filtered: nothing [in] 5 s" in text
 
 
-@pytest.mark.parametrize("text", ["[bold red]x[/]", "[/]", "a [link=http://x]b", "[0-9]+ \\[", ":smile:"])
-def test_text_of_documents_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    results.print_results(answer(result(content=text, source=f"s3://documents/{text}", metadata={"topic": text})), "x")
-    display.print_unsearchable({f"s3://documents/{text}": DocumentStatus("FAILED", text)})
-
-    lines = " ".join(shown(capsys).split())
-    assert f"s3://documents/{text} topic={text} {text}" in lines
-    assert f"FAILED s3://documents/{text}: {text}" in lines
-
-
 @pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
 def test_an_excerpt_shows_the_words_that_were_asked_for(position: int) -> None:
     words = ["filler"] * 200

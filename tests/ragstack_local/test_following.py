@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from botocore.exceptions import ClientError
 
 from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
@@ -113,30 +112,6 @@ def test_indexed_of_the_version_before_is_never_taken_for_the_new_one(connection
     assert follow(partial(statuses_of, registry), {uri: second}, nothing, 3) == {uri: "INDEXED"}
 
 
-def test_what_must_be_looked_at_again_is_not_final(connection: Connection) -> None:
-    uri, uploaded = put(connection, "leave.md")
-    functions.index(connection, uri)
-    functions.mark_again(connection, uri)
-
-    assert statuses_of(registry_of(connection), {uri: uploaded}) == {uri: "UPLOADED"}
-
-
-def test_a_bucket_without_versions_is_told_apart_by_time(connection: Connection, moto_url: str) -> None:
-    name = f"{connection.bucket}-plain"
-    connection.client("s3").create_bucket(Bucket=name)
-    plain = replace(connection, bucket=name)
-    uri = s3_uri(name, "leave.md")
-    plain.client("s3").put_object(Bucket=name, Key="leave.md", Body=b"Thirty days.")
-    functions.index(plain, uri)
-    current = Bucket.of(plain).current(uri)
-
-    assert isinstance(current, Uploaded)
-    assert current.version_id is None
-    assert statuses_of(registry_of(plain), {uri: current}) == {uri: "INDEXED"}
-    later = replace(current, last_modified=(current.last_modified or 0) + 1)
-    assert statuses_of(registry_of(plain), {uri: later}) == {uri: "UPLOADED"}
-
-
 def test_a_replaced_upload_is_followed_as_the_new_object(connection: Connection) -> None:
     uri, ours = put(connection, "leave.md")
     put(connection, "leave.md", "Somebody else's.")
@@ -171,10 +146,3 @@ def test_a_deleted_upload_ends_as_deleted(connection: Connection) -> None:
 
     assert statuses == {uri: "DELETED"}
     assert statuses[uri].reason == "It is no longer in the bucket"
-
-
-def test_a_registry_that_is_gone_is_an_error(connection: Connection) -> None:
-    without = replace(connection, registry_table="there-is-none")
-
-    with pytest.raises(ClientError, match="ResourceNotFound"):
-        follow(partial(statuses_of, registry_of(without)), {"s3://documents/leave.md": Gone()}, nothing, 5)

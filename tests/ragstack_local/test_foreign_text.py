@@ -13,15 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
-from typer.testing import CliRunner
 
 import ragstack_local
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display, results
-from ragstack_local.cli import app
 from ragstack_local.commands.reconcile import print_report
-from ragstack_local.connection import Connection
-from tests.ragstack_local import functions
 from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1mbold\x7f\u202egpj.exe\udc9b"
@@ -127,39 +123,6 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
     assert controls_in(shown) == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "answer"),
-    [
-        (
-            ("query", "x"),
-            {
-                "results": [{"score": 1.0, "content": ATTACK, "source": ATTACK, "metadata": {"topic": ATTACK}}],
-                "complete": True,
-                "slices": [],
-                "milliseconds": 1.0,
-            },
-        ),
-        (("facets",), {"documents": 1, "facets": [{"key": ATTACK, "values": [{"value": ATTACK, "documents": 1}]}]}),
-        (("corpora",), {"corpora": [{"name": ATTACK, "configured": True, "searchable": True}], "complete": True}),
-        (("versions",), {"versions": [ATTACK], "complete": True}),
-    ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
-)
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
-def test_an_answer_of_the_api_is_shown_with_escapes(
-    tmp_path: Path, api: Api, arguments: tuple[str, ...], answer: dict[str, Any], options: tuple[str, ...]
-) -> None:
-    api.will_answer(200, answer)
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = CliRunner().invoke(app, [*arguments, *options], env={"RAGSTACK_DATA": str(tmp_path)})
-
-    assert done.exit_code == 0, done.stderr
-    assert "[31mred" in done.stdout
-    assert controls_in(done.stdout) == []
-    assert not options or json.loads(done.stdout) == answer
-
-
 def test_an_error_of_the_api_is_shown_with_escapes(tmp_path: Path, api: Api) -> None:
     api.will_answer(400, {"error": {"code": "Bad", "message": ATTACK}})
 
@@ -169,25 +132,6 @@ def test_an_error_of_the_api_is_shown_with_escapes(tmp_path: Path, api: Api) -> 
     assert done.returncode == 3
     assert r"Bad: \x1b]0;owned" in done.stderr
     assert controls_in(done.stderr) == []
-
-
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
-def test_a_stack_whose_keys_attack_is_shown_with_escapes(
-    tmp_path: Path, connection: Connection, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("RAGSTACK_DATA", str(tmp_path))
-    name = f"{ATTACK[:-1]}.md"
-    connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=b"text")
-    uri = f"s3://{connection.bucket}/{name}"
-    functions.fail(connection, uri, reason=ATTACK[:-1])
-
-    with running_stack(tmp_path, connection):
-        shown = [CliRunner().invoke(app, [*command, *options]) for command in (("status",), ("status", "--failed"))]
-
-    for done in shown:
-        assert done.exit_code in (0, 1), done.stderr
-        assert "[31m" in done.stdout or done is shown[0]
-        assert controls_in(done.stdout + done.stderr) == []
 
 
 def test_no_message_is_written_in_markup_and_no_json_goes_around_the_escapes() -> None:

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from ragstack_common.documents import s3_uri
 from ragstack_common.ingestion.messages import read_looks
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_local.bucket import Bucket, Unchanged, Uploaded
-from ragstack_local.cli import app
 from ragstack_local.connection import Connection
 from ragstack_local.uploads import select
 from tests.ragstack_local import functions
@@ -117,20 +115,6 @@ def test_ingest_uploads_with_attributes_follows_and_the_second_time_has_nothing_
     assert records["travel"].observed.attributes["corpus"] == "own"
 
 
-def test_ingest_ends_with_1_and_names_what_is_not_searchable(
-    tmp_path: Path, connection: Connection, folder: Path
-) -> None:
-    (folder / "leave.md").write_text("Thirty days.")
-    (folder / "empty.md").write_text("")
-
-    with stack(tmp_path, connection):
-        done = ragstack("ingest", folder, data=tmp_path)
-
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert f"FAILED s3://{connection.bucket}/handbook/empty.md: The file is empty." in done.stdout
-    assert "1 FAILED, 1 INDEXED" in done.stdout
-
-
 def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_searchable(
     tmp_path: Path, connection: Connection, folder: Path
 ) -> None:
@@ -181,29 +165,6 @@ def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_
         {"path": f"{folder}/logo.png", "reason": "unsupported type"},
         {"path": f"{folder}/secret.md", "reason": "link that leaves the folder"},
     ]
-
-
-def test_an_attribute_that_is_no_longer_given_is_removed_and_awaited(
-    tmp_path: Path, connection: Connection, folder: Path
-) -> None:
-    (folder / "leave.md").write_text("Thirty days.")
-    (folder / "travel.md").write_text("By train.")
-    (folder / "travel.md.metadata.json").write_text('{"metadataAttributes": {"topic": "travel"}}')
-    uris = [s3_uri(connection.bucket, f"handbook/{name}.md") for name in ("leave", "travel")]
-
-    with stack(tmp_path, connection):
-        first = ragstack("ingest", folder, "--corpus", "people", data=tmp_path)
-        before = [functions.record_of(connection, uri).observed.attributes for uri in uris]
-        (folder / "travel.md.metadata.json").unlink()
-        second = ragstack("ingest", folder, data=tmp_path)
-        after = [functions.record_of(connection, uri).observed.attributes for uri in uris]
-        third = ragstack("ingest", folder, data=tmp_path)
-
-    assert (first.returncode, second.returncode, third.returncode) == (0, 0, 0), second.stdout + second.stderr
-    assert before == [{"corpus": "people"}, {"corpus": "people", "topic": "travel"}]
-    assert after == [{}, {}]
-    assert "unchanged" not in second.stdout
-    assert "2 unchanged" in third.stdout
 
 
 def test_documents_that_are_never_taken_up_end_with_3_after_the_timeout(
@@ -353,10 +314,3 @@ def test_ingest_as_json_is_one_document_and_says_everything(
         {"path": str(folder / "gone.md.metadata.json"), "reason": "sidecar without a document"},
         {"path": str(folder / "picture.xyz"), "reason": "unsupported type"},
     ]
-
-
-def test_watch_and_json_exclude_each_other(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["ingest", str(tmp_path), "--watch", "--json"])
-
-    assert done.exit_code == 2
-    assert "--watch" in done.output
