@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 import urllib3
 
+from ragstack_common.errors import ConfigurationError
 from ragstack_local.api_client import ApiClient
 from ragstack_local.errors import ApiError
 from tests.ragstack_local.support import NOWHERE, Api, stack_at
 
+HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
+SECRET = "key-or-token-that-nobody-may-see"
 ANSWER: dict[str, Any] = {"results": [], "complete": True, "slices": [], "milliseconds": 1.5}
 
 
@@ -138,3 +141,78 @@ def test_a_request_that_stays_throttled_is_an_error_after_a_minute(api: Api) -> 
         ApiClient(api.url, sleep=slept.append).look_up("facets")
 
     assert sum(slept) == 60
+
+
+@pytest.mark.parametrize(
+    ("url", "sign", "region"),
+    [
+        (f"https://{HOST}/prod", True, "eu-west-3"),
+        ("https://abcde12345.execute-api.cn-north-1.amazonaws.com.cn/prod", True, "cn-north-1"),
+        ("https://abcde12345-vpce-0a1b.execute-api.us-east-1.amazonaws.com/prod", True, "us-east-1"),
+        ("https://search.example/", True, None),
+        ("http://search.example/", False, None),
+        ("http://127.0.0.1:4566/_aws/execute-api/abc/prod", False, None),
+        ("http://abc.execute-api.localhost:4566/prod", False, None),
+        ("http://[::1]:4566/prod", False, None),
+        (f"https://{HOST}.evil.example/prod", True, None),
+    ],
+)
+def test_what_is_signed_and_for_which_region_follows_from_the_host(url: str, sign: bool, region: str | None) -> None:
+    caller = ApiClient.at(url)
+
+    assert (caller.sign, caller.region) == (sign, region)
+    assert not caller.api_url.endswith("/")
+
+
+def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+
+    assert not ApiClient.at("https://search.example").sign
+    with pytest.raises(ApiError, match="configure the AWS credentials and the region; or set RAGSTACK_API_KEY"):
+        ApiClient.at(f"https://{HOST}/prod").retrieve({"query": "x"})
+
+
+@pytest.mark.parametrize(
+    "url", ["", "prod", "file:///etc/passwd", "https://", "https://a.example/prod?x=1", "http://["]
+)
+def test_an_invalid_api_url_is_rejected(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not the URL of an API"):
+        ApiClient.at(url)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (
+            403,
+            "MissingAuthenticationTokenException",
+            "carried no credentials. Set what the deployment asks for: AWS",
+        ),
+        (403, "AccessDeniedException:http://internal.amazon.com/x", "that may execute-api:Invoke"),
+        (403, "ForbiddenException", "asks for: RAGSTACK_API_KEY or --api-key (auth=api_key)"),
+        (401, "UnauthorizedException", "asks for: RAGSTACK_TOKEN or --token, for a bearer token"),
+        (401, "", "(auth=iam); or RAGSTACK_API_KEY or --api-key (auth=api_key); or RAGSTACK_TOKEN or --token"),
+    ],
+)
+def test_a_refusal_tells_what_was_sent_and_which_of_the_three_to_set(
+    api: Api, status: int, kind: str, words: str
+) -> None:
+    api.will_answer(status, {"message": "No"}, **{"x-amzn-ErrorType": kind})
+
+    with pytest.raises(ApiError) as caught:
+        ApiClient.at(api.url).retrieve({"query": "x"})
+
+    assert str(caught.value).startswith(f"The API answered {status}: No. The request ")
+    assert words in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_refusal_names_no_secret(api: Api) -> None:
+    api.will_answer(403, {"Message": "User is not authorized"})
+
+    with pytest.raises(ApiError, match=r"403: User is not authorized\. The request carried an API key and a") as caught:
+        ApiClient.at(api.url, SECRET, SECRET).retrieve({"query": "x"})
+
+    assert SECRET not in str(caught.value)
