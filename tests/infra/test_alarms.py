@@ -39,7 +39,7 @@ def test_a_function_that_fails_or_is_throttled_or_needs_nearly_all_its_time_rais
 
 
 def test_errors_and_latency_of_the_api_raise_alarms_and_two_copies_are_told_apart(synthesize: Any) -> None:
-    for prefix in ("RagStack", "Team-A"):
+    for prefix in ("RagStack", "Knowledge-Base-Of-Legal"):
         assembly = synthesize(prefix=prefix)
 
         (errors,) = alarms(assembly, "5XXError")
@@ -68,7 +68,7 @@ def test_jobs_that_do_not_end_complete_and_batches_without_headers_raise_alarms(
 
 
 def test_a_copy_of_the_stacks_alarms_on_its_own_metrics_alone(synthesize: Any) -> None:
-    copies = [synthesize(prefix=prefix) for prefix in ("RagStack", "Team-A")]
+    copies = [synthesize(prefix=prefix) for prefix in ("RagStack", "Knowledge-Base-Of-Legal")]
 
     own = [
         {json.dumps(alarm["Dimensions"]) for alarm in alarms(copy) if alarm["Namespace"] == "RAGStack"}
@@ -77,7 +77,7 @@ def test_a_copy_of_the_stacks_alarms_on_its_own_metrics_alone(synthesize: Any) -
 
     assert own[0]
     assert own[0].isdisjoint(own[1])
-    for copy, prefix in zip(copies, ("RagStack", "Team-A"), strict=True):
+    for copy, prefix in zip(copies, ("RagStack", "Knowledge-Base-Of-Legal"), strict=True):
         for service in SERVICES.values():
             assert copy.environment(service)["RAGSTACK_STACK"] == prefix
 

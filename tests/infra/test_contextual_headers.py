@@ -51,12 +51,6 @@ def test_the_data_source_has_its_chunks_transformed_by_the_function(aws: Any, bu
     }
 
 
-def test_the_way_of_chunking_stays_bedrocks_default(aws: Any) -> None:
-    configuration = aws.only("AWS::Bedrock::DataSource")["VectorIngestionConfiguration"]
-
-    assert configuration.keys() == {"CustomTransformationConfiguration"}
-
-
 def test_the_service_role_may_invoke_this_function_and_use_its_bucket(aws: Any, bucket: str) -> None:
     invoked = rights(aws, "Vectors", "lambda")
     objects = rights(aws, "Vectors", "s3")
@@ -103,7 +97,3 @@ def test_the_data_source_is_changed_in_place_when_headers_are_turned_off(aws: An
 
     assert plain.resources("AWS::Bedrock::DataSource").keys() == aws.resources("AWS::Bedrock::DataSource").keys()
     assert plain.only("AWS::Bedrock::KnowledgeBase") == aws.only("AWS::Bedrock::KnowledgeBase")
-
-
-def test_an_existing_knowledge_base_is_left_as_it_is(existing: Any) -> None:
-    assert len(existing.resources("AWS::Lambda::Function")) == 5

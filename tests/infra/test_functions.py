@@ -1,7 +1,6 @@
 """What every function has, and what each may do."""
 
 import json
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from infra.layers import LAMBDA_PYTHON
 from infra.options import FUNCTION_SETTINGS
 from ragstack_common.config import STACK, DocumentApiSettings, IngestionSettings, QuerySettings, ReconcileSettings
-from ragstack_common.registry import jobs, table
 
 SERVICES = {"contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
 POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"}
@@ -141,12 +139,6 @@ def test_the_query_function_reads_the_catalogue_and_no_document(aws: Any) -> Non
     assert "/index/" not in aws.rights("query")["dynamodb:Query"]
 
 
-def test_the_partitions_that_rights_name_are_those_of_the_registry() -> None:
-    assert fnmatch(jobs._LOCK, "JOB#*")
-    assert f"{table.RATE}#Retrieve".startswith("RATE#")
-    assert {table.JOB, table.GATE, table.CATALOGUE} == {"JOB", "GATE", "CATALOGUE"}
-
-
 def test_events_go_to_the_bus_that_the_deployer_names(aws: Any, tuned: Any) -> None:
     assert ":event-bus/default" in aws.rights("ingestion")["events:PutEvents"]
     assert ":event-bus/documents" in tuned.rights("ingestion_status")["events:PutEvents"]
@@ -200,8 +192,6 @@ OTHER_RERANKER = "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0
 @pytest.mark.parametrize(
     ("engine", "config", "model"),
     [
-        ("reranked", {"reranker": "bedrock", "backend": BEDROCK}, "::foundation-model/cohere.rerank-v3-5:0"),
-        ("reranked", {"reranker": f"bedrock:{OTHER_RERANKER}", "backend": BEDROCK}, OTHER_RERANKER),
         (
             "cached",
             {"backend": {"type": "reranked", "reranker": {"type": "bedrock"}, "backend": BEDROCK}},
@@ -247,28 +237,14 @@ def test_an_inference_profile_brings_the_rights_to_itself_and_to_its_model_in_ev
     assert assembly.violations == []
 
 
-def test_a_search_without_a_reranking_model_may_not_rerank(aws: Any) -> None:
-    assert not {"bedrock:Rerank", "bedrock:InvokeModel"} & aws.rights("query").keys()
-
-
-def test_the_retriever_tool_brings_the_rights_to_its_collections(synthesize: Any) -> None:
-    assembly = synthesize(retriever_tool_collections="ZYXWVUTSRQ")
-
+def test_the_retriever_tool_brings_the_rights_to_its_collections(tuned: Any) -> None:
     resources = [
         json.dumps(statement["Resource"])
-        for name, statement in assembly.statements()
+        for name, statement in tuned.statements()
         if name.startswith("QueryRole") and statement["Action"] == "bedrock:Retrieve"
     ]
     assert any(":knowledge-base/ZYXWVUTSRQ" in resource for resource in resources)
-    assert assembly.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"
-
-
-def test_corpora_are_configured_by_the_deployer(synthesize: Any) -> None:
-    assembly = synthesize(multi_corpus_metadata="legal_us,legal_uk", search_k="15", rerank="none")
-
-    query = QuerySettings.from_env(assembly.environment("query"))
-
-    assert (query.corpora, query.search_k, query.rerank) == (("legal_us", "legal_uk"), 15, "none")
+    assert tuned.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"
 
 
 def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
@@ -282,12 +258,6 @@ def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
     assert query.api_auth == "iam"
     assert query.vector_store == ingestion.vector_store == documents.vector_store == "S3_VECTORS"
     assert reconcile.calls_per_second == ingestion.calls_per_second
-
-
-def test_an_existing_knowledge_base_limits_attributes_only_if_it_is_said_to(existing: Any) -> None:
-    assert {existing.environment(service)["VECTOR_STORE"] for service in ("query", "ingestion", "documents")} == {
-        "OTHER"
-    }
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
@@ -305,9 +275,10 @@ def test_a_deployer_can_tune_what_the_settings_read(tuned: Any) -> None:
     documents = DocumentApiSettings.from_env(tuned.environment("documents"))
 
     assert (query.timeout_seconds, query.max_slices, query.filtered_score_boost) == (8.5, 2, 1.5)
+    assert (query.corpora, query.search_k, query.rerank) == (("legal_us", "legal_uk"), 15, "none")
     assert (ingestion.documents_per_call, ingestion.max_attempts, ingestion.first_delay_seconds) == (25, 4, 30)
-    assert (ingestion.calls_per_second, ingestion.give_up_seconds) == (2.5, 7200)
-    assert (reconcile.calls_per_second, reconcile.give_up_seconds) == (2.5, 7200)
+    assert (ingestion.calls_per_second, ingestion.give_up_seconds) == (20, 7200)
+    assert (reconcile.calls_per_second, reconcile.give_up_seconds) == (20, 7200)
     assert (reconcile.settle_seconds, reconcile.poll_seconds) == (0, 5)
     assert (documents.upload_max_bytes, documents.upload_seconds) == (1000, 60)
 

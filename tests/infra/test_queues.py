@@ -52,13 +52,6 @@ def age_alarm(assembly: Any, queue: str) -> dict[str, Any]:
     return found
 
 
-def test_every_queue_is_encrypted(aws: Any) -> None:
-    found = aws.resources("AWS::SQS::Queue")
-
-    assert len(found) == len(READERS) + 1
-    assert all(queue["Properties"]["SqsManagedSseEnabled"] for queue in found.values())
-
-
 @queues
 def test_a_message_stays_hidden_until_its_function_has_surely_ended(aws: Any, queue: str) -> None:
     service, timeouts = READERS[queue]
@@ -91,10 +84,8 @@ def test_as_many_functions_call_the_knowledge_base_as_the_rate_of_calls_needs(
     assert options.invocations_at_once == at_once
 
 
-def test_a_raised_quota_reaches_the_queues_of_documents_and_not_that_of_jobs(synthesize: Any) -> None:
-    raised = synthesize(ingestion_calls_per_second="20")
-
-    at_once = {queue: mapping_of(raised, queue)["ScalingConfig"]["MaximumConcurrency"] for queue in READERS}
+def test_a_raised_quota_reaches_the_queues_of_documents_and_not_that_of_jobs(tuned: Any) -> None:
+    at_once = {queue: mapping_of(tuned, queue)["ScalingConfig"]["MaximumConcurrency"] for queue in READERS}
 
     assert at_once == {"ChangesEvents": 8, "StatusQueue": 8, "JobsQueue": 2}
 

@@ -15,16 +15,6 @@ def documents(aws: Any) -> dict[str, Any]:
     return bucket
 
 
-def denies_plain_http(aws: Any, kind: str, reference: str) -> bool:
-    return any(
-        statement["Effect"] == "Deny"
-        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-        and reference in str(policy["Properties"])
-        for policy in aws.resources(kind).values()
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-    )
-
-
 def test_every_bucket_is_encrypted_private_and_kept(aws: Any) -> None:
     buckets = aws.resources("AWS::S3::Bucket")
 
@@ -34,13 +24,6 @@ def test_every_bucket_is_encrypted_private_and_kept(aws: Any) -> None:
         assert "ServerSideEncryptionConfiguration" in properties["BucketEncryption"], name
         assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}, name
         assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), name
-
-
-def test_every_bucket_and_every_queue_refuses_plain_http(aws: Any) -> None:
-    for name in aws.resources("AWS::S3::Bucket"):
-        assert denies_plain_http(aws, "AWS::S3::BucketPolicy", name), name
-    for name in aws.resources("AWS::SQS::Queue"):
-        assert denies_plain_http(aws, "AWS::SQS::QueuePolicy", name), name
 
 
 @pytest.mark.parametrize(("prefix", "room"), [("RagStack", 75), ("Knowledge-Base-Of-Legal", 64)])

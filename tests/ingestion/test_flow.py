@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ragstack_common.registry.catalogue import Facet
 from ragstack_common.registry.records import Status
 from tests.ingestion.services import Killed, lost, raising
 from tests.ingestion.world import World
@@ -45,21 +44,6 @@ def test_a_document_with_any_key_is_indexed_and_deleted(world: World, name: str)
     world.run()
 
     world.check()
-
-
-def test_deleting_a_sidecar_removes_its_attributes_from_registry_index_and_catalogue(world: World) -> None:
-    world.put("a.txt")
-    world.put_sidecar("a.txt", STONES)
-    world.run()
-    before = world.record("a.txt").observed.attributes
-    world.delete_sidecar("a.txt")
-
-    world.run()
-
-    world.check()
-    assert before == STONES
-    assert world.record("a.txt").observed.attributes == {}
-    assert facets(world) == {}
 
 
 def test_the_rows_of_a_csv_file_are_indexed_with_their_own_attributes(world: World) -> None:
@@ -102,19 +86,6 @@ def test_repeated_events_cause_no_call_of_the_knowledge_base(world: World, times
     assert types(world, "a.txt") == ["DocumentIndexed"]
 
 
-def test_repeated_events_during_indexing_cause_no_further_call(world: World) -> None:
-    event = world.put("a.txt")
-    world.announce()
-    world.ingest()
-
-    world.announce(event)
-    world.ingest()
-    world.run()
-
-    world.check()
-    assert (world.count(INGEST), types(world, "a.txt")) == (1, ["DocumentIndexed"])
-
-
 def test_repeated_status_messages_announce_a_document_once(world: World) -> None:
     world.put("a.txt")
     world.announce()
@@ -143,16 +114,6 @@ def test_overwrites_during_indexing_cause_one_more_submission(world: World) -> N
     assert world.count(INGEST) == 2
 
 
-def test_overwrites_before_the_first_event_cause_one_submission(world: World) -> None:
-    for number in range(8):
-        world.put("a.txt", f"granite version {number}")
-
-    world.run()
-
-    world.check()
-    assert world.count(INGEST) == 1
-
-
 def test_an_event_older_than_the_record_changes_nothing(world: World) -> None:
     created = world.put("a.txt", "granite")
     removed = world.delete("a.txt")
@@ -167,20 +128,6 @@ def test_an_event_older_than_the_record_changes_nothing(world: World) -> None:
 
     assert not [call for call in world.aws.calls if "KnowledgeBase" in call or "Object" in call]
     world.check()
-
-
-def test_a_late_event_does_not_bring_a_deleted_document_back(world: World) -> None:
-    created = world.put("a.txt")
-    world.run()
-    world.delete("a.txt")
-    world.run()
-    world.aws.calls.clear()
-
-    world.announce(created)
-    world.run()
-
-    world.check()
-    assert not [call for call in world.aws.calls if "KnowledgeBase" in call]
 
 
 def test_the_deletion_of_an_unknown_document_is_carried_out_once(world: World) -> None:
@@ -272,20 +219,6 @@ def test_a_sidecar_is_applied_whenever_it_arrives(world: World, order: str) -> N
         ("tags", "old"): 1,
     }
     assert world.record("a.txt").corpus == "stones"
-
-
-def test_changing_a_sidecar_changes_attributes_and_catalogue(world: World) -> None:
-    world.put("a.txt")
-    world.put("b.txt")
-    world.put_sidecar("a.txt", STONES)
-    world.put_sidecar("b.txt", {"corpus": "stones"})
-    world.run()
-
-    world.put_sidecar("a.txt", {"corpus": "woods"})
-    world.run()
-
-    world.check()
-    assert world.catalogue.facets() == [Facet("corpus", "stones", 1), Facet("corpus", "woods", 1)]
 
 
 def test_a_sidecar_without_its_document_does_not_bring_it_back(world: World) -> None:
@@ -384,24 +317,6 @@ def test_replaying_a_dead_letter_indexes_the_document(world: World) -> None:
 
     world.check()
     assert world.record("a.txt").status is Status.INDEXED
-
-
-def test_a_look_repairs_what_the_registry_missed(world: World) -> None:
-    world.put("a.txt", "granite is hard")
-    world.put("b.txt", "granite is grey")
-    world.put("c.txt", "granite is old")
-    lost = world.events.pop()
-    world.run()
-    identifiers = [{"dataSourceType": "S3", "s3": {"uri": world.uri("b.txt")}}]
-    world.source.delete(*identifiers)
-    world.delete("a.txt")
-    world.events.clear()
-    assert "c.txt" in lost
-
-    world.look("a.txt", "b.txt", "c.txt")
-    world.run()
-
-    world.check()
 
 
 def fail(operation: str, code: str, message: str, times: int) -> Any:
@@ -527,18 +442,6 @@ def test_a_malformed_message_is_dead_lettered_and_does_not_delay_others(world: W
     assert len(bodies) == 1
     assert bodies[0] == body or "failed" in json.loads(bodies[0])
     assert "Cause" in world.dead()[0]["MessageAttributes"]
-
-
-def test_events_without_a_document_cause_no_call(world: World) -> None:
-    world.announce('{"Event": "s3:TestEvent", "Bucket": "documents"}', world.put("folder/", "x"))
-    world.keys.clear()
-    world.events.clear()
-    world.aws.calls.clear()
-
-    world.ingest()
-
-    assert not [call for call in world.aws.calls if call not in ("SendMessage", "ReceiveMessage", "DeleteMessage")]
-    assert world.dead() == []
 
 
 @pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("SlowDown", 503)])

@@ -120,14 +120,6 @@ def test_images_and_videos_are_unchanged(s3: Any) -> None:
     assert written(s3, key) == {"fileContents": [picture, {"contentType": "VIDEO"}]}
 
 
-def test_texts_of_every_script_and_unpaired_surrogates_are_unchanged(s3: Any) -> None:
-    texts = ["Größe und 株式会社", "\N{GRINNING FACE}\x00", "\ud83d cut"]
-    put(s3, FIRST, *map(chunk, texts))
-    put(s3, SECOND)
-
-    assert [text for _, text in transformed(s3, run())] == texts
-
-
 def test_headings_apply_only_to_their_own_file(s3: Any) -> None:
     event = deepcopy(EVENT)
     event["inputFiles"] = [deepcopy(EVENT["inputFiles"][0]) for _ in range(2)]

@@ -1,7 +1,6 @@
 """The clients that the layer makes for itself."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from botocore.exceptions import NoRegionError
 from ragstack_common import clients, errors
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from tests.support.aws_service import AwsService, Late
-from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hits
 
-MAKERS = [clients.agent_client, clients.s3_client, clients.sqs_client, lambda: clients.retrieval_client(5.0)]
+MAKERS = [clients.agent_client, lambda: clients.retrieval_client(5.0)]
 
 
 @pytest.mark.parametrize("timeout_seconds", [0.3, 5.0])
@@ -26,10 +25,6 @@ def test_the_timeouts_of_the_client_for_searches_follow_the_deadline(timeout_sec
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_client_is_made_once(make: Any) -> None:
     assert make() is make()
-
-
-def test_searches_with_other_deadlines_have_other_clients() -> None:
-    assert clients.retrieval_client(1.0) is not clients.retrieval_client(2.0)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -64,13 +59,6 @@ def test_a_missing_region_is_a_matter_of_configuration(monkeypatch: pytest.Monke
     assert isinstance(caught.value.__cause__, NoRegionError)
 
 
-def test_clients_may_be_made_by_many_threads_at_once() -> None:
-    with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(lambda number: clients.retrieval_client(1.0 + number % 4), range(16)))
-
-    assert len({client.meta.config.read_timeout for client in made}) == 4
-
-
 def test_an_abandoned_call_of_the_own_client_ends_on_the_wire_by_itself(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,23 +70,6 @@ def test_an_abandoned_call_of_the_own_client_ends_on_the_wire_by_itself(
         clients.retrieval_client(0.2).retrieve(knowledgeBaseId=KNOWLEDGE_BASE, retrievalQuery={"text": "Judy"})
 
     assert time.monotonic() - start < 20
-
-
-def test_the_own_client_reads_the_same_results_as_a_plain_one(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    found = hit("s3://b/größe.txt", 0.123456789, "naïve\n\N{GRINNING FACE}", metadata={"year": 2020, "tags": ["a"]})
-    searches.program("Retrieve", {**hits(found), "nextToken": "more"})
-    request: Any = {"knowledgeBaseId": KNOWLEDGE_BASE, "retrievalQuery": {"text": "Judy"}}
-
-    own = clients.retrieval_client(5.0).retrieve(**request)
-    plain = searches.client().retrieve(**request)
-
-    assert {k: v for k, v in own.items() if k != "ResponseMetadata"} == {
-        k: v for k, v in plain.items() if k != "ResponseMetadata"
-    }
-    assert own["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
 def test_the_client_names_the_product_to_the_service(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:

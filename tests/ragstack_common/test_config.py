@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from ragstack_common.config import (
     DocumentApiSettings,
@@ -34,17 +33,6 @@ MODELS = [
     RetrieverToolSettings,
     TraceSettings,
 ]
-
-
-def test_a_query_needs_a_knowledge_base_and_nothing_else() -> None:
-    assert QuerySettings.from_env(QUERY) == QuerySettings(knowledge_base_id="KBKBKBKBK1")
-
-
-def test_another_engine_needs_no_knowledge_base() -> None:
-    settings = QuerySettings.from_env({"RETRIEVAL_ENGINE": "chroma", "RETRIEVAL_ENGINE_CONFIG": '{"path": "/data"}'})
-
-    assert (settings.knowledge_base_id, settings.retrieval_engine) == ("", "chroma")
-    assert settings.retrieval_engine_config == {"path": "/data"}
 
 
 def test_every_kind_of_value_is_read() -> None:
@@ -140,13 +128,6 @@ def test_all_problems_are_told_at_once() -> None:
         "REGISTRY_TABLE is not set",
         "INGESTION_MAX_RETRIES=-1 is invalid: it must be a whole number from 0 to 10",
     ]
-
-
-def test_settings_cannot_be_changed() -> None:
-    settings = QuerySettings.from_env(QUERY)
-
-    with pytest.raises(ValidationError):
-        settings.timeout_seconds = 1.0  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -73,9 +73,8 @@ def test_functions_need_none_of_the_extras(module: str) -> None:
     assert without(OPTIONAL, f"import {module}; print('imported')") == "imported"
 
 
-@pytest.fixture(scope="module")
-def messages() -> dict[str, str]:
-    """Run each piece of code without its package, in a fork of one process, because imports take most of the time."""
+def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
+    """Each piece of code runs in a fork of one process, because imports take most of the time."""
     tries = {code: BLOCKED.format(names={package}) + code for code, (package, _) in MISSING.items()}
     script = f"""
 import json, os
@@ -91,17 +90,13 @@ for name, code in {tries!r}.items():
         os._exit(0)
     os.wait()
 """
-    done = run("-c", script)
-    return dict(map(json.loads, done.stdout.splitlines()))
 
+    messages = dict(map(json.loads, run("-c", script).stdout.splitlines()))
 
-@pytest.mark.parametrize("code", MISSING)
-def test_a_missing_package_is_one_line_that_names_the_extra(code: str, messages: dict[str, str]) -> None:
-    package, extra = MISSING[code]
-
-    message = messages[code]
-
-    assert re.fullmatch(rf".+ needs the package {package}\b.*: pip install 'ragstack-kb\[{extra}\]'", message)
+    assert messages.keys() == MISSING.keys()
+    for code, (package, extra) in MISSING.items():
+        expected = rf".+ needs the package {package}\b.*: pip install 'ragstack-kb\[{extra}\]'"
+        assert re.fullmatch(expected, messages[code]), code
 
 
 @pytest.mark.parametrize("engine", ["chroma", "milvus", "s3_vectors"])

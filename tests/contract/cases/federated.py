@@ -33,16 +33,5 @@ CASES = [
             }
         ),
     ),
-    Case(
-        "federated_copies",
-        opened_by(
-            lambda documents: {
-                "type": "federated",
-                "timeout_seconds": PATIENCE_SECONDS,
-                "backends": [holding(documents), holding(documents)],
-                "weights": [1, 0.5],
-            }
-        ),
-    ),
     Case("federated_engines", _in_two_engines),
 ]

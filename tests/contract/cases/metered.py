@@ -1,10 +1,9 @@
-"""A meter around a backend, and around a cache around a federation."""
+"""A meter around a cache around a federation."""
 
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.in_memory import holding, opened_by
 
 CASES = [
-    Case("metered", opened_by(lambda documents: {"type": "metered", "backend": holding(documents)})),
     Case(
         "metered_cached_federated",
         opened_by(

@@ -96,25 +96,6 @@ def test_versions_are_in_natural_order_with_their_types_and_counts(registry: Any
     assert searches.requests == []
 
 
-def test_a_change_of_a_document_is_visible_at_once(registry: Any) -> None:
-    before = get("/api/corpora")[1]["corpora"]
-
-    write(registry, "a.md", Status.INDEXED, corpus="people")
-
-    assert before == []
-    assert [corpus["documents"] for corpus in get("/api/corpora")[1]["corpora"]] == [1]
-
-
-@pytest.mark.parametrize("path", ["/api/corpora", "/api/versions"])
-def test_an_unreadable_registry_is_an_error_and_not_an_empty_list(registry: Any, path: str) -> None:
-    registry.delete_table(TableName=TABLE)
-
-    status, answer = get(path)
-
-    assert (status, answer["error"]["code"]) == (502, "Registry")
-    assert "ResourceNotFoundException" in answer["error"]["message"]
-
-
 def test_searches_do_not_need_the_registry(registry: Any, searches: AwsService) -> None:
     registry.delete_table(TableName=TABLE)
     searches.program("Retrieve", hits())

@@ -50,10 +50,6 @@ def test_facets_count_searchable_documents_by_attribute_in_natural_order(aws: Aw
     assert nothing["facets"] == []
 
 
-def test_an_empty_registry_has_no_facets(call: Call) -> None:
-    assert call("GET", "/api/facets") == (200, {"facets": [], "documents": 0})
-
-
 def counts(facet: dict[str, Any]) -> list[tuple[Any, int]]:
     return [(each["value"], each["documents"]) for each in facet["values"]]
 
@@ -92,31 +88,6 @@ def test_an_unreachable_bucket_is_reported(aws: Aws, call: Call, method: str) ->
     assert error_of(answer) == (502, "ServiceUnavailable")
     assert "EndpointConnectionError" in answer[1]["error"]["message"]
     assert aws.keys() == ["a.md"]
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("PUT", "/api/documents"),
-        ("DELETE", "/api/documents"),
-        ("PATCH", "/api/documents/x"),
-        ("DELETE", "/api/ingestion-jobs/x"),
-        ("POST", "/api/facets"),
-        ("GET", "/api/retrieve"),
-    ],
-)
-def test_an_unknown_path_is_not_found(call: Call, method: str, path: str) -> None:
-    assert error_of(call(method, path)) == (404, "NotFound")
-
-
-def test_a_bug_is_answered_without_its_trace(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstack_common.api.documents.detail_of", 7)
-    monkeypatch.setattr("ragstack_common.registry.documents.DocumentRegistry.find", lambda *_: 7)
-
-    answer = call("GET", "/api/documents/x")
-
-    assert error_of(answer) == (500, "InternalError")
-    assert "int" not in answer[1]["error"]["message"]
 
 
 def test_a_request_is_counted(call: Call, capsys: pytest.CaptureFixture[str]) -> None:

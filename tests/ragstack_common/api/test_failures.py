@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.api import dead_letters
-from ragstack_common.api.failures import DISCARDED, NOT_HANDLED
+from ragstack_common.api.failures import DISCARDED
 from ragstack_common.ingestion.messages import look
 from ragstack_common.reconciliation.messages import JobMessage
 from ragstack_common.registry.coordination import Gate
@@ -92,13 +92,6 @@ def calling_back(aws: Aws, operation: str, happens: Callable[..., Any]) -> Itera
         yield
     finally:
         aws.sqs.meta.events.unregister(event, happens)
-
-
-def test_without_failures_the_list_is_empty(call: Call) -> None:
-    assert call("GET", PATH) == (
-        200,
-        {"documents": [], "jobs": [], "unreadable": [], "complete": True, "next_token": None},
-    )
 
 
 def test_each_document_is_listed_once_with_the_reasons_of_the_registry_and_of_its_dead_letters(
@@ -235,16 +228,6 @@ def test_a_job_is_listed_with_its_status_and_what_to_do(
     assert found["message_ids"] == [message_id]
     assert found["advice"].startswith(words)
     assert found["actions"] == actions
-
-
-def test_messages_about_one_job_are_one_entry_and_without_a_cause_it_names_the_log(aws: Aws, call: Call) -> None:
-    job = create(aws)
-    ids = bury(aws, about(job), about(job, failures=2))
-
-    (found,) = call("GET", PATH)[1]["jobs"]
-
-    assert set(found["message_ids"]) == set(ids)
-    assert found["reasons"] == [NOT_HANDLED]
 
 
 def test_a_job_that_the_registry_does_not_know_is_forgotten(aws: Aws, call: Call) -> None:
@@ -438,17 +421,6 @@ def test_a_start_is_sent_unless_such_a_job_runs_or_has_run_since(
     assert sent_jobs(aws) == ([{"start": "reconcile", "by": "schedule"}] if is_sent else [])
     assert answer["deleted"] == 2
     assert [job["sent"] for job in answer["jobs"]] == [is_sent]
-
-
-def test_only_the_chosen_job_is_sent(aws: Aws, call: Call) -> None:
-    chosen, other = create(aws), create(aws, FULL)
-    bury(aws, about(chosen), about(other), look([uri("a.md")]))
-
-    answer = call("POST", REPLAY, {"jobs": [chosen.id]})[1]
-
-    assert [message["job"] for message in sent_jobs(aws)] == [chosen.id]
-    assert (answer["deleted"], answer["shared"]) == (1, 0)
-    assert len(remaining(aws)) == 2
 
 
 @pytest.mark.parametrize(

@@ -83,31 +83,11 @@ def test_an_invalid_member_is_named_and_no_job_is_created(
     assert aws.messages() == []
 
 
-def test_jobs_are_listed_in_pages_newest_first_with_their_reports(aws: Aws, call: Call) -> None:
-    made = [start_and_finish(aws, call, {"number": number}) for number in range(5)]
-
-    listed: list[Any] = []
-    token: dict[str, str] = {}
-    while True:
-        _, page = call("GET", PATH, limit="2", **token)
-        listed += page["jobs"]
-        if page["next_token"] is None:
-            break
-        token = {"next_token": page["next_token"]}
-
-    assert [job["id"] for job in listed] == made[::-1]
-    assert [job["report"] for job in listed] == [{"number": number} for number in range(4, -1, -1)]
-    assert {job["status"] for job in listed} == {"COMPLETE"}
-
-
 @pytest.mark.parametrize(
     ("parameters", "names"),
     [
         ({"limit": "0"}, "limit"),
-        ({"limit": "101"}, "limit"),
-        ({"limit": "x"}, "limit"),
         ({"next_token": "x"}, "next_token"),
-        ({"next_token": ""}, "next_token"),
         ({"status": "RUNNING"}, "status"),
     ],
     ids=str,
@@ -122,12 +102,6 @@ def test_an_invalid_parameter_is_named(call: Call, parameters: dict[str, str], n
 @pytest.mark.parametrize("identifier", ["nonsense", "20260102T030405006-0a1b2c3d"])
 def test_an_unknown_job_is_not_found(call: Call, identifier: str) -> None:
     assert error_of(call("GET", f"{PATH}/{identifier}")) == (404, "JobNotFound")
-
-
-def start_and_finish(aws: Aws, call: Call, report: dict[str, Any]) -> str:
-    _, job = call("POST", PATH)
-    finish(aws, job["id"], report)
-    return str(job["id"])
 
 
 def finish(aws: Aws, job_id: str, report: dict[str, Any] | None = None) -> None:

@@ -94,33 +94,20 @@ def test_every_supported_file_type_is_accepted(call: Call, suffix: str) -> None:
         ({"key": None}, "body", "Give either key or filename"),
         ({"filename": "a.md"}, "body", "Give either key or filename"),
         ({"prefix": "people"}, "body", "A prefix goes with filename"),
-        ({"key": 7}, "key", "valid string"),
-        ({"key": "x" * 1022 + ".md"}, "key", "at most 1024"),
         ({"key": "people/"}, "key", "not of a folder"),
-        ({"key": "people/a.md/"}, "key", "not of a folder"),
         ({"key": "../a.md"}, "body", "leads out of the bucket"),
         ({"key": None, "filename": "b.md", "prefix": "a/../.."}, "body", "leads out of the bucket"),
         ({"key": "a.exe"}, "key", "file type is not supported"),
-        ({"key": "report"}, "key", "file type is not supported"),
-        ({"key": ".md"}, "key", "file type is not supported"),
+        ({"key": "x" * 1022 + ".md"}, "key", "at most 1024"),
         ({"key": "a.md.metadata.json"}, "key", "the name of a sidecar"),
         ({"key": "a\nb.md"}, "key", "control characters"),
-        ({"key": "a\x7f.md"}, "key", "control characters"),
-        ({"key": "a\x00.md"}, "key", "control characters"),
-        ({"key": "a\x1eb.md"}, "key", "control characters"),
         ({"key": "${filename}.md"}, "key", "Leave out ${filename}"),
         ({"content_type": "pdf"}, "content_type", "Write a media type, such as text/markdown"),
         ({"content_type": "text/plain\r\nx: y"}, "content_type", "Write a media type"),
-        ({"content_type": ""}, "content_type", "Write a media type"),
-        ({"content_type": None}, "content_type", "string"),
         ({"size": 0}, "size", "greater than or equal to 1"),
-        ({"size": -5}, "size", "greater than or equal to 1"),
         ({"size": "7"}, "size", "integer"),
-        ({"size": 7.5}, "size", "integer"),
-        ({"size": True}, "size", "integer"),
         ({"size": None}, "size", "integer"),
         ({"attributes": []}, "attributes", "dictionary"),
-        ({"attributes": "corpus"}, "attributes", "dictionary"),
         ({"atributes": {}}, "atributes", "not permitted"),
     ],
 )
@@ -134,14 +121,6 @@ def test_an_invalid_member_is_named_with_the_reason(
     assert detail["member"] == member
     assert says in detail["problem"]
     assert aws.keys() == []
-
-
-@pytest.mark.parametrize("missing", ["content_type", "size"])
-def test_a_missing_member_is_named(call: Call, missing: str) -> None:
-    answer = call("POST", PATH, {name: value for name, value in REPORT.items() if name != missing})
-
-    assert error_of(answer) == (400, "InvalidRequest")
-    assert [detail["member"] for detail in answer[1]["error"]["details"]] == [missing]
 
 
 @pytest.mark.parametrize("name", [{"filename": "a/b.md"}, {"filename": "/a.md"}])
@@ -208,14 +187,6 @@ def test_invalid_attributes_are_rejected_before_anything_is_written(
     assert error_of(answer) == (400, "InvalidDocument")
     assert answer[1]["error"]["message"].startswith("attributes: ")
     assert says in answer[1]["error"]["message"]
-    assert aws.keys() == []
-
-
-@pytest.mark.parametrize("value", ['"\\ud800"', "NaN", "Infinity", "1e999"])
-def test_a_value_that_no_sidecar_can_hold_is_rejected(aws: Aws, call: Call, value: str) -> None:
-    body = json.dumps(REPORT)[:-1] + f', "attributes": {{"topic": {value}}}}}'
-
-    assert error_of(call("POST", PATH, body))[0] == 400
     assert aws.keys() == []
 
 

@@ -115,16 +115,6 @@ def test_a_damaged_file_is_replaced(cached: CachedEmbedding, model: CountingEmbe
     assert len(model.passages) <= 3 * len(texts)
 
 
-def test_a_file_of_another_version_is_replaced(cached: CachedEmbedding, model: CountingEmbedding, path: Path) -> None:
-    cached.embed(TEXTS)
-    cached._file._open().execute("PRAGMA user_version = 77")  # type: ignore[union-attr]
-    cached.close()
-
-    CachedEmbedding(model, path).embed(TEXTS)
-
-    assert model.passages == TEXTS + TEXTS
-
-
 def test_without_a_writable_file_everything_is_embedded(model: CountingEmbedding, tmp_path: Path) -> None:
     cached = CachedEmbedding(model, tmp_path / "missing" / "file")
 

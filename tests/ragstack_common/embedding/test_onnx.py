@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -163,23 +162,6 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(sentence_model: OnnxEmb
         assert np.array_equal(row, sentence_model.embed([text])[0])
 
 
-def test_many_threads_embed_at_once(sentence_model: OnnxEmbedding) -> None:
-    texts = [f"Bird number {number} stands in the shallow water." for number in range(24)]
-    alone = [sentence_model.embed_query(text) for text in texts]
-
-    with ThreadPoolExecutor(8) as threads:
-        together = list(threads.map(sentence_model.embed_query, texts))
-
-    assert np.array_equal(alone, together)
-
-
-def test_the_model_knows_synonyms(sentence_model: OnnxEmbedding) -> None:
-    query = sentence_model.embed_query("How many days of leave do employees have?")
-    near, far = sentence_model.embed(["Staff may take 30 days of vacation a year.", "The bridge is made of steel."])
-
-    assert query @ near > query @ far + 0.2
-
-
 def pooled(folder: Path, choice: str = "", **environment: str) -> tuple[list[float], embedding.Embedding]:
     model = embedding.load(f"onnx:{folder}{choice}", environment=environment)
     return parts(model.embed(["heron heron bridge"])[0]), model
@@ -239,9 +221,3 @@ def test_a_model_that_pools_itself_rejects_a_chosen_pooling(tmp_path: Path) -> N
 
     with pytest.raises(EmbeddingError, match="pools its tokens itself and cannot pool by max"):
         pooled(folder, "#max")
-
-
-def test_a_folder_may_have_a_hash_in_its_name(tmp_path: Path) -> None:
-    found, _ = pooled(make_model_folder(tmp_path / "model#max"))
-
-    assert found == [1, 1, 0, 2, 1, 0]

@@ -82,17 +82,6 @@ def test_transient_errors_are_retried(status: int) -> None:
     assert found.shape == (1, 3)
 
 
-def test_a_persistent_error_is_raised_after_the_retries() -> None:
-    with embedding_server() as server:
-        model = embedding.load(f"openai:{server.url}#embedder")
-        server.failures += [503] * 50
-
-        with pytest.raises(EmbeddingError, match=r"answered with status 503: .*not now"):
-            model.embed(["heron"])
-
-    assert len(server.failures) == 45
-
-
 def test_a_query_has_fewer_retries_than_a_passage() -> None:
     with embedding_server() as server:
         model = embedding.load(f"openai:{server.url}#embedder")

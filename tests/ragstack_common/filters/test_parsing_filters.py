@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters import And, Clause, Not, Operator, Or, evaluate, parse, to_bedrock
+from ragstack_common.filters import And, Clause, Not, Operator, evaluate, parse, to_bedrock
 from ragstack_common.filters.chroma import to_chroma
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 
@@ -61,12 +61,6 @@ def test_not_can_precede_a_filter_or_follow_a_key() -> None:
     assert parse({"$not": {"topic": "x"}}) == parse({"topic": {"$not": {"$eq": "x"}}}) == Not(TOPIC_X)
 
 
-def test_groups_can_mix_both_notations() -> None:
-    parsed = parse({"orAll": [{"topic": "x"}, {"startsWith": {"key": "name", "value": "a"}}]})
-
-    assert parsed == Or((TOPIC_X, Clause(Operator.STARTS_WITH, "name", "a")))
-
-
 def test_an_attribute_can_have_the_name_of_an_operator() -> None:
     assert parse({"equals": "x"}) == Clause(Operator.EQUALS, "equals", "x")
 
@@ -96,7 +90,6 @@ def test_a_list_equals_each_of_its_members() -> None:
     [
         ({}, "at least one clause"),
         ([], "JSON object"),
-        ("topic", "JSON object"),
         ({"topic": {}}, "operator is missing"),
         ({"topic": ["a"]}, r'\{"\$in": \[...\]\}'),
         ({"topic": None}, "equals\\(topic\\)"),
@@ -104,17 +97,13 @@ def test_a_list_equals_each_of_its_members() -> None:
         ({"topic": {"equals": "a"}}, "unknown operator 'equals'"),
         ({"$nor": [{"a": 1}]}, "\\$nor is not a group"),
         ({"$and": []}, "at least one filter"),
-        ({"$or": {"a": 1}}, "list of at least one filter"),
         ({"$or": [{}]}, "at least one clause"),
         ({"topic": {"$in": []}}, "at least one value"),
-        ({"topic": {"$nin": "a"}}, "at least one value"),
         ({"topic": {"$in": [["a"]]}}, "in\\(topic\\)"),
         ({"year": {"$gt": "2020"}}, "compares numbers"),
-        ({"year": {"$gt": True}}, "compares numbers"),
         ({"year": {"$gt": float("nan")}}, "finite number"),
         ({"year": 10**400}, "finite number"),
         ({"name": {"$startsWith": 1}}, "takes a string"),
-        ({"": "x"}, "1 to 100 characters"),
         ({"k" * 101: "x"}, "1 to 100 characters"),
         ({"equals": {"key": 5, "value": "x"}}, "1 to 100 characters"),
         ({"topic": "\ud800"}, "not valid Unicode"),
@@ -132,19 +121,15 @@ def test_a_malformed_filter_is_an_error_that_names_the_problem(source: Any, mess
     ("source", "limit"),
     [
         ({"topic": {"$nin": list(range(400_000))}}, "more than 10,000 parts"),
-        ({"$or": [{"topic": str(n)} for n in range(300_000)]}, "more than 10,000 parts"),
-        (dict.fromkeys(map(str, range(300_000)), 1), "more than 10,000 parts"),
         ({"$or": [{"$in": ["x"] * 900} for _ in range(20)]}, "more than 10,000 parts"),
         ({"topic": {"$in": list(range(1_001))}}, "in(topic) has a list of 1,001 values; at most 1,000"),
-        ({"topic": {"$nin": list(range(1_001))}}, "in(topic) has a list of 1,001 values; at most 1,000"),
         ({"$or": [{"topic": n} for n in range(1_001)]}, "1,001 clauses; at most 1,000"),
         ({"$or": [{"topic": {"$nin": list(range(600))}} for _ in range(2)]}, "1,200 clauses; at most 1,000"),
         ({"topic": "x" * 1_000_001}, "more than 1,000,000 characters"),
-        (nested(300), "nested deeper than 16 levels"),
         (nested(100_000), "nested deeper than 16 levels"),
         ({"topic": listed(5_000)}, "nested deeper than 16 levels"),
     ],
-    ids=range(12),
+    ids=range(8),
 )
 def test_a_filter_over_a_limit_is_an_error_that_names_the_limit(source: Any, limit: str) -> None:
     with pytest.raises(InvalidFilterError, match=re.escape(limit)) as refused:

@@ -71,13 +71,6 @@ def test_a_malformed_notification_is_refused_and_quoted_in_part(body: str) -> No
     assert len(str(caught.value)) < 300
 
 
-def test_an_event_without_a_sequencer_is_accepted() -> None:
-    body = json.loads(s3_notification(("a", "1")))
-    del body["Records"][0]["s3"]["object"]["sequencer"]
-
-    assert read_looks(json.dumps(body)) == {A: Seen()}
-
-
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
     ("older", "newer"),
@@ -115,10 +108,6 @@ def followed(uri: str, operation: str) -> DocumentRecord:
 @pytest.mark.parametrize("forced", [True, False])
 def test_a_request_to_look_is_read_as_it_was_written(forced: bool) -> None:
     assert read_looks(look([A, B], forced=forced)) == {A: Seen(forced=forced), B: Seen(forced=forced)}
-
-
-def test_a_look_is_not_forced_by_default_when_it_is_read() -> None:
-    assert read_looks(json.dumps({"look": [A]})) == {A: Seen()}
 
 
 def test_a_dead_letter_is_read_as_a_forced_look() -> None:

@@ -17,7 +17,7 @@ from ragstack_common.ingestion.messages import MAX_PAUSE_SECONDS, QueueMessage, 
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.records import DocumentRecord, OperationKind, Status
-from tests.support.aws_service import AwsService, Dropped, Fault, Raw
+from tests.support.aws_service import AwsService, Dropped, Fault
 from tests.support.documents import accept, answer_with, asked_uris, detail
 from tests.support.events import s3_notification
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
@@ -163,19 +163,6 @@ def test_a_repeated_submission_has_the_same_client_token(path: Path, agent: AwsS
     assert other not in same
 
 
-@pytest.mark.parametrize("fault", [Fault("ThrottlingException"), Dropped, Raw(b'{"documentDe')])
-def test_a_transient_failure_has_its_messages_redelivered(path: Path, agent: AwsService, fault: Any) -> None:
-    path.put("a.txt")
-    agent.program(INGEST, fault)
-
-    assert path.ingest(message("a.txt", receives=2)) == ["message-1"]
-
-    assert len(agent.asked(INGEST)) == 2
-    assert path.record("a.txt").status is Status.WAITING
-    assert path.dead() == []
-    assert path.followed() == []
-
-
 def test_a_failed_submission_does_not_affect_an_accepted_deletion(path: Path, agent: AwsService) -> None:
     path.put("a.txt")
     agent.program(INGEST, Fault("ThrottlingException"))
@@ -319,25 +306,6 @@ def test_a_message_about_a_superseded_operation_is_dropped(path: Path, agent: Aw
 
     assert agent.asked(GET) == []
     assert path.record("a.txt") == record
-
-
-def test_documents_without_time_left_are_sent_again_without_a_claim(path: Path, agent: AwsService) -> None:
-    keys = [f"{number:02d}.txt" for number in range(30)]
-    path.put(*keys)
-
-    def slowly(parameters: dict[str, Any]) -> dict[str, Any]:
-        path.now[0] += 50
-        return accept(parameters)
-
-    agent.program(INGEST, slowly)
-
-    again = path.ingest(*[message(key, name=key) for key in keys])
-
-    done = {key for key in keys if path.record(key).status is Status.INDEXING}
-    assert again == [], "a delivery counts only where something is wrong"
-    assert done
-    assert path.sent_again() == len(keys) - len(done)
-    assert not any(path.record(key).is_claimed(path.now[0] + 1) for key in set(keys) - done)
 
 
 def test_metrics_count_submissions_final_states_and_retries(path: Path, agent: AwsService) -> None:

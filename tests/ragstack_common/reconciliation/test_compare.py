@@ -8,7 +8,6 @@ import pytest
 
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from ragstack_common.registry.table import INVALID_ITEMS, document_id, document_key
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
@@ -130,53 +129,33 @@ CASES = {
 KEYS = {case: f"{case}.txt" for case in CASES}
 
 
-@dataclass(frozen=True)
-class Healed:
-    """All the differences at once: the report on them, and on what was left when they had been looked at."""
-
-    stack: Stack
-    found: Job
-    left: Job
-
-
-@pytest.fixture(scope="module")
-def healed(new_stack: Callable[[], Stack]) -> Healed:
-    stack = new_stack()
+def test_each_difference_is_found_reported_once_and_repaired(stack: Stack) -> None:
     stack.indexed("agreeing.txt", *(KEYS[case] for case in CASES if CASES[case].before == PLAIN))
     stack.indexed(*(KEYS[case] for case in CASES if CASES[case].before == OLD), **OLD)
     for case, key in KEYS.items():
         CASES[case].make(stack, key)
     stack.clock.ahead += HOUR
+
     found = stack.reconcile()
     stack.rest()
     stack.clock.ahead += HOUR
-    return Healed(stack, found, stack.reconcile())
+    left = stack.reconcile()
 
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_difference_is_found_reported_and_repaired(healed: Healed, case: str) -> None:
-    key, expected = KEYS[case], CASES[case]
-
-    reported = [
-        kind for kind, found in healed.found.report["differences"].items() if healed.stack.uri(key) in found["samples"]
-    ]
-
-    assert reported == [expected.kind]
-    assert healed.stack.record(key).status == expected.status, healed.stack.record(key).reason
-    assert healed.stack.in_knowledge_base(key) == expected.in_knowledge_base
-
-
-def test_each_difference_is_counted_once_and_none_remains(healed: Healed) -> None:
-    report = healed.found.report
+    report = found.report
+    for case, key in KEYS.items():
+        reported = [kind for kind, each in report["differences"].items() if stack.uri(key) in each["samples"]]
+        assert reported == [CASES[case].kind], case
+        assert stack.record(key).status == CASES[case].status, stack.record(key).reason
+        assert stack.in_knowledge_base(key) == CASES[case].in_knowledge_base, case
 
     # The registry was made to say of some that they are not searchable, and the catalogue with it.
     assert report["catalogue"]["differences"] == 0
     assert report["differences_in_all"] == report["looked_at"] == len(CASES)
-    assert sum(found["count"] for found in report["differences"].values()) == len(CASES)
-    assert healed.found.status == healed.left.status == "COMPLETE"
-    assert healed.left.report["differences"] == {}
-    assert healed.left.report["catalogue"]["differences"] == 0
-    assert healed.stack.take("ingestion") == []
+    assert sum(each["count"] for each in report["differences"].values()) == len(CASES)
+    assert found.status == left.status == "COMPLETE"
+    assert left.report["differences"] == {}
+    assert left.report["catalogue"]["differences"] == 0
+    assert stack.take("ingestion") == []
 
 
 def test_an_object_that_cannot_be_a_document_fails_with_a_reason(stack: Stack) -> None:

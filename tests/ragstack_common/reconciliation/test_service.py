@@ -74,24 +74,6 @@ def test_a_message_about_an_unknown_job_is_acknowledged(stack: Stack, job_id: st
     assert stack.take("jobs") == []
 
 
-def test_a_message_about_an_ended_job_does_nothing(stack: Stack) -> None:
-    job = stack.reconcile()
-
-    assert _give(stack.service(), {"job": job.id}) == []
-    assert stack.jobs.get(job.id) == job
-
-
-def test_a_message_about_a_finished_step_does_nothing(stack: Stack) -> None:
-    job = stack.jobs.create("full", "test")
-    assert stack.jobs.write(job, replace(job, status="RUNNING", step=3))
-    before = stack.jobs.get(job.id)
-
-    assert _give(stack.service(), {"job": job.id, "step": 2}) == []
-
-    assert stack.jobs.get(job.id) == before
-    assert stack.take("jobs") == []
-
-
 def test_a_message_about_a_leased_job_waits(stack: Stack) -> None:
     job = stack.jobs.create("reconcile", "test")
     assert stack.jobs.write(job, replace(job, status="RUNNING", lease_until=stack.clock() + 500))

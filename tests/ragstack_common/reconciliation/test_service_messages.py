@@ -119,15 +119,6 @@ def test_after_a_bug_the_message_is_redelivered_soon(stack: Stack) -> None:
     assert hidden == [FAILURE_DELAY_SECONDS]
 
 
-def test_an_invalid_message_is_redelivered_at_once(stack: Stack) -> None:
-    hidden: list[int] = []
-    service = _with_visibility(stack.service(), hidden)
-
-    assert service.process([QueueMessage("m", "not JSON", 1, "handle")], lambda: LONG) == ["m"]
-
-    assert hidden == [0]
-
-
 def _receive_until_put_aside(stack: Stack, service: ReconcileService, gives_up: type[BaseException] | None) -> int:
     """Deliver the one message of the jobs queue until the queue itself puts it aside; tell how often it came."""
     url, sqs = stack.queues["jobs"], stack.aws.sqs
@@ -189,16 +180,6 @@ def _unreachable_jobs(stack: Stack) -> Any:
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=1)
     client = session.client("dynamodb", endpoint_url="http://127.0.0.1:9", config=config)
     return type(stack.jobs)(stack.bucket, client, clock=stack.clock, sleep=stack.slept.append)
-
-
-def test_a_job_that_was_never_begun_fails_with_that_reason(stack: Stack) -> None:
-    job = stack.jobs.create(RECONCILE, "test")
-
-    assert _give(stack.service(), JobMessage(job_id=job.id).body, MAX_FAILURES + 1) == []
-
-    ended = stack.jobs.get(job.id)
-    assert ended.status == "FAILED"
-    assert ended.reason == "Given up after 3 attempts: no function began it, or the registry failed"
 
 
 def test_a_silent_job_keeps_its_last_reason(stack: Stack) -> None:

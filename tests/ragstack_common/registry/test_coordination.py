@@ -32,12 +32,6 @@ def called(dynamodb: Any, clock: Clock, rate: float = RATE, operation: str = "ge
     return clock.now + sum(slept)
 
 
-def test_the_first_call_does_not_wait(dynamodb: Any) -> None:
-    clock = Clock()
-
-    assert called(dynamodb, clock) == clock.now
-
-
 def test_calls_at_once_are_an_interval_apart(dynamodb: Any) -> None:
     clock = Clock()
 
@@ -52,16 +46,6 @@ def test_every_operation_has_a_rate_of_its_own(dynamodb: Any) -> None:
         called(dynamodb, clock, operation="get")
 
     assert called(dynamodb, clock, operation="ingest") == clock.now
-
-
-def test_a_pause_allows_only_one_extra_call(dynamodb: Any) -> None:
-    clock = Clock()
-    called(dynamodb, clock)
-    clock.now += 3600
-
-    calls = [called(dynamodb, clock) for _ in range(20)]
-
-    assert most_in_a_second(calls) <= RATE + ALLOWANCE
 
 
 def test_every_second_has_at_most_one_call_more_than_the_rate(dynamodb: Any) -> None:
@@ -149,10 +133,6 @@ def gate(dynamodb: Any, clock: Clock) -> Gate:
     return Gate(dynamodb, TABLE, clock=clock)
 
 
-def test_a_new_gate_is_open(gate: Gate) -> None:
-    assert gate.closed_until() is None
-
-
 def test_a_gate_opens_when_its_time_is_over(gate: Gate, clock: Clock) -> None:
     gate.close("one", 1_060.0)
     clock.now = 1_060.0
@@ -185,11 +165,3 @@ def test_another_job_can_close_an_expired_gate(gate: Gate, clock: Clock) -> None
     assert not gate.open("one")
     assert not gate.close("one", 3_000.0)
     assert gate.closed_until() == 2_000.0
-
-
-def test_opening_twice_is_harmless(gate: Gate) -> None:
-    gate.close("one", 1_060.0)
-
-    assert gate.open("one")
-    assert gate.open("one")
-    assert gate.closed_until() is None

@@ -1,6 +1,5 @@
 """Documents in the table: conditional writes, and counts that change with them."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -87,13 +86,6 @@ def test_a_stale_write_is_refused(registry: DocumentRegistry) -> None:
 
     assert lost == {record.uri}
     assert (only(registry, record).reason, only(registry, record).revision) == ("first", 2)
-    assert counts(registry) == {("corpus", "stones"): 1}
-
-
-def test_a_second_creation_is_refused(registry: DocumentRegistry) -> None:
-    registry.write(created(indexed("a", corpus="stones")))
-
-    assert registry.write(created(indexed("a", corpus="woods"))) == {"s3://bucket/a"}
     assert counts(registry) == {("corpus", "stones"): 1}
 
 
@@ -338,13 +330,3 @@ def test_extreme_names_and_attributes_are_written_and_counted(
     assert Catalogue(registry.client, TABLE).documents() == 2
     assert registry.write([Change(read, replace(read, status=Status.DELETED, counted=()))]) == set()
     assert counts(registry) == {("topic", "t"): 1}
-
-
-def test_a_failed_write_changes_no_counts(dynamodb: Any) -> None:
-    registry = DocumentRegistry(TABLE, Stepping(dynamodb, failing(LostConnection(error="gone"))))
-
-    with pytest.raises(LostConnection):
-        registry.write(created(indexed("a", corpus="stones")))
-
-    assert counts(registry) == {}
-    assert Counter(registry.read(["s3://bucket/a"])["s3://bucket/a"].counted) == Counter()

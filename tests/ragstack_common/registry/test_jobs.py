@@ -24,21 +24,6 @@ def _end(jobs: JobStore, job: Job, status: JobStatus = "COMPLETE") -> None:
     assert jobs.write(job, replace(job, status=status, finished_at=1.0))
 
 
-def test_a_new_job_is_queued(jobs: JobStore, clock: Clock) -> None:
-    job = jobs.create("reconcile", "schedule")
-
-    assert (job.kind, job.status, job.by, job.created_at) == ("reconcile", "QUEUED", "schedule", clock.now)
-    assert (job.started_at, job.finished_at, job.reason, job.report, job.ingestion_job_id) == (
-        None,
-        None,
-        None,
-        {},
-        None,
-    )
-    assert jobs.get(job.id) == job
-    assert jobs.running("reconcile") == job
-
-
 def test_a_job_is_read_as_it_was_written(jobs: JobStore, clock: Clock) -> None:
     job = jobs.create("full", "an operator")
     after = replace(
@@ -71,17 +56,6 @@ def test_there_is_one_job_of_a_kind_at_a_time(jobs: JobStore) -> None:
         jobs.create("reconcile", "two")
     assert jobs.create("full", "three").kind == "full"
     assert jobs.running("reconcile") == job
-
-
-@pytest.mark.parametrize("status", ENDS)
-def test_another_job_can_begin_when_one_has_ended(jobs: JobStore, status: JobStatus) -> None:
-    first = jobs.create("reconcile", "one")
-    _end(jobs, first, status)
-
-    second = jobs.create("reconcile", "two")
-
-    assert jobs.get(first.id).status == status
-    assert jobs.running("reconcile") == second
 
 
 def test_a_stale_write_of_a_job_is_refused(jobs: JobStore) -> None:
@@ -182,12 +156,6 @@ def test_jobs_are_listed_newest_first_in_pages(jobs: JobStore, clock: Clock) -> 
     assert jobs.page(6)[1] is not None
 
 
-def test_without_jobs_there_is_one_empty_page(jobs: JobStore) -> None:
-    jobs.running("full")
-
-    assert jobs.page(10) == ([], None)
-
-
 @pytest.mark.parametrize("limit", [0, -1, 101, True])
 def test_a_page_has_1_to_100_jobs(jobs: JobStore, limit: int) -> None:
     with pytest.raises(InvalidRequestError, match="limit must be 1 to 100"):
@@ -214,17 +182,3 @@ def test_jobs_are_not_in_the_indexes_of_documents(jobs: JobStore, dynamodb: Any)
 
     for index in ("by_uri", "by_status", "by_corpus"):
         assert dynamodb.scan(TableName=TABLE, IndexName=index)["Items"] == []
-
-
-def test_a_missing_table_is_an_error(dynamodb: Any) -> None:
-    jobs = JobStore("no-such-table", dynamodb, sleep=lambda _: None)
-    calls: list[Any] = [
-        lambda: jobs.create("full", "one"),
-        lambda: jobs.get("20260101T000000000-01234567"),
-        lambda: jobs.running("full"),
-        lambda: jobs.page(1),
-    ]
-
-    for call in calls:
-        with pytest.raises(ClientError, match="ResourceNotFoundException"):
-            call()

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -271,11 +270,6 @@ def test_the_same_bytes_in_another_version_are_submitted_again(before: DocumentR
     assert not back.is_the_same_as(between)
 
 
-@pytest.mark.parametrize("changed", [{"sidecar_version_id": "sv3"}, {"sidecar_etag": '"s3"'}, {"sidecar_etag": None}])
-def test_another_version_of_the_sidecar_is_submitted(changed: dict[str, Any]) -> None:
-    assert life.step_for(INDEXED, replace(ONE, **changed), ANY, NOW) is Step.INGEST
-
-
 def test_a_failed_overwrite_removes_the_earlier_version_from_the_index() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
     again = written(life.accepted(again, NOW))
@@ -292,21 +286,6 @@ def test_a_failed_overwrite_removes_the_earlier_version_from_the_index() -> None
     assert not failed.in_knowledge_base
     assert failed.counted == ()
     assert life.step_for(failed, TWO, FORCED, NOW + 5) is Step.INGEST
-
-
-def test_a_document_that_was_overwritten_after_a_failed_overwrite_is_submitted() -> None:
-    again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
-    waiting, _ = life.answered(written(life.accepted(again, NOW)), says("FAILED", "Empty", NOW + 1), NOW + 2, PATIENCE)
-    three = replace(ONE, etag='"3"', version_id="v3")
-
-    assert life.step_for(written(waiting), life.with_known_refusal(waiting, three), Seen("03"), NOW + 3) is Step.INGEST
-
-
-def test_a_deleted_document_that_returns_does_not_expire() -> None:
-    failed = life.failed(DELETED, "The sidecar is no JSON", NOW, observed=BAD, seen=Seen("05"))
-
-    assert DELETED.expires_at == NOW + 1 + life.TOMBSTONE_SECONDS
-    assert failed.expires_at is None
 
 
 def test_the_history_keeps_the_last_different_lines() -> None:

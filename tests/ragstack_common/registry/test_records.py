@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
@@ -100,17 +99,6 @@ def test_every_record_survives_the_conversion_to_an_item(record: DocumentRecord,
     assert {"S": ""} not in item.values(), "an index refuses empty texts"
 
 
-def test_records_survive_the_table(dynamodb: Any) -> None:
-    @given(RECORDS)
-    @settings(max_examples=25, deadline=None)
-    def check(record: DocumentRecord) -> None:
-        dynamodb.put_item(TableName=TABLE, Item=item_of(record, "write"))
-
-        assert DocumentRegistry(TABLE, dynamodb).read([record.uri]) == {record.uri: record}
-
-    check()
-
-
 @given(RECORDS)
 def test_an_item_of_an_index_holds_what_a_listing_shows(record: DocumentRecord) -> None:
     item = item_of(record, "write")
@@ -157,12 +145,6 @@ def test_only_a_corpus_that_is_a_text_is_a_key_of_the_index(corpus: Any, written
 
     assert item_of(record, "write").get("corpus") == written
     assert record_of(item_of(record, "write")).observed.attributes == {"corpus": corpus}
-
-
-@given(st.text(min_size=1), st.text(min_size=1))
-def test_different_documents_have_different_ids(one: str, other: str) -> None:
-    assert len(document_id(one)) == 32
-    assert (document_id(one) == document_id(other)) == (one == other)
 
 
 def test_a_documents_id_is_that_of_the_first_release() -> None:

@@ -14,7 +14,6 @@ from ragstack_common.api.search import QueryService, RetrieveRequest
 from ragstack_common.config import QuerySettings
 from ragstack_common.errors import (
     ConfigurationError,
-    InvalidQueryError,
     ServiceUnavailableError,
     UnknownCorpusError,
 )
@@ -172,22 +171,6 @@ def test_a_corpus_that_fails_is_reported_and_the_others_answer() -> None:
     assert {found.metadata["corpus"] for found in outcome.chunks} == {"legal_us", "legislation_nz"}
 
 
-def test_a_corpus_that_is_late_is_reported_and_not_waited_for() -> None:
-    backend = BalancedBackend(library(behaviour={"legal_uk": hang}), CORPORA, reranker=None)
-
-    outcome = run_in_virtual_time(backend.search(SearchRequest(APPEAL)))
-
-    assert [part.status for part in outcome.parts] == ["ok", "timeout", "ok"]
-    assert outcome.chunks
-
-
-def test_if_all_corpora_fail_the_error_names_every_cause() -> None:
-    with pytest.raises(
-        ServiceUnavailableError, match=r"legal_us: the corpus burns; .*legislation_nz: the corpus burns"
-    ):
-        search(BalancedBackend(library(behaviour={"corpus": fail}), CORPORA))
-
-
 def test_no_more_is_asked_for_than_the_engine_returns_and_never_less_than_is_wanted() -> None:
     store = library()
     store.max_top_k = 100
@@ -207,14 +190,6 @@ def test_a_reranker_that_takes_few_is_given_as_many_of_each_corpus() -> None:
 
     assert [count.candidates for count in outcome.corpora] == [2, 2, 2]
     assert outcome.notes == ()
-
-
-def test_more_results_than_the_engine_returns_are_refused() -> None:
-    store = library()
-    store.max_top_k = 100
-
-    with pytest.raises(InvalidQueryError, match="top_k must be 1 to 100"):
-        search(BalancedBackend(store, CORPORA), top_k=101)
 
 
 def test_the_soft_filter_and_deduplication_pass_through_and_slices_have_the_name_of_their_corpus() -> None:
@@ -255,12 +230,6 @@ def test_the_minimal_score_is_compared_with_the_final_score() -> None:
     assert all(found.score >= 0.5 for found in outcome.chunks)
 
 
-def test_without_a_reranker_the_scores_of_the_search_decide() -> None:
-    outcome = search(BalancedBackend(library(), CORPORA, reranker=None), top_k=3)
-
-    assert [found.content for found in outcome.chunks] == ["appeal 0", "appeal 1", "appeal 2"]
-
-
 def test_each_corpus_may_have_a_backend_of_its_own_which_is_not_filtered() -> None:
     stores = {name: Store(chunk(f"{APPEAL} {name}", 0.5, None)) for name in CORPORA[:2]}
     shared = library()
@@ -299,13 +268,10 @@ def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
     ("options", "told"),
     [
         ({"corpora": []}, "corpora"),
-        ({"corpora": None}, "corpora"),
         ({"corpora": "legal"}, "corpora"),
         ({"corpora": ["a", "a"]}, "once"),
         ({"corpora": ["a", "all"]}, "all"),
-        ({"corpora": ["a", ""]}, "corpora"),
         ({"corpora": ["a"], "per_corpus": 0}, "per_corpus"),
-        ({"corpora": ["a"], "single_corpus": True}, "single_corpus"),
         ({"corpora": ["a"], "search_k": 1.5}, "search_k"),
         ({"corpora": ["a"], "timeout_seconds": float("nan")}, "timeout_seconds"),
         ({"corpora": ["a"], "backend": None}, "no backend for a"),

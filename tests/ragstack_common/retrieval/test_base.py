@@ -46,14 +46,6 @@ class Around(Wrapper):
         return await self.backend.search(request)
 
 
-def test_a_backend_cannot_be_made_without_retrieve() -> None:
-    class Empty(RetrievalBackend):
-        pass
-
-    with pytest.raises(TypeError, match="retrieve"):
-        Empty()  # type: ignore[abstract]
-
-
 def test_a_search_gives_all_of_the_request_to_retrieve_and_reports() -> None:
     backend = Numbers()
 
@@ -88,20 +80,6 @@ def test_a_backend_that_cannot_look_up_chunks_says_so() -> None:
 def test_health_is_that_of_a_search_whatever_its_error() -> None:
     assert asyncio.run(Numbers().health_check())
     assert not asyncio.run(Numbers(error=ZeroDivisionError()).health_check())
-
-
-def test_the_context_closes_the_backend_even_after_an_error() -> None:
-    backend = Numbers()
-
-    async def use() -> None:
-        async with backend as opened:
-            assert opened is backend
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        asyncio.run(use())
-
-    assert backend.closed == 1
 
 
 def test_a_wrapper_is_as_healthy_as_what_it_wraps_and_closes_it() -> None:

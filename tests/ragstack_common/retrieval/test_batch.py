@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.errors import InvalidQueryError, ThrottledError
+from ragstack_common.errors import ThrottledError
 from ragstack_common.retrieval import RetrievedChunk
 from ragstack_common.retrieval.base import QUERIES_AT_ONCE
-from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.metered import MeteredBackend
 from ragstack_common.retrieval.models import SearchOutcome, SearchRequest
@@ -67,15 +66,6 @@ async def test_the_first_error_is_raised_as_it_is_and_ends_the_others() -> None:
     assert len(echo.requests) < 30
 
 
-@pytest.mark.asyncio
-async def test_parameters_hold_for_every_query() -> None:
-    shelf = Shelf(*(chunk(str(n), 1 - n / 10, metadata={"even": n % 2 == 0}) for n in range(10)))
-
-    answers = await shelf.retrieve_batch(["one", "two"], 3, 0.35, {"even": True})
-
-    assert [names(answer) for answer in answers] == ["0 2 4", "0 2 4"]
-
-
 @in_virtual_time
 async def test_a_batch_that_is_given_up_gives_up_its_searches() -> None:
     shelf = Shelf()
@@ -101,14 +91,3 @@ async def test_a_meter_and_a_federation_let_an_engine_answer_a_batch_in_its_own_
 
     assert [names(answer) for answer in answers] == ["one", "two"]
     assert together.requests == []
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [lambda backend: backend, CachedRetrievalBackend, MeteredBackend, lambda backend: FederatedBackend([backend])],
-)
-@pytest.mark.parametrize("arguments", [(["q", ""],), (["q"], 0), (["q"], 5, 2)])
-@pytest.mark.asyncio
-async def test_what_cannot_be_asked_is_refused(wrap: Any, arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(InvalidQueryError):
-        await wrap(Shelf(chunk("a"))).retrieve_batch(*arguments)

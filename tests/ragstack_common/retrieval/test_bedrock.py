@@ -185,18 +185,6 @@ def test_the_search_without_what_was_found_keeps_the_filters_of_its_slice(search
     assert len(outcome.chunks) == 5
 
 
-def test_scores_of_a_second_search_continue_those_of_the_first(searches: AwsService) -> None:
-    searches.program("Retrieve", hits(*(chunk_hit("s3://b/long", n, 0.9 - n / 100) for n in range(8))))
-    inflated = hits(chunk_hit("s3://b/a", 1, 1.0), chunk_hit("s3://b/b", 1, 0.5))
-    searches.program("Retrieve", inflated, when=lambda p: bool(left_out(p)))
-
-    outcome = search(searches, SearchRequest("Judy", top_k=2, deduplicate_by="document", documents=3))
-
-    [long, a] = outcome.chunks
-    assert (long.source, long.score) == ("s3://b/long", 0.9)
-    assert (a.source, a.score) == ("s3://b/a", pytest.approx(0.83))
-
-
 @pytest.mark.parametrize(
     "request_",
     [
@@ -229,65 +217,6 @@ def test_a_service_that_ignores_the_filter_is_read_page_by_page(searches: AwsSer
     searches.program("Retrieve", ranked(LONG, *SHORT, excludes=False))
 
     assert len(search(searches, TWENTY).chunks) == 20
-
-
-def test_no_note_comes_where_the_store_has_no_more_documents(searches: AwsService) -> None:
-    searches.program("Retrieve", ranked(LONG, *SHORT[:3]))
-
-    outcome = search(searches, TWENTY)
-
-    assert len(outcome.chunks) == 4
-    assert (outcome.complete, outcome.notes) == (True, ())
-
-
-def test_a_note_says_that_further_searches_were_not_enough(searches: AwsService) -> None:
-    searches.program("Retrieve", ranked(*((f"s3://b/{n}", 100) for n in range(40))))
-
-    outcome = search(searches, SearchRequest("Judy", top_k=30, deduplicate_by="document"))
-
-    assert len(outcome.chunks) == 22
-    assert outcome.complete
-    assert outcome.notes == ("Found 22 of the 30 documents wanted in 22 searches; the store may hold more",)
-
-
-def test_a_further_search_that_is_late_leaves_what_was_found_and_a_note(searches: AwsService) -> None:
-    released = Event()
-    searches.program("Retrieve", ranked(LONG, *SHORT))
-    searches.program("Retrieve", Late(hits(), until=released), when=lambda p: bool(left_out(p)))
-
-    outcome = search(searches, TWENTY, timeout_seconds=SHORT_SECONDS)
-    released.set()
-
-    assert [chunk.source for chunk in outcome.chunks] == ["s3://b/long"]
-    assert not outcome.complete
-    assert outcome.parts[0].status == "timeout"
-    assert outcome.notes == ("Found 1 of the 20 documents wanted before the deadline; the store may hold more",)
-
-
-def test_no_further_search_is_made_for_documents_below_the_minimal_score(searches: AwsService) -> None:
-    searches.program("Retrieve", ranked(LONG, *SHORT))
-
-    outcome = search(searches, SearchRequest("Judy", top_k=20, min_score=0.99, deduplicate_by="document"))
-
-    assert len(outcome.chunks) == len(searches.asked("Retrieve")) == 1
-    assert outcome.notes == ()
-
-
-def test_chunks_can_come_with_one_of_each_further_document(searches: AwsService) -> None:
-    searches.program("Retrieve", ranked(LONG, *SHORT))
-
-    outcome = search(searches, SearchRequest("Judy", top_k=60, documents=20))
-
-    sources = [chunk.source for chunk in outcome.chunks]
-    assert sources == ["s3://b/long"] * 60 + [uri for uri, _ in SHORT[:19]]
-    assert outcome.notes == ()
-
-
-def test_more_than_the_service_ranks_is_refused(searches: AwsService) -> None:
-    with pytest.raises(errors.InvalidQueryError, match="1 to 1000"):
-        search(searches, SearchRequest("Judy", top_k=1001))
-
-    assert searches.requests == []
 
 
 def test_a_page_that_fails_leaves_those_before_it_and_the_report_says_so(searches: AwsService) -> None:

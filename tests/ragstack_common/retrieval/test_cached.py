@@ -187,22 +187,6 @@ async def test_a_search_is_cancelled_when_all_its_callers_are() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_deadline_of_one_caller_is_not_that_of_another() -> None:
-    shelf = Shelf(chunk("a"))
-    shelf.gate.clear()
-    backend = CachedRetrievalBackend(shelf)
-    patient = asyncio.create_task(backend.retrieve("q"))
-    await settled()
-
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
-            await backend.retrieve("q")
-    shelf.gate.set()
-
-    assert names(await patient) == "a"
-
-
-@pytest.mark.asyncio
 async def test_an_incomplete_answer_is_returned_and_not_kept() -> None:
     shelf = Shelf(chunk("a"))
     shelf.parts = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "timeout", 1.0))
@@ -290,17 +274,6 @@ async def test_a_batch_is_cached_query_by_query_and_repeated_queries_are_searche
     await backend.retrieve_batch(["two", "one"])
 
     assert sorted(request.query for request in shelf.requests) == ["one", "two"]
-
-
-@pytest.mark.asyncio
-async def test_a_stream_goes_past_the_cache() -> None:
-    shelf = Shelf(*(chunk(str(number)) for number in range(7)))
-    backend = CachedRetrievalBackend(shelf)
-
-    streamed = [found async for found in backend.stream("q", page_size=2)]
-
-    assert names(streamed) == "0 1 2 3 4 5 6"
-    assert len(backend.cache) == 0
 
 
 @pytest.mark.asyncio

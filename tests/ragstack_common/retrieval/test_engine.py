@@ -110,20 +110,6 @@ def test_a_blocking_call_is_given_up_at_the_deadline_and_the_loop_does_not_wait_
     assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
 
 
-def test_an_engine_within_its_deadline_is_waited_for() -> None:
-    engine = Shelf(slow=lambda: asyncio.sleep(0.01), timeout_seconds=NEVER_MIND_SECONDS)
-
-    assert len(search(engine).chunks) == 5
-
-
-def test_the_error_of_a_blocking_call_is_the_engines_own() -> None:
-    def fail() -> None:
-        raise InvalidQueryError("no such thing")
-
-    with pytest.raises(InvalidQueryError, match="no such thing"):
-        search(Shelf(slow=lambda: Engine.in_thread(fail)))
-
-
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
 def test_a_deadline_out_of_range_is_rejected(timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout_seconds"):
@@ -195,16 +181,6 @@ def test_no_further_search_is_made_where_the_first_one_suffices_or_finds_all() -
     outcome = search(everything, **TWENTY)
 
     assert len(enough.asked) == len(everything.asked) == 1
-    assert (len(outcome.chunks), outcome.notes) == (3, ())
-
-
-def test_an_approximate_index_is_searched_again_before_it_counts_as_exhausted() -> None:
-    engine = Library(70, 1, 1)
-    engine.approximate = True
-
-    outcome = search(engine, **TWENTY)
-
-    assert len(engine.asked) == 2
     assert (len(outcome.chunks), outcome.notes) == (3, ())
 
 

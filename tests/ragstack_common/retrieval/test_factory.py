@@ -105,11 +105,6 @@ def test_a_type_that_is_unknown_is_a_value_error_that_names_it_and_the_known_one
     )
 
 
-def test_a_configuration_without_a_type_is_refused() -> None:
-    with pytest.raises(UnknownEngineError, match="Unknown backend type: None"):
-        create_retrieval_backend({"path": "p"})
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [({}, "path"), ({"path": "p", "colour": "red"}, "colour"), ({"path": "p", "size": 0}, "size must be 1 or more")],
@@ -124,14 +119,6 @@ def test_arguments_that_are_wrong_are_a_configuration_error_that_names_the_type(
     assert isinstance(caught.value.__cause__, TypeError | ValueError)
 
 
-def test_the_configuration_is_left_as_it_was() -> None:
-    config = {"type": "around", "backend": {"type": "plain", "path": "p"}}
-
-    create_retrieval_backend(config)
-
-    assert config == {"type": "around", "backend": {"type": "plain", "path": "p"}}
-
-
 def test_wrappers_are_made_around_what_their_configuration_holds() -> None:
     inner = {"type": "around", "factor": 2.0, "backend": {"type": "plain", "path": "p"}}
 
@@ -141,15 +128,6 @@ def test_wrappers_are_made_around_what_their_configuration_holds() -> None:
     assert isinstance(backend.backend, Around)
     assert backend.backend.factor == 2.0
     assert isinstance(backend.backend.backend, Plain)
-
-
-def test_a_backend_that_is_made_already_can_stand_in_a_configuration() -> None:
-    plain = Plain("p")
-
-    around = create_retrieval_backend({"type": "around", "backend": plain})
-
-    assert isinstance(around, Around)
-    assert around.backend is plain
 
 
 @pytest.mark.parametrize("as_list", [True, False])
@@ -162,11 +140,6 @@ def test_several_backends_are_made_of_a_list_or_of_an_object(as_list: bool) -> N
     made = several.backends if as_list else list(several.backends.values())
     assert [backend.path for backend in made] == ["a", "b"]
     assert as_list or list(several.backends) == ["a", "b"]
-
-
-def test_an_error_deep_in_a_configuration_names_the_type_that_is_wrong() -> None:
-    with pytest.raises(ConfigurationError, match="The backend plain cannot be created"):
-        create_retrieval_backend({"type": "around", "backend": {"type": "plain"}})
 
 
 def test_a_registered_name_takes_over_one_that_is_built_in() -> None:

@@ -44,16 +44,6 @@ def failing(error: Exception, text: str = "x") -> Shelf:
 
 
 @pytest.mark.asyncio
-async def test_what_several_found_comes_before_what_one_found() -> None:
-    backend = FederatedBackend({"a": shelf("one two three"), "b": shelf("four two five")})
-
-    chunks = await backend.retrieve("q")
-
-    assert names(chunks).split()[0] == "two"
-    assert {found.content for found in chunks} == {"one", "two", "three", "four", "five"}
-
-
-@pytest.mark.asyncio
 async def test_scores_are_weighted_means_of_reciprocal_ranks_with_the_share_of_each_backend() -> None:
     backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")}, weights={"a": 3, "b": 1}, rank_constant=60)
 
@@ -152,15 +142,6 @@ async def test_a_backend_that_fails_is_reported_and_the_others_answer() -> None:
     assert (down.name, down.status, down.hits, down.error) == ("down", "failed", 0, "no way to it")
 
 
-@pytest.mark.asyncio
-async def test_the_failure_of_one_backend_raises_no_score() -> None:
-    whole = await FederatedBackend({"a": shelf("one two"), "b": shelf("one")}).retrieve("q")
-    half = await FederatedBackend({"a": shelf("one two"), "b": failing(ThrottledError("slow down"))}).retrieve("q")
-
-    assert {found.content: found.score for found in half} == {"one": 0.5, "two": pytest.approx(61 / 62 / 2)}
-    assert all(found.score <= before.score for found, before in zip(half, whole, strict=True))
-
-
 @in_virtual_time
 async def test_a_late_backend_is_reported_and_abandoned() -> None:
     late = shelf("late")
@@ -256,18 +237,6 @@ async def test_a_minimal_score_is_one_of_the_fusion() -> None:
 
 
 @pytest.mark.asyncio
-async def test_one_chunk_for_each_document_leaves_the_best_of_each() -> None:
-    left = Shelf(chunk("a1", source="a"), chunk("a2", source="a"), chunk("b1", source="b"))
-    right = Shelf(chunk("a2", source="a"), chunk("c1", source="c"))
-
-    outcome = await FederatedBackend([left, right]).search(SearchRequest("q", deduplicate_by="document"))
-
-    assert [found.source for found in outcome.chunks] == ["a", "c", "b"]
-    assert outcome.chunks[0].content == "a2"
-    assert left.requests[0].deduplicate_by == "chunk"
-
-
-@pytest.mark.asyncio
 async def test_a_batch_is_given_to_each_backend_as_one_and_fused_query_by_query() -> None:
     batches: list[tuple[list[str], int]] = []
 
@@ -284,26 +253,6 @@ async def test_a_batch_is_given_to_each_backend_as_one_and_fused_query_by_query(
     assert batches == [(["one", "two"], 20), (["one", "two"], 50)]
     assert answers[0][0].ranking is not None
     assert answers[0][0].ranking.found_by == ("a", "b")
-
-
-@pytest.mark.asyncio
-async def test_a_batch_that_no_backend_answers_is_an_error() -> None:
-    with pytest.raises(ThrottledError, match="a: slow"):
-        await FederatedBackend({"a": failing(ThrottledError("slow"))}).retrieve_batch(["one"])
-
-
-@pytest.mark.asyncio
-async def test_a_stream_has_the_order_of_the_ranking_and_ends_with_all_there_is() -> None:
-    left, right = shelf(" ".join(f"l{n}" for n in range(30))), shelf(" ".join(f"r{n}" for n in range(30)))
-    backend = FederatedBackend([left, right], candidates=8)
-
-    streamed = [found.content async for found in backend.stream("q", page_size=1)]
-    limited = [found async for found in backend.stream("q", limit=8, page_size=1)]
-
-    assert len(streamed) == len(set(streamed)) == 60
-    assert names(limited) == names(await backend.retrieve("q", top_k=8))
-    with pytest.raises(InvalidQueryError, match="page_size"):
-        [found async for found in backend.stream("q", page_size=0)]
 
 
 @pytest.mark.asyncio

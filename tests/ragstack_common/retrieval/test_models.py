@@ -12,7 +12,7 @@ from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import parse
 from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.base import narrowed
-from ragstack_common.retrieval.merge import best_first, one_for_each_document
+from ragstack_common.retrieval.merge import best_first
 from ragstack_common.retrieval.models import RAW_SCORE_KEY, SliceReport
 
 
@@ -24,15 +24,6 @@ def chunk(name: str = "a", score: float = 0.5, **more: Any) -> RetrievedChunk:
 def test_a_score_out_of_range_is_refused(score: Any) -> None:
     with pytest.raises(ValidationError, match="score"):
         chunk(score=score)
-
-
-@pytest.mark.parametrize("missing", ["content", "score", "source"])
-def test_a_chunk_needs_content_score_and_source(missing: str) -> None:
-    fields = {"content": "a", "score": 0.5, "source": "a"}
-    del fields[missing]
-
-    with pytest.raises(ValidationError, match=missing):
-        RetrievedChunk.model_validate(fields)
 
 
 def test_a_chunk_cannot_be_changed_and_takes_no_other_fields() -> None:
@@ -68,12 +59,6 @@ def test_chunks_are_ordered_by_their_scores_before_clamping_and_ties_by_what_is_
     assert best_first([more, tie_a, over, tie_b]) == [more, over, tie_a, tie_b]
 
 
-def test_the_first_chunk_of_each_source_is_kept() -> None:
-    a1, b, a2 = (RetrievedChunk(content=text, score=0.5, source=text[0]) for text in ("a1", "b", "a2"))
-
-    assert one_for_each_document([a1, b, a2], limit=5) == [a1, b]
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -95,12 +80,6 @@ def test_the_first_chunk_of_each_source_is_kept() -> None:
 def test_a_request_out_of_range_is_refused_by_the_name_of_the_field(field: str, value: Any) -> None:
     with pytest.raises(InvalidQueryError, match=field):
         SearchRequest(**{"query": "q", field: value})
-
-
-@pytest.mark.parametrize("field", ["filters", "metadata_filter"])
-def test_a_request_with_a_malformed_filter_is_refused(field: str) -> None:
-    with pytest.raises(InvalidFilterError):
-        SearchRequest("q", **{field: {"$where": "1"}})
 
 
 def test_a_narrowed_request_keeps_the_filters_that_it_had() -> None:
@@ -125,25 +104,3 @@ def test_an_empty_metadata_filter_prefers_nothing_and_empty_filters_are_refused(
     assert SearchRequest("leave", metadata_filter={}).metadata_filter is None
     with pytest.raises(InvalidFilterError):
         SearchRequest("leave", filters={})
-
-
-class Page(RetrievedChunk):
-    """A chunk of a class of one's own."""
-
-    number: int
-
-
-def test_a_chunk_of_a_class_of_ones_own_stays_one_when_it_is_ranked() -> None:
-    page = Page(content="a", score=0.5, source="a", number=7)
-
-    ranked = page.ranked(Ranking(base_score=0.5, score=0.25))
-
-    assert ranked == Page(content="a", score=0.25, source="a", number=7, ranking=Ranking(base_score=0.5, score=0.25))
-
-
-def test_what_is_done_to_the_metadata_of_a_ranked_chunk_is_not_seen_by_the_one_before() -> None:
-    before = RetrievedChunk(content="a", score=0.5, source="a", metadata={"year": 2024})
-
-    before.ranked(Ranking(base_score=0.5, score=0.5)).metadata.clear()
-
-    assert before.metadata == {"year": 2024}

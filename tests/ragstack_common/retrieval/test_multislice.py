@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from ragstack_common.errors import (
     ConfigurationError,
     InvalidFilterError,
-    RagStackError,
     RetrievalError,
     RetrievalTimeoutError,
     ThrottledError,
@@ -32,8 +30,6 @@ from tests.support.virtual_time import run_in_virtual_time
 
 TOPIC = {"topic": "genealogy"}
 NEVER_MIND_SECONDS = 30.0
-
-Answer = Callable[[SearchRequest], Any]
 
 
 class Programmed(RetrievalBackend):
@@ -189,15 +185,6 @@ def test_when_every_slice_fails_the_error_is_of_the_class_they_share_and_names_b
         search(ThrottledError("one"), ThrottledError("two"))
     with pytest.raises(RetrievalError, match="filtered: KeyError; unfiltered: two"):
         search(KeyError("a bug"), ThrottledError("two"))
-
-
-def test_an_error_of_the_only_search_is_raised_as_it_is() -> None:
-    error = ThrottledError("Slow down.")
-
-    with pytest.raises(RagStackError) as caught:
-        search([], error, SearchRequest("Judy"))
-
-    assert caught.value is error
 
 
 def test_a_filter_that_the_backend_cannot_express_is_refused_whatever_the_other_slice_found() -> None:

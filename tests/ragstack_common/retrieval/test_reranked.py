@@ -78,14 +78,6 @@ def test_more_candidates_are_asked_for_than_wanted_and_the_best_are_kept() -> No
     assert outcome.notes == ()
 
 
-def test_a_search_for_more_than_the_candidates_asks_for_as_many_as_are_wanted() -> None:
-    inner = Holding(chunk("a"))
-
-    search(RerankedBackend(inner, candidates=3), top_k=7)
-
-    assert inner.requests[0].top_k == 7
-
-
 def test_chunks_keep_how_they_were_found() -> None:
     before = Ranking(base_score=0.8, boost=1.25, score=1.0, found_by=("filtered",))
     inner = Holding(chunk("annual leave", 1.0, ranking=before))
@@ -98,22 +90,6 @@ def test_chunks_keep_how_they_were_found() -> None:
         "metadata": 0,
         "vector": 1,
     }
-
-
-def test_the_header_that_a_chunk_was_indexed_with_is_read_too() -> None:
-    inner = Holding(
-        chunk("thirty days", 0.5, source="a"), chunk("thirty days", 0.4, source="b", context="Annual leave")
-    )
-
-    assert search(RerankedBackend(inner)).chunks[0].source == "b"
-
-
-def test_a_score_over_1_still_orders_what_the_signals_leave_equal() -> None:
-    high = Ranking(base_score=0.9, boost=1.25, score=1.125)
-    higher = Ranking(base_score=0.95, boost=1.25, score=1.1875)
-    inner = Holding(chunk("a", 1.0, ranking=high), chunk("b", 1.0, ranking=higher))
-
-    assert [found.content for found in search(RerankedBackend(inner)).chunks] == ["b", "a"]
 
 
 def test_the_minimal_score_is_compared_with_the_score_of_the_reranker() -> None:

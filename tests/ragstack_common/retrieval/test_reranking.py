@@ -63,24 +63,17 @@ def test_the_total_is_each_signal_times_its_weight_and_the_metadata_bonus_for_ea
     [
         ("annual leave", "The annual leave of staff"),
         ("Annual Leave?", "the ANNUAL leave."),
-        ("annual leave", "the annual\nleave"),
         ("annual leave", "the annual\r\n   leave"),
         ("annual leave", "annual\u00a0leave"),
         ("annual leave", "an\u00adnual leave"),
         ("What is the UK?", "so what is the UK"),
         ("straße", "DIE STRASSE"),
-        ("STRASSE", "die Straße"),
         (unicodedata.normalize("NFD", "café crème"), unicodedata.normalize("NFC", "un Café crème")),
         (unicodedata.normalize("NFC", "café crème"), unicodedata.normalize("NFD", "un Café crème")),
         ("ﬁnance", "Finance"),
         ("\uff21\uff29", "ai"),
-        ("co-operate", "they co-operate"),
         ("co operate", "they co-operate"),
-        ("S3 bucket", "an S3-bucket"),
-        ("2024-11", "since 2024-11."),
         ("it's", "it\u2019s"),
-        ("it\u2019s", "so it's"),
-        ("to be or not to be", "To be, or not to be: that is the question"),
         ("東京都の人口", "日本の東京都の人口は多い"),
         ("AI", "東京のAIは"),
         ("हिन्दी भाषा", "यह हिन्दी भाषा है"),
@@ -135,12 +128,6 @@ def test_short_terms_count(query: str) -> None:
     assert with_term.frequency > without.frequency == 0.0
 
 
-def test_stop_words_are_no_keywords() -> None:
-    first, second = signals("what is the deposit", "what is the, what is the", "a deposit")
-
-    assert first.frequency == 0.0 < second.frequency
-
-
 def test_a_query_of_only_stop_words_is_searched_too() -> None:
     assert best("The Who", "nothing of them", "who are the best", "The Who were loud") == "The Who were loud"
 
@@ -152,12 +139,6 @@ def test_more_hits_count_more_but_each_less_than_the_one_before() -> None:
     steps = [after - before for before, after in itertools.pairwise(frequencies)]
     assert all(step > 0 for step in steps)
     assert steps == sorted(steps, reverse=True)
-
-
-def test_another_keyword_counts_more_than_the_same_one_many_times() -> None:
-    assert best("leave deposit", "leave " * 50 + "x" * 30, "leave and a deposit" + " filler" * 40).startswith(
-        "leave and"
-    )
 
 
 def test_a_rare_keyword_counts_more_than_a_common_one() -> None:
@@ -214,49 +195,21 @@ def test_the_score_of_the_search_orders_what_the_signals_leave_equal() -> None:
     assert order == [1, 2, 0]
 
 
-def test_the_score_of_the_search_orders_ties_even_where_it_has_no_weight() -> None:
-    reranker = LexicalReranker(RerankingWeights(vector=0))
-
-    order = [
-        n for n, _ in reranker.order("x", [Passage("a", score=0.2), Passage("a", score=0.7), Passage("b", score=0.7)])
-    ]
-
-    assert order == [1, 2, 0]
-
-
 def test_equal_texts_keep_their_order() -> None:
     assert [number for number, _ in LexicalReranker().order("x", ["same"] * 6)] == list(range(6))
-
-
-def test_scores_over_1_keep_their_order() -> None:
-    passages = [Passage("a", score=score) for score in (1.05, 1.2, 0.4)]
-
-    vectors = [s.vector for s in LexicalReranker().score("x", passages)]
-
-    assert vectors == pytest.approx([1.05 / 1.2, 1.0, 0.4 / 1.2])
-
-
-@pytest.mark.parametrize("score", [float("nan"), float("inf"), -1.0])
-def test_an_infinite_score_or_nan_counts_as_0(score: float) -> None:
-    assert LexicalReranker().score("x", [Passage("a", score=score)])[0].vector == 0.0
 
 
 @pytest.mark.parametrize(
     ("query", "metadata", "matched"),
     [
         ("What did Richard Seddon say?", {"speaker": "Richard Seddon"}, ("speaker",)),
-        ("what did richard seddon say", {"speaker": "Seddon"}, ("speaker",)),
         ("What did Seddon say?", {"speaker": "Richard Seddon"}, ()),
         ("debates of 1893", {"date": "1893-07-04"}, ("date",)),
         ("debates of 1893-07", {"date": "1893-07-04T10:00:00Z"}, ("date",)),
-        ("debates of 1893-07-04", {"date": "1893-07-04"}, ("date",)),
         ("debates of 1893-08", {"date": "1893-07-04"}, ()),
-        ("debates of 1894", {"date": "1893-07-04"}, ()),
         ("debates of 1893", {"year": 1893}, ("year",)),
-        ("debates of 1893", {"year": 1893.0}, ("year",)),
         ("gold and wool", {"tags": ["gold", "coal"], "other": ["coal"]}, ("tags",)),
         ("is it 3 or 4", {"version": "3", "part": 4, "public": True, "word": "it"}, ()),
-        ("true story", {"public": True}, ()),
         ("start", {"topic": "art"}, ()),
         ("die Strasse", {"topic": "STRAẞE"}, ("topic",)),
         ("東京の人口", {"city": "東京"}, ("city",)),
@@ -366,13 +319,6 @@ def test_an_unusable_configuration_changes_nothing(weights: dict[str, Any]) -> N
     assert weights_in_force().phrase == 0.7
 
 
-def test_weights_of_nothing_leave_the_order_to_the_search() -> None:
-    reranker = LexicalReranker(RerankingWeights(0, 0, 0, 0, 0))
-
-    assert [n for n, _ in reranker.order("a", [Passage("a", score=0.1), Passage("b", score=0.2)])] == [1, 0]
-    assert [s.score for s in reranker.score("a", ["a", "b"])] == [0.0, 0.0]
-
-
 def test_a_very_long_text_is_read_to_its_end_in_time() -> None:
     text = "filler words of no use " * 100_000 + "annual leave"
 
@@ -380,13 +326,6 @@ def test_a_very_long_text_is_read_to_its_end_in_time() -> None:
 
     assert first.phrase == first.proximity == 1.0
     assert 0 < first.frequency < 1
-
-
-def test_a_word_that_is_everywhere_in_a_very_long_text_stays_within_bounds() -> None:
-    first, second = signals("annual leave", "annual leave " * 50_000, "nothing")
-
-    assert 0.9 < first.frequency < 1.0
-    assert second.total == 0.0
 
 
 TEXTS = st.text(st.sampled_from("aAbßéÉ \n\t-'\u2019\"?.,_1 2中文かन्‍ि") | st.characters(), max_size=60)

@@ -5,18 +5,17 @@ import logging
 import random
 import subprocess
 import sys
-import time
 from threading import Event
 from typing import Any
 
 import pytest
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ParamValidationError
+from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
 
 from ragstack_common import errors
 from ragstack_common.filters import parse
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval_errors import describe
-from tests.support.aws_service import AwsService, Dropped, Fault, Late, Raw
+from tests.support.aws_service import AwsService, Fault, Late, Raw
 from tests.support.deadlines import deadline_after
 from tests.support.knowledge_base import (
     KNOWLEDGE_BASE,
@@ -32,22 +31,6 @@ DEADLINE_SECONDS = 0.3
 HANG_SECONDS = 30.0
 """Far more than any machine is late by."""
 
-CODES = {
-    "ResourceNotFoundException": errors.KnowledgeBaseNotFoundError,
-    "AccessDeniedException": errors.AccessDeniedError,
-    "UnrecognizedClientException": errors.AccessDeniedError,
-    "ExpiredTokenException": errors.AccessDeniedError,
-    "InvalidSignatureException": errors.AccessDeniedError,
-    "ThrottlingException": errors.ThrottledError,
-    "ServiceQuotaExceededException": errors.ThrottledError,
-    "ValidationException": errors.InvalidRequestError,
-    "InternalServerException": errors.ServiceUnavailableError,
-    "BadGatewayException": errors.ServiceUnavailableError,
-    "DependencyFailedException": errors.ServiceUnavailableError,
-    "ConflictException": errors.ServiceUnavailableError,
-    "NeverHeardOfException": errors.ServiceUnavailableError,
-}
-
 
 class Metrics:
     def __init__(self) -> None:
@@ -58,24 +41,6 @@ class Metrics:
 
     def named(self, name: str) -> list[tuple[str, float]]:
         return [(unit, value) for n, unit, value in self.recorded if n == name]
-
-
-@pytest.mark.parametrize("failing", ["filtered", "unfiltered"])
-@pytest.mark.parametrize("fault", [Fault("ThrottlingException", "Slow down."), Dropped, Raw(b"not json"), Raw(b"{}")])
-def test_one_failing_slice_leaves_the_results_of_the_other(searches: AwsService, failing: str, fault: Any) -> None:
-    searches.program("Retrieve", fault, when=is_filtered if failing == "filtered" else is_unfiltered)
-    searches.program(
-        "Retrieve", hits(hit("s3://b/found")), when=is_unfiltered if failing == "filtered" else is_filtered
-    )
-
-    outcome = MultiSliceRetriever(searches.client()).search("Judy", KNOWLEDGE_BASE, None, TOPIC)
-
-    assert uris(outcome.results) == ["s3://b/found"]
-    assert not outcome.complete
-    assert {report.name: report.status for report in outcome.slices} == {
-        "filtered": "failed" if failing == "filtered" else "ok",
-        "unfiltered": "failed" if failing == "unfiltered" else "ok",
-    }
 
 
 def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
@@ -95,31 +60,6 @@ def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
     assert [r.levelno for r in caplog.records if r.name == "ragstack"] == [logging.WARNING] * 2
     assert metrics.named("SliceFailures") == [("Count", 1)]
     assert len(metrics.named("SliceLatency")) == 2
-
-
-@pytest.mark.parametrize(("code", "kind"), CODES.items())
-@pytest.mark.parametrize("metadata_filter", [None, TOPIC])
-def test_when_every_slice_fails_the_error_names_the_cause(
-    searches: AwsService, code: str, kind: type[Exception], metadata_filter: dict[str, Any] | None
-) -> None:
-    searches.program("Retrieve", Fault(code, "This is why."))
-
-    with pytest.raises(errors.RagStackError, match=f"Retrieve failed: {code}; ") as caught:
-        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, metadata_filter)
-
-    assert type(caught.value) is kind
-    assert isinstance(caught.value.__cause__, ClientError)
-    assert caught.value.__cause__.response["Error"]["Code"] == code
-    assert "\n" not in str(caught.value)
-
-
-def test_a_service_that_hangs_up_is_unavailable(searches: AwsService) -> None:
-    searches.program("Retrieve", Dropped)
-
-    with pytest.raises(errors.ServiceUnavailableError) as caught:
-        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
-
-    assert isinstance(caught.value.__cause__, BotoCoreError)
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b'{"retrievalResults": ', b"\xff"])
@@ -252,18 +192,6 @@ def test_the_deadline_holds_while_a_slice_hangs_and_the_other_ones_results_come_
     assert not outcome.complete
 
 
-def test_when_every_slice_hangs_the_deadline_is_an_error_and_no_empty_result(searches: AwsService) -> None:
-    searches.program("Retrieve", Late(hits(), seconds=HANG_SECONDS))
-    start = time.monotonic()
-
-    with pytest.raises(errors.RetrievalTimeoutError, match="timeout_seconds"):
-        MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS).retrieve(
-            "Judy", KNOWLEDGE_BASE, None, TOPIC
-        )
-
-    assert time.monotonic() - start < HANG_SECONDS / 3
-
-
 def test_the_next_search_does_not_wait_for_the_abandoned_calls(searches: AwsService) -> None:
     searches.program("Retrieve", Late(hits(), until=Event()))
     retriever = MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS)
@@ -296,18 +224,6 @@ except RetrievalTimeoutError:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True)
 
     assert ended.stdout.strip() == "gave up"
-
-
-def test_a_late_answer_does_not_turn_up_in_a_later_search(searches: AwsService) -> None:
-    release = Event()
-    searches.program("Retrieve", Late(hits(hit("s3://b/stale")), until=release))
-    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=HANG_SECONDS)
-    with deadline_after(0, lambda: searches.requests), pytest.raises(errors.RetrievalTimeoutError):
-        retriever.retrieve("first", KNOWLEDGE_BASE, None)
-    searches.program("Retrieve", hits(hit("s3://b/fresh")))
-    release.set()
-
-    assert uris(retriever.retrieve("second", KNOWLEDGE_BASE, None)) == ["s3://b/fresh"]
 
 
 def test_the_retrievers_own_client_tries_a_throttled_call_again_within_the_deadline(

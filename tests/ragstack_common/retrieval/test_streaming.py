@@ -43,35 +43,12 @@ async def test_ever_larger_searches_bring_all_there_is() -> None:
     assert backend.asked == [2, 4, 8, 16]
 
 
-@pytest.mark.parametrize(("limit", "asked"), [(1, [1]), (2, [2]), (3, [2, 3]), (8, [2, 4, 8])])
-@pytest.mark.asyncio
-async def test_no_more_is_asked_for_than_the_limit(limit: int, asked: list[int]) -> None:
-    backend = Restless(["abcdefghijk"])
-
-    assert await streamed(backend, limit=limit, page_size=2) == "abcdefghijk"[:limit]
-    assert backend.asked == asked
-
-
 @pytest.mark.asyncio
 async def test_a_stream_ends_with_what_the_engine_can_return() -> None:
     backend = Restless(["abcdefghijk"], max_top_k=5)
 
     assert await streamed(backend, limit=9, page_size=50) == "abcde"
     assert backend.asked == [5]
-
-
-@pytest.mark.asyncio
-async def test_a_ranking_that_changes_between_pages_repeats_nothing_and_loses_nothing() -> None:
-    backend = Restless(["ab", "cabd", "dcbaefg"])
-
-    assert await streamed(backend, page_size=2) == "abcdefg"
-
-
-@pytest.mark.asyncio
-async def test_a_ranking_that_changes_does_not_exceed_the_limit() -> None:
-    backend = Restless(["ab", "wxyz"])
-
-    assert await streamed(backend, limit=4, page_size=2) == "abwx"
 
 
 @pytest.mark.asyncio
@@ -111,15 +88,6 @@ async def test_an_error_on_a_later_page_comes_after_the_chunks_before_it() -> No
     assert names(found) == "a b"
     with pytest.raises(ThrottledError):
         await anext(stream)
-
-
-@pytest.mark.asyncio
-async def test_a_filter_and_a_minimal_score_hold_on_every_page() -> None:
-    shelf = Shelf(*(chunk(str(n), 1 - n / 10, metadata={"even": n % 2 == 0}) for n in range(10)))
-
-    found = [one async for one in shelf.stream("q", None, 0.35, {"even": True}, page_size=1)]
-
-    assert names(found) == "0 2 4 6"
 
 
 @pytest.mark.asyncio

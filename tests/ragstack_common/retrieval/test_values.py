@@ -61,36 +61,12 @@ def members(values: Iterable[Any]) -> set[tuple[str, Any]]:
     return {(kind_of(member), member) for member in flat}
 
 
-def test_each_value_comes_once_in_the_order_of_people() -> None:
-    found = collected(versions(*["v10", "v9", "v9", "V1.10", "v1.9", 10, 9, 9.5, True]))
-
-    assert found == DistinctValues((True, 9, 9.5, 10, "v1.9", "V1.10", "v9", "v10"), complete=True)
-
-
-def test_chunks_without_the_attribute_have_no_value() -> None:
-    backend = Attributes({"corpus": "a"}, {}, {"corpus": "b", "version": "1"}, {"version": []})
-
-    assert collected(backend) == DistinctValues(("1",), complete=True)
-    assert collected(backend, "absent") == DistinctValues((), complete=True)
-    assert collected(Attributes()) == DistinctValues((), complete=True)
-
-
 def test_filters_restrict_what_counts() -> None:
     backend = Attributes(
         {"corpus": "a", "version": "1"}, {"corpus": "b", "version": "2"}, {"corpus": "a", "version": ["3", "1"]}
     )
 
     assert collected(backend, filters={"corpus": "a"}) == DistinctValues(("1", "3"), complete=True)
-
-
-def test_a_string_a_number_and_a_boolean_are_three_values() -> None:
-    assert collected(versions(*["1", 1, True])) == DistinctValues((True, 1, "1"), complete=True)
-
-
-def test_a_value_is_found_that_stands_only_beside_known_ones_in_lists() -> None:
-    backend = versions("a", ["a", "b"], ["b", "c"], ["c", "d"], "e")
-
-    assert collected(backend, page_size=1) == DistinctValues(("a", "b", "c", "d", "e"), complete=True)
 
 
 def test_more_values_than_the_limit_are_said_to_be_missing() -> None:

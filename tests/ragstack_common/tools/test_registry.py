@@ -88,22 +88,6 @@ def test_a_bug_in_a_tool_is_logged_and_its_message_is_not_returned(caplog: pytes
     assert "The tool echo is broken" in caplog.text
 
 
-def test_a_cancellation_is_not_caught() -> None:
-    async def cancelled() -> None:
-        tool = Echo(error=asyncio.CancelledError())
-        await registry(tool).execute(ToolInput("echo"))
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
-
-
-def test_execute_now_leaves_no_event_loop() -> None:
-    registry(Echo()).execute_now(ToolInput("echo"))
-
-    with pytest.raises(RuntimeError, match="no running event loop"):
-        asyncio.get_running_loop()
-
-
 def test_execute_now_inside_an_event_loop_is_an_error() -> None:
     async def inside() -> None:
         registry(Echo()).execute_now(ToolInput("echo"))

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from botocore.stub import Stubber
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from local_bedrock import server
 from local_bedrock.limits.fault_injection import FaultRule, Kind
@@ -23,18 +21,14 @@ from ragstack_common.errors import (
     DimensionMismatchError,
     InvalidDocumentError,
     InvalidFilterError,
-    InvalidQueryError,
     RetrievalTimeoutError,
     ServiceUnavailableError,
     ThrottledError,
 )
-from ragstack_common.filters import Filter, evaluate
-from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.retrieval import RetrievedChunk, create_retrieval_backend
 from ragstack_common.retrieval.engines.s3_vectors import S3VectorsBackend
 from ragstack_common.retrieval.engines.s3_vectors_records import MAX_BYTES_IN_PUT, IndexDescription, batches
 from tests.local_bedrock.support import REGION, Bedrock, client
-from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS
 
 BUCKET = "engine"
 WITH_WORDS = {
@@ -89,16 +83,6 @@ def filled(backend: S3VectorsBackend, documents: Sequence[Any] = TEXTS) -> S3Vec
 
 def found(backend: S3VectorsBackend, query: str, **options: Any) -> list[RetrievedChunk]:
     return asyncio.run(backend.retrieve(query, **options))
-
-
-def test_a_chunk_has_its_text_source_id_and_metadata(make: Make) -> None:
-    backend = filled(make())
-
-    chunk = found(backend, "grease the bearings", top_k=1)[0]
-
-    assert (chunk.chunk_id, chunk.source, chunk.content) == ("pump", "manual.md", TEXTS[0][1])
-    assert chunk.metadata == {"year": 2018, "tags": ["pump"]}
-    assert chunk.ranking is None
 
 
 def test_a_score_is_the_cosine(make: Make) -> None:
@@ -246,11 +230,6 @@ def test_a_filter_with_too_many_constraints_is_an_invalid_filter(make: Make) -> 
         found(make(), "pump", filters={"$or": [{"year": i} for i in range(101)]})
 
 
-def test_top_k_is_at_most_100(make: Make) -> None:
-    with pytest.raises(InvalidQueryError, match="top_k must be 1 to 100"):
-        found(make(), "pump", top_k=101)
-
-
 def test_an_embedding_of_another_dimension_is_an_error_with_both_dimensions(make: Make) -> None:
     backend = make(dimension=384)
 
@@ -362,25 +341,6 @@ def test_the_backend_can_be_made_from_json(make: Make, bedrock: Bedrock) -> None
             return await backend.retrieve("annual leave", top_k=1)
 
     assert asyncio.run(ask())[0].chunk_id == "leave"
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(DOCUMENTS, min_size=1, max_size=5), st.lists(FILTERS, min_size=1, max_size=6))
-def test_a_filter_selects_on_the_service_what_the_evaluation_selects(
-    make: Make, documents: list[dict[str, Any]], conditions: list[Filter]
-) -> None:
-    backend = filled(make(), [(str(i), f"text {i}", "a.md", document) for i, document in enumerate(documents)])
-
-    for condition in conditions:
-        try:
-            to_s3_vectors(condition)
-        except InvalidFilterError:
-            continue
-        chunks = asyncio.run(backend._find("text", 100, condition))
-
-        assert {chunk.chunk_id for chunk in chunks} == {
-            str(i) for i, document in enumerate(documents) if evaluate(condition, document)
-        }
 
 
 @pytest.mark.parametrize("page", ["LOCAL_BEDROCK.md", "RETRIEVAL.md"])
