@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from ragstack_local import display
 from ragstack_local.api_client import ApiClient
 from ragstack_local.display import console, counted, print_below
 from ragstack_local.errors import StackError
-from ragstack_local.following import DELETED, ENDED, FOUND, LONGEST_POLL_SECONDS, POLL_SECONDS
+from ragstack_local.following import DELETED, ENDED, FOUND, follow
 from ragstack_local.jobs import check_complete, follow_jobs, is_running
 from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, Timeout, Wait, with_target
 
@@ -275,17 +276,18 @@ def _follow_documents(
     if not documents:
         return
     bar = bars.add_task("Indexing  ", total=len(documents), detail="")
-    deadline, pause, waiting = time.monotonic() + timeout, POLL_SECONDS, list(documents)
+    replayed: dict[str, Any] = {document["uri"]: document for document in documents}
+
+    def show(found: Mapping[str, DocumentStatus]) -> None:
+        statuses.update(found)
+        bars.update(bar, completed=sum(s in ENDED for s in found.values()), detail=display.summary(statuses))
+
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as threads:
-        while True:
-            found = threads.map(lambda document: _status_since(api, document), waiting)
-            statuses.update({document["uri"]: status for document, status in zip(waiting, found, strict=True)})
-            waiting = [document for document in waiting if statuses[document["uri"]] not in ENDED]
-            bars.update(bar, completed=len(documents) - len(waiting), detail=display.summary(statuses))
-            if not waiting or time.monotonic() > deadline:
-                return
-            time.sleep(pause)
-            pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
+
+        def ask(waiting: Mapping[str, Any]) -> dict[str, DocumentStatus]:
+            return dict(zip(waiting, threads.map(partial(_status_since, api), waiting.values()), strict=True))
+
+        follow(ask, replayed, show, timeout)
 
 
 def _follow_jobs(
