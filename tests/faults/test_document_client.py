@@ -73,26 +73,7 @@ def test_an_upload_is_tried_again_at_both_of_its_steps(client: DocumentClient, i
     assert client.counts["uploads"] == 1
 
 
-def test_a_refusal_is_not_tried_again(client: DocumentClient, interface: Interface) -> None:
-    interface.answers = [(400, {"error": "no"})]
-
-    with pytest.raises(AssertionError, match="no"):
-        client.upload("a.exe", b"granite", None)
-
-
 def test_a_deletion_that_was_carried_out_and_not_answered_is_done(client: DocumentClient, interface: Interface) -> None:
     interface.answers = [(LOST, None), (404, {}), (200, {"documents": [{"status": "DELETED"}]})]
 
     assert client.delete("a.txt")
-
-
-def test_a_document_that_is_not_known_yet_is_waited_for(client: DocumentClient, interface: Interface) -> None:
-    interface.answers = [(404, {}), (200, {"documents": [{"status": "UPLOADED"}]}), (202, {})]
-
-    assert client.delete("a.txt")
-
-
-def test_a_second_job_of_a_kind_is_none(client: DocumentClient, interface: Interface) -> None:
-    interface.answers = [(202, {}), (409, {})]
-
-    assert [client.start("reconcile"), client.start("reconcile")] == [True, False]

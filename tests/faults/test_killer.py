@@ -58,14 +58,6 @@ def test_a_function_that_waits_for_an_event_is_idle(script: str, busy: bool, tmp
         assert wait_for(lambda: is_busy(process.pid) is busy)
 
 
-def test_a_process_that_has_ended_is_not_busy(tmp_path: Path) -> None:
-    with running(tmp_path, WORKS, "ingestion", "x") as process:
-        process.kill()
-        process.wait()
-
-        assert not is_busy(process.pid)
-
-
 def test_a_function_at_work_is_killed_and_counted(stack: LocalStack, tmp_path: Path) -> None:
     with running(tmp_path, WORKS, "ingestion", str(tmp_path / "home")) as process:
         with Killer(stack, 0.05, 1) as killer:

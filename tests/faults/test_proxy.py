@@ -8,7 +8,7 @@ import boto3
 import pytest
 import urllib3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
+from botocore.exceptions import BotoCoreError, ClientError
 from moto.server import ThreadedMotoServer
 
 from tests.faults.proxy import NO_FAULTS, FaultProxy, Kind, Rates
@@ -201,14 +201,6 @@ def test_a_request_that_is_stopped_before_was_not_carried_out(kind: Kind, proxy:
     assert "Item" not in table.get_item(TableName=TABLE, Key=KEY)
 
 
-@pytest.mark.parametrize("kind", [Kind.DROPPED_BEFORE, Kind.DROPPED_AFTER])
-def test_a_dropped_connection_is_one_for_botocore(kind: Kind, proxy: FaultProxy, bucket: str) -> None:
-    proxy.rates = always(kind)
-
-    with pytest.raises(ConnectionClosedError):
-        client("s3", proxy.url).list_objects_v2(Bucket=bucket)
-
-
 def test_what_is_not_failed_arrives_as_it_was_sent(proxy: FaultProxy, bucket: str) -> None:
     s3 = client("s3", proxy.url)
     body = bytes(range(256)) * 100
@@ -257,16 +249,6 @@ def test_half_of_a_batch_of_events_is_refused(proxy: FaultProxy) -> None:
     assert ["EventId" in entry for entry in answer["Entries"]] == [True, False, False]
 
 
-def test_a_batch_of_one_is_carried_out_as_a_whole(aws: str, proxy: FaultProxy, queue: str) -> None:
-    proxy.rates = always(Kind.PARTIAL)
-
-    answer = client("sqs", proxy.url).send_message_batch(QueueUrl=queue, Entries=[{"Id": "0", "MessageBody": "x"}])
-
-    assert len(answer["Successful"]) == 1
-    assert not answer.get("Failed")
-    assert not proxy.by_kind()
-
-
 def test_the_same_seed_plans_the_same_for_each_operation_whatever_else_is_asked(aws: str) -> None:
     reads, writes = Operation("dynamodb", "GetItem"), Operation("dynamodb", "PutItem")
 
@@ -279,29 +261,3 @@ def test_the_same_seed_plans_the_same_for_each_operation_whatever_else_is_asked(
 
     assert alone == among_others
     assert len({kind for _, kind in alone}) > 3
-
-
-def test_the_shares_of_faults_are_those_that_were_asked_for() -> None:
-    chance, rates, draws = random.Random(1), Rates(), 20_000
-
-    drawn = [rates.choose(chance) for _ in range(draws)]
-
-    for kind, share in {
-        Kind.THROTTLED: 0.10,
-        Kind.BROKEN_BEFORE: 0.025,
-        Kind.BROKEN_AFTER: 0.025,
-        Kind.DROPPED_BEFORE: 0.01,
-        Kind.DROPPED_AFTER: 0.01,
-        Kind.PARTIAL: 0.05,
-    }.items():
-        assert drawn.count(kind) / draws == pytest.approx(share, rel=0.15)
-
-
-def test_the_report_names_requests_and_faults_by_operation(proxy: FaultProxy, table: Any) -> None:
-    asked = client("dynamodb", proxy.url)
-    asked.get_item(TableName=TABLE, Key=KEY)
-    proxy.rates = always(Kind.BROKEN_BEFORE)
-    with pytest.raises(ClientError):
-        asked.get_item(TableName=TABLE, Key=KEY)
-
-    assert proxy.report().split() == ["dynamodb", "GetItem", "2", "1", "5xx", "before"]
