@@ -55,6 +55,25 @@ class Context:
     make_id: Callable[[], str] = new_id
 
 
+def required_member(given: Request, what: str, needed: str, *others: str) -> Any:
+    """Return the member that the type of a structure requires.
+
+    Args:
+        given: The structure.
+        what: Names the structure and its type, for the message.
+        needed: The name of the member.
+        others: The members that belong to other types.
+
+    Raises:
+        InvalidRequest: The member is missing, or there is one of the others.
+    """
+    if needed not in given:
+        raise InvalidRequest(f"{what} needs {needed}")
+    if present := [name for name in others if name in given]:
+        raise InvalidRequest(f"{what} cannot have {' or '.join(present)}")
+    return given[needed]
+
+
 def active_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> KnowledgeBase:
     """Return an ACTIVE knowledge base.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -134,12 +135,12 @@ def conversation_task(context: Context, request: Request) -> Task:
     return Task(question, tuple(passages), tuple(turns))
 
 
+@dataclass(frozen=True)
 class _Read:
     """The text of a message, and the texts of its documents."""
 
-    def __init__(self, text: str, documents: Sequence[str]) -> None:
-        self.text = text
-        self.documents = documents
+    text: str
+    documents: Sequence[str]
 
     def whole(self) -> str:
         return "\n\n".join([*self.documents, self.text])

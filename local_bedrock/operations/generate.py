@@ -20,7 +20,7 @@ from local_bedrock.generation.answers import (
     without_numbers,
 )
 from local_bedrock.generation.extractive import NO_ANSWER
-from local_bedrock.operations.context import Answer, Context, Request
+from local_bedrock.operations.context import Answer, Context, Request, required_member
 from local_bedrock.operations.retrieval import results
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
@@ -152,13 +152,9 @@ def _asked(context: Context, request: Request) -> _Asked:
 
 
 def _configuration(request: Request) -> tuple[str, Request]:
-    given = request.get("retrieveAndGenerateConfiguration")
-    if given is None:
-        raise InvalidRequest("The request needs a retrieveAndGenerateConfiguration")
-    name = _CONFIGURATIONS[given["type"]]
-    if name not in given:
-        raise InvalidRequest(f"A retrieveAndGenerateConfiguration of type {given['type']} needs {name}")
-    return given["type"], given[name]
+    given = required_member(request, "The request", "retrieveAndGenerateConfiguration")
+    what = f"A retrieveAndGenerateConfiguration of type {given['type']}"
+    return given["type"], required_member(given, what, _CONFIGURATIONS[given["type"]])
 
 
 def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn, ...]]:
@@ -235,13 +231,11 @@ def _read(context: Context, question: str, source: Request) -> list[Answer]:
 
 def _source(context: Context, source: Request) -> tuple[bytes, str, Answer]:
     name = {"S3": "s3Location", "BYTE_CONTENT": "byteContent"}[source["sourceType"]]
-    if name not in source:
-        raise InvalidRequest(f"A source of type {source['sourceType']} needs {name}")
+    content = required_member(source, f"A source of type {source['sourceType']}", name)
     if name == "s3Location":
-        uri = source[name]["uri"]
+        uri = content["uri"]
         file_format = formats.of_name(uri)
-        content = context.objects.read(uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB can be read:")
-        return content.data, file_format, {"type": "S3", "s3Location": {"uri": uri}}
-    content = source[name]
+        found = context.objects.read(uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB can be read:")
+        return found.data, file_format, {"type": "S3", "s3Location": {"uri": uri}}
     identifier = {"type": "CUSTOM", "customDocumentLocation": {"id": content["identifier"]}}
     return content["data"], formats.of_mime_type(content["contentType"]), identifier

@@ -9,7 +9,14 @@ from typing import Any, Final
 import apsw
 
 from local_bedrock.errors import Conflict, InvalidRequest
-from local_bedrock.operations.context import Answer, Context, Request, available_data_source, requested_data_source
+from local_bedrock.operations.context import (
+    Answer,
+    Context,
+    Request,
+    available_data_source,
+    requested_data_source,
+    required_member,
+)
 from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
 from local_bedrock.reading import formats, metadata
 from local_bedrock.store import documents, jobs, submissions
@@ -121,31 +128,23 @@ def _submitted(source: DataSource, document: Request) -> _Submitted:
 
 
 def _s3_document(content: Request) -> _Submitted:
-    if "s3" not in content or "custom" in content:
-        raise InvalidRequest("A document of an S3 data source needs content.s3, and cannot have content.custom")
-    uri = content["s3"]["s3Location"]["uri"]
+    document = required_member(content, "The content of a document of an S3 data source", "s3", "custom")
+    uri = document["s3Location"]["uri"]
     return _Submitted(uri, {"uri": uri}, None)
 
 
 def _custom_document(content: Request) -> _Submitted:
-    custom = content.get("custom")
-    if custom is None or "s3" in content:
-        raise InvalidRequest("A document of a CUSTOM data source needs content.custom, and cannot have content.s3")
+    custom = required_member(content, "The content of a document of a CUSTOM data source", "custom", "s3")
     name = custom["customDocumentIdentifier"]["id"]
-    location, inline = custom.get("s3Location"), custom.get("inlineContent")
     if custom["sourceType"] == "S3_LOCATION":
-        if location is None or inline is not None:
-            raise InvalidRequest("A document of sourceType S3_LOCATION needs s3Location, and cannot have inlineContent")
-        return _Submitted(name, {"uri": location["uri"]}, None)
-    if inline is None or location is not None:
-        raise InvalidRequest("A document of sourceType IN_LINE needs inlineContent, and cannot have s3Location")
+        what = "A document of sourceType S3_LOCATION"
+        return _Submitted(name, {"uri": required_member(custom, what, "s3Location", "inlineContent")["uri"]}, None)
+    inline = required_member(custom, "A document of sourceType IN_LINE", "inlineContent", "s3Location")
     if inline["type"] == "TEXT":
-        if "textContent" not in inline or "byteContent" in inline:
-            raise InvalidRequest("inlineContent of type TEXT needs textContent, and cannot have byteContent")
-        return _Submitted(name, {"format": _TEXT_FORMAT}, inline["textContent"]["data"].encode())
-    if "byteContent" not in inline or "textContent" in inline:
-        raise InvalidRequest("inlineContent of type BYTE needs byteContent, and cannot have textContent")
-    return _Submitted(name, {"mimeType": inline["byteContent"]["mimeType"]}, inline["byteContent"]["data"])
+        text = required_member(inline, "inlineContent of type TEXT", "textContent", "byteContent")["data"]
+        return _Submitted(name, {"format": _TEXT_FORMAT}, text.encode())
+    content = required_member(inline, "inlineContent of type BYTE", "byteContent", "textContent")
+    return _Submitted(name, {"mimeType": content["mimeType"]}, content["data"])
 
 
 def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
@@ -153,15 +152,12 @@ def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
         return {}
     if "accessControlList" in given:
         raise InvalidRequest("The local Bedrock does not support accessControlList: omit it")
-    attributes, location = given.get("inlineAttributes"), given.get("s3Location")
     if given["type"] == "S3_LOCATION":
-        if location is None or attributes is not None:
-            raise InvalidRequest("Metadata of type S3_LOCATION needs s3Location, and cannot have inlineAttributes")
+        location = required_member(given, "Metadata of type S3_LOCATION", "s3Location", "inlineAttributes")
         return {"metadataUri": location["uri"]}
     if source.type == "S3":
         raise InvalidRequest("A document of an S3 data source takes its metadata from S3: use the type S3_LOCATION")
-    if attributes is None or location is not None:
-        raise InvalidRequest("Metadata of type IN_LINE_ATTRIBUTE needs inlineAttributes, and cannot have s3Location")
+    attributes = required_member(given, "Metadata of type IN_LINE_ATTRIBUTE", "inlineAttributes", "s3Location")
     try:
         metadata.of_inline(attributes)
     except metadata.InvalidAttributes as error:

@@ -15,6 +15,7 @@ from local_bedrock.operations.context import (
     active_knowledge_base,
     available_data_source,
     requested_data_source,
+    required_member,
 )
 from local_bedrock.operations.paging import Listing
 from local_bedrock.operations.tags import check_tags
@@ -124,19 +125,13 @@ def _check_knowledge_base(request: Request) -> None:
     configuration = request["knowledgeBaseConfiguration"]
     if configuration["type"] != "VECTOR":
         raise InvalidRequest(f"The local Bedrock supports knowledge bases of type VECTOR, not {configuration['type']}")
-    if "vectorKnowledgeBaseConfiguration" not in configuration:
-        raise InvalidRequest("A knowledge base of type VECTOR needs a vectorKnowledgeBaseConfiguration")
-    storage = request.get("storageConfiguration")
-    if storage is None:
-        raise InvalidRequest("A knowledge base of type VECTOR needs a storageConfiguration")
+    required_member(configuration, "A knowledge base of type VECTOR", "vectorKnowledgeBaseConfiguration")
+    storage = required_member(request, "A knowledge base of type VECTOR", "storageConfiguration")
     if storage["type"] not in _STORES:
         raise InvalidRequest(f"The local Bedrock supports {' and '.join(_STORES)}, not {storage['type']}")
     needed = _STORES[storage["type"]]
-    if needed not in storage:
-        raise InvalidRequest(f"A storageConfiguration of type {storage['type']} needs {needed}")
-    others = set(storage) - {"type", needed}
-    if others:
-        raise InvalidRequest(f"A storageConfiguration of type {storage['type']} cannot have {sorted(others)}")
+    others = sorted(set(storage) - {"type", needed})
+    required_member(storage, f"A storageConfiguration of type {storage['type']}", needed, *others)
 
 
 def _create_knowledge_base(context: Context, change: Change, request: Request) -> Answer:
@@ -251,11 +246,9 @@ def _check_data_source(request: Request) -> None:
     kind = configuration["type"]
     if kind not in _TYPES:
         raise InvalidRequest(f"The local Bedrock supports data sources of type {' and '.join(_TYPES)}, not {kind}")
-    if kind == "S3" and "s3Configuration" not in configuration:
-        raise InvalidRequest("A data source of type S3 needs an s3Configuration")
-    others = set(configuration) - {"type", "s3Configuration" if kind == "S3" else "type"}
-    if others:
-        raise InvalidRequest(f"A data source of type {kind} cannot have {sorted(others)}")
+    needed = "s3Configuration" if kind == "S3" else "type"
+    others = sorted(set(configuration) - {"type", needed})
+    required_member(configuration, f"A data source of type {kind}", needed, *others)
     ingestion = request.get("vectorIngestionConfiguration", {})
     for name in _NOT_IMITATED:
         if name in ingestion:
@@ -317,7 +310,7 @@ _CONFIGURATION_OF: Final = {
     "FIXED_SIZE": "fixedSizeChunkingConfiguration",
     "HIERARCHICAL": "hierarchicalChunkingConfiguration",
     "SEMANTIC": "semanticChunkingConfiguration",
-    "NONE": None,
+    "NONE": "chunkingStrategy",
 }
 
 
@@ -327,11 +320,8 @@ def _check_chunking(chunking: Request | None) -> None:
         return
     strategy = chunking["chunkingStrategy"]
     needed = _CONFIGURATION_OF[strategy]
-    if needed and needed not in chunking:
-        raise InvalidRequest(f"The chunking strategy {strategy} needs a {needed}")
-    others = set(chunking) - {"chunkingStrategy", needed}
-    if others:
-        raise InvalidRequest(f"The chunking strategy {strategy} cannot have {sorted(others)}")
+    others = sorted(set(chunking) - {"chunkingStrategy", needed})
+    required_member(chunking, f"The chunking strategy {strategy}", needed, *others)
     if strategy == "HIERARCHICAL":
         _check_layers(chunking["hierarchicalChunkingConfiguration"])
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import apsw
 
 from local_bedrock.errors import DependencyFailed, InvalidRequest
-from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base
+from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base, required_member
 from local_bedrock.operations.paging import Listing
 from local_bedrock.retrieval import ranking, reranking
 from local_bedrock.retrieval.ranking import Hit, Ranking, Search
@@ -190,9 +190,8 @@ def _parts(given: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _reranking(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if given is None:
         return None
-    if "bedrockRerankingConfiguration" not in given:
-        raise InvalidRequest(f"A rerankingConfiguration of type {given['type']} needs bedrockRerankingConfiguration")
-    found: Mapping[str, Any] = given["bedrockRerankingConfiguration"]
+    what = f"A rerankingConfiguration of type {given['type']}"
+    found: Mapping[str, Any] = required_member(given, what, "bedrockRerankingConfiguration")
     check_reranking(found)
     return found
 
@@ -268,8 +267,8 @@ def check_reranking(configuration: RerankingConfiguration) -> None:
     if configuration["modelConfiguration"].get("additionalModelRequestFields"):
         raise InvalidRequest("The local Bedrock does not support additionalModelRequestFields: omit it")
     metadata = configuration.get("metadataConfiguration", {})
-    if metadata.get("selectionMode") == "SELECTIVE" and "selectiveModeConfiguration" not in metadata:
-        raise InvalidRequest("A metadataConfiguration of selectionMode SELECTIVE needs selectiveModeConfiguration")
+    if metadata.get("selectionMode") == "SELECTIVE":
+        required_member(metadata, "A metadataConfiguration of selectionMode SELECTIVE", "selectiveModeConfiguration")
 
 
 def reranked(
@@ -343,9 +342,8 @@ def rerank(context: Context, request: Request) -> Answer:
 def _document(number: int, source: Request) -> Answer:
     document: Answer = source["inlineDocumentSource"]
     member = _MEMBERS[document["type"]]
-    if member not in document:
-        raise InvalidRequest(f"The source {number} is of type {document['type']} and needs {member}")
-    return {"type": document["type"], member: document[member]}
+    what = f"The source {number} of type {document['type']}"
+    return {"type": document["type"], member: required_member(document, what, member)}
 
 
 def _text(document: Request) -> str:

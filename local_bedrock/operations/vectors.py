@@ -1,7 +1,6 @@
 """S3 Vectors: PutVectors, GetVectors, ListVectors, DeleteVectors, QueryVectors."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Listing
 from local_bedrock.operations.vector_buckets import CLASSIC, ENHANCED, index_of, reading
 from local_bedrock.retrieval import vector_search
-from local_bedrock.retrieval.vector_search import Hit, VectorQuery, search
+from local_bedrock.retrieval.vector_search import Hit, VectorQuery, is_primitive, search
 from local_bedrock.store import s3_vectors, vectors
 from local_bedrock.store.database import View
 from local_bedrock.store.s3_vectors import Index, StoredVector, TextSearch
@@ -157,17 +156,13 @@ def _check_metadata(key: str, metadata: object, index: Index) -> None:
         raise _invalid(key, f"Metadata object must have at most {MOST_KEYS} keys")
     for name, value in metadata.items():
         members = value if isinstance(value, list) else [value]
-        if not name or not all(map(_is_primitive, members)):
+        if not name or not all(map(is_primitive, members)):
             raise _invalid(key, f"Metadata value of '{name}' must be a string, a number, a boolean or a list of them")
     if _size(metadata) > LARGEST_METADATA_BYTES:
         raise _invalid(key, f"Metadata must have at most {LARGEST_METADATA_BYTES} bytes")
     hidden = set(index.non_filterable)
     if _size({name: value for name, value in metadata.items() if name not in hidden}) > LARGEST_FILTERABLE_BYTES:
         raise _invalid(key, f"Filterable metadata must have at most {LARGEST_FILTERABLE_BYTES} bytes")
-
-
-def _is_primitive(value: object) -> bool:
-    return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _size(metadata: Mapping[str, Any]) -> int:

@@ -95,14 +95,14 @@ def _attribute(key: str, value: object, rules: Rules, constraints: list[str]) ->
 
 def _constraint(key: str, name: str, operand: Any, rules: Rules) -> Test:
     if name in _ONE:
-        _check_operand(key, name, operand, _is_primitive(operand), "a string, a number or a boolean")
+        _check_operand(key, name, operand, is_primitive(operand), "a string, a number or a boolean")
         return _among(key, [operand], negated=name == "$ne")
     if name in _SEVERAL:
-        fits = isinstance(operand, list) and bool(operand) and all(map(_is_primitive, operand))
+        fits = isinstance(operand, list) and bool(operand) and all(map(is_primitive, operand))
         _check_operand(key, name, operand, fits, "a list of at least one string, number or boolean")
         return _among(key, operand, negated=name == "$nin")
     if name in _COMPARISONS:
-        _check_operand(key, name, operand, _is_primitive(operand) and kind_of(operand) == "number", "a number")
+        _check_operand(key, name, operand, is_primitive(operand) and kind_of(operand) == "number", "a number")
         compare = _COMPARISONS[name]
         return lambda metadata: kind_of(metadata.get(key)) == "number" and compare(metadata[key], operand)
     if name == "$exists":
@@ -130,7 +130,8 @@ def _members(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _is_primitive(value: Any) -> bool:
+def is_primitive(value: object) -> bool:
+    """Whether a value can be metadata by itself: a string, a boolean or a finite number."""
     return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 

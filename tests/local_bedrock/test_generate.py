@@ -134,7 +134,7 @@ def test_unsupported_members_of_the_request_are_refused(runtime: Any, filled: st
 
 
 def test_a_request_without_a_configuration_is_refused(runtime: Any) -> None:
-    with pytest.raises(runtime.exceptions.ValidationException, match="needs a retrieveAndGenerateConfiguration"):
+    with pytest.raises(runtime.exceptions.ValidationException, match="needs retrieveAndGenerateConfiguration"):
         runtime.retrieve_and_generate(input={"text": "x"})
 
 

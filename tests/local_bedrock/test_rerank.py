@@ -102,7 +102,7 @@ def test_a_source_without_its_document_is_refused(runtime: Any) -> None:
     asked = request(TEXTS[0])
     asked["sources"][0]["inlineDocumentSource"]["type"] = "JSON"
 
-    with pytest.raises(ClientError, match="The source 0 is of type JSON and needs jsonDocument"):
+    with pytest.raises(ClientError, match="The source 0 of type JSON needs jsonDocument"):
         runtime.rerank(**asked)
 
 

@@ -44,10 +44,10 @@ def test_a_name_is_used_once(bedrock: Bedrock) -> None:
     ("change", "words"),
     [
         ({"knowledgeBaseConfiguration": {"type": "SQL"}}, "type VECTOR, not SQL"),
-        ({"knowledgeBaseConfiguration": {"type": "VECTOR"}}, "needs a vectorKnowledgeBaseConfiguration"),
+        ({"knowledgeBaseConfiguration": {"type": "VECTOR"}}, "needs vectorKnowledgeBaseConfiguration"),
         ({"storageConfiguration": {"type": "PINECONE"}}, "not PINECONE"),
         ({"storageConfiguration": {"type": "S3_VECTORS"}}, "needs s3VectorsConfiguration"),
-        ({"storageConfiguration": {**S3_VECTORS, **OPENSEARCH}}, "cannot have ['s3VectorsConfiguration']"),
+        ({"storageConfiguration": {**S3_VECTORS, **OPENSEARCH}}, "cannot have s3VectorsConfiguration"),
     ],
 )
 def test_an_invalid_knowledge_base_is_refused(bedrock: Bedrock, change: dict[str, Any], words: str) -> None:
@@ -96,7 +96,7 @@ def test_a_data_source_is_described_as_it_was_created(bedrock: Bedrock, knowledg
     ("configuration", "words"),
     [
         ({"type": "WEB"}, "S3 and CUSTOM, not WEB"),
-        ({"type": "S3"}, "needs an s3Configuration"),
+        ({"type": "S3"}, "needs s3Configuration"),
         ({"type": "CUSTOM", "s3Configuration": {"bucketArn": "arn:aws:s3:::bucket"}}, "cannot have"),
     ],
 )
@@ -122,11 +122,11 @@ FIXED = {"maxTokens": 300, "overlapPercentage": 20}
 @pytest.mark.parametrize(
     ("strategy", "configurations", "words"),
     [
-        ("FIXED_SIZE", {}, "FIXED_SIZE needs a fixedSizeChunkingConfiguration"),
-        ("HIERARCHICAL", {}, "HIERARCHICAL needs a hierarchicalChunkingConfiguration"),
-        ("SEMANTIC", {}, "SEMANTIC needs a semanticChunkingConfiguration"),
-        ("NONE", {"fixedSize": FIXED}, "NONE cannot have ['fixedSizeChunkingConfiguration']"),
-        ("SEMANTIC", {"semantic": SEMANTIC, "fixedSize": FIXED}, "cannot have ['fixedSizeChunkingConfiguration']"),
+        ("FIXED_SIZE", {}, "FIXED_SIZE needs fixedSizeChunkingConfiguration"),
+        ("HIERARCHICAL", {}, "HIERARCHICAL needs hierarchicalChunkingConfiguration"),
+        ("SEMANTIC", {}, "SEMANTIC needs semanticChunkingConfiguration"),
+        ("NONE", {"fixedSize": FIXED}, "NONE cannot have fixedSizeChunkingConfiguration"),
+        ("SEMANTIC", {"semantic": SEMANTIC, "fixedSize": FIXED}, "cannot have fixedSizeChunkingConfiguration"),
         ("HIERARCHICAL", {"hierarchical": hierarchical(300, 1500, 60)}, "they have 300 and 1500"),
         ("HIERARCHICAL", {"hierarchical": hierarchical(300, 300, 60)}, "more maxTokens than the second"),
         ("HIERARCHICAL", {"hierarchical": hierarchical(1500, 300, 300)}, "overlapTokens (300) must be fewer"),
