@@ -24,6 +24,7 @@ from ragstack_local import running
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.following import ENDED, registry_of, statuses_of
+from tests.ragstack_local.support import ragstack
 
 T = TypeVar("T")
 
@@ -36,6 +37,9 @@ RAGSTACK = Path(sys.executable).with_name("ragstack")
 START_SECONDS = 200.0
 STOP_SECONDS = 60.0
 INDEXING_SECONDS = 120.0
+MISLEADING = {"AWS_PROFILE": "nobody", "AWS_DEFAULT_REGION": "eu-south-2", "HTTP_PROXY": "http://127.0.0.1:9"}
+"""As on a machine whose AWS settings would lead astray."""
+
 PORTS = range(20_000, 32_000)
 """Below those that Linux and macOS give to connections."""
 
@@ -73,11 +77,9 @@ class LocalStack:
 
     @property
     def env(self) -> dict[str, str]:
-        # As on a machine whose AWS settings would lead astray.
-        misleading = {"AWS_PROFILE": "nobody", "AWS_DEFAULT_REGION": "eu-south-2", "HTTP_PROXY": "http://127.0.0.1:9"}
         return {
             **os.environ,
-            **misleading,
+            **MISLEADING,
             "RAGSTACK_DATA": str(self.folder / "home"),
             "COLUMNS": "200",
             **self.variables,
@@ -162,7 +164,11 @@ class LocalStack:
         return found - {os.getpid()}
 
     def run(self, *arguments: str | Path, timeout: float = 120.0) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the command line against this stack."""
+        """Run a command of the command line against this stack; in this process if it starts and ends no other."""
+        if arguments[0] not in ("up", "demo", "down"):
+            home = str(self.folder / "home")
+            settings = {**MISLEADING, "RAGSTACK_DATA": home, "COLUMNS": "200", **self.variables}
+            return ragstack(*arguments, data=self.folder, **settings)
         return subprocess.run(
             [RAGSTACK, *map(str, arguments)],
             cwd=self.folder,
