@@ -120,7 +120,7 @@ def transformed(s3: Any, bucket: str, uri: str, chunks: list[Chunk], chunks_per_
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
 @pytest.mark.parametrize(
     "strategy",
-    [Whole(), FixedSize(), FixedSize(60, 0), FixedSize(60, 20), FixedSize(40, 50), FixedSize(25, 30)],
+    [Whole(), FixedSize(60, 20), FixedSize(25, 30)],
     ids=str,
 )
 def test_the_header_made_of_chunks_is_the_one_made_of_the_whole_document(

@@ -328,6 +328,10 @@ def test_an_s3_data_source_refuses_inline_attributes(bucket: str, s3_source: Sou
     assert "use the type S3_LOCATION" in refusal(lambda: s3_source.ingest(document))
 
 
+def test_a_custom_data_source_refuses_s3_identifiers(custom: Source, bucket: str) -> None:
+    assert "doesn't match" in refusal(lambda: custom.details(s3_identifier(bucket, "a.txt")))
+
+
 def test_a_document_stands_once_in_a_request(custom: Source) -> None:
     twice = [text_document("a", "one"), text_document("a", "two")]
 

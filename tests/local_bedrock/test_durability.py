@@ -75,6 +75,21 @@ def test_it_starts_soon_announces_its_embedding_and_ends_cleanly(tmp_path: Path)
     assert errors == ""
 
 
+def test_sigterm_right_after_the_announcement_ends_it_cleanly(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from local_bedrock.options import Options\n"
+        "from local_bedrock.server import run\n"
+        "run(Options(Path(sys.argv[1]), port=0), announce=lambda _line: os.kill(os.getpid(), signal.SIGTERM))\n"
+        "print('ended')\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
 def test_stopped_during_a_long_conversion_it_ends_soon_and_resumes(tmp_path: Path) -> None:
     endless = b"<html><body>" + b"<div><p>word " * 300_000
     with process(tmp_path) as (bedrock, child, _line):

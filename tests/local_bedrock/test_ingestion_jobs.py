@@ -13,9 +13,11 @@ from tests.local_bedrock.support import (
     Clock,
     Source,
     client,
+    custom_identifier,
     running_by,
     s3_document,
     s3_identifier,
+    text_document,
     wait_for,
 )
 
@@ -228,3 +230,15 @@ def test_the_same_token_starts_one_job(s3_source: Source) -> None:
 
     assert first["ingestionJobId"] == second["ingestionJobId"]
     s3_source.ended(first["ingestionJobId"])
+
+
+def test_a_job_leaves_the_documents_of_other_sources_alone(
+    bedrock: Bedrock, s3: Any, bucket: str, s3_source: Source
+) -> None:
+    other = bedrock.custom_source(s3_source.knowledge_base_id)
+
+    other.ingested(text_document("osprey", "Ospreys dive."))
+
+    s3_source.synchronised()
+
+    assert other.details(custom_identifier("osprey"))[0]["status"] == "INDEXED"

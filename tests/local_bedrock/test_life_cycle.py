@@ -89,6 +89,12 @@ def test_work_starts_when_it_is_due_and_not_before(database: Database) -> None:
     assert [taken(now) for now in (100.9, 101.0, 101.1, 105.9, 106.0)] == [[], ["quick"], [], [], ["slow"]]
 
 
+def test_missed_statuses_are_caught_up(database: Database) -> None:
+    submit(database, "a", submissions.INGEST, now=100.0, seconds=6.0)
+
+    assert status(database, "a", 1000.0) == "IN_PROGRESS"
+
+
 def test_the_next_change_is_known_in_advance(database: Database) -> None:
     submit(database, "a", submissions.INGEST, now=100.0, seconds=6.0)
     seen = []

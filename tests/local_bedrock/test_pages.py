@@ -26,6 +26,7 @@ from local_bedrock.store.jobs import Job
 from local_bedrock.store.resources import DataSource, KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
 from tests.local_bedrock.support import Clock
+from tests.support.soak import examples
 
 BASE, SOURCE = "KB12345678", "DS12345678"
 EMBEDDING = HashedEmbedding(64)
@@ -94,7 +95,7 @@ TEXTS = st.lists(st.sampled_from(["heron", "bird", "bird heron", "stone", "bird 
 CHANGES = st.lists(st.tuples(st.sampled_from(["add", "replace", "delete"]), st.integers(0, 99), TEXTS), max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     first=st.lists(TEXTS, min_size=2, max_size=12),
     between=st.lists(CHANGES, min_size=1, max_size=8),

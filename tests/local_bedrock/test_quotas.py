@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def refused(call: Any, **arguments: Any) -> tuple[int, str, str]:
     return answer["ResponseMetadata"]["HTTPStatusCode"], answer["Error"]["Code"], answer["Error"]["Message"]
 
 
+@cache
 def operations() -> set[str]:
     session = botocore.session.get_session()
     return {name for service in SERVICES for name in session.get_service_model(service).operation_names}

@@ -19,6 +19,7 @@ from local_bedrock.options import Options
 from local_bedrock.server import running
 from local_bedrock.service import Service
 from tests.local_bedrock.support import Bedrock, client, refusal
+from tests.support.soak import examples
 
 BUCKET = "animals"
 PLACE = {"vectorBucketName": BUCKET, "indexName": "index"}
@@ -484,7 +485,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     assert again == answers
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["put", "delete"]), st.sampled_from("abcd"), st.integers(1, 9)),

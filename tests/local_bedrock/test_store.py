@@ -10,7 +10,7 @@ import pytest
 
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
-from local_bedrock.store import documents, jobs, resources, schema, submissions
+from local_bedrock.store import documents, jobs, resources, schema, submissions, vectors
 from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.jobs import Failure
@@ -212,6 +212,20 @@ def test_parents_are_stored_and_deleted_with_their_document(database: Database) 
         ("Terns hover.", "Terns hover.", 2),
     ]
     assert left == 0
+
+
+def test_memory_is_released_when_most_is_deleted(database: Database) -> None:
+    for number in range(60):
+        add(database, str(number), *(f"bird {number} {position}" for position in range(100)))
+    add(database, "kept", "heron")
+
+    with database.write() as change:
+        for document in documents.page(change.connection, "DS12345678")[:60]:
+            documents.remove_documents(change, document)
+
+    with database.read(BASE) as view:
+        assert sum(block.vectors.shape[0] for block in view.vectors.blocks) == vectors.BLOCK_ROWS
+        assert len(ranking.rank(view, BASE, search_for("heron"), EMBEDDING.fusion_weight)) == 1
 
 
 def test_the_vectors_of_an_emptied_knowledge_base_are_dropped(database: Database) -> None:
