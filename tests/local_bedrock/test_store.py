@@ -10,7 +10,7 @@ import pytest
 
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
-from local_bedrock.store import documents, jobs, resources, schema, submissions, vectors
+from local_bedrock.store import documents, jobs, resources, schema, submissions, tags, vectors
 from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.jobs import Failure
@@ -176,6 +176,27 @@ def test_a_folder_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
     assert (taken.document.name, taken.content) == ("begun", b"a")
     assert [hit.chunk for hit in hits] == [5]
     assert job.failures == (Failure("a.pdf: it is broken"),)
+
+
+def test_the_tags_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
+    old = apsw.Connection(str(tmp_path / FILE_NAME))
+    for migration in schema.MIGRATIONS[:5]:
+        old.execute(migration)
+    old.execute(
+        "PRAGMA user_version = 5; INSERT INTO knowledge_base VALUES"
+        " ('KB12345678', 'kb', 'ACTIVE', 'OPENSEARCH_SERVERLESS', 'hashed', 64, '{}', 1.0, 2.0, NULL);"
+        "INSERT INTO tag VALUES ('KB12345678', 'team', 'search');"
+        "INSERT INTO vector_tag VALUES ('arn', 'stage', 'test')"
+    )
+    old.close()
+
+    opened = Database(tmp_path)
+
+    with opened.read() as view:
+        arn = resources.find_knowledge_base(view.connection, BASE).arn
+        assert tags.tags_of(view.connection, arn) == {"team": "search"}
+        assert tags.tags_of(view.connection, "arn") == {"stage": "test"}
+    opened.close()
 
 
 def test_a_folder_of_a_newer_program_is_refused(tmp_path: Path) -> None:
