@@ -201,6 +201,12 @@ def test_nothing_is_written_to_the_log_about_connections_closed_on_purpose(
     assert [record.getMessage() for record in caplog.records if "uvicorn" in record.name] == []
 
 
+def test_rules_given_at_the_start_are_in_force(tmp_path: Path) -> None:
+    rules = (FaultRule.of_text("operation=ListKnowledgeBases,kind=internal"),)
+    with running(tmp_path, faults=rules) as url:
+        assert refused(Bedrock.at(url).agent.list_knowledge_bases)[0] == 500
+
+
 def test_a_rule_for_no_operation_ends_the_start(tmp_path: Path) -> None:
     unknown = (FaultRule.of_text("operation=Retreive,kind=drop"),)
     with pytest.raises(FaultError, match="did you mean Retrieve"), running(tmp_path, faults=unknown):
