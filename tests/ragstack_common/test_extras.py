@@ -12,6 +12,8 @@ import pytest
 
 from ragstack_common import DISTRIBUTION, __version__
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OPTIONAL = ("chromadb", "pymilvus", "langgraph", "langchain_core", "opentelemetry", "numpy", "apsw", "onnxruntime")
