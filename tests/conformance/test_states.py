@@ -13,7 +13,8 @@ from tests.conformance.cases import CASES
 from tests.conformance.exchange import Wire
 from tests.conformance.models import implemented, input_of
 from tests.conformance.world import UNKNOWN_ID, World, new_name
-from tests.local_bedrock.support import Bedrock, wait_for
+from tests.local_bedrock.support import Bedrock
+from tests.support.waiting import eventually
 
 AN_HOUR = 3600.0
 REFUSALS = {"ValidationException", "ConflictException", "ResourceNotFoundException"}
@@ -84,7 +85,7 @@ def test_a_deleted_knowledge_base_is_not_found_by_any_operation(wire: Wire, worl
     knowledge_base_id = world.expendable_knowledge_base()
     world.bedrock.agent.delete_knowledge_base(knowledgeBaseId=knowledge_base_id)
     get = implemented()["GetKnowledgeBase"]
-    wait_for(lambda: not wire.send(get, {"knowledgeBaseId": knowledge_base_id}).succeeded)
+    eventually(lambda: not wire.send(get, {"knowledgeBaseId": knowledge_base_id}).succeeded)
 
     for name, operation in implemented().items():
         if "knowledgeBaseId" in input_of(operation).members:

@@ -7,8 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +24,7 @@ from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.following import ENDED, registry_of, statuses_of
 from tests.ragstack_local.support import ragstack
+from tests.support.waiting import eventually
 
 T = TypeVar("T")
 
@@ -36,7 +36,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RAGSTACK = Path(sys.executable).with_name("ragstack")
 START_SECONDS = 200.0
 STOP_SECONDS = 60.0
-INDEXING_SECONDS = 120.0
 MISLEADING = {"AWS_PROFILE": "nobody", "AWS_DEFAULT_REGION": "eu-south-2", "HTTP_PROXY": "http://127.0.0.1:9"}
 """As on a machine whose AWS settings would lead astray."""
 
@@ -53,16 +52,6 @@ def free_ports(count: int) -> list[int]:
             probe.bind(("127.0.0.1", port))
             found = [*dict.fromkeys([*found, port])]
     return found
-
-
-def wait_for(look: Callable[[], T | None], seconds: float = INDEXING_SECONDS) -> T:
-    """Ask until there is an answer."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := look():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"nothing after {seconds:g} s")
 
 
 @dataclass
@@ -127,7 +116,7 @@ class LocalStack:
             fields = running.read(self.folder / "home" / "running.json")
             return fields is not None and "api_url" in fields
 
-        wait_for(look, START_SECONDS)
+        eventually(look, START_SECONDS)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask the stack to end; returns its exit code."""
@@ -214,7 +203,7 @@ class LocalStack:
             found = statuses_of(registry(self.connection), awaited)
             return found if all(status in ENDED for status in found.values()) else None
 
-        return wait_for(look)
+        return eventually(look)
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Send a request through API Gateway; returns status and body."""
@@ -237,7 +226,7 @@ class LocalStack:
 
     def found(self, query: str, words: str, **more: Any) -> dict[str, Any]:
         """Search until a result holds the words."""
-        return wait_for(lambda: next((r for r in self.search(query, **more) if words in r["content"]), None))
+        return eventually(lambda: next((r for r in self.search(query, **more) if words in r["content"]), None))
 
 
 def iterate(stack: LocalStack) -> Iterator[LocalStack]:

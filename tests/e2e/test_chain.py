@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import ROOT, LocalStack, wait_for
+from tests.e2e.support import ROOT, LocalStack
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -95,7 +96,7 @@ def test_a_sidecar_that_comes_after_its_document_changes_the_attributes(stack: L
     stack.settled(uri)
 
     stack.put("late/kestrel.md.metadata.json", sidecar(topic="raptors", year=2031))
-    wait_for(lambda: "topic" in stack.found("kestrel", "hovers")["metadata"])
+    eventually(lambda: "topic" in stack.found("kestrel", "hovers")["metadata"])
     best = stack.search("kestrel", metadata_filter={"year": {"$gte": 2031}})[0]
 
     assert best["source"] == uri
@@ -131,7 +132,7 @@ def test_a_deleted_object_is_no_longer_found(stack: LocalStack) -> None:
     stack.settled(uri)
 
     stack.delete("gone/dodo.md")
-    wait_for(lambda: stack.statuses(uri)[uri] == "NOT_FOUND")
+    eventually(lambda: stack.statuses(uri)[uri] == "NOT_FOUND")
 
     assert uri not in [result["source"] for result in stack.search("The dodo of Mauritius", top_k=50)]
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import LocalStack, free_ports, wait_for
+from tests.e2e.support import LocalStack, free_ports
 from tests.support.sidecars import record_sidecar
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -36,7 +37,7 @@ def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack
     for value in (stack.connection.api_url, stack.connection.bucket, stack.connection.knowledge_base_id):
         assert value in done.stdout
     assert " INDEXED" in done.stdout
-    assert wait_for(lambda: "Waiting events   0" in stack.run("status").stdout)
+    assert eventually(lambda: "Waiting events   0" in stack.run("status").stdout)
 
 
 def test_ingest_reports_the_changed_file_and_not_what_was_indexed_before(stack: LocalStack, tmp_path: Path) -> None:
@@ -106,10 +107,10 @@ def test_what_failed_is_listed_replayed_and_listed_again(stack: LocalStack) -> N
     stack.settled(uri)
 
     # A dead letter comes after the registry says that the document has failed.
-    wait_for(lambda: letters(stack, uri) == 1)
+    eventually(lambda: letters(stack, uri) == 1)
     listed = stack.run("failures")
     replayed = stack.run("replay", uri)
-    assert wait_for(lambda: letters(stack, uri) == 1)
+    assert eventually(lambda: letters(stack, uri) == 1)
     stack.put("failures/empty.md", "Not empty any more.")
     stack.settled(uri)
     cleared = stack.run("replay", uri)

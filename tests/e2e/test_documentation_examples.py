@@ -29,7 +29,8 @@ import urllib3
 from typer.main import get_command
 
 from ragstack_local.cli import app
-from tests.e2e.support import ROOT, LocalStack, free_ports, iterate, wait_for
+from tests.e2e.support import ROOT, LocalStack, free_ports, iterate
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -145,7 +146,7 @@ class Reader:
                 )
             return False
 
-        wait_for(answers, SECONDS)
+        eventually(answers, SECONDS)
 
     def test(self, code: str, name: str) -> None:
         tests = self.folder / "tests"

@@ -11,7 +11,8 @@ import pytest
 import urllib3
 
 from ragstack_common.registry.table import document_id
-from tests.e2e.support import LocalStack, wait_for
+from tests.e2e.support import LocalStack
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -49,7 +50,7 @@ def becomes(stack: LocalStack, identifier: str, status: str) -> Any:
         found = document(stack, identifier)
         return found if found and found["status"] == status else None
 
-    return wait_for(look)
+    return eventually(look)
 
 
 def remove(stack: LocalStack, *identifiers: str) -> None:
@@ -166,7 +167,7 @@ def test_a_reconciliation_is_started_by_request_and_ends_with_its_report(stack: 
         return found if found["status"] not in ("QUEUED", "RUNNING") else None
 
     assert (status, job["kind"], job["status"]) == (202, "reconcile", "QUEUED")
-    ended = wait_for(look)
+    ended = eventually(look)
     assert ended["status"] == "COMPLETE", ended
     assert ended["report"]
     _, jobs = stack.request("GET", "/api/ingestion-jobs?limit=1")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import LocalStack, wait_for
+from tests.e2e.support import LocalStack
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -74,7 +75,7 @@ def test_an_unreadable_message_is_listed_with_its_cause_until_it_is_discarded(st
 
     connection.client("sqs").send_message(QueueUrl=connection.queue_url, MessageBody=body)
 
-    message = wait_for(lambda: next((each for each in unreadable(stack) if each["body"] == body), None))
+    message = eventually(lambda: next((each for each in unreadable(stack) if each["body"] == body), None))
     shown = stack.run("failures").stdout
     discarded = stack.run("discard", message["message_id"])
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ragstack_local.demo import QUESTIONS
-from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack, wait_for
+from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")
@@ -41,7 +42,7 @@ def test_down_ends_every_process_and_the_next_start_has_all_documents(stack: Loc
     deleted = stack.put("kept/moa.md", "The moa of the south island is extinct.")
     stack.settled(kept, deleted)
     stack.delete("kept/moa.md")
-    wait_for(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
+    eventually(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
     groups = {os.getpgid(number) for number in stack.processes()}
     before = stack.records(kept, deleted)
 
@@ -74,7 +75,7 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     late = stack.put("killed/late.md", "The godwit stays for a while.")
     stack.settled(odd, deleted, late)
     stack.delete("killed/auk.md")
-    wait_for(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
+    eventually(lambda: stack.statuses(deleted)[deleted] == "NOT_FOUND")
 
     os.kill(bedrock_process(stack), signal.SIGSTOP)
     status, answer = stack.request("POST", "/api/retrieve", {"query": "nightjar"})
@@ -93,7 +94,7 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     assert [result["source"] for result in results] == [odd, unseen]
     assert "uploading its documents again" in stack.log.read_text()
     settled = stack.settled(odd, unseen)
-    wait_for(lambda: stack.known(late)[late] == "NOT_FOUND")
+    eventually(lambda: stack.known(late)[late] == "NOT_FOUND")
 
     # The registry was lost with the kill, and knows again what the bucket has, and nothing else.
     assert settled == {odd: "INDEXED", unseen: "INDEXED"}
@@ -109,7 +110,7 @@ def test_a_stack_whose_command_was_killed_ends_by_itself(stack: LocalStack) -> N
 
     stack.process.kill()
     stack.process.wait(STOP_SECONDS)
-    wait_for(lambda: not stack.processes(), STOP_SECONDS)
+    eventually(lambda: not stack.processes(), STOP_SECONDS)
     unpacked = list((stack.folder / "data/tmp").iterdir())
     done = stack.run("down")
     again = stack.run("down")
@@ -169,7 +170,7 @@ def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(early: L
     early.launch()
     try:
         # MiniStack, the local Bedrock, and two of the cdk's commands.
-        wait_for(lambda: len(early.processes()) > 4)
+        eventually(lambda: len(early.processes()) > 4)
         status = early.run("status")
 
         done = early.run("down")
@@ -190,7 +191,7 @@ def test_down_ends_a_stack_that_is_still_starting_and_leaves_no_process(early: L
 def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, next_command: str) -> None:
     early.launch()
     try:
-        wait_for(lambda: len(early.processes()) > 4)
+        eventually(lambda: len(early.processes()) > 4)
         assert early.process is not None
         early.process.kill()
         early.process.wait(STOP_SECONDS)
@@ -199,7 +200,7 @@ def test_the_next_command_ends_what_a_killed_start_has_left(early: LocalStack, n
 
         if next_command == "up":
             early.launch()
-            wait_for(lambda: not left & early.processes(), STOP_SECONDS)
+            eventually(lambda: not left & early.processes(), STOP_SECONDS)
         else:
             done = early.run("down")
             assert done.returncode == 0, done.stderr

@@ -5,7 +5,6 @@ import json
 import signal
 import sqlite3
 import subprocess
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from ragstack_common.errors import RagStackError
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at
+from tests.support.waiting import eventually
 
 T = TypeVar("T")
 InProcess = Callable[..., None]
@@ -137,8 +137,8 @@ def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path:
     for attempt in range(5):  # on a busy machine a run may have ended before it is interrupted
         home = tmp_path / f"home-{attempt}"
         process = subprocess.Popen([RAGSTACK, "eval", many], env=environment(home), stdout=subprocess.DEVNULL)
-        (file,) = _eventually(partial(_indexes, home))
-        _eventually(partial(_has_ten_documents, file.parent))
+        (file,) = eventually(partial(_indexes, home))
+        eventually(partial(_has_ten_documents, file.parent))
 
         process.send_signal(signal.SIGINT)
 
@@ -282,11 +282,3 @@ def _rows(folder: Path, query: str) -> list[tuple[object, ...]]:
             return connection.execute(query).fetchall()
         except sqlite3.OperationalError:
             return [(0,)]  # the tables are being made
-
-
-def _eventually(find: Callable[[], T], seconds: float = 120.0) -> T:
-    deadline = time.monotonic() + seconds
-    while not (found := find()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found

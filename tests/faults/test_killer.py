@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import LocalStack, wait_for
+from tests.e2e.support import LocalStack
 from tests.faults.killer import Killer, is_busy, workers_of
+from tests.support.waiting import eventually
 
 WAITS_FOR_A_LINE = "import sys\nprint(flush=True)\nsys.stdin.readline()\n"
 WORKS = "import socket, time\ncalls = socket.socket()\nprint(flush=True)\ntime.sleep(600)\n"
@@ -55,7 +56,7 @@ def test_only_the_functions_of_the_ingestion_path_of_this_stack_are_found(stack:
 @pytest.mark.parametrize(("script", "busy"), [(WAITS_FOR_A_LINE, False), (WORKS, True)], ids=["waits", "works"])
 def test_a_function_that_waits_for_an_event_is_idle(script: str, busy: bool, tmp_path: Path) -> None:
     with running(tmp_path, script, "ingestion", "x") as process:
-        assert wait_for(lambda: is_busy(process.pid) is busy)
+        assert eventually(lambda: is_busy(process.pid) is busy)
 
 
 def test_a_function_at_work_is_killed_and_counted(stack: LocalStack, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -20,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from local_bedrock import server
 from local_bedrock.service import Service
+from tests.support.waiting import eventually
 
 T = TypeVar("T")
 
@@ -40,8 +40,6 @@ S3_VECTORS = {
     "s3VectorsConfiguration": {"indexArn": "arn:aws:s3vectors:us-east-1:123456789012:bucket/b/index/i"},
 }
 FINAL = ("INDEXED", "FAILED", "NOT_FOUND", "METADATA_UPDATE_FAILED")
-DEADLINE_SECONDS = 120
-"""A machine that is busy with other tests may stand still for seconds, and what is waited for needs seconds itself."""
 
 _numbers = itertools.count(1)
 
@@ -158,7 +156,7 @@ class Source:
             found = self.details(*identifiers)
             return found if all(detail["status"] in FINAL for detail in found) else None
 
-        return wait_for(look)
+        return eventually(look)
 
     def delete(self, *identifiers: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
         answer = self.bedrock.agent.delete_knowledge_base_documents(
@@ -176,7 +174,7 @@ class Source:
             job = self.bedrock.agent.get_ingestion_job(**self.ids, ingestionJobId=job_id)["ingestionJob"]
             return job if job["status"] in ("COMPLETE", "FAILED") else None
 
-        return wait_for(look)
+        return eventually(look)
 
     def texts(self, query: str, **configuration: Any) -> list[str]:
         found = self.bedrock.search(self.knowledge_base_id, query, **configuration)
@@ -254,17 +252,6 @@ def refusal(call: Callable[..., Any], **request: Any) -> str:
     assert caught.value.response["Error"]["Code"] == "ValidationException"
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
     return str(caught.value.response["Error"]["Message"])
-
-
-def wait_for(look: Callable[[], T | None]) -> T:
-    """Ask until there is an answer."""
-    end = time.monotonic() + DEADLINE_SECONDS
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        threading.Event().wait(0.02)
-    raise AssertionError(f"nothing after {DEADLINE_SECONDS} seconds")
 
 
 def a_millisecond_later() -> None:

@@ -14,8 +14,8 @@ from tests.local_bedrock.support import (
     s3_document,
     s3_identifier,
     text_document,
-    wait_for,
 )
+from tests.support.waiting import eventually
 
 TOKEN = "a-client-token-of-more-than-33-characters-{}"
 
@@ -399,7 +399,7 @@ def test_a_deletion_overtakes_the_ingestion_it_follows(custom: Source) -> None:
 
     custom.delete(*(custom_identifier(f"bird-{number}") for number in range(10)))
 
-    wait_for(lambda: all(d["status"] == "NOT_FOUND" for d in custom.settled(*_ten("bird-"))))
+    eventually(lambda: all(d["status"] == "NOT_FOUND" for d in custom.settled(*_ten("bird-"))))
     assert custom.texts("herons") == []
 
 

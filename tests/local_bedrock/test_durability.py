@@ -20,8 +20,9 @@ from local_bedrock.service import Service
 from local_bedrock.store.database import DataFolderError
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
-from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, text_document, wait_for
+from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, text_document
 from tests.support.soak import SOAK
+from tests.support.waiting import eventually
 
 START_LIMIT = 4.0
 """Of the processor's time that its libraries take by themselves."""
@@ -95,7 +96,7 @@ def test_stopped_during_a_long_conversion_it_ends_soon_and_resumes(tmp_path: Pat
     with process(tmp_path) as (bedrock, child, _line):
         source = bedrock.custom_source(bedrock.knowledge_base("stopped"))
         source.ingest(bytes_document("endless", endless, "text/html"))
-        wait_for(lambda: source.details(custom_identifier("endless"))[0]["status"] == "IN_PROGRESS")
+        eventually(lambda: source.details(custom_identifier("endless"))[0]["status"] == "IN_PROGRESS")
         child.send_signal(signal.SIGTERM)
         code = child.wait(END_SECONDS)
 
@@ -200,7 +201,7 @@ def ended_job(source: Source, job_id: str) -> str:
         job = source.bedrock.agent.get_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
         return str(job["status"]) if job["status"] in ("COMPLETE", "STOPPED", "FAILED") else None
 
-    return wait_for(look)
+    return eventually(look)
 
 
 def test_a_restart_changes_no_result(tmp_path: Path) -> None:
@@ -290,7 +291,7 @@ def test_readers_do_not_wait_for_a_running_ingestion(custom: Source) -> None:
     for number in range(20):
         custom.ingest(text_document(f"long-{number}", "Nothing at all is said about anything. " * 20_000))
         long = custom_identifier(f"long-{number}")
-        wait_for(partial(is_begun, custom, long))
+        eventually(partial(is_begun, custom, long))
         while status(custom, long) == "IN_PROGRESS":
             assert custom.texts("herons", numberOfResults=1) == ["Herons stand in the shallow water."]
             answered_meanwhile += status(custom, long) == "IN_PROGRESS"

@@ -14,8 +14,9 @@ from ragstack_common import embedding
 from ragstack_common.embedding import Embedding, EmbeddingClosed, HashedEmbedding
 from ragstack_common.embedding.cache import CachedEmbedding
 from ragstack_common.embedding.protocol import Vectors
-from tests.local_bedrock.support import Bedrock, custom_identifier, text_document, wait_for
+from tests.local_bedrock.support import Bedrock, custom_identifier, text_document
 from tests.support.embedding_models import CountingEmbedding, embedding_server, make_model_folder
+from tests.support.waiting import eventually
 
 LONG = ["Herons stand in the shallow water. " * 20] * (SENT_CHARACTERS // 100)
 LONG_TEXT = " ".join(f"Sentence number {number} is about herons in the water." for number in range(20_000))
@@ -57,7 +58,7 @@ def test_workers_return_the_same_vectors_as_the_main_process(tmp_path: Path) -> 
     expected = HashedEmbedding(64).embed(LONG)
 
     before = workers.embed(LONG)
-    wait_for(lambda: workers._first is not None and workers._first.done())
+    eventually(lambda: workers._first is not None and workers._first.done())
     after = workers.embed(LONG)
     others = {int(path.name) for path in tmp_path.iterdir()} - {os.getpid()}
     workers.close()
@@ -65,7 +66,7 @@ def test_workers_return_the_same_vectors_as_the_main_process(tmp_path: Path) -> 
     assert np.array_equal(before, expected)
     assert np.array_equal(after, expected)
     assert len(others) == 1
-    wait_for(lambda: not is_running(*others))
+    eventually(lambda: not is_running(*others))
 
 
 def test_a_small_data_set_starts_no_process() -> None:
@@ -80,7 +81,7 @@ def test_a_small_data_set_starts_no_process() -> None:
 def test_the_main_process_continues_if_the_workers_die(caplog: pytest.LogCaptureFixture) -> None:
     workers = WorkerProcesses(Ending(), processes=1, started_after=0)
     workers.embed(LONG)
-    wait_for(lambda: workers._first is not None and workers._first.done())
+    eventually(lambda: workers._first is not None and workers._first.done())
 
     found = [workers.embed(LONG), workers.embed(LONG)]
     workers.close()
@@ -141,7 +142,7 @@ def test_a_restart_continues_a_long_document_from_the_cache(tmp_path: Path) -> N
         with running(tmp_path, embedding=choice) as url:
             source = Bedrock.at(url).custom_source(Bedrock.at(url).knowledge_base("stopped"))
             source.ingest(text_document("long", LONG_TEXT))
-            wait_for(lambda: len(server.calls) > 2)
+            eventually(lambda: len(server.calls) > 2)
 
         with running(tmp_path, embedding=choice) as url:
             bedrock = Bedrock.at(url)

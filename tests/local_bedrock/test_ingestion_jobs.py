@@ -18,8 +18,8 @@ from tests.local_bedrock.support import (
     s3_document,
     s3_identifier,
     text_document,
-    wait_for,
 )
+from tests.support.waiting import eventually
 
 
 def put(s3: Any, bucket: str, **bodies: str) -> None:
@@ -133,7 +133,7 @@ def test_a_job_leaves_documents_that_are_being_ingested_directly_to_that(
         source.ingest(s3_document(bucket, "heron.txt"))
 
         job_id = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]["ingestionJobId"]
-        wait_for(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
+        eventually(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
         clock.now += pace.indexing_seconds
         job = source.ended(job_id)
 
@@ -189,7 +189,7 @@ def test_while_a_job_runs_a_second_and_direct_ingestion_are_refused(
             source.ingest(s3_document(bucket, "heron.txt"))
         with pytest.raises(ClientError) as deletion:
             source.delete(s3_identifier(bucket, "heron.txt"))
-        wait_for(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
+        eventually(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
         clock.now += pace.indexing_seconds
         ended = source.ended(running["ingestionJobId"])
 

@@ -25,8 +25,8 @@ from tests.local_bedrock.support import (
     knowledge_base_request,
     running_by,
     text_document,
-    wait_for,
 )
+from tests.support.waiting import eventually
 
 BASE, SOURCE = "KB12345678", "DS12345678"
 STATUS_SECONDS = 1 / 32
@@ -123,7 +123,7 @@ def passed(clock: Clock, look: Callable[[], str], changes: int) -> list[str]:
     seen = [look()]
     for _ in range(changes):
         clock.now += STATUS_SECONDS
-        seen.append(wait_for(lambda: now if (now := look()) != seen[-1] else None))
+        seen.append(eventually(lambda: now if (now := look()) != seen[-1] else None))
     return seen
 
 
@@ -137,7 +137,7 @@ def base_status(bedrock: Bedrock, knowledge_base_id: str) -> str:
 def active(bedrock: Bedrock, clock: Clock, name: str) -> str:
     made = bedrock.knowledge_base(name)
     clock.now += PACE.creation_seconds
-    wait_for(lambda: base_status(bedrock, made) == "ACTIVE")
+    eventually(lambda: base_status(bedrock, made) == "ACTIVE")
     return made
 
 
@@ -193,7 +193,7 @@ def test_documents_that_wait_for_their_time_do_not_wait_for_one_another(slow: Be
 
     for seconds, expected in ((2 * STATUS_SECONDS, "IN_PROGRESS"), (STATUS_SECONDS, "INDEXED")):
         clock.now += seconds
-        wait_for(partial(all_are, expected))
+        eventually(partial(all_are, expected))
 
 
 def test_due_times_survive_a_restart_and_closing_is_prompt(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_deletions_release_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             s3_vectors.delete_index(**place)
 
         assert full > 500_000
-        wait_for(lambda: space(tmp_path) < full / 2)
+        eventually(lambda: space(tmp_path) < full / 2)
 
 
 def space(folder: Path) -> int:

@@ -32,8 +32,8 @@ from tests.local_bedrock.support import (
     knowledge_base_request,
     running_by,
     text_document,
-    wait_for,
 )
+from tests.support.waiting import eventually
 
 UNLIMITED = Quotas().with_settings([f"{name}=off" for name in vars(Quotas())])
 ONE_CALL = 0.001
@@ -257,7 +257,7 @@ def test_two_hundred_documents_get_through_the_quotas_and_none_is_lost(tmp_path:
         def sleep(seconds: float) -> None:
             slept.append(seconds)
             clock.now += seconds
-            wait_for(lambda: all(not is_under_way(source, some) for some in tens(names)))
+            eventually(lambda: all(not is_under_way(source, some) for some in tens(names)))
 
         answer = ingest_documents_with_retry(
             source.knowledge_base_id,
@@ -284,7 +284,7 @@ def test_an_ingestion_waits_for_room_and_loses_nothing(tmp_path: Path) -> None:
         def sleep(seconds: float) -> None:
             slept.append(seconds)
             clock.now += MOMENT
-            wait_for(lambda: all(not is_under_way(source, some) for some in tens(names)))
+            eventually(lambda: all(not is_under_way(source, some) for some in tens(names)))
 
         ingest_documents_with_retry(
             source.knowledge_base_id,

@@ -12,8 +12,8 @@ from tests.local_bedrock.support import (
     knowledge_base_request,
     refusal,
     text_document,
-    wait_for,
 )
+from tests.support.waiting import eventually
 
 TOKEN = "a-client-token-of-more-than-33-characters-{}"
 
@@ -65,7 +65,7 @@ def test_a_deleted_knowledge_base_is_gone_with_everything_in_it(bedrock: Bedrock
 
     assert answer["status"] == "DELETING"
     get = lambda: bedrock.agent.get_knowledge_base(knowledgeBaseId=source.knowledge_base_id)  # noqa: E731
-    wait_for(lambda: _is_gone(get))
+    eventually(lambda: _is_gone(get))
     assert code(lambda: source.texts("herons")) == "ResourceNotFoundException"
     assert bedrock.knowledge_base_named("deleted") != source.knowledge_base_id
 
@@ -273,7 +273,7 @@ def test_a_deleted_data_source_takes_its_documents_along(bedrock: Bedrock, custo
 
     bedrock.agent.delete_data_source(**custom.ids)
 
-    wait_for(lambda: _is_gone(lambda: bedrock.agent.get_data_source(**custom.ids)))
+    eventually(lambda: _is_gone(lambda: bedrock.agent.get_data_source(**custom.ids)))
     assert custom.texts("herons") == []
 
 
@@ -283,7 +283,7 @@ def test_a_retaining_data_source_leaves_its_documents_searchable(bedrock: Bedroc
 
     bedrock.agent.delete_data_source(**source.ids)
 
-    wait_for(lambda: _is_gone(lambda: bedrock.agent.get_data_source(**source.ids)))
+    eventually(lambda: _is_gone(lambda: bedrock.agent.get_data_source(**source.ids)))
     assert source.texts("herons") == ["Herons stand in the shallow water."]
 
 

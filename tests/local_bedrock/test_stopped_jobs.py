@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from local_bedrock.options import Pace
 from local_bedrock.server import running
-from tests.local_bedrock.support import Bedrock, Source, s3_identifier, wait_for
+from tests.local_bedrock.support import Bedrock, Source, s3_identifier
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def stopped(source: Source, job_id: str) -> dict[str, Any]:
         job = source.bedrock.agent.get_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
         return job if job["status"] == "STOPPED" else None
 
-    return wait_for(look)
+    return eventually(look)
 
 
 def has_ended(source: Source, job_id: str) -> bool:
@@ -53,7 +54,7 @@ def test_stopping_a_job_removes_its_unstarted_new_documents(s3: Any, bucket: str
     put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
     source = waiting.s3_source(waiting.knowledge_base("stop-new"), bucket)
     job_id = started(source)
-    wait_for(lambda: len(listed(source)) == 2)
+    eventually(lambda: len(listed(source)) == 2)
 
     answer = waiting.agent.stop_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
 
@@ -83,7 +84,7 @@ def test_a_stopped_job_restores_its_documents_and_the_next_job_resumes(
     with running(tmp_path, s3_endpoint=s3_url, pace=Pace(indexing_seconds=3600.0)) as url:
         slow = Source(Bedrock.at(url), source.knowledge_base_id, source.id)
         job_id = started(slow)
-        wait_for(lambda: set(listed(slow).values()) == {"STARTING"})
+        eventually(lambda: set(listed(slow).values()) == {"STARTING"})
         slow.bedrock.agent.stop_ingestion_job(**slow.ids, ingestionJobId=job_id)
         stopped(slow, job_id)
         between, texts = listed(slow), slow.texts("herons", numberOfResults=1)
@@ -131,7 +132,7 @@ def test_jobs_and_stops_in_quick_succession_leave_no_job_running(s3: Any, bucket
         # A job that has ended before anybody could stop it is complete.
         with suppress(agent.exceptions.ConflictException):
             agent.stop_ingestion_job(**s3_source.ids, ingestionJobId=job_id)
-        wait_for(partial(has_ended, s3_source, job_id))
+        eventually(partial(has_ended, s3_source, job_id))
     last = s3_source.synchronised()
 
     assert last["status"] == "COMPLETE"

@@ -4,7 +4,6 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from ragstack_local.documents import StackDocuments
 from ragstack_local.uploads import select
 from ragstack_local.watching import LOOK_SECONDS, RETRY_SECONDS, Outcome, Watch
 from tests.ragstack_local import functions
+from tests.support.waiting import eventually
 
 SIDECAR = ".metadata.json"
 
@@ -317,12 +317,3 @@ def test_the_notifications_of_the_system_are_heard(connection: Connection, folde
         stopped.set()
         thread.join(60)
     assert not thread.is_alive()
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if is_so():
-            return True
-        time.sleep(0.1)
-    return False

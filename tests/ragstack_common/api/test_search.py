@@ -22,6 +22,7 @@ from tests.support.knowledge_base import (
     is_unfiltered,
     search_of,
 )
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -275,6 +276,8 @@ def test_a_service_that_does_not_answer_in_time_is_a_gateway_timeout(
     searches.program("Retrieve", Late(hits(), until=Event()))
 
     assert error_of(retrieve({"query": "q"})) == (504, "RetrievalTimeout")
+    # An abandoned call that still creates its client would find the service of the next test.
+    assert eventually(lambda: searches.asked("Retrieve"))
 
 
 @pytest.mark.parametrize("path", ["/api/retrieve", "/health"])

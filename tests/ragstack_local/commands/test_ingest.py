@@ -5,12 +5,10 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +20,7 @@ from ragstack_local.connection import Connection
 from ragstack_local.uploads import select
 from tests.ragstack_local import functions
 from tests.ragstack_local.support import RAGSTACK, ragstack, running_stack
+from tests.support.waiting import eventually
 
 
 @contextmanager
@@ -199,7 +198,7 @@ def test_ctrl_c_during_ingest_says_what_goes_on_and_ends_with_130(
     with running_stack(tmp_path, connection):
         # As on a terminal, where it shows that the upload is behind it.
         process = start("ingest", folder, data=tmp_path, log=log, TTY_COMPATIBLE="1", TERM="xterm", NO_COLOR="1")
-        wait_until(lambda: "Indexing" in log.read_text())
+        eventually(lambda: "Indexing" in log.read_text())
         process.send_signal(signal.SIGINT)
         process.wait(60)
 
@@ -216,9 +215,9 @@ def test_watching_follows_what_happens_and_ctrl_c_ends_it_cleanly(
 
     with stack(tmp_path, connection):
         process = start("ingest", folder, "--watch", data=tmp_path, log=log)
-        wait_until(lambda: "Watching. Press Ctrl-C to stop." in log.read_text())
+        eventually(lambda: "Watching. Press Ctrl-C to stop." in log.read_text())
         (folder / "travel.md").write_text("By train.")
-        wait_until(lambda: "handbook/travel.md" in log.read_text())
+        eventually(lambda: "handbook/travel.md" in log.read_text())
         process.send_signal(signal.SIGINT)
         process.wait(60)
 
@@ -234,13 +233,6 @@ def start(*arguments: str | Path, data: Path, log: Path, **env: str) -> "subproc
     env = {**os.environ, "RAGSTACK_DATA": str(data), "COLUMNS": "250", **env}
     with log.open("w") as output:
         return subprocess.Popen(command, env=env, cwd=data, stdout=output, stderr=subprocess.STDOUT, text=True)
-
-
-def wait_until(is_so: Any, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.fixture
