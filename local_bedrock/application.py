@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
@@ -80,12 +80,11 @@ SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
 
 @dataclass(frozen=True)
 class Administration:
-    """Answers requests below ``/_ragstack/``; ``timings`` returns the time spent in each stage of ingestion."""
+    """Answers requests below ``/_ragstack/``."""
 
     options: Options
     faults: FaultInjection
     metrics: Metrics
-    timings: Callable[[], Mapping[str, Any]]
 
     async def answer(self, request: Request) -> Response:
         """Answer one request."""
@@ -98,7 +97,7 @@ class Administration:
                 self.faults.replace(())
                 return JSONResponse(self._described_faults())
             case "GET", "metrics":
-                return JSONResponse({"operations": self.metrics.snapshot(), "ingestion": dict(self.timings())})
+                return JSONResponse({"operations": self.metrics.snapshot()})
             case "GET", "options":
                 return JSONResponse(_described_options(self.options))
         return _message(
@@ -172,9 +171,7 @@ class Application:
         self._service = service
         self._faults = FaultInjection(options.faults, sorted({*OPERATIONS, *S3_VECTORS}))
         self._metrics = Metrics()
-        self._administration = (
-            Administration(options, self._faults, self._metrics, service.ingestion_timings) if options.admin else None
-        )
+        self._administration = Administration(options, self._faults, self._metrics) if options.admin else None
         # Separate threads, so that a slow model doesn't delay searches.
         self._generating = CapacityLimiter(GENERATED_AT_ONCE)
 

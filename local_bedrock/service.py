@@ -203,10 +203,6 @@ class Service:
             log.exception("%s failed", operation.name)
             return wire.write_error(ServiceError("The local Bedrock failed; its log has the details"), operation)
 
-    def ingestion_timings(self) -> Mapping[str, float]:
-        """Return the time spent in each stage of ingestion since the start."""
-        return self._ingestion.timings.snapshot()
-
     def _check_embedding(self) -> None:
         with self._database.read() as view:
             for base in knowledge_bases(view.connection):

@@ -1,13 +1,10 @@
 """Prepare a submitted document for the index: read, parse, chunk and embed it."""
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,65 +13,22 @@ from local_bedrock import chunking
 from local_bedrock.chunking import Chunk, Pieces
 from local_bedrock.reading import formats, metadata
 from local_bedrock.reading.formats import UnreadableDocument
-from local_bedrock.reading.metadata import AttributeValue, Record, UnusableMetadata
+from local_bedrock.reading.metadata import AttributeValue, Record
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
 from local_bedrock.reading.sources import Content, ObjectStore, TooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared
-from local_bedrock.store.resources import S3_VECTORS, DataSource, KnowledgeBase
+from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common import contextual_headers, sections
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
 from ragstack_common.ingestion.sidecars import Sidecar
 
-Stage = Literal["read", "parse", "chunk", "embed", "store"]
-STAGES: Final[tuple[Stage, ...]] = ("read", "parse", "chunk", "embed", "store")
-
-
-class Timings:
-    """The time spent in each stage since the start, for any number of threads.
-
-    Args:
-        clock: Monotonic seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._seconds: dict[Stage, float] = dict.fromkeys(STAGES, 0.0)
-        self._documents = 0
-        self._chunks = 0
-
-    @contextmanager
-    def measured(self, stage: Stage) -> Iterator[None]:
-        """Add the duration of a block, even if it fails."""
-        start = self._clock()
-        try:
-            yield
-        finally:
-            taken = self._clock() - start
-            with self._lock:
-                self._seconds[stage] += taken
-
-    def count(self, *, chunks: int) -> None:
-        """Count a document that was indexed."""
-        with self._lock:
-            self._documents += 1
-            self._chunks += chunks
-
-    def snapshot(self) -> dict[str, float]:
-        """Return ``{stage}_seconds``, summed over the threads, and the numbers of indexed documents and chunks."""
-        with self._lock:
-            seconds = {f"{stage}_seconds": self._seconds[stage] for stage in STAGES}
-            return {**seconds, "documents": self._documents, "chunks": self._chunks}
-
-
 _Number = TypeVar("_Number", np.float16, np.float32)
 
 EMBEDDED_AT_ONCE: Final = 64
-
 
 LONGEST_INPUT_OF_TITAN: Final = 50_000
 """Characters of one text. Source: Amazon Bedrock User Guide, Amazon Titan Text Embeddings models."""
@@ -85,18 +39,6 @@ class MetadataUpdateFailed(UnreadableDocument):
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A document without its vectors; attributes as in :class:`Prepared`."""
-
-    chunks: list[IndexedChunk]
-    parents: list[ParentChunk]
-    attributes: dict[str, AttributeValue]
-    content_tag: str
-    metadata_tag: str | None
-    records: Sequence[Mapping[str, AttributeValue]] = ()
-
-
-@dataclass(frozen=True)
 class Preparation:
     """Prepares documents, in any thread; ``with_headers`` indexes every chunk with a contextual header."""
 
@@ -104,11 +46,10 @@ class Preparation:
     embedding: Embedding
     objects: ObjectStore
     parser: Parser
-    timings: Timings
     with_headers: bool
 
-    def draft(self, submission: Submission, *, light: bool = False) -> Draft:
-        """Read, parse and chunk a document.
+    def draft(self, submission: Submission, *, light: bool = False) -> Prepared:
+        """Read, parse and chunk a document; it has no vectors yet.
 
         Raises:
             NotLight: It is large, takes long to convert, or is a table of records.
@@ -119,48 +60,38 @@ class Preparation:
         with self.database.read() as view:
             base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
-        with self.timings.measured("read"):
-            content = self._content(submission, light=light)
-            found, metadata_tag = self._metadata(submission, base, content)
-        with self.timings.measured("parse"):
-            parsed = self.parser.parse(content.data, formats.of_request(submission.request), light=light)
-        with self.timings.measured("chunk"):
-            strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
-            embed = partial(self._embedded, kind=np.float32)
-            if found.records is not None and light:
-                raise formats.NotLight
-            rows = None if found.records is None else _rows(submission, base, parsed, found)
-            texts = [parsed.text] if rows is None else [row.text for row in rows]
-            pieces = [strategy.cut(text, embed) for text in texts]
-            _check_length(base, [chunk for each in pieces for chunk in each.chunks])
-            chunks: list[IndexedChunk] = []
-            parents: list[ParentChunk] = []
-            for number, each in enumerate(pieces):
-                record = None if rows is None else number
-                chunks += self._chunks(document.name, parsed, found, each, len(parents), record)
-                parents += [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in each.parents]
-        own = [row.attributes for row in rows or ()]
-        return Draft(chunks, parents, _attributes(found, source, document.name), content.tag, metadata_tag, own)
+        content = self._content(submission, light=light)
+        found, metadata_tag = self._metadata(submission, base, content)
+        parsed = self.parser.parse(content.data, formats.of_request(submission.request), light=light)
+        strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
+        if found.records is not None and light:
+            raise formats.NotLight
+        rows = None if found.records is None else _rows(submission, base, parsed, found)
+        texts = [parsed.text] if rows is None else [row.text for row in rows]
+        chunks: list[IndexedChunk] = []
+        parents: list[ParentChunk] = []
+        for number, text in enumerate(texts):
+            pieces = strategy.cut(text, partial(self._embedded, kind=np.float32))
+            _check_length(base, pieces.chunks)
+            record = None if rows is None else number
+            chunks += self._chunks(document.name, parsed, found, pieces, len(parents), record)
+            parents += [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in pieces.parents]
+        return Prepared(
+            chunks,
+            np.empty((0, self.embedding.dimension), np.float16),
+            {**found.attributes, metadata.SOURCE_URI: document.name, metadata.DATA_SOURCE_ID: source.id},
+            content.tag,
+            metadata_tag,
+            parents,
+            [row.attributes for row in rows or ()],
+        )
 
-    def finished(self, drafts: Sequence[Draft]) -> list[Prepared]:
+    def finished(self, drafts: Sequence[Prepared]) -> list[Prepared]:
         """Embed the chunks of several documents together."""
-        with self.timings.measured("embed"):
-            texts = [f"{c.header}\n{c.text}" if c.header else c.text for draft in drafts for c in draft.chunks]
-            vectors = self._embedded(texts, np.float16)
+        texts = [f"{c.header}\n{c.text}" if c.header else c.text for draft in drafts for c in draft.chunks]
         ends = np.cumsum([len(draft.chunks) for draft in drafts])
-        parts = np.split(vectors, ends[:-1])
-        return [
-            Prepared(
-                draft.chunks,
-                part,
-                draft.attributes,
-                draft.content_tag,
-                draft.metadata_tag,
-                draft.parents,
-                draft.records,
-            )
-            for draft, part in zip(drafts, parts, strict=True)
-        ]
+        parts = np.split(self._embedded(texts, np.float16), ends[:-1])
+        return [replace(draft, vectors=part) for draft, part in zip(drafts, parts, strict=True)]
 
     def _embedded(self, texts: Sequence[str], kind: type[_Number]) -> npt.NDArray[_Number]:
         vectors = np.empty((len(texts), self.embedding.dimension), dtype=kind)
@@ -176,32 +107,27 @@ class Preparation:
         formats.of_name(uri)
         limit = formats.LARGEST_LIGHT_DOCUMENT if light else formats.LARGEST_DOCUMENT
         try:
-            return self.objects.read(uri, limit=limit, too_large="At most 50 MB a document can be ingested:")
+            return self.objects.read(uri, limit)
         except TooLarge:
             if light:
                 raise formats.NotLight from None
             raise
 
     def _metadata(self, submission: Submission, base: KnowledgeBase, content: Content) -> tuple[Sidecar, str | None]:
+        uri = submission.request.get("metadataUri")
         try:
-            found, tag = self._given_metadata(submission)
+            if uri is None:
+                found, tag = metadata.of_inline(submission.request.get("attributes", ())), None
+            else:
+                sidecar = self.objects.read(uri, MAX_SIDECAR_BYTES)
+                found, tag = metadata.of_sidecar(sidecar.data, uri), sidecar.tag
             if base.search == S3_VECTORS:
                 metadata.check_for_s3_vectors(found.attributes)
-        except UnusableMetadata as error:
+        except UnreadableDocument as error:
             if content.tag == submission.document.content_tag:
                 raise MetadataUpdateFailed(str(error)) from None
             raise
         return found, tag
-
-    def _given_metadata(self, submission: Submission) -> tuple[Sidecar, str | None]:
-        uri = submission.request.get("metadataUri")
-        if uri is None:
-            return metadata.of_inline(submission.request.get("attributes", ())), None
-        try:
-            sidecar = self.objects.read(uri, limit=MAX_SIDECAR_BYTES, too_large="A metadata file has at most 10 KB:")
-        except UnreadableDocument as error:
-            raise UnusableMetadata(str(error)) from None
-        return metadata.of_sidecar(sidecar.data, uri), sidecar.tag
 
     def _chunks(
         self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces, parents: int, record: int | None
@@ -211,22 +137,13 @@ class Preparation:
         title = parsed.title or outline.title
         # The service embeds these attributes, with or without our headers.
         chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
-
-        def header(chunk: Chunk) -> str:
-            if not self.with_headers:
-                return contextual_headers.compose("", None, (), chosen)
-            return contextual_headers.compose(name, title, outline.path_at(chunk.start), chosen)
-
-        return [
-            IndexedChunk(
-                chunk.text,
-                header(chunk),
-                parsed.page_at(chunk.start),
-                None if chunk.parent is None else parents + chunk.parent,
-                record,
-            )
-            for chunk in pieces.chunks
-        ]
+        indexed = []
+        for chunk in pieces.chunks:
+            context = (name, title, outline.path_at(chunk.start)) if self.with_headers else ("", None, ())
+            parent = None if chunk.parent is None else parents + chunk.parent
+            header = contextual_headers.compose(*context, chosen)
+            indexed.append(IndexedChunk(chunk.text, header, parsed.page_at(chunk.start), parent, record))
+        return indexed
 
 
 def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:
@@ -237,7 +154,7 @@ def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, f
     """
     assert found.records is not None
     if formats.of_request(submission.request) != "csv":
-        raise UnusableMetadata("The metadata file describes records, which only a .csv file has.")
+        raise UnreadableDocument("The metadata file describes records, which only a .csv file has.")
     rows = metadata.read_records(parsed.text, found.records)
     if not rows:
         raise UnreadableDocument(NO_TEXT)
@@ -256,10 +173,6 @@ def _check_length(base: KnowledgeBase, chunks: Sequence[Chunk]) -> None:
             f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
             f" {LONGEST_INPUT_OF_TITAN:,}: split the file, or choose a chunking strategy with smaller chunks."
         )
-
-
-def _attributes(found: Sidecar, source: DataSource, name: str) -> dict[str, AttributeValue]:
-    return {**found.attributes, metadata.SOURCE_URI: name, metadata.DATA_SOURCE_ID: source.id}
 
 
 def _shown(value: AttributeValue) -> str:

@@ -3,12 +3,11 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from local_bedrock.errors import NotFound
-from local_bedrock.ingestion.preparation import Draft, MetadataUpdateFailed, Preparation, Timings
+from local_bedrock.ingestion.preparation import MetadataUpdateFailed, Preparation
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.reading.parsing import Parser
@@ -44,15 +43,9 @@ _COUNTED_AS: Final = {
 
 log = logging.getLogger(__name__)
 
-_Result = Prepared | Draft | UnreadableDocument | None
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """The result of a submission; None for a deletion."""
-
-    submission: Submission
-    result: _Result = None
+_T = TypeVar("_T")
+_Result = Prepared | UnreadableDocument | None
+"""Of a submission; None for a deletion."""
 
 
 class Ingestion:
@@ -65,9 +58,6 @@ class Ingestion:
         clock: Seconds since 1970.
         with_headers: Whether every chunk is indexed with a contextual header.
         workers: Documents of any size processed at once.
-
-    Attributes:
-        timings: The time spent in each stage.
     """
 
     def __init__(
@@ -80,14 +70,11 @@ class Ingestion:
         with_headers: bool = True,
         workers: int = WORKERS,
     ) -> None:
-        self.timings = Timings()
         self._database = database
         self._clock = clock
         self._embedding = embedding
         self._parser = Parser(processes=workers + 1)
-        self._preparation = Preparation(
-            database, embedding, objects, self._parser, self.timings, with_headers=with_headers
-        )
+        self._preparation = Preparation(database, embedding, objects, self._parser, with_headers)
         self._closing = threading.Event()
         turns = [*[partial(self._work, light_only=False)] * workers, partial(self._work, light_only=True)]
         self._workers = [threading.Event() for _ in turns]
@@ -181,7 +168,7 @@ class Ingestion:
             return False
         try:
             ingests = taken[0].action == submissions.INGEST
-            outcomes = self._ingested(taken, light=light_only) if ingests else list(map(_Outcome, taken))
+            results = self._ingested(taken, light=light_only) if ingests else [None] * len(taken)
         except formats.NotLight:  # documents taken together are always light
             with self._database.write() as change:
                 submissions.put_back(change, taken[0].document)
@@ -190,72 +177,59 @@ class Ingestion:
         if self._closing.is_set():
             # The parser may have been closed during the work; the next start repeats it.
             return False
-        self._store(outcomes)
+        self._store(list(zip(taken, results, strict=True)))
         return True
 
-    def _ingested(self, taken: Sequence[Submission], *, light: bool) -> list[_Outcome]:
-        outcomes: dict[int, _Result] = {}
-        for submission in taken:
-            if self._closing.is_set():
-                return []
-            outcomes[submission.document.id] = self._drafted(submission, light=light)
-        drafts = {key: draft for key, draft in outcomes.items() if isinstance(draft, Draft)}
-        finished = self._embedded(list(drafts.values())) if drafts else []
-        outcomes |= dict(zip(drafts, finished, strict=True))
-        return [_Outcome(submission, outcomes[submission.document.id]) for submission in taken]
+    def _ingested(self, taken: Sequence[Submission], *, light: bool) -> list[_Result]:
+        drafts = [self._attempted(partial(self._preparation.draft, each, light=light), [each]) for each in taken]
+        readable = [draft for draft in drafts if isinstance(draft, Prepared)]
+        finished = self._attempted(partial(self._preparation.finished, readable), taken) if readable else []
+        if isinstance(finished, UnreadableDocument):
+            return [finished if isinstance(draft, Prepared) else draft for draft in drafts]
+        left = iter(finished)
+        return [next(left) if isinstance(draft, Prepared) else draft for draft in drafts]
 
-    def _drafted(self, submission: Submission, *, light: bool) -> Draft | UnreadableDocument:
+    def _attempted(self, work: Callable[[], _T], of: Sequence[Submission]) -> _T | UnreadableDocument:
+        """Do a part of the work on documents; every error but NotLight becomes the reason of their failure."""
         try:
-            return self._preparation.draft(submission, light=light)
+            return work()
         except formats.NotLight:
             raise
         except UnreadableDocument as error:
             return error
-        except EmbeddingError as error:
+        except (EmbeddingError, NotFound) as error:  # NotFound: the data source was deleted meanwhile
             return UnreadableDocument(str(error))
-        except NotFound:
-            return UnreadableDocument("The data source was deleted before the document was read.")
         except Exception:
             if not self._closing.is_set():
-                log.exception("Ingesting %s failed", submission.document.name)
+                log.exception("Ingesting %s failed", ", ".join(submission.document.name for submission in of))
             return UnreadableDocument(INTERNAL_FAILURE)
 
-    def _embedded(self, drafts: Sequence[Draft]) -> Sequence[Prepared | UnreadableDocument]:
+    def _store(self, results: Sequence[tuple[Submission, _Result]]) -> None:
         try:
-            return self._preparation.finished(drafts)
-        except EmbeddingError as error:
-            return [UnreadableDocument(str(error))] * len(drafts)
+            with self._database.write() as change:
+                for submission, result in results:
+                    if submissions.is_newest(change.connection, submission.document):
+                        self._finish(change, submission, result)
         except Exception:
-            log.exception("Embedding %d documents failed", len(drafts))
-            return [UnreadableDocument(INTERNAL_FAILURE)] * len(drafts)
-
-    def _store(self, outcomes: Sequence[_Outcome]) -> None:
-        try:
-            with self.timings.measured("store"), self._database.write() as change:
-                for outcome in outcomes:
-                    if submissions.is_newest(change.connection, outcome.submission.document):
-                        self._finish(change, outcome)
-        except Exception:
-            log.exception("Storing %s failed", ", ".join(outcome.submission.document.name for outcome in outcomes))
-            if len(outcomes) > 1:
+            log.exception("Storing %s failed", ", ".join(submission.document.name for submission, _ in results))
+            if len(results) > 1:
                 # One bad document must not fail the others.
-                for outcome in outcomes:
-                    self._store([outcome])
-            elif not isinstance(outcomes[0].result, UnreadableDocument):
-                self._store([_Outcome(outcomes[0].submission, UnreadableDocument(INTERNAL_FAILURE))])
+                for each in results:
+                    self._store([each])
+            elif not isinstance(results[0][1], UnreadableDocument):
+                self._store([(results[0][0], UnreadableDocument(INTERNAL_FAILURE))])
 
-    def _finish(self, change: Change, outcome: _Outcome) -> None:
-        document, result, now = outcome.submission.document, outcome.result, self._clock()
+    def _finish(self, change: Change, submission: Submission, result: _Result) -> None:
+        document, now = submission.document, self._clock()
         if isinstance(result, UnreadableDocument):
             status = METADATA_UPDATE_FAILED if isinstance(result, MetadataUpdateFailed) else FAILED
             documents.mark_failed(change, document, status, str(result), now)
         elif isinstance(result, Prepared):
             documents.index_document(change, document, result, now)
-            self.timings.count(chunks=len(result.chunks))
         else:
             documents.remove_documents(change, document)
-        if outcome.submission.job_id:
-            _count(change, outcome.submission, outcome.submission.job_id, result)
+        if submission.job_id:
+            _count(change, submission, submission.job_id, result)
 
 
 def _count(change: Change, submission: Submission, job_id: str, result: _Result) -> None:

@@ -233,8 +233,7 @@ def _parsed(context: Context, at: str, document: Request) -> str:
     try:
         if "s3Location" in source:
             uri = source["s3Location"]["uri"]
-            too_large = f"At most {LARGEST_DOCUMENT:,} bytes can be read:"
-            data = context.objects.read(uri, limit=LARGEST_DOCUMENT, too_large=too_large).data
+            data = context.objects.read(uri, LARGEST_DOCUMENT).data
             file_format = document.get("format") or formats.of_name(uri)
         else:
             data, file_format = source["bytes"], document.get("format")

@@ -235,7 +235,7 @@ def _source(context: Context, source: Request) -> tuple[bytes, str, Answer]:
     if name == "s3Location":
         uri = content["uri"]
         file_format = formats.of_name(uri)
-        found = context.objects.read(uri, limit=formats.LARGEST_DOCUMENT, too_large="At most 50 MB can be read:")
+        found = context.objects.read(uri, formats.LARGEST_DOCUMENT)
         return found.data, file_format, {"type": "S3", "s3Location": {"uri": uri}}
     identifier = {"type": "CUSTOM", "customDocumentLocation": {"id": content["identifier"]}}
     return content["data"], formats.of_mime_type(content["contentType"]), identifier

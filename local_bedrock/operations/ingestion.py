@@ -24,6 +24,7 @@ from local_bedrock.store.database import Change
 from local_bedrock.store.documents import Document, DocumentKey
 from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource, once
+from ragstack_common.errors import InvalidDocumentError
 
 _TYPE_MISMATCH: Final = (
     "The dataSourceType that you specified in {given} doesn't match the type of the data source ({actual})."
@@ -160,7 +161,7 @@ def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
     attributes = required_member(given, "Metadata of type IN_LINE_ATTRIBUTE", "inlineAttributes", "s3Location")
     try:
         metadata.of_inline(attributes)
-    except metadata.InvalidAttributes as error:
+    except InvalidDocumentError as error:
         raise InvalidRequest(f"The inline attributes cannot be used: {error}") from None
     return {"attributes": attributes}
 

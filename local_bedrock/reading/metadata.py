@@ -21,42 +21,31 @@ SOURCE_URI: Final = RESERVED_PREFIX + "source-uri"
 DATA_SOURCE_ID: Final = RESERVED_PREFIX + "data-source-id"
 
 
-class InvalidAttributes(Exception):  # noqa: N818 - named as it is reported
-    """Attributes are invalid; the message says which and why."""
-
-
-class UnusableMetadata(UnreadableDocument):
-    """The metadata of a document is invalid."""
-
-
 def of_sidecar(data: bytes, name: str) -> Sidecar:
     """Read a sidecar file.
 
     Raises:
-        UnusableMetadata: It is too large, not JSON, or an attribute has a wrong type.
+        UnreadableDocument: It is too large, not JSON, or an attribute has a wrong type.
     """
     try:
         return sidecars.parse_sidecar(data)
     except InvalidDocumentError as error:
-        raise UnusableMetadata(f"The metadata file {name} cannot be used: {error}.") from None
+        raise UnreadableDocument(f"The metadata file {name} cannot be used: {error}.") from None
 
 
 def of_inline(attributes: Sequence[Mapping[str, Any]]) -> Sidecar:
     """Read the validated attributes of a request.
 
     Raises:
-        InvalidAttributes: A value doesn't match its type, or a name is reserved or occurs twice.
+        InvalidDocumentError: A value doesn't match its type, or a name is reserved or occurs twice.
     """
     read: dict[str, AttributeValue] = {}
     for attribute in attributes:
         key = attribute["key"]
         if key in read:
-            raise InvalidAttributes(f"the attribute {key!r} is given twice")
-        try:
-            sidecars.check_key(key)
-            read[key] = sidecars.typed_value(key, attribute["value"])
-        except InvalidDocumentError as error:
-            raise InvalidAttributes(str(error)) from None
+            raise InvalidDocumentError(f"the attribute {key!r} is given twice")
+        check_key(key)
+        read[key] = sidecars.typed_value(key, attribute["value"])
     return Sidecar(read)
 
 
@@ -64,26 +53,17 @@ def check_for_s3_vectors(attributes: Mapping[str, AttributeValue]) -> None:
     """Check the limits of a knowledge base on S3 Vectors.
 
     Raises:
-        UnusableMetadata: The attributes are too large or too many.
+        UnreadableDocument: The attributes are too large or too many.
     """
     try:
         sidecars.check_size(attributes, "S3_VECTORS")
     except InvalidDocumentError as error:
-        raise UnusableMetadata(f"The metadata cannot be kept: {error}.") from None
-
-
-MOST_RECORDS: Final = 100_000
-"""Rows of one file; a file of 50 MB can have millions. The limit of AWS is unknown."""
+        raise UnreadableDocument(f"The metadata cannot be kept: {error}.") from None
 
 
 @dataclass(frozen=True)
 class Record:
-    """One row.
-
-    Attributes:
-        text: The content column.
-        attributes: The metadata columns; every value is a string.
-    """
+    """One row: its content column, and its metadata columns as strings."""
 
     text: str
     attributes: dict[str, str]
@@ -93,13 +73,13 @@ def read_records(text: str, structure: RecordStructure) -> list[Record]:
     """Read the records of a CSV file; blank rows and rows without content are skipped.
 
     Raises:
-        UnreadableDocument: The CSV is malformed, it has too many rows, or a column is missing.
+        UnreadableDocument: The CSV is malformed, or a column is missing.
     """
     rows = csv.reader(io.StringIO(text), strict=True)
     try:
         header = next((row for row in rows if any(row)), [])
-        content, metadata = _columns(header, structure)
-        found: list[Record] = []
+        names = _attribute_columns(header, structure)
+        found = []
         for row in rows:
             if not any(cell.strip() for cell in row):
                 continue
@@ -107,28 +87,24 @@ def read_records(text: str, structure: RecordStructure) -> list[Record]:
                 raise UnreadableDocument(
                     f"Line {rows.line_num} of the .csv file has {len(row)} fields, and its header has {len(header)}."
                 )
-            if len(found) == MOST_RECORDS:
-                raise UnreadableDocument(f"The .csv file has more than {MOST_RECORDS:,} rows: split it.")
-            if row[content].strip():
-                found.append(Record(row[content], {name: row[place] for name, place in metadata}))
+            cells = dict(zip(header, row, strict=True))
+            if cells[structure.content].strip():
+                found.append(Record(cells[structure.content], {name: cells[name] for name in names}))
     except csv.Error as error:
         raise UnreadableDocument(f"Line {rows.line_num} of the .csv file cannot be read: {error}.") from None
     return found
 
 
-def _columns(header: list[str], structure: RecordStructure) -> tuple[int, list[tuple[str, int]]]:
-    """Return the position of the content column, and the names and positions of the metadata columns."""
+def _attribute_columns(header: list[str], structure: RecordStructure) -> Sequence[str]:
     if len({*header}) < len(header):
         raise UnreadableDocument("Two columns of the .csv file have the same name.")
     named = (structure.content, *structure.included, *structure.excluded)
     if missing := [name for name in named if name not in header]:
         raise UnreadableDocument(f"The .csv file has no column {missing[0]!r:.100}, which its metadata file names.")
-    chosen = structure.included or [
-        name for name in header if name != structure.content and name not in structure.excluded
-    ]
+    chosen = structure.included or [name for name in header if name not in (structure.content, *structure.excluded)]
     for name in chosen:
         try:
             check_key(name)
         except InvalidDocumentError as error:
             raise UnreadableDocument(f"A column of the .csv file cannot be an attribute: {error}.") from None
-    return header.index(structure.content), [(name, header.index(name)) for name in chosen]
+    return chosen

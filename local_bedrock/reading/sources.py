@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 30
-_REGION_WITHOUT_CONFIGURATION: Final = "us-east-1"
 _MISSING: Final = ("NoSuchKey", "404", "NotFound")
 _REASONS: Final = {
     "NoSuchBucket": "The bucket of {uri} does not exist.",
@@ -62,16 +60,11 @@ class ObjectStore:
         self._creating = threading.Lock()
         self._client: S3Client | None = None
 
-    def read(self, uri: str, *, limit: int, too_large: str) -> Content:
-        """Read an object.
-
-        Args:
-            uri: ``s3://bucket/key``.
-            limit: Maximum number of bytes.
-            too_large: Beginning of the message if it has more.
+    def read(self, uri: str, limit: int) -> Content:
+        """Read an object, ``s3://bucket/key``.
 
         Raises:
-            TooLarge: It has more bytes.
+            TooLarge: It has more than ``limit`` bytes.
             UnreadableDocument: It doesn't exist, or access is denied.
         """
         bucket, _, key = uri.removeprefix("s3://").partition("/")
@@ -81,7 +74,7 @@ class ObjectStore:
             answer = self._s3().get_object(Bucket=bucket, Key=key)
             if answer["ContentLength"] > limit:
                 answer["Body"].close()
-                raise TooLarge(f"{too_large} {uri} has {answer['ContentLength']:,} bytes.")
+                raise TooLarge(f"{uri} has {answer['ContentLength']:,} bytes; the maximum is {limit:,}.")
             return Content(answer["Body"].read(limit), answer["ETag"])
         except ClientError as error:
             code = error.response["Error"]["Code"]
@@ -114,22 +107,18 @@ class ObjectStore:
 
 def _client(endpoint_url: str | None) -> "S3Client":
     session = boto3.Session()
-    options: dict[str, Any] = {"region_name": session.region_name or _REGION_WITHOUT_CONFIGURATION}
-    config = Config(
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        read_timeout=READ_TIMEOUT_SECONDS,
-        retries={"mode": "standard", "max_attempts": 4},
-    )
-    client = session.client("s3", endpoint_url=endpoint_url, config=config, **options)
-    host = urlsplit(client.meta.endpoint_url).hostname or ""
-    if host.endswith(("amazonaws.com", "amazonaws.com.cn")):
-        return client
     # Compatible services need some credentials, and don't support virtual hosts and newer checksums.
-    if session.get_credentials() is None:
-        options |= {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-    local = Config(
-        s3={"addressing_style": "path"},
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
+    credentials: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    return session.client(
+        "s3",
+        endpoint_url=endpoint_url,
+        region_name=session.region_name or "us-east-1",
+        config=Config(
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            read_timeout=READ_TIMEOUT_SECONDS,
+            retries={"mode": "standard", "max_attempts": 4},
+            s3={"addressing_style": "path"},
+            response_checksum_validation="when_required",
+        ),
+        **({} if session.get_credentials() else credentials),
     )
-    return session.client("s3", endpoint_url=client.meta.endpoint_url, config=config.merge(local), **options)

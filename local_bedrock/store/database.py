@@ -4,7 +4,6 @@ A reader holds a consistent snapshot of the file and of the vectors. Readers and
 during a commit.
 """
 
-import ctypes
 import fcntl
 import json
 import queue
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import cache
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
@@ -127,7 +128,7 @@ class Database:
             self._readers.put(connection)
 
     def release_space(self) -> None:
-        """Release disk and memory after deletions, if at least half of the file is free.
+        """Give disk space back after deletions, if at least half of the file is free.
 
         Other writers wait, readers don't. Takes about a second for each 100 MB of remaining data.
         """
@@ -139,17 +140,6 @@ class Database:
             # If a reader is still active, the next checkpoint shortens the log.
             with suppress(apsw.BusyError):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            self._writer.execute("PRAGMA shrink_memory")
-        idle = []
-        with suppress(queue.Empty):
-            while True:
-                idle.append(self._readers.get_nowait())
-        for connection in idle:
-            connection.execute("PRAGMA shrink_memory")
-            self._readers.put(connection)
-        # glibc keeps freed memory: 20 MB of 175 after 10,000 chunks were deleted.
-        with suppress(AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
 
     def close(self) -> None:
         """Close every connection; waits for readers and the writer."""
@@ -177,37 +167,28 @@ class Database:
         )
         self._writer.set_wal_hook(self._count_log_pages)
         found = int(self._writer.execute("PRAGMA user_version").get)
-        if found > schema.VERSION:
+        if found == schema.VERSION:
+            return
+        if found not in schema.UPGRADES:
             raise DataFolderError(
-                f"{self._path} has schema version {found}, and this program supports up to {schema.VERSION}:"
-                " use the newer program that wrote it, or another data folder"
+                f"{self._path} has schema version {found}, and this program has {schema.VERSION}:"
+                " use the program that wrote it, or another data folder"
             )
-        for version, migration in enumerate(schema.MIGRATIONS[found:], start=found + 1):
-            with self._writer:
-                self._writer.execute(migration)
-                self._writer.execute(f"PRAGMA user_version = {version}")
+        with self._writer:
+            self._writer.execute(schema.UPGRADES[found])
+            self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _load_vectors(self) -> None:
         rows = self._writer.execute(
-            "SELECT v.knowledge_base_id, v.document_id, v.chunk_id, v.value FROM vector v ORDER BY v.chunk_id"
+            "SELECT knowledge_base_id, document_id, chunk_id, value FROM vector ORDER BY chunk_id"
         )
-        batches: dict[str, list[tuple[int, int, bytes]]] = {}
-        for knowledge_base_id, document, chunk, value in rows:
-            batch = batches.setdefault(knowledge_base_id, [])
-            batch.append((document, chunk, value))
-            if len(batch) == ROWS_LOADED_AT_ONCE:
-                self._extend(knowledge_base_id, batch)
-                batch.clear()
-        for knowledge_base_id, batch in batches.items():
-            self._extend(knowledge_base_id, batch)
-        for name, ids, values in vectors.stored_vectors(self._writer, ROWS_LOADED_AT_ONCE):
-            self._vectors.extend(name, ids, ids, values)
-
-    def _extend(self, knowledge_base_id: str, batch: list[tuple[int, int, bytes]]) -> None:
-        if batch:
-            documents, chunks, values = zip(*batch, strict=True)
-            vectors = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
-            self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), vectors)
+        for knowledge_base_id, of_base in groupby(rows, itemgetter(0)):
+            while batch := list(islice(of_base, ROWS_LOADED_AT_ONCE)):
+                _, documents, chunks, values = zip(*batch, strict=True)
+                found = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
+                self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found)
+        for name, ids, found in vectors.stored_vectors(self._writer, ROWS_LOADED_AT_ONCE):
+            self._vectors.extend(name, ids, ids, found)
 
     def _checkpoint(self) -> None:
         if self._log_pages > CHECKPOINT_PAGES:

@@ -1,7 +1,7 @@
 """Ingestion jobs in the tables."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -24,14 +24,8 @@ STATISTICS: Final = (
 """Source: bedrock-agent, shape IngestionJobStatistics."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A failure of a document, or of the job itself.
-
-    Attributes:
-        reason: The status reason of the document.
-        name: S3 URI of the document; None if the job itself failed.
-    """
+class Failure(NamedTuple):
+    """The reason of a failed document with its S3 URI, or of the job itself without a name."""
 
     reason: str
     name: str | None = None
@@ -63,8 +57,7 @@ class Job:
 
 def save(change: Change, job: Job) -> None:
     """Insert or update."""
-    failures = [(failure.reason, failure.name) for failure in job.failures]
-    insert(change, "ingestion_job", {**vars(job), "failures": failures}, replace=True)
+    insert(change, "ingestion_job", vars(job), replace=True)
 
 
 def find(connection: apsw.Connection, data_source_id: str, job_id: str) -> Job:
@@ -105,9 +98,4 @@ def unfinished_documents(connection: apsw.Connection, job_id: str) -> int:
 
 def _select(connection: apsw.Connection, condition: str, *parameters: Any) -> list[Job]:
     found = select(connection, Job, f"ingestion_job WHERE {condition} ORDER BY started_at, id", *parameters)
-    return [replace(job, failures=tuple(map(_failure, job.failures))) for job in found]
-
-
-def _failure(entry: Any) -> Failure:
-    # Version 1 of the tables kept plain sentences.
-    return Failure(entry) if isinstance(entry, str) else Failure(*entry)
+    return [replace(job, failures=tuple(Failure(*entry) for entry in job.failures)) for job in found]

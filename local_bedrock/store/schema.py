@@ -1,8 +1,11 @@
-"""The tables of the SQLite file, as a list of migrations."""
+"""The tables of the SQLite file."""
 
 from typing import Final
 
-_VERSION_1: Final = """
+VERSION: Final = 6
+"""Of the tables (PRAGMA user_version); increase it with every change."""
+
+_TABLES: Final = """
 CREATE TABLE knowledge_base (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -12,7 +15,8 @@ CREATE TABLE knowledge_base (
     dimension INTEGER NOT NULL,
     request TEXT NOT NULL,               -- JSON, as created
     created_at REAL NOT NULL,
-    updated_at REAL NOT NULL
+    updated_at REAL NOT NULL,
+    due_at REAL                          -- when CREATING or DELETING may end
 );
 
 CREATE TABLE data_source (
@@ -23,7 +27,25 @@ CREATE TABLE data_source (
     request TEXT NOT NULL,               -- JSON, as created
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
+    due_at REAL,
     UNIQUE (knowledge_base_id, name)
+);
+
+CREATE TABLE resource_tag (
+    arn TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (arn, key)
+);
+
+CREATE TABLE client_token (
+    operation TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    token TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    answer TEXT NOT NULL,                -- JSON
+    created_at REAL NOT NULL,
+    PRIMARY KEY (operation, scope, token)
 );
 
 CREATE TABLE document (
@@ -39,6 +61,7 @@ CREATE TABLE document (
     metadata_tag TEXT,                   -- ETag of the sidecar of what is indexed
     attributes TEXT NOT NULL DEFAULT '{}',
     updated_at REAL NOT NULL,
+    job_id TEXT,                         -- the job that submitted it last
     UNIQUE (data_source_id, name)
 );
 CREATE INDEX document_by_knowledge_base ON document (knowledge_base_id);
@@ -49,37 +72,21 @@ CREATE TABLE submission (
     action TEXT NOT NULL,                -- ingest or delete
     job_id TEXT,
     request TEXT NOT NULL,               -- JSON, without inline content
-    content BLOB                         -- inline content
+    content BLOB,                        -- inline content
+    due_at REAL NOT NULL DEFAULT 0,      -- when the work may be done
+    next_at REAL,                        -- when the status changes until then
+    step_seconds REAL NOT NULL DEFAULT 0,-- how long each of these statuses lasts
+    taken INTEGER NOT NULL DEFAULT 0,    -- 1 while it is processed
+    former_status TEXT,                  -- of the document; null if it was new
+    former_reason TEXT,
+    request_id TEXT,                     -- the call that submitted it directly
+    light INTEGER NOT NULL DEFAULT 0     -- 1 if it is certain to be processed quickly
 );
-CREATE INDEX submission_by_sequence ON submission (action, sequence);
 CREATE INDEX submission_by_job ON submission (job_id);
-
-CREATE TABLE chunk (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    document_id INTEGER NOT NULL,
-    public_id TEXT NOT NULL,
-    text TEXT NOT NULL,
-    page INTEGER
-);
-CREATE INDEX chunk_by_document ON chunk (document_id);
-
--- Apart from the texts, so that reading one does not read over the other.
-CREATE TABLE vector (
-    chunk_id INTEGER PRIMARY KEY,
-    knowledge_base_id TEXT NOT NULL,
-    document_id INTEGER NOT NULL,
-    value BLOB NOT NULL                  -- float16, little endian
-);
-
-CREATE TABLE attribute (
-    document_id INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    in_list INTEGER NOT NULL,
-    value
-);
-CREATE INDEX attribute_by_value ON attribute (key, value, kind, document_id);
-CREATE INDEX attribute_by_document ON attribute (document_id);
+CREATE INDEX submission_by_sequence ON submission (sequence);
+CREATE INDEX submission_by_turn ON submission (action, due_at, sequence) WHERE taken = 0;
+CREATE INDEX submission_by_light_turn ON submission (due_at, sequence) WHERE taken = 0 AND light = 1;
+CREATE INDEX submission_by_change ON submission (next_at) WHERE next_at IS NOT NULL;
 
 CREATE TABLE ingestion_job (
     id TEXT PRIMARY KEY,
@@ -94,19 +101,18 @@ CREATE TABLE ingestion_job (
 );
 CREATE INDEX ingestion_job_by_data_source ON ingestion_job (data_source_id);
 
-CREATE TABLE client_token (
-    operation TEXT NOT NULL,
-    scope TEXT NOT NULL,
-    token TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    answer TEXT NOT NULL,                -- JSON
-    created_at REAL NOT NULL,
-    PRIMARY KEY (operation, scope, token)
+CREATE TABLE chunk (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id INTEGER NOT NULL,
+    public_id TEXT NOT NULL,
+    text TEXT NOT NULL,
+    page INTEGER,
+    parent_id INTEGER,
+    record_id INTEGER
 );
-"""
+CREATE INDEX chunk_by_document ON chunk (document_id);
 
-_VERSION_2: Final = """
--- What a search returns in the place of its chunks, where chunks are parts of a larger one.
+-- A search returns it instead of the chunks in it (hierarchical chunking).
 CREATE TABLE parent (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id INTEGER NOT NULL,
@@ -115,38 +121,40 @@ CREATE TABLE parent (
     page INTEGER
 );
 CREATE INDEX parent_by_document ON parent (document_id);
-ALTER TABLE chunk ADD COLUMN parent_id INTEGER;
 
-CREATE TABLE tag (
-    knowledge_base_id TEXT NOT NULL REFERENCES knowledge_base(id) ON DELETE CASCADE,
-    key TEXT NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (knowledge_base_id, key)
+-- A row of a CSV file with its own attributes. In attribute and vector, document_id is the negated id of the record.
+CREATE TABLE record (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    knowledge_base_id TEXT NOT NULL,
+    document_id INTEGER NOT NULL,
+    attributes TEXT NOT NULL             -- JSON, with those of the document
 );
+CREATE INDEX record_by_document ON record (document_id);
+CREATE INDEX record_by_knowledge_base ON record (knowledge_base_id);
 
--- When CREATING or DELETING may end; null where nothing is to come.
-ALTER TABLE knowledge_base ADD COLUMN due_at REAL;
-ALTER TABLE data_source ADD COLUMN due_at REAL;
+-- Apart from the texts, so that reading one does not read the other.
+CREATE TABLE vector (
+    chunk_id INTEGER PRIMARY KEY,
+    knowledge_base_id TEXT NOT NULL,
+    document_id INTEGER NOT NULL,
+    value BLOB NOT NULL                  -- float16, little endian
+);
+CREATE INDEX vector_by_document ON vector (document_id);
 
-ALTER TABLE submission ADD COLUMN due_at REAL NOT NULL DEFAULT 0;        -- when the work may be done
-ALTER TABLE submission ADD COLUMN next_at REAL;                          -- when the status changes until then
-ALTER TABLE submission ADD COLUMN step_seconds REAL NOT NULL DEFAULT 0;  -- how long each of these statuses stays
-ALTER TABLE submission ADD COLUMN taken INTEGER NOT NULL DEFAULT 0;      -- 1 while it is worked on
-ALTER TABLE submission ADD COLUMN former_status TEXT;                    -- of the document; null where it was new
-ALTER TABLE submission ADD COLUMN former_reason TEXT;
-ALTER TABLE submission ADD COLUMN request_id TEXT;                       -- the call that submitted it directly
-ALTER TABLE document ADD COLUMN job_id TEXT;                             -- the job that submitted it last
-DROP INDEX submission_by_sequence;
-CREATE INDEX submission_by_sequence ON submission (sequence);
-CREATE INDEX submission_by_turn ON submission (action, due_at, sequence) WHERE taken = 0;
-CREATE INDEX submission_by_change ON submission (next_at) WHERE next_at IS NOT NULL;
-"""
+CREATE TABLE attribute (
+    document_id INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    in_list INTEGER NOT NULL,
+    value
+);
+CREATE INDEX attribute_by_value ON attribute (key, value, kind, document_id);
+CREATE INDEX attribute_by_document ON attribute (document_id);
 
-_VERSION_3: Final = """
 -- S3 Vectors.
 CREATE TABLE vector_bucket (
     name TEXT PRIMARY KEY,
-    default_mode TEXT NOT NULL,          -- of indexes that are made in it
+    default_mode TEXT NOT NULL,          -- of new indexes
     encryption TEXT NOT NULL,            -- JSON
     policy TEXT,
     created_at REAL NOT NULL
@@ -165,7 +173,7 @@ CREATE TABLE vector_index (
     UNIQUE (bucket, name)
 );
 
--- Each has a full-text table of its own.
+-- Each has its own full-text table.
 CREATE TABLE vector_text_search (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     index_id INTEGER NOT NULL REFERENCES vector_index(id) ON DELETE CASCADE,
@@ -180,49 +188,20 @@ CREATE TABLE stored_vector (
     key TEXT NOT NULL,
     value BLOB NOT NULL,                 -- float32, little endian
     metadata TEXT NOT NULL,              -- JSON
-    filterable TEXT NOT NULL,            -- JSON, the part of it that filters see
+    filterable TEXT NOT NULL,            -- JSON, the part that filters see
     UNIQUE (index_id, key)
 );
-
-CREATE TABLE vector_tag (
-    arn TEXT NOT NULL,
-    key TEXT NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (arn, key)
-);
 """
 
-_VERSION_4: Final = """
--- Rows of a CSV file, each with attributes of its own. In attribute and vector, the id of a record, negated, stands in
--- the place of its document's.
-CREATE TABLE record (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    knowledge_base_id TEXT NOT NULL,
-    document_id INTEGER NOT NULL,
-    attributes TEXT NOT NULL             -- JSON, those of the document included
-);
-CREATE INDEX record_by_document ON record (document_id);
-CREATE INDEX record_by_knowledge_base ON record (knowledge_base_id);
-CREATE INDEX vector_by_document ON vector (document_id);
-ALTER TABLE chunk ADD COLUMN record_id INTEGER;
-"""
-
-_VERSION_5: Final = """
-ALTER TABLE submission ADD COLUMN light INTEGER NOT NULL DEFAULT 0;      -- 1 if it needs little time whatever is in it
-CREATE INDEX submission_by_light_turn ON submission (due_at, sequence) WHERE taken = 0 AND light = 1;
-"""
-
-_VERSION_6: Final = """
+_TAGS_IN_ONE_TABLE: Final = """
 ALTER TABLE vector_tag RENAME TO resource_tag;
 INSERT INTO resource_tag
     SELECT 'arn:aws:bedrock:us-east-1:000000000000:knowledge-base/' || knowledge_base_id, key, value FROM tag;
 DROP TABLE tag;
 """
 
-MIGRATIONS: Final = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
-"""Each upgrades the version before it (PRAGMA user_version). Never edit a released migration."""
-
-VERSION: Final = len(MIGRATIONS)
+UPGRADES: Final = {0: _TABLES, 5: _TAGS_IN_ONE_TABLE}
+"""Statements that upgrade a file of each earlier version to the present one; a new file has version 0."""
 
 
 def text_index(knowledge_base_id: str) -> str:

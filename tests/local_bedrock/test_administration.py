@@ -128,8 +128,6 @@ def test_metrics_count_calls_errors_and_injected_faults(unasked: Bedrock) -> Non
     assert retrieve["errors"] == {"ResourceNotFoundException": 1, "ServiceUnavailableException": 1}
     assert retrieve["injectedFaults"] == 1
     assert 0 < retrieve["latencyMs"]["p50"] <= retrieve["latencyMs"]["p99"]
-    assert metrics["ingestion"]["documents"] == metrics["ingestion"]["chunks"] == 1
-    assert all(metrics["ingestion"][f"{stage}_seconds"] > 0 for stage in ("read", "parse", "chunk", "embed", "store"))
 
 
 def test_options_are_listed_without_the_secret(administered: Bedrock) -> None:

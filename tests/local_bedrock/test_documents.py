@@ -216,7 +216,7 @@ def test_a_sidecar_gives_a_document_its_attributes(s3: Any, bucket: str, s3_sour
             "needs a numberValue of that type",
         ),
         (b'{"metadataAttributes": {"x-amz-bedrock-kb-source-uri": "s3://other"}}', "begins with x-amz-bedrock-kb-"),
-        (b'{"metadataAttributes": {"a": "' + b"x" * 10_240 + b'"}}', "at most 10 KB"),
+        (b'{"metadataAttributes": {"a": "' + b"x" * 10_240 + b'"}}', "the maximum is 10,240"),
     ],
 )
 def test_a_sidecar_that_cannot_be_used_fails_its_document(

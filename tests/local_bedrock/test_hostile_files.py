@@ -343,7 +343,7 @@ def test_an_object_of_more_megabytes_than_are_read_is_not_begun(
     settled = source.ingested(s3_document(bucket, "nothing.txt"))
 
     assert settled[0]["status"] == "FAILED"
-    assert "At most 50 MB" in settled[0]["statusReason"]
+    assert "the maximum is 52,428,800" in settled[0]["statusReason"]
     assert sum(read) == 0
 
 

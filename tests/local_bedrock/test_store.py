@@ -10,10 +10,9 @@ import pytest
 
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
-from local_bedrock.store import documents, jobs, resources, schema, submissions, tags, vectors
+from local_bedrock.store import documents, resources, schema, submissions, tags, vectors
 from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
-from local_bedrock.store.jobs import Failure
 from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
@@ -133,78 +132,32 @@ def test_only_the_newest_submission_may_finish(database: Database) -> None:
         assert submissions.is_newest(change.connection, second.document)
 
 
-def test_a_folder_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
+def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
+    Database(tmp_path).close()
     old = apsw.Connection(str(tmp_path / FILE_NAME))
-    with old:
-        old.execute(schema.MIGRATIONS[0])
-        old.execute("PRAGMA user_version = 1")
-        old.execute(
-            "INSERT INTO knowledge_base VALUES"
-            " ('KB12345678', 'kb', 'ACTIVE', 'OPENSEARCH_SERVERLESS', 'hashed', 64, '{}', 1.0, 2.0)"
-        )
-        old.execute(schema.create_text_index(BASE))
-        old.execute("INSERT INTO data_source VALUES ('DS12345678', 'KB12345678', 'ds', 'AVAILABLE', '{}', 1.0, 2.0)")
-        old.execute(
-            "INSERT INTO document VALUES"
-            " (7, 'KB12345678', 'DS12345678', 'CUSTOM', 'done', 'INDEXED', NULL, 1, NULL, NULL, '{}', 3.0),"
-            " (8, 'KB12345678', 'DS12345678', 'CUSTOM', 'begun', 'IN_PROGRESS', NULL, 1, NULL, NULL, '{}', 3.0)"
-        )
-        old.execute("INSERT INTO submission VALUES (8, 1, 'ingest', NULL, '{}', X'61')")
-        old.execute("INSERT INTO chunk VALUES (5, 7, 'public', 'Herons stand.', NULL)")
-        old.execute(f"INSERT INTO text_{BASE} (rowid, header, body) VALUES (5, '', 'Herons stand.')")
-        vector = EMBEDDING.embed(["Herons stand."])[0].astype("<f2").tobytes()
-        old.execute("INSERT INTO vector VALUES (5, 'KB12345678', 7, ?)", (vector,))
-        old.execute(
-            "INSERT INTO ingestion_job VALUES"
-            " ('JOB1234567', 'KB12345678', 'DS12345678', NULL, 'COMPLETE', '{}', '[\"a.pdf: it is broken\"]', 1.0, 2.0)"
-        )
-    old.close()
-
-    opened = Database(tmp_path)
-
-    with opened.write() as change:
-        submissions.put_back_unfinished(change)
-        begun = documents.find(change.connection, "DS12345678", "begun")
-        taken = submissions.take_up(change, 4.0)[0]
-        job = jobs.find(change.connection, "DS12345678", "JOB1234567")
-    with opened.read(BASE) as view:
-        hits = ranking.rank(view, BASE, search_for("herons"), EMBEDDING.fusion_weight).hits()
-    add(opened, "new", "Ospreys dive.")
-    opened.close()
-    assert begun is not None
-    assert begun.status == "PENDING"
-    assert (taken.document.name, taken.content) == ("begun", b"a")
-    assert [hit.chunk for hit in hits] == [5]
-    assert job.failures == (Failure("a.pdf: it is broken"),)
-
-
-def test_the_tags_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
-    old = apsw.Connection(str(tmp_path / FILE_NAME))
-    for migration in schema.MIGRATIONS[:5]:
-        old.execute(migration)
     old.execute(
-        "PRAGMA user_version = 5; INSERT INTO knowledge_base VALUES"
-        " ('KB12345678', 'kb', 'ACTIVE', 'OPENSEARCH_SERVERLESS', 'hashed', 64, '{}', 1.0, 2.0, NULL);"
-        "INSERT INTO tag VALUES ('KB12345678', 'team', 'search');"
-        "INSERT INTO vector_tag VALUES ('arn', 'stage', 'test')"
+        "CREATE TABLE tag (knowledge_base_id, key, value); INSERT INTO tag VALUES ('KB12345678', 'team', 'search');"
+        "ALTER TABLE resource_tag RENAME TO vector_tag; INSERT INTO vector_tag VALUES ('arn', 'stage', 'test');"
+        "PRAGMA user_version = 5"
     )
     old.close()
 
     opened = Database(tmp_path)
 
     with opened.read() as view:
-        arn = resources.find_knowledge_base(view.connection, BASE).arn
+        arn = resources.KNOWLEDGE_BASE_ARN.format(BASE)
         assert tags.tags_of(view.connection, arn) == {"team": "search"}
         assert tags.tags_of(view.connection, "arn") == {"stage": "test"}
     opened.close()
 
 
-def test_a_folder_of_a_newer_program_is_refused(tmp_path: Path) -> None:
-    newer = apsw.Connection(str(tmp_path / FILE_NAME))
-    newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
-    newer.close()
+@pytest.mark.parametrize("version", [1, schema.VERSION + 1])
+def test_a_folder_of_an_unknown_version_is_refused(tmp_path: Path, version: int) -> None:
+    other = apsw.Connection(str(tmp_path / FILE_NAME))
+    other.execute(f"PRAGMA user_version = {version}")
+    other.close()
 
-    with pytest.raises(DataFolderError, match=f"has schema version {schema.VERSION + 1}"):
+    with pytest.raises(DataFolderError, match=f"has schema version {version}"):
         Database(tmp_path)
 
 
