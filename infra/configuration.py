@@ -13,11 +13,9 @@ from infra.options import SET_BY_STACKS, ContextValues
 from ragstack_common.config import (
     DocumentApiSettings,
     IngestionSettings,
-    PathSettings,
     QuerySettings,
     ReconcileSettings,
     RetrieverToolSettings,
-    SearchSettings,
     Settings,
     TraceSettings,
     allowed_values,
@@ -25,23 +23,12 @@ from ragstack_common.config import (
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 
-TABLES: Final[Mapping[str, type[Settings]]] = {
-    "query function": QuerySettings,
-    "retriever tool": RetrieverToolSettings,
-    "tracing": TraceSettings,
-    "ingestion path": PathSettings,
-    "ingestion functions": IngestionSettings,
-    "reconcile function": ReconcileSettings,
-    "documents function": DocumentApiSettings,
-    "context value": ContextValues,
+TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
+    "search variable": (QuerySettings, RetrieverToolSettings),
+    "ingestion variable": (IngestionSettings, ReconcileSettings, DocumentApiSettings),
+    "tracing variable": (TraceSettings,),
+    "context value": (ContextValues,),
 }
-
-LISTED_BEFORE: Final[Mapping[type[Settings], type[Settings]]] = {
-    RetrieverToolSettings: SearchSettings,
-    IngestionSettings: PathSettings,
-    ReconcileSettings: PathSettings,
-}
-"""Settings that an earlier table has, and that the table of a model leaves out."""
 
 _BLOCK: Final = re.compile(r"(<!-- table: ([a-z ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -52,21 +39,18 @@ def updated(page: str) -> str:
 
 
 def _table(title: str) -> str:
-    model = TABLES[title]
-    fields = model.variables()
-    if listed := LISTED_BEFORE.get(model):
-        fields = {name: field for name, field in fields.items() if name not in listed.variables()}
+    fields = {
+        name: field for model in TABLES[title] for name, field in model.variables().items() if name not in SET_BY_STACKS
+    }
     rows = [f"| {title} | default | allowed | meaning |", "|---|---|---|---|"]
     rows += [
-        f"| `{name}` | {_default(name, field)} | {allowed_values(field)} | {field.description} |"
+        f"| `{name}` | {_default(field)} | {allowed_values(field)} | {field.description} |"
         for name, field in fields.items()
     ]
     return "\n".join(rows) + "\n"
 
 
-def _default(name: str, field: FieldInfo) -> str:
-    if name in SET_BY_STACKS:
-        return "set by the stacks"
+def _default(field: FieldInfo) -> str:
     default: Any = field.default
     if default in (None, (), {}, ""):
         return "none"

@@ -68,21 +68,29 @@ def anchors(document: str) -> set[str]:
 
 def test_every_option_of_the_command_line_is_documented_with_its_default() -> None:
     documented = {
-        (command, row[0].strip("`")): row[2].strip("`")
-        for row in rows_after(CONFIGURATION, "| option |")
-        for command in row[1].replace("`", "").split()
+        (command, option)
+        for commands, _, options in rows_after(CONFIGURATION, "| command | purpose | options |")
+        for command in re.findall(r"`(\w+)`", commands)
+        for option in re.findall(r"`(--[^`]+)`", options)
     }
     actual = {
-        (name, parameter.opts[0]): parameter.default
+        (name, written(parameter))
         for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
         for parameter in command.params
         if parameter.param_type_name == "option"
     }
 
-    assert documented.keys() == actual.keys()
-    for option, default in actual.items():
-        if default not in (None, False, ""):
-            assert documented[option] == (f"{default:g}" if isinstance(default, float) else str(default))
+    assert documented == actual
+
+
+def written(option: Any) -> str:
+    """Return an option with its default, as the table writes it; an option that is on is written as its opposite."""
+    if option.default is True:
+        return str(option.secondary_opts[0])
+    if option.default in (None, False, ""):
+        return str(option.opts[0])
+    default = f"{option.default:g}" if isinstance(option.default, float) else option.default
+    return f"{option.opts[0]} {default}"
 
 
 def test_the_documented_members_of_a_request_are_those_of_the_model() -> None:
