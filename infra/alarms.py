@@ -18,9 +18,6 @@ METRICS_NAMESPACE: Final = "RAGStack"
 
 FUNCTION_PERIOD: Final = Duration.minutes(5)
 
-SHARE_OF_TIMEOUT: Final = 0.96
-"""An invocation that takes longer is close to being cut off. Reconciliation stops by itself at 95 %."""
-
 
 def own_metric(
     name: str, *, service: str, options: Options, period: Duration, statistic: str = cloudwatch.Stats.SUM
@@ -57,45 +54,31 @@ def raise_alarm(
     )
 
 
-def watch_function(
-    scope: Construct, function: lambda_.Function, *, name: str, timeout_seconds: int, consequence: str
-) -> None:
-    """Add the three alarms that every function has.
+def watch_function(scope: Construct, function: lambda_.Function, *, name: str, consequence: str) -> None:
+    """Add the alarms that every function has; a timeout counts as an error.
 
     Args:
         scope: The parent of the alarms.
         function: The function to watch.
         name: Its name in logs and documentation.
-        timeout_seconds: Its timeout.
         consequence: One or more sentences on what it means when the function fails.
     """
-    raise_alarm(
-        scope,
-        "FailureAlarm",
-        at_least=1,
-        metric=function.metric_errors(period=FUNCTION_PERIOD),
-        what_to_do=f"The function {name} failed: its log says why. {consequence}",
+    refused = (
+        f"Lambda refused to run the function {name}: the account's concurrent executions are used up. Look for the"
+        " function that uses them, or request a higher quota."
     )
-    raise_alarm(
-        scope,
-        "ThrottleAlarm",
-        at_least=1,
-        metric=function.metric_throttles(period=FUNCTION_PERIOD),
-        what_to_do=(
-            f"Lambda refused to run the function {name}: the account's concurrent executions are used up. Look for the"
-            f" function that uses them, or request a higher quota. {consequence}"
-        ),
-    )
-    raise_alarm(
-        scope,
-        "DurationAlarm",
-        at_least=round(SHARE_OF_TIMEOUT * timeout_seconds * 1000),
-        metric=function.metric_duration(period=FUNCTION_PERIOD, statistic=cloudwatch.Stats.MAXIMUM),
-        what_to_do=(
-            f"The function {name} needed {SHARE_OF_TIMEOUT:.0%} of its {timeout_seconds} seconds: its log and its"
-            f" traces say what it waited for. {consequence}"
-        ),
-    )
+    alarms = {
+        "FailureAlarm": (function.metric_errors, f"The function {name} failed: its log says why."),
+        "ThrottleAlarm": (function.metric_throttles, refused),
+    }
+    for construct_id, (metric, cause) in alarms.items():
+        raise_alarm(
+            scope,
+            construct_id,
+            at_least=1,
+            metric=metric(period=FUNCTION_PERIOD),
+            what_to_do=f"{cause} {consequence}",
+        )
 
 
 def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:

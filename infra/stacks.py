@@ -8,15 +8,14 @@ from constructs import Construct
 from infra.alarms import choose_topic
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.functions import (
-    DocumentsFunction,
-    IngestionFunction,
     IngestionPath,
-    QueryFunction,
-    ReconcileFunction,
-    StatusFunction,
+    documents_function,
+    ingestion_functions,
+    query_function,
+    reconcile_function,
 )
 from infra.constructs.knowledge_base import KnowledgeBase
-from infra.constructs.queues import DocumentQueue, JobsQueue, StatusQueue
+from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
 from infra.constructs.retrieval_api import DOCUMENTS, QUERY, RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
@@ -94,14 +93,13 @@ class IngestionStack(Stack):
             registry=storage.registry,
             knowledge_base=knowledge_base,
             changes=storage.changes.events,
-            status=StatusQueue(self, "StatusQueue", dead_letters=dead_letters, options=options),
-            jobs=JobsQueue(self, "JobsQueue", dead_letters=dead_letters),
+            status=status_queue(self, dead_letters, options),
+            jobs=jobs_queue(self, dead_letters),
             dead_letters=dead_letters,
             bus=events.EventBus.from_event_bus_name(self, "Bus", options.event_bus_name),
         )
-        IngestionFunction(self, "Ingestion", path=self.path, options=options)
-        StatusFunction(self, "Status", path=self.path, options=options)
-        ReconcileFunction(self, "Reconcile", path=self.path, options=options)
+        ingestion_functions(self, self.path, options)
+        reconcile_function(self, self.path, options)
         # Here, and not in the knowledge base's own stack, which an existing one does without.
         CfnOutput(self, "KnowledgeBaseId", value=knowledge_base.knowledge_base_id)
         CfnOutput(self, "DataSourceId", value=knowledge_base.data_source_id)
@@ -115,11 +113,10 @@ class ApiStack(Stack):
 
     def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: HTTP interface")
-        query = QueryFunction(
-            self, "Query", knowledge_base=path.knowledge_base, options=options, registry=path.registry
-        )
-        documents = DocumentsFunction(self, "Documents", path=path, options=options)
-        functions = {QUERY: query.function, DOCUMENTS: documents.function}
+        functions = {
+            QUERY: query_function(self, path, options),
+            DOCUMENTS: documents_function(self, path, options),
+        }
         api = RetrievalApi(self, "Retrieval", functions=functions, options=options)
         CfnOutput(self, "ApiUrl", value=api.url)
         if api.api_key_id:

@@ -38,6 +38,11 @@ sys.dont_write_bytecode = False
 gc.set_threshold(20_000, 20, 20)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # pytest 9.1 loses the fixtures of a folder to which the command line returns. 9.2 does not.
+    config.args.sort()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

@@ -1,4 +1,4 @@
-"""The functions: what each is told, what it may do, and how it is watched."""
+"""The functions: their settings, their permissions and their triggers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,9 @@ from constructs import Construct
 
 from infra.acknowledgements import acknowledge
 from infra.alarms import METRICS_NAMESPACE, own_metric, raise_alarm, watch_function
-from infra.constructs.knowledge_base import KnowledgeBase
-from infra.constructs.queues import (
-    INGESTION_TIMEOUT_SECONDS,
-    RECONCILE_TIMEOUT_SECONDS,
-    STATUS_TIMEOUT_SECONDS,
-    DeadLetters,
-    WorkQueue,
-)
-from infra.constructs.storage import DELETE, JOBS, PUT, UPDATE, DocumentRegistry, DocumentsBucket
+from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, SEARCH, KnowledgeBase
+from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
+from infra.constructs.storage import DELETE, JOBS, LIST, PUT, READ, SCAN, UPDATE, DocumentRegistry, DocumentsBucket
 from infra.layers import ROOT, common_layer, dependencies_layer
 from infra.options import OFF, Auth, Options
 from ragstack_common.config import (
@@ -66,16 +60,16 @@ WRITTEN_BY_RECONCILE: Final = (*JOBS, GATE, f"{RATE}#*", CATALOGUE)
 
 @dataclass(frozen=True)
 class IngestionPath:
-    """What the functions of the ingestion path share. Each function grants itself the rights that it needs.
+    """The resources that the functions share.
 
     Attributes:
         documents: The documents bucket.
         registry: The document registry.
         knowledge_base: Where documents go.
         changes: Events of the bucket, and requests to look at documents.
-        status: Documents that wait to be asked about.
+        status: Documents that are being indexed.
         jobs: Reconciliations and synchronisations.
-        dead_letters: What cannot succeed.
+        dead_letters: Messages that could not be processed.
         bus: Where outcomes are published.
     """
 
@@ -88,22 +82,25 @@ class IngestionPath:
     dead_letters: DeadLetters
     bus: events.IEventBus
 
-    def environment(self) -> dict[str, str]:
-        """Return the variables of the functions that submit and follow documents."""
-        return {
+    def environment(self, settings: type[Settings]) -> dict[str, str]:
+        """Return the variables of these settings that only the stacks know."""
+        known = {
             "KNOWLEDGE_BASE_ID": self.knowledge_base.knowledge_base_id,
             "DATA_SOURCE_ID": self.knowledge_base.data_source_id,
             "VECTOR_STORE": self.knowledge_base.vector_store,
+            "DOCUMENTS_BUCKET": self.documents.bucket.bucket_name,
             "REGISTRY_TABLE": self.registry.table.table_name,
             "INGESTION_QUEUE_URL": self.changes.queue.queue_url,
             "STATUS_QUEUE_URL": self.status.queue.queue_url,
+            "JOBS_QUEUE_URL": self.jobs.queue.queue_url,
             "DEAD_LETTER_QUEUE_URL": self.dead_letters.queue.queue_url,
             "EVENT_BUS_NAME": self.bus.event_bus_name,
         }
+        return {name: known[name] for name in settings.variables() if name in known}
 
 
 class PythonFunction(Construct):
-    """A function of ``lambdas/``, on arm64 and Lambda's newest Python, with the shared layers and its alarms.
+    """A function of ``lambdas/``, with the shared layers, logs, traces and alarms.
 
     Attributes:
         function: The function.
@@ -132,7 +129,7 @@ class PythonFunction(Construct):
             description: The description of the function.
             folder: Its folder in ``lambdas/``, which also names it in logs and metrics.
             memory_mb: Its memory.
-            options: What the deployer chose.
+            options: The deployer's choices.
             timeout_seconds: Its timeout.
             settings: The models of the settings that it reads; the deployer's choices for them become variables.
             environment: The variables that only the stacks know.
@@ -159,7 +156,7 @@ class PythonFunction(Construct):
                 **options.environment(*settings),
             },
             handler="handler.handler",
-            layers=shared_layers(Stack.of(self), options),
+            layers=_shared_layers(Stack.of(self), options),
             log_group=log_group,
             memory_size=memory_mb,
             role=role,
@@ -167,29 +164,188 @@ class PythonFunction(Construct):
             timeout=Duration.seconds(timeout_seconds),
             tracing=lambda_.Tracing.ACTIVE,
         )
-        watch_function(self, self.function, name=folder, timeout_seconds=timeout_seconds, consequence=consequence)
+        watch_function(self, self.function, name=folder, consequence=consequence)
 
 
-def shared_layers(stack: Stack, options: Options) -> list[lambda_.ILayerVersion]:
-    """The layers of *stack*. Each stack has its own: a version that another stack imports could never be replaced."""
+def query_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
+    """Create the function that searches the knowledge base, or the engine that the deployer chose."""
+    auth = {} if options.auth is Auth.NONE else {"API_AUTH": options.auth.value}
+    known = path.environment(QuerySettings)
+    del known["DATA_SOURCE_ID"]  # a search of all data sources needs no filter
+    function = PythonFunction(
+        Construct(scope, "Query"),
+        "Query",
+        consequence="Until it works again, searches fail with 5xx.",
+        description="Searches the knowledge base",
+        environment=known | auth,
+        folder="query",
+        memory_mb=API_MEMORY_MB,
+        options=options,
+        settings=[QuerySettings, RetrieverToolSettings],
+        timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
+    ).function
+    path.knowledge_base.grant(function, SEARCH)
+    path.registry.grant(function, LIST, [CATALOGUE])
+    for engine in options.engines:
+        engine.grant(function, Stack.of(scope))
+    return function
+
+
+def documents_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
+    """Create the function that signs uploads, lists and deletes documents, starts jobs and replays failures."""
+    function = PythonFunction(
+        Construct(scope, "Documents"),
+        "Documents",
+        consequence="Until it works again, uploads, deletions and lists of documents fail.",
+        description="Answers requests about documents, ingestion jobs and failures",
+        environment=path.environment(DocumentApiSettings),
+        folder="documents",
+        memory_mb=API_MEMORY_MB,
+        options=options,
+        settings=[DocumentApiSettings],
+        timeout_seconds=DOCUMENTS_TIMEOUT_SECONDS,
+    ).function
+    # A signed upload has the permissions of the function that signed it.
+    object_actions = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+    path.documents.grant(function, object_actions, "Callers upload and delete any document")
+    path.registry.grant(function, READ)
+    path.registry.grant(function, LIST)
+    path.registry.grant(function, [PUT, DELETE], JOBS)
+    # A discarded message may end a full synchronisation, which then opens its gate.
+    path.registry.grant(function, [DELETE], [GATE])
+    path.jobs.queue.grant_send_messages(function)
+    path.changes.queue.grant_send_messages(function)
+    path.dead_letters.queue.grant_consume_messages(function)
+    return function
+
+
+def ingestion_functions(scope: Construct, path: IngestionPath, options: Options) -> None:
+    """Create the functions that submit documents to the knowledge base, and follow them to their final status."""
+    submit, follow = (
+        PythonFunction(
+            Construct(scope, construct_id),
+            construct_id,
+            consequence=consequence,
+            description=description,
+            environment=path.environment(IngestionSettings),
+            folder=folder,
+            memory_mb=INGESTION_MEMORY_MB,
+            options=options,
+            settings=[IngestionSettings],
+            timeout_seconds=INGESTION_TIMEOUT_SECONDS,
+        ).function
+        for construct_id, folder, description, consequence in (
+            (
+                "Ingestion",
+                "ingestion",
+                "Submits new, changed and deleted documents to the knowledge base",
+                "Documents wait, but none is lost: the queue redelivers their changes.",
+            ),
+            (
+                "Status",
+                "ingestion_status",
+                "Follows submitted documents to their final status",
+                "Documents stay INDEXING until it succeeds; none is lost: the queue redelivers its messages.",
+            ),
+        )
+    )
+    for function, queue, actions in ((submit, path.changes, INGEST), (follow, path.status, FOLLOW)):
+        queue.feed(
+            function,
+            at_once=options.invocations_at_once,
+            messages=MESSAGES_PER_INVOCATION,
+            window_seconds=options.ingestion_batch_window_seconds,
+        )
+        path.registry.grant(function, READ)
+        path.registry.grant(function, [PUT, UPDATE])
+        path.knowledge_base.grant(function, actions)
+        path.bus.grant_put_events_to(function)
+        for receiver in (path.changes, path.status, path.dead_letters):
+            receiver.queue.grant_send_messages(function)
+    path.documents.grant(submit, ["s3:GetObject"], "The function looks at any document of the bucket")
+
+
+def reconcile_function(stack: Construct, path: IngestionPath, options: Options) -> None:
+    """Create the function that compares bucket, registry and knowledge base, and the rule that starts it."""
+    scope = Construct(stack, "Reconcile")
+    function = PythonFunction(
+        scope,
+        "Reconcile",
+        consequence="`ragstack reconcile` starts it again.",
+        description="Compares bucket, registry and knowledge base, and repairs what differs",
+        environment=path.environment(ReconcileSettings),
+        folder="reconcile",
+        memory_mb=RECONCILE_MEMORY_MB,
+        options=options,
+        settings=[ReconcileSettings],
+        timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
+    ).function
+    path.jobs.feed(function, messages=1)
+    path.documents.grant(function)
+    path.registry.grant(function, READ)
+    path.registry.grant(function, LIST)
+    path.registry.grant(function, SCAN)
+    path.registry.grant(function, [PUT, UPDATE, DELETE], WRITTEN_BY_RECONCILE)
+    path.knowledge_base.grant(function, RECONCILE)
+    for receiver in (path.changes, path.jobs):
+        receiver.queue.grant_send_messages(function)
+    if options.reconcile_schedule != OFF:
+        start = events.RuleTargetInput.from_object({"start": "reconcile", "by": "schedule"})
+        events.Rule(
+            scope,
+            "Schedule",
+            description="Starts a reconciliation",
+            schedule=events.Schedule.expression(options.reconcile_schedule),
+            targets=[targets.SqsQueue(path.jobs.queue, message=start)],
+        )
+    raise_alarm(
+        scope,
+        "JobAlarm",
+        at_least=1,
+        metric=own_metric(JOBS_NOT_COMPLETE, service="reconcile", options=options, period=Duration.minutes(15)),
+        what_to_do=(
+            "A reconciliation or synchronisation ended FAILED or INCOMPLETE: `ragstack failures` and the job's"
+            " reason (GET /api/ingestion-jobs) say why. Remove the cause, then `ragstack reconcile` starts another"
+        ),
+    )
+    raise_alarm(
+        scope,
+        "DifferenceAlarm",
+        at_least=1,
+        metric=own_metric(
+            "ReconciliationDifferences",
+            service="reconcile",
+            options=options,
+            period=Duration.hours(1),
+            statistic=cloudwatch.Stats.MAXIMUM,
+        ),
+        what_to_do=(
+            "Bucket, registry and knowledge base differed, and what differed is being repaired: the job's report"
+            " (GET /api/ingestion-jobs) names it. If it happens again, events are lost: look at the bucket's"
+            " notifications and the log of the function ingestion"
+        ),
+    )
+
+
+def _shared_layers(stack: Stack, options: Options) -> list[lambda_.ILayerVersion]:
+    """Return the layers of *stack*. A version that another stack imports could never be replaced."""
     assets = {
         "DependenciesLayer": options.dependencies_layer or dependencies_layer(options.target),
         "CommonLayer": common_layer(),
     }
-    return [_layer(stack, construct_id, str(path)) for construct_id, path in assets.items()]
-
-
-def _layer(stack: Stack, construct_id: str, path: str) -> lambda_.ILayerVersion:
-    existing = stack.node.try_find_child(construct_id)
-    if isinstance(existing, lambda_.LayerVersion):
-        return existing
-    return lambda_.LayerVersion(
-        stack,
-        construct_id,
-        code=lambda_.Code.from_asset(path),
-        compatible_architectures=[ARCHITECTURE],
-        compatible_runtimes=[RUNTIME],
-    )
+    layers: list[lambda_.ILayerVersion] = []
+    for construct_id, path in assets.items():
+        existing = stack.node.try_find_child(construct_id)
+        if not isinstance(existing, lambda_.LayerVersion):
+            existing = lambda_.LayerVersion(
+                stack,
+                construct_id,
+                code=lambda_.Code.from_asset(str(path)),
+                compatible_architectures=[ARCHITECTURE],
+                compatible_runtimes=[RUNTIME],
+            )
+        layers.append(existing)
+    return layers
 
 
 def _local_endpoints(options: Options) -> dict[str, str]:
@@ -198,221 +354,3 @@ def _local_endpoints(options: Options) -> dict[str, str]:
         return {}
     names = ("AWS_ENDPOINT_URL_BEDROCK_AGENT", "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME")
     return dict.fromkeys(names, options.bedrock_endpoint)
-
-
-class QueryFunction(Construct):
-    """Searches the knowledge base, or the engine that the deployer chose; corpora and versions are in the catalogue.
-
-    Attributes:
-        function: The function.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        knowledge_base: KnowledgeBase,
-        options: Options,
-        registry: DocumentRegistry,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        auth = {} if options.auth is Auth.NONE else {"API_AUTH": options.auth.value}
-        self.function = PythonFunction(
-            self,
-            "Query",
-            consequence="Until it works again, searches fail with 5xx.",
-            description="Searches the knowledge base",
-            environment={
-                "KNOWLEDGE_BASE_ID": knowledge_base.knowledge_base_id,
-                "REGISTRY_TABLE": registry.table.table_name,
-                "VECTOR_STORE": knowledge_base.vector_store,
-                **auth,
-            },
-            folder="query",
-            memory_mb=API_MEMORY_MB,
-            options=options,
-            settings=[QuerySettings, RetrieverToolSettings],
-            timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
-        ).function
-        knowledge_base.grant_query(self.function, Stack.of(self))
-        registry.grant_list_of(self.function, CATALOGUE)
-        for engine in options.engines:
-            engine.grant(self.function, Stack.of(self))
-
-
-class DocumentsFunction(Construct):
-    """Signs uploads, lists and deletes documents, starts jobs, and replays failures; the other functions do the rest.
-
-    Attributes:
-        function: The function.
-    """
-
-    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
-        super().__init__(scope, construct_id)
-        self.function = PythonFunction(
-            self,
-            "Documents",
-            consequence="Until it works again, uploads, deletions and lists of documents fail.",
-            description="Answers requests about documents, ingestion jobs and failures",
-            environment={
-                "REGISTRY_TABLE": path.registry.table.table_name,
-                "DOCUMENTS_BUCKET": path.documents.bucket.bucket_name,
-                "JOBS_QUEUE_URL": path.jobs.queue.queue_url,
-                "INGESTION_QUEUE_URL": path.changes.queue.queue_url,
-                "DEAD_LETTER_QUEUE_URL": path.dead_letters.queue.queue_url,
-                "VECTOR_STORE": path.knowledge_base.vector_store,
-            },
-            folder="documents",
-            memory_mb=API_MEMORY_MB,
-            options=options,
-            settings=[DocumentApiSettings],
-            timeout_seconds=DOCUMENTS_TIMEOUT_SECONDS,
-        ).function
-        path.documents.grant_list(self.function)
-        # An upload is allowed what the function is that signed it.
-        object_actions = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
-        path.documents.grant_objects(self.function, object_actions, "Callers upload and delete any document")
-        path.registry.grant_read(self.function)
-        path.registry.grant_list(self.function)
-        path.registry.grant_write(self.function, [PUT, DELETE], JOBS)
-        # A discarded message may end a full synchronisation, which then opens its gate.
-        path.registry.grant_write(self.function, [DELETE], [GATE])
-        path.jobs.queue.grant_send_messages(self.function)
-        path.changes.queue.grant_send_messages(self.function)
-        path.dead_letters.queue.grant_consume_messages(self.function)
-
-
-class IngestionFunction(Construct):
-    """Reads what changed, and submits it to the knowledge base."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
-        super().__init__(scope, construct_id)
-        function = PythonFunction(
-            self,
-            "Ingestion",
-            consequence="Documents wait, but none is lost: the queue redelivers their changes.",
-            description="Submits new, changed and deleted documents to the knowledge base",
-            environment=path.environment(),
-            folder="ingestion",
-            memory_mb=INGESTION_MEMORY_MB,
-            options=options,
-            settings=[IngestionSettings],
-            timeout_seconds=INGESTION_TIMEOUT_SECONDS,
-        ).function
-        path.changes.feed(
-            function,
-            at_once=options.invocations_at_once,
-            messages=MESSAGES_PER_INVOCATION,
-            window_seconds=options.ingestion_batch_window_seconds,
-        )
-        path.documents.grant_list(function)
-        path.documents.grant_objects(function, ["s3:GetObject"], "The function looks at any document of the bucket")
-        path.registry.grant_read(function)
-        path.registry.grant_write(function, [PUT, UPDATE])
-        path.knowledge_base.grant_ingestion(function, Stack.of(self))
-        path.bus.grant_put_events_to(function)
-        for receiver in (path.changes, path.status, path.dead_letters):
-            receiver.queue.grant_send_messages(function)
-
-
-class StatusFunction(Construct):
-    """Asks the knowledge base what became of documents, and publishes how each of them ended."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
-        super().__init__(scope, construct_id)
-        function = PythonFunction(
-            self,
-            "Status",
-            consequence="Documents stay INDEXING until it succeeds; none is lost: its queue delivers again.",
-            description="Follows submitted documents to their final state",
-            environment=path.environment(),
-            folder="ingestion_status",
-            memory_mb=INGESTION_MEMORY_MB,
-            options=options,
-            settings=[IngestionSettings],
-            timeout_seconds=STATUS_TIMEOUT_SECONDS,
-        ).function
-        path.status.feed(
-            function,
-            at_once=options.invocations_at_once,
-            messages=MESSAGES_PER_INVOCATION,
-            window_seconds=options.ingestion_batch_window_seconds,
-        )
-        path.registry.grant_read(function)
-        path.registry.grant_write(function, [PUT, UPDATE])
-        path.knowledge_base.grant_following(function, Stack.of(self))
-        path.bus.grant_put_events_to(function)
-        for receiver in (path.changes, path.status, path.dead_letters):
-            receiver.queue.grant_send_messages(function)
-
-
-class ReconcileFunction(Construct):
-    """Compares bucket, registry and knowledge base, page by page, and requests repairs; a rule starts it."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
-        super().__init__(scope, construct_id)
-        function = PythonFunction(
-            self,
-            "Reconcile",
-            consequence="`ragstack reconcile` starts it again.",
-            description="Compares bucket, registry and knowledge base, and repairs what differs",
-            environment={
-                "KNOWLEDGE_BASE_ID": path.knowledge_base.knowledge_base_id,
-                "DATA_SOURCE_ID": path.knowledge_base.data_source_id,
-                "REGISTRY_TABLE": path.registry.table.table_name,
-                "DOCUMENTS_BUCKET": path.documents.bucket.bucket_name,
-                "INGESTION_QUEUE_URL": path.changes.queue.queue_url,
-                "JOBS_QUEUE_URL": path.jobs.queue.queue_url,
-            },
-            folder="reconcile",
-            memory_mb=RECONCILE_MEMORY_MB,
-            options=options,
-            settings=[ReconcileSettings],
-            timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
-        ).function
-        path.jobs.feed(function, messages=1)
-        path.documents.grant_list(function)
-        path.registry.grant_read(function)
-        path.registry.grant_list(function)
-        path.registry.grant_scan(function)
-        path.registry.grant_write(function, [PUT, UPDATE, DELETE], WRITTEN_BY_RECONCILE)
-        path.knowledge_base.grant_reconciliation(function, Stack.of(self))
-        for receiver in (path.changes, path.jobs):
-            receiver.queue.grant_send_messages(function)
-        if options.reconcile_schedule != OFF:
-            start = events.RuleTargetInput.from_object({"start": "reconcile", "by": "schedule"})
-            events.Rule(
-                self,
-                "Schedule",
-                description="Starts a reconciliation",
-                schedule=events.Schedule.expression(options.reconcile_schedule),
-                targets=[targets.SqsQueue(path.jobs.queue, message=start)],
-            )
-        raise_alarm(
-            self,
-            "JobAlarm",
-            at_least=1,
-            metric=own_metric(JOBS_NOT_COMPLETE, service="reconcile", options=options, period=Duration.minutes(15)),
-            what_to_do=(
-                "A reconciliation or synchronisation ended FAILED or INCOMPLETE: `ragstack failures` and the job's"
-                " reason (GET /api/ingestion-jobs) say why. Remove the cause, then `ragstack reconcile` starts another"
-            ),
-        )
-        raise_alarm(
-            self,
-            "DifferenceAlarm",
-            at_least=1,
-            metric=own_metric(
-                "ReconciliationDifferences",
-                service="reconcile",
-                options=options,
-                period=Duration.hours(1),
-                statistic=cloudwatch.Stats.MAXIMUM,
-            ),
-            what_to_do=(
-                "Bucket, registry and knowledge base differed, and what differed is being repaired: the job's report"
-                " (GET /api/ingestion-jobs) names it. If it happens again, events are lost: look at the bucket's"
-                " notifications and the log of the function ingestion"
-            ),
-        )

@@ -1,19 +1,18 @@
-"""The queues: one for each function that works on messages, and one for messages that cannot be handled."""
+"""The queues: one for each function that processes messages, and one for messages that cannot be processed."""
 
-from typing import Any, Final
+from typing import Final
 
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct, IDependable
+from constructs import Construct
 
 from infra.alarms import raise_alarm
 from infra.options import Options
 
 INGESTION_TIMEOUT_SECONDS: Final = 120
-STATUS_TIMEOUT_SECONDS: Final = 120
 RECONCILE_TIMEOUT_SECONDS: Final = 900
 """The timeouts of the functions that read the queues: a message stays hidden for a multiple of them."""
 
@@ -90,9 +89,8 @@ class WorkQueue(Construct):
         *,
         dead_letters: DeadLetters,
         deliveries: int,
-        late_after_hours: float,
-        reader_timeout_seconds: int,
-        visibility_per_timeout: int = VISIBILITY_PER_TIMEOUT,
+        hidden_seconds: int,
+        late_after_hours: float = 1,
         what_to_do: str,
     ) -> None:
         """Create the queue and its alarm.
@@ -102,9 +100,8 @@ class WorkQueue(Construct):
             construct_id: The id in the parent.
             dead_letters: Where a message goes after its last delivery.
             deliveries: Deliveries of a message at most.
+            hidden_seconds: How long a delivered message stays hidden.
             late_after_hours: Age of the oldest message that triggers the alarm.
-            reader_timeout_seconds: Timeout of the function that reads the queue.
-            visibility_per_timeout: How long a delivered message stays hidden, in timeouts of that function.
             what_to_do: What the alarm says.
         """
         super().__init__(scope, construct_id)
@@ -117,7 +114,7 @@ class WorkQueue(Construct):
             enforce_ssl=True,
             removal_policy=RemovalPolicy.DESTROY,
             retention_period=Duration.days(RETENTION_DAYS),
-            visibility_timeout=Duration.seconds(visibility_per_timeout * reader_timeout_seconds),
+            visibility_timeout=Duration.seconds(hidden_seconds),
         )
         raise_alarm(
             self,
@@ -153,18 +150,6 @@ class WorkQueue(Construct):
             )
         )
 
-    def let_service_send(self, service: str, conditions: dict[str, Any]) -> IDependable:
-        """Let a service of AWS send under *conditions*; what makes it send must be created after the policy."""
-        statement = iam.PolicyStatement(
-            actions=["sqs:SendMessage"],
-            conditions=conditions,
-            principals=[iam.ServicePrincipal(service)],
-            resources=[self.queue.queue_arn],
-        )
-        policy = self.queue.add_to_resource_policy(statement).policy_dependable
-        assert policy is not None, "a queue that this stack owns has a policy"
-        return policy
-
 
 class DocumentQueue(Construct):
     """Messages from the documents bucket, and requests to look at documents again.
@@ -183,50 +168,50 @@ class DocumentQueue(Construct):
             "Events",
             dead_letters=self.dead_letters,
             deliveries=max_receives + 1,
-            late_after_hours=1,
-            reader_timeout_seconds=INGESTION_TIMEOUT_SECONDS,
+            hidden_seconds=VISIBILITY_PER_TIMEOUT * INGESTION_TIMEOUT_SECONDS,
             what_to_do=(
                 "Changes of documents wait for over an hour: the log of the function ingestion says what it waits for,"
                 " most likely the knowledge base's quotas or a running synchronisation"
             ),
         )
-        # The bucket's own ARN would make queue and bucket wait for each other.
-        own_account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
-        self.bucket_policy = self.events.let_service_send("s3.amazonaws.com", own_account)
-
-
-class StatusQueue(WorkQueue):
-    """Documents that wait to be asked about. A message is never old: each question writes a new one."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, dead_letters: DeadLetters, options: Options) -> None:
-        super().__init__(
-            scope,
-            construct_id,
-            dead_letters=dead_letters,
-            deliveries=STATUS_DELIVERIES,
-            late_after_hours=options.ingestion.give_up_seconds / SECONDS_PER_HOUR + 1,
-            reader_timeout_seconds=STATUS_TIMEOUT_SECONDS,
-            what_to_do=(
-                "Documents wait longer for their final state than they are to be followed: the log of the function"
-                " ingestion_status says what it waits for. `ragstack reconcile` has every document looked at"
-            ),
+        statement = iam.PolicyStatement(
+            actions=["sqs:SendMessage"],
+            # The bucket's own ARN would make queue and bucket wait for each other.
+            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            principals=[iam.ServicePrincipal("s3.amazonaws.com")],
+            resources=[self.events.queue.queue_arn],
         )
+        policy = self.events.queue.add_to_resource_policy(statement).policy_dependable
+        assert policy is not None, "a queue that this stack owns has a policy"
+        self.bucket_policy = policy
 
 
-class JobsQueue(WorkQueue):
-    """Reconciliations and synchronisations."""
+def status_queue(scope: Construct, dead_letters: DeadLetters, options: Options) -> WorkQueue:
+    """Create the queue of documents that are being indexed. Each status check sends a new message."""
+    return WorkQueue(
+        scope,
+        "StatusQueue",
+        dead_letters=dead_letters,
+        deliveries=STATUS_DELIVERIES,
+        hidden_seconds=VISIBILITY_PER_TIMEOUT * INGESTION_TIMEOUT_SECONDS,
+        late_after_hours=options.ingestion.give_up_seconds / SECONDS_PER_HOUR + 1,
+        what_to_do=(
+            "Status checks wait for an hour longer than documents are followed: the log of the function"
+            " ingestion_status says what it waits for. `ragstack reconcile` checks every document"
+        ),
+    )
 
-    def __init__(self, scope: Construct, construct_id: str, *, dead_letters: DeadLetters) -> None:
-        super().__init__(
-            scope,
-            construct_id,
-            dead_letters=dead_letters,
-            deliveries=JOB_DELIVERIES,
-            late_after_hours=1,
-            reader_timeout_seconds=RECONCILE_TIMEOUT_SECONDS,
-            visibility_per_timeout=JOB_VISIBILITY_PER_TIMEOUT,
-            what_to_do=(
-                "A reconciliation or synchronisation has not begun for over an hour: the log of the function reconcile"
-                " says what it waits for"
-            ),
-        )
+
+def jobs_queue(scope: Construct, dead_letters: DeadLetters) -> WorkQueue:
+    """Create the queue of reconciliations and synchronisations."""
+    return WorkQueue(
+        scope,
+        "JobsQueue",
+        dead_letters=dead_letters,
+        deliveries=JOB_DELIVERIES,
+        hidden_seconds=JOB_VISIBILITY_PER_TIMEOUT * RECONCILE_TIMEOUT_SECONDS,
+        what_to_do=(
+            "A reconciliation or synchronisation has not begun for over an hour: the log of the function reconcile"
+            " says what it waits for"
+        ),
+    )

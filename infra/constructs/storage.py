@@ -1,4 +1,4 @@
-"""What is kept: the documents, and the registry of what became of each."""
+"""The documents bucket, and the registry of what became of each document."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,8 +30,9 @@ GENERATED_CHARACTERS: Final = 12
 ENOUGH_FOR_KEYS: Final = 70
 """Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
 
-READ_ACTIONS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
-LIST_ACTIONS: Final = ("dynamodb:Query",)
+READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
+LIST: Final = ("dynamodb:Query",)
+SCAN: Final = ("dynamodb:Scan",)
 PUT: Final = "dynamodb:PutItem"
 UPDATE: Final = "dynamodb:UpdateItem"
 DELETE: Final = "dynamodb:DeleteItem"
@@ -85,16 +86,17 @@ class DocumentsBucket(Construct):
         if not local:
             self._warn_of_short_keys()
 
-    def grant_list(self, function: iam.IGrantable) -> None:
-        """Let *function* list the bucket. Without this right S3 answers 403 for an object that is not there."""
-        iam.Grant.add_to_principal(actions=["s3:ListBucket"], grantee=function, resource_arns=[self.bucket.bucket_arn])
+    def grant(self, function: lambda_.Function, actions: Sequence[str] = (), reason: str = "") -> None:
+        """Allow *function* to list the bucket, and *actions* with any object, for a *reason*.
 
-    def grant_objects(self, function: lambda_.Function, actions: Sequence[str], reason: str) -> None:
-        """Let *function* do *actions* with any object, for a *reason*."""
-        objects = self.bucket.arn_for_objects("*")
-        iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
-        assert function.role is not None, "a function of ours has a role of its own"
-        acknowledge_all_objects(function.role, self.bucket, reason)
+        Without permission to list, S3 answers 403 for an object that does not exist.
+        """
+        iam.Grant.add_to_principal(actions=["s3:ListBucket"], grantee=function, resource_arns=[self.bucket.bucket_arn])
+        if actions:
+            objects = self.bucket.arn_for_objects("*")
+            iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
+            assert function.role is not None, "a function of ours has a role of its own"
+            acknowledge_all_objects(function.role, self.bucket, reason)
 
     def _warn_of_short_keys(self) -> None:
         """Warn at synthesis if the prefix makes the bucket's name so long that little room is left for keys."""
@@ -189,33 +191,12 @@ class DocumentRegistry(Construct):
                 ),
             )
 
-    def grant_read(self, function: iam.IGrantable) -> None:
-        """Let *function* read items by their keys."""
-        self._allow(function, READ_ACTIONS, [self.table.table_arn])
-
-    def grant_list(self, function: iam.IGrantable) -> None:
-        """Let *function* list items: of a partition, or of an index."""
-        self._allow(function, LIST_ACTIONS, [self.table.table_arn, *self._index_arns()])
-
-    def grant_list_of(self, function: iam.IGrantable, partition: str) -> None:
-        """Let *function* list the items of one partition."""
-        self._allow(function, LIST_ACTIONS, [self.table.table_arn], [partition])
-
-    def grant_scan(self, function: iam.IGrantable) -> None:
-        """Let *function* read the whole table."""
-        self._allow(function, ("dynamodb:Scan",), [self.table.table_arn])
-
-    def grant_write(self, function: iam.IGrantable, actions: Sequence[str], partitions: Sequence[str] = ()) -> None:
-        """Let *function* do *actions* with items: of *partitions*, which may end in a star, or of all."""
-        self._allow(function, actions, [self.table.table_arn], partitions)
-
-    def _index_arns(self) -> list[str]:
-        """Name each index: the CDK's own grants allow every index that the table will ever have."""
-        return [f"{self.table.table_arn}/index/{name}" for name in INDEXES]
-
-    def _allow(
-        self, function: iam.IGrantable, actions: Sequence[str], arns: list[str], partitions: Sequence[str] = ()
-    ) -> None:
+    def grant(self, function: iam.IGrantable, actions: Sequence[str], partitions: Sequence[str] = ()) -> None:
+        """Allow *function* these actions with items of *partitions*, which may end in a star, or with all items."""
+        arns = [self.table.table_arn]
+        if actions == LIST and not partitions:
+            # The CDK's own grants allow every index that the table will ever have.
+            arns += [f"{self.table.table_arn}/index/{name}" for name in INDEXES]
         conditions = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [*partitions]}}
         iam.Grant.add_to_principal(
             actions=[*actions], conditions=conditions if partitions else None, grantee=function, resource_arns=arns
