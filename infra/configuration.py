@@ -16,10 +16,9 @@ from ragstack_common.config import (
     QuerySettings,
     ReconcileSettings,
     RetrieverToolSettings,
-    Settings,
     TraceSettings,
-    allowed_values,
 )
+from ragstack_common.settings import Settings, allowed_values
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 

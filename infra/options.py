@@ -16,16 +16,15 @@ from infra.target import KNOWLEDGE_BASE_REGIONS, LEFT_OUT_LOCALLY, LOCAL_VARIABL
 from ragstack_common.config import (
     EVERY_COLLECTION,
     OTHER_STORE,
-    Allowed,
     BusName,
     DocumentApiSettings,
     IngestionSettings,
     QuerySettings,
     ReconcileSettings,
     RetrieverToolSettings,
-    Settings,
     VectorStore,
 )
+from ragstack_common.settings import Allowed, Settings
 
 S = TypeVar("S", bound=Settings)
 

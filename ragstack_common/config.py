@@ -5,27 +5,13 @@ from the same model and reject what the function would reject, and the tables in
 from it. Only handlers and the command line look into ``os.environ``.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import (
-    AliasChoices,
-    AliasGenerator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
-from pydantic.fields import FieldInfo
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from ragstack_common.errors import ConfigurationError
+from ragstack_common.settings import Allowed, Settings, json_object
 
 STACK: Final = "RAGSTACK_STACK"
 """The prefix of the stacks' names, which metrics have as a dimension."""
@@ -112,29 +98,6 @@ MAX_DELAY_SECONDS: Final = 900
 """Source: SQS API reference, SendMessage, DelaySeconds."""
 
 
-@dataclass(frozen=True)
-class Allowed:
-    """What messages and documentation say of the values of an annotated type."""
-
-    text: str
-
-
-def json_object(value: Any) -> dict[str, Any]:
-    """Read a JSON object from text; an object stays as it is.
-
-    Raises:
-        ValueError: The value is not a JSON object.
-    """
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"it must be a JSON object: {error}") from error
-    if not isinstance(value, Mapping):
-        raise ValueError("it must be a JSON object")  # noqa: TRY004 - the text is unusable, whatever type it spells
-    return dict(value)
-
-
 def _corpus_names(value: Any) -> Any:
     names = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
     if "" in names:
@@ -195,101 +158,6 @@ VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"],
 SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], BeforeValidator(_upper)]
 Reranker = Annotated[Literal["lexical", "none"], BeforeValidator(_lower)]
 ApiAuth = Annotated[Literal["iam", "api_key"], BeforeValidator(_lower)]
-
-
-class Settings(BaseModel):
-    """Settings that are read by name. The variable of a field is its name in capitals, or its validation alias."""
-
-    model_config = ConfigDict(
-        alias_generator=AliasGenerator(validation_alias=str.upper),
-        allow_inf_nan=False,
-        defer_build=True,  # a function builds the models that it reads, and no others
-        frozen=True,
-        hide_input_in_errors=True,
-        str_strip_whitespace=True,
-        validate_by_name=True,
-    )
-
-    @classmethod
-    def variables(cls) -> dict[str, FieldInfo]:
-        """Return the fields by the names of their variables; a field that has two names is listed twice."""
-        found = {}
-        for name, field in cls.model_fields.items():
-            alias = field.validation_alias or cls._variable(name)
-            for variable in alias.choices if isinstance(alias, AliasChoices) else [alias]:
-                found[str(variable)] = field
-        return found
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the settings; a blank variable counts as not set.
-
-        Raises:
-            ConfigurationError: Variables are missing or invalid; the message names all of them and what is allowed.
-        """
-        given = {name: text for name in cls.variables() if (text := env.get(name, "").strip())}
-        try:
-            return cls.model_validate(given, by_name=False)
-        except ValidationError as error:
-            problems = cls._explained(error, given)
-            raise ConfigurationError("; ".join(f"{name}{problem}" for name, problem in problems.items())) from error
-
-    @classmethod
-    def problems(cls, given: Mapping[str, str]) -> dict[str, str]:
-        """Check some variables; return what is wrong with each, in words that follow its name."""
-        try:
-            cls.model_validate(given, by_name=False)
-        except ValidationError as error:
-            return {
-                name: problem for name, problem in cls._explained(error, given).items() if name in given or not name
-            }
-        return {}
-
-    @classmethod
-    def _variable(cls, field_name: str) -> str:
-        return field_name.upper()
-
-    @classmethod
-    def _explained(cls, error: ValidationError, given: Mapping[str, str]) -> dict[str, str]:
-        problems: dict[str, str] = {}
-        for each in error.errors(include_url=False):
-            reason = str(each["ctx"]["error"]) if each["type"] == "value_error" else None
-            name = str(each["loc"][0]) if each["loc"] else ""
-            if not name:
-                problems[name] = reason or each["msg"]
-            elif each["type"] == "missing":
-                problems[name] = " is not set"
-            else:
-                field = cls.variables()[name]
-                value = f"={given[name]}" if field.repr else ""  # callers of the API can read this message
-                problems[name] = f"{value} is invalid: {reason or f'it must be {allowed_values(field)}'}"
-        return problems
-
-
-def allowed_values(field: FieldInfo) -> str:
-    """Describe the values that a field takes, in words that follow "it must be"."""
-    return _allowed(field.annotation, field.metadata)
-
-
-def _allowed(annotation: Any, metadata: Any) -> str:
-    for each in metadata:
-        if isinstance(each, Allowed):
-            return each.text
-    if get_origin(annotation) is Annotated:
-        inner, *more = get_args(annotation)
-        return _allowed(inner, [*metadata, *more])
-    if get_origin(annotation) is Literal:
-        return " or ".join(get_args(annotation))
-    if optional := [each for each in get_args(annotation) if each is not NoneType]:
-        return _allowed(optional[0], metadata)
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-        return " or ".join(annotation)
-    if annotation is bool:
-        return "true or false"
-    if annotation in (int, float):
-        low, high = (next((getattr(m, kind) for m in metadata if hasattr(m, kind)), None) for kind in ("ge", "le"))
-        return f"a {'whole ' if annotation is int else ''}number from {low:,} to {high:,}"
-    return "text"
 
 
 class SearchSettings(Settings):

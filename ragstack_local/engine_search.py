@@ -9,10 +9,11 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ragstack_common.api.search import RERANKED_CANDIDATES, QueryService, RetrieveRequest, engine_of
-from ragstack_common.config import KnowledgeSettings, QuerySettings, json_object
+from ragstack_common.config import KnowledgeSettings, QuerySettings
 from ragstack_common.errors import ConfigurationError, InvalidRequestError
 from ragstack_common.retrieval.factory import TYPE_KEY
 from ragstack_common.retrieval.reranked import RerankedBackend
+from ragstack_common.settings import json_object
 from ragstack_common.telemetry import NO_METRICS
 
 CHROMA: Final = "chroma"

@@ -29,9 +29,9 @@ from ragstack_common.config import (
     QuerySettings,
     ReconcileSettings,
     RetrieverToolSettings,
-    Settings,
 )
 from ragstack_common.registry.table import CATALOGUE, GATE, RATE
+from ragstack_common.settings import Settings
 
 RUNTIME: Final = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
