@@ -16,7 +16,6 @@ from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock
 from ragstack_common.filters.s3_vectors import to_s3_vectors
-from ragstack_common.ingestion.messages import read_follow, read_looks
 from ragstack_common.ingestion.observation import LARGEST_DOCUMENT
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES, METRICS, event_detail
 from ragstack_common.ingestion.sidecars import (
@@ -208,16 +207,3 @@ def test_the_example_event_has_the_members_of_a_real_event() -> None:
     assert event["detail"].keys() == event_detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
     assert all(f"`{name}`" in INGESTION for name in DETAIL_TYPES.values())
-
-
-@pytest.mark.parametrize("row", rows_after(INGESTION, "| queue | body |"), ids=lambda row: f"{row[0]}: {row[2][:20]}")
-def test_an_example_message_can_be_read(row: list[str]) -> None:
-    bodies = re.findall(r"`(\{.*?\})`", row[1])
-
-    for body in bodies:
-        if row[0] == "status":
-            assert read_follow(body).checks == 2
-        elif row[0] == "jobs":
-            assert {"job", "start"} & json.loads(body).keys()
-        else:
-            assert [*read_looks(body)] == ["s3://documents/a.md"]
