@@ -7,14 +7,14 @@ property tests with real collections.
 """
 
 import math
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeGuard
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar
+from ragstack_common.filters.tree import COMPARISONS, MONGO, Clause, Filter, Operator, Scalar, fold
 
 Where: TypeAlias = dict[str, Any]
-
-MONGO: Final = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 
 LARGEST_EXACT: Final = 2**53
 """Larger numbers are rounded, or truncated to 64 bits."""
@@ -28,55 +28,29 @@ def to_chroma(filter_: Filter) -> Where:
     Raises:
         InvalidFilterError: Chroma cannot express a clause; the message names it.
     """
-    match filter_:
-        case And(members):
-            return _joined("$and", [to_chroma(member) for member in members])
-        case Or(members):
-            return _joined("$or", [to_chroma(member) for member in members])
-        case Not(member):
-            return _negated(member)
-        case Clause():
-            return _clause(filter_)
+    return fold(filter_, _clause, partial(_joined, "$and"), partial(_joined, "$or"))
 
 
-def _negated(filter_: Filter) -> Where:
-    match filter_:
-        case And(members):
-            return _joined("$or", [_negated(member) for member in members])
-        case Or(members):
-            return _joined("$and", [_negated(member) for member in members])
-        case Not(member):
-            return to_chroma(member)
-        case Clause(operator=Operator.EQUALS | Operator.IN | Operator.LIST_CONTAINS | Operator.NOT_EQUALS):
-            return _clause(filter_, negated=True)
-        case _:
-            raise _inexpressible(f"not {filter_}", "it cannot test whether an attribute is absent")
-
-
-def _clause(clause: Clause, *, negated: bool = False) -> Where:
-    key, value = clause.key, clause.value
+def _clause(clause: Clause, holds: bool) -> Where:
+    key, operator = clause.key, clause.operator
+    values = clause.value if isinstance(clause.value, tuple) else (clause.value,)
     if key.startswith(_RESERVED):
-        raise _inexpressible(str(clause), "names that begin with $ or # have a special meaning in it")
-    values = value if isinstance(value, tuple) else (value,)
-    for number in values:
-        if not isinstance(number, str) and abs(number) > LARGEST_EXACT:
-            raise _inexpressible(str(clause), f"its comparison of numbers over {LARGEST_EXACT:,} is not exact")
-    match clause.operator:
-        case Operator.EQUALS | Operator.IN:
-            return _none_is(key, values) if negated else _any_is(key, values)
-        case Operator.NOT_EQUALS:
-            return _any_is(key, values) if negated else _none_is(key, values)
+        raise _inexpressible(clause, "names that begin with $ or # have a special meaning in it")
+    if any(not isinstance(value, str) and abs(value) > LARGEST_EXACT for value in values):
+        raise _inexpressible(clause, f"its comparison of numbers over {LARGEST_EXACT:,} is not exact")
+    match operator:
+        case Operator.EQUALS | Operator.IN | Operator.NOT_EQUALS:
+            equal = holds is (operator is not Operator.NOT_EQUALS)
+            return _any_is(key, values) if equal else _none_is(key, values)
         case Operator.LIST_CONTAINS:
-            operator, word = ("$not_contains", "$and") if negated else ("$contains", "$or")
-            return _joined(word, [{key: {operator: form}} for form in _forms(values[0])])
-        case comparison if comparison in COMPARISONS:
-            return _compared(key, COMPARISONS[comparison], value)
-        case Operator.NOT_IN:
-            raise _inexpressible(
-                str(clause), "it cannot test whether an attribute is present; $nin matches chunks without it too"
-            )
-        case _:
-            raise _inexpressible(str(clause), "it compares only whole strings")
+            if holds:
+                return _joined("$or", _in_list(key, values[0]))
+            return _joined("$and", [{key: {"$not_contains": form}} for form in _forms(values[0])])
+        case Operator.STARTS_WITH | Operator.STRING_CONTAINS:
+            raise _inexpressible(clause, "it compares only whole strings")
+        case comparison if comparison in COMPARISONS and holds:
+            return _compared(key, MONGO[comparison], values[0])
+    raise _inexpressible(clause, "it cannot test whether an attribute is present", holds=holds)
 
 
 def _any_is(key: str, values: tuple[Scalar, ...]) -> Where:
@@ -104,15 +78,15 @@ def _is_not(key: str, value: Scalar) -> Where:
     return {key: {"$ne": value}}
 
 
-def _compared(key: str, sign: str, value: Any) -> Where:
+def _compared(key: str, operator: str, value: Any) -> Where:
     if not _is_fraction(value):
-        return {key: {MONGO[sign]: value}}
+        return {key: {operator: value}}
     strictly = (
         [{key: {"$gt": value}}, {key: {"$gte": math.ceil(value)}}]
-        if sign[0] == ">"
+        if operator.startswith("$g")
         else [{key: {"$lt": value}}, {key: {"$lte": math.floor(value)}}]
     )
-    return {"$or": [*strictly, _is(key, value)] if sign[1:] else strictly}
+    return {"$or": [*strictly, _is(key, value)] if operator.endswith("e") else strictly}
 
 
 def _is_fraction(value: Scalar) -> TypeGuard[float]:
@@ -127,10 +101,11 @@ def _forms(value: Scalar) -> tuple[Scalar, ...]:
     return int(value), float(value)
 
 
-def _joined(word: str, members: list[Where]) -> Where:
+def _joined(word: str, members: Iterable[Where]) -> Where:
     """Chroma's groups need at least two members."""
-    return members[0] if len(members) == 1 else {word: members}
+    parts = list(members)
+    return parts[0] if len(parts) == 1 else {word: parts}
 
 
-def _inexpressible(clause: str, reason: str) -> InvalidFilterError:
-    return InvalidFilterError(f"Chroma cannot express {clause}: {reason}")
+def _inexpressible(clause: Clause, reason: str, *, holds: bool = True) -> InvalidFilterError:
+    return InvalidFilterError(f"Chroma cannot express {'' if holds else 'not '}{clause}: {reason}")

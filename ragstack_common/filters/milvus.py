@@ -11,14 +11,14 @@ is not used. Source: Milvus, Plan.g4 and "Filtering Explained".
 
 import math
 import re
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters.evaluation import evaluate, kind_of
-from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar
+from ragstack_common.filters.tree import COMPARISONS, Clause, Filter, Operator, Scalar, fold
 
 Expression: TypeAlias = str | bool
 """An expression; True passes every entity and False none."""
@@ -26,7 +26,7 @@ Expression: TypeAlias = str | bool
 EXACT_INTEGERS: Final = 2**53
 """From here on, different integers may be equal as floating-point numbers, which dialects compare."""
 
-_SINGLE: Final = 32
+_LARGEST: Final = 2**63
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _WILDCARDS: Final = re.compile(r"[%_\\]")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -42,18 +42,19 @@ class Column:
     """A field of the schema that holds metadata.
 
     Attributes:
-        kind: string, boolean or number; nothing else can be filtered.
-        bits: Size of an integer (8 to 64), or of a floating-point number (32 or 64).
-        floating: Whether a number may have a fraction.
+        kind: string, boolean, integer, single or double (floating-point numbers); nothing else can be filtered.
         nullable: Whether the value may be missing.
         listed: Whether it is a list of such values.
     """
 
     kind: str
-    bits: int = 64
-    floating: bool = False
     nullable: bool = False
     listed: bool = False
+
+    @property
+    def holds(self) -> str:
+        """The kind of its values, as filters distinguish kinds."""
+        return "number" if self.kind in ("integer", "single", "double") else self.kind
 
 
 @dataclass(frozen=True)
@@ -77,25 +78,13 @@ def to_milvus(filter_: Filter, attributes: Attributes) -> Expression:
     Raises:
         InvalidFilterError: A clause names a column that cannot be filtered.
     """
-    return _compiled(filter_, attributes, holds=True)
+    return fold(filter_, partial(_clause, attributes), _all, _any)
 
 
-def _compiled(filter_: Filter, attributes: Attributes, *, holds: bool) -> Expression:
-    """Compile the filter, or its opposite. Negations move to the clauses: the opposite of a wider one is narrower."""
-    match filter_:
-        case Not(member):
-            return _compiled(member, attributes, holds=not holds)
-        case And(members) | Or(members):
-            parts = [_compiled(member, attributes, holds=holds) for member in members]
-            return _all(parts) if isinstance(filter_, And) is holds else _any(parts)
-        case Clause():
-            return _clause(filter_, attributes, holds=holds)
-
-
-def _clause(clause: Clause, attributes: Attributes, *, holds: bool) -> Expression:
+def _clause(attributes: Attributes, clause: Clause, holds: bool) -> Expression:
     key, column = clause.key, attributes.columns.get(clause.key)
     if column is not None:
-        if column.kind not in ("string", "boolean", "number") or not _IDENTIFIER.match(key):
+        if column.holds not in ("string", "boolean", "number") or not _IDENTIFIER.match(key):
             raise InvalidFilterError(f"Milvus cannot filter by {clause}: the field {key} does not hold plain values")
         return _in_column(key, column, clause, holds=holds)
     if attributes.json_field is None and not attributes.dynamic:
@@ -125,10 +114,10 @@ def _in_json(path: str, container: str | None, clause: Clause, *, holds: bool) -
         case Operator.EQUALS | Operator.IN | Operator.NOT_EQUALS:
             if holds is (clause.operator is not Operator.NOT_EQUALS):
                 return _any(part for value in values for part in _equal_in_json(path, container, value))
-            return _all(_different_in_json(path, container, value) for value in values)
+            return _all(_different_in_json(path, value) for value in values)
         case Operator.NOT_IN:
             # An empty list counts as absent, which no expression can test.
-            return _all([present, *(_different_in_json(path, container, v) for v in values)]) if holds else True
+            return _all([present, *(_different_in_json(path, v) for v in values)]) if holds else True
         case Operator.LIST_CONTAINS:
             return _equal_in_json(path, container, values[0])[1] if holds else True
         case Operator.STARTS_WITH | Operator.STRING_CONTAINS:
@@ -157,14 +146,11 @@ def _equal_in_json(path: str, container: str | None, value: Scalar) -> tuple[Exp
     return f"{path} == {literal(value)}", listed
 
 
-def _different_in_json(path: str, container: str | None, value: Scalar) -> Expression:
+def _different_in_json(path: str, value: Scalar) -> Expression:
     """Return a condition passed if the attribute is neither the value nor a list with it; other lists pass too."""
-    if _inexact(value):
+    if _inexact(value) or value in (0, 1):  # Lite takes true for 1
         return True
-    # What Lite takes for equal to the value.
-    twin = int(value) if isinstance(value, bool) else bool(value) if value in (0, 1) else None
-    twins = () if twin is None else _equal_in_json(path, container, twin)
-    return _any([_not(f"exists {path}"), _not(f"{path} == {literal(value)}"), *twins])
+    return _any([_not(f"exists {path}"), _not(f"{path} == {literal(value)}")])
 
 
 def _in_column(name: str, column: Column, clause: Clause, *, holds: bool) -> Expression:
@@ -178,9 +164,9 @@ def _in_column(name: str, column: Column, clause: Clause, *, holds: bool) -> Exp
             holds = holds is (clause.operator is not Operator.NOT_EQUALS)
         case Operator.NOT_IN:
             found = _equal_in_column(name, column, values)
-            if holds:
-                return _all([_not(missing), _not(found)])
-            return _any([column.listed or missing, found])  # an empty list counts as absent
+            if not holds:
+                return _any([column.listed or missing, found])  # an empty list counts as absent
+            return _all([_not(missing), _not(found)]) if _is_exact(column, values) else _not(missing)
         case Operator.LIST_CONTAINS:
             found = _equal_in_column(name, column, values) if column.listed else False
         case Operator.STARTS_WITH | Operator.STRING_CONTAINS:
@@ -190,11 +176,12 @@ def _in_column(name: str, column: Column, clause: Clause, *, holds: bool) -> Exp
                 return True
             found = f"{name} like {_pattern(clause)}"
         case comparison:
-            number = values[0]
-            if column.kind != "number" or column.listed or isinstance(number, str):
+            if column.holds != "number" or column.listed:
                 return not holds
-            found = _compared_in_column(name, column, COMPARISONS[comparison], number, holds=holds)
-    return found if holds else _any([missing, _not(found)])
+            found = _compared_in_column(name, column, COMPARISONS[comparison], values[0])
+    if holds:
+        return found
+    return _any([missing, _not(found)]) if _is_exact(column, values) else True
 
 
 def _equal_in_column(name: str, column: Column, values: Iterable[Scalar]) -> Expression:
@@ -204,27 +191,31 @@ def _equal_in_column(name: str, column: Column, values: Iterable[Scalar]) -> Exp
     return _any(f"{name} == {text}" for text in written)
 
 
+def _is_exact(column: Column, values: Iterable[Scalar]) -> bool:
+    """Check whether the column holds these numbers. Milvus rounds others to the field's precision."""
+    return column.kind not in ("single", "double") or (
+        column.kind == "double" and all(isinstance(value, str) or float(value) == value for value in values)
+    )
+
+
 def _literal_of_column(column: Column, value: Scalar) -> str | None:
     """Write a value as the column holds it; None if it cannot hold it."""
-    if kind_of(value) != column.kind:
+    if kind_of(value) != column.holds:
         return None
-    if column.kind != "number" or isinstance(value, str):
+    if isinstance(value, str) or column.holds == "boolean":
         return literal(value)
-    if column.floating:
-        rounded = _single(value) if column.bits == _SINGLE else float(value)
-        return literal(rounded) if rounded == value else None
-    fits = value == math.floor(value) and -(2 ** (column.bits - 1)) <= value < 2 ** (column.bits - 1)
-    return str(int(value)) if fits else None
+    if column.kind == "integer":
+        return str(int(value)) if value == math.floor(value) and -_LARGEST <= value < _LARGEST else None
+    return repr(float(value)) if float(value) == value else None
 
 
-def _compared_in_column(name: str, column: Column, sign: str, number: float, *, holds: bool) -> Expression:
-    if column.floating:
-        if holds and (column.bits == _SINGLE or float(number) != number):
-            sign = f"{sign[0]}="  # Milvus rounds the number to the field's precision
-        return f"{name} {sign} {float(number)!r}"
-    largest = 2 ** (column.bits - 1) - 1
-    bound = number if isinstance(number, int) else math.floor(number) if sign in (">", "<=") else math.ceil(number)
-    if -largest - 1 <= bound <= largest:
+def _compared_in_column(name: str, column: Column, sign: str, value: Scalar) -> Expression:
+    assert not isinstance(value, str)
+    if column.kind != "integer":
+        sign = sign if _is_exact(column, [value]) else f"{sign[0]}="
+        return f"{name} {sign} {float(value)!r}"
+    bound = value if isinstance(value, int) else math.floor(value) if sign in (">", "<=") else math.ceil(value)
+    if -_LARGEST <= bound < _LARGEST:
         return f"{name} {sign} {bound}"
     return (bound < 0) is (sign[0] == ">")
 
@@ -253,13 +244,6 @@ def _values(clause: Clause) -> tuple[Scalar, ...]:
 
 def _inexact(value: Scalar) -> bool:
     return isinstance(value, int | float) and abs(value) >= EXACT_INTEGERS
-
-
-def _single(number: float) -> float:
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return math.inf
 
 
 def _all(parts: Iterable[Expression]) -> Expression:

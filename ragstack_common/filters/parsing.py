@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters.tree import COMPARISONS, And, Clause, Filter, Not, Operator, Or, Scalar, Value
+from ragstack_common.filters.evaluation import kind_of
+from ragstack_common.filters.tree import COMPARISONS, MONGO, And, Clause, Filter, Not, Operator, Or, Scalar, clauses_of
 
 MAX_KEY_LENGTH: Final = 100
 """Source: bedrock-agent-runtime, shape FilterKey."""
@@ -17,31 +19,12 @@ MAX_VALUES: Final = 1_000
 """Values in one list: enough to exclude every document that one search can return."""
 
 MAX_CLAUSES: Final = 1_000
-"""``$nin`` becomes one clause for each value. Stores take far fewer: Bedrock 25, S3 Vectors 100."""
+"""Stores take far fewer: Bedrock 25, S3 Vectors 100."""
 
-MAX_PARTS: Final = 10_000
-"""Names, groups and values together. Parsing them takes about 20 ms; a search has 5 seconds by default."""
+MAX_CHARACTERS: Final = 1_100_000
+"""Of the filter as text: a thousand S3 keys of the maximum length. Parsing takes up to 0.5 s."""
 
-MAX_CHARACTERS: Final = 1_000_000
-"""In all names and values: a thousand S3 keys of the maximum length."""
-
-_MAX_JSON_DEPTH: Final = 2 * MAX_DEPTH + 3
-"""Each level can be a group and its list; the last level is an attribute, its operator and a list."""
-
-_MONGO: Final = {
-    "$eq": Operator.EQUALS,
-    "$ne": Operator.NOT_EQUALS,
-    "$gt": Operator.GREATER_THAN,
-    "$gte": Operator.GREATER_THAN_OR_EQUALS,
-    "$lt": Operator.LESS_THAN,
-    "$lte": Operator.LESS_THAN_OR_EQUALS,
-    "$in": Operator.IN,
-    "$startsWith": Operator.STARTS_WITH,
-    "$contains": Operator.STRING_CONTAINS,
-    "$listContains": Operator.LIST_CONTAINS,
-}
-_MONGO_NAME_OF: Final = {operator: name for name, operator in _MONGO.items()}
-_MONGO_NAMES: Final = ", ".join([*_MONGO, "$nin", "$not"])
+_OPERATORS: Final = {name: operator for operator, name in MONGO.items()}
 _NATIVE: Final = {operator.value: operator for operator in Operator}
 _LARGEST_INTEGER: Final = 2**63
 
@@ -55,9 +38,13 @@ def parse(source: Mapping[str, Any]) -> Filter:
     Raises:
         InvalidFilterError: The message names the invalid part and what is valid, or the limit.
     """
-    _check_size(source)
-    parsed = _object(source, depth=1)
-    if (clauses := _clauses_in(parsed)) > MAX_CLAUSES:
+    try:
+        if len(repr(source)) > MAX_CHARACTERS:
+            raise InvalidFilterError(f"The filter has more than {MAX_CHARACTERS:,} characters")
+        parsed = _object(source, depth=1)
+    except RecursionError:
+        raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels") from None
+    if (clauses := sum(1 for _ in clauses_of(parsed))) > MAX_CLAUSES:
         raise InvalidFilterError(f"The filter has {clauses:,} clauses; at most {MAX_CLAUSES:,} are allowed")
     return parsed
 
@@ -76,40 +63,10 @@ def to_mongo(filter_: Filter) -> dict[str, Any]:
             return {"$not": to_mongo(member)}
         case Clause(operator, key, value):
             operand = list(value) if isinstance(value, tuple) else value
-            name = _MONGO_NAME_OF.get(operator)
+            name = MONGO.get(operator)
             if name is None or key.startswith("$") or key in ("andAll", "orAll"):
                 return {operator.value: {"key": key, "value": operand}}
             return {key: operand if operator is Operator.EQUALS else {name: operand}}
-
-
-def _check_size(source: object) -> None:
-    """Reject what would take long to parse or to quote in a message."""
-    parts = characters = 0
-    level: list[object] = [source]
-    for _ in range(_MAX_JSON_DEPTH):
-        inner: list[object] = []
-        for each in level:
-            if isinstance(each, str):
-                characters += len(each)
-            elif isinstance(each, Mapping | list | tuple):
-                parts += len(each)
-                if parts > MAX_PARTS:
-                    raise InvalidFilterError(f"The filter has more than {MAX_PARTS:,} parts (names, groups and values)")
-                inner += [*each.keys(), *each.values()] if isinstance(each, Mapping) else each
-        if characters > MAX_CHARACTERS:
-            raise InvalidFilterError(f"The filter has more than {MAX_CHARACTERS:,} characters")
-        level = inner
-    if level:
-        raise InvalidFilterError(f"The filter is nested deeper than {MAX_DEPTH} levels")
-
-
-def _clauses_in(filter_: Filter) -> int:
-    match filter_:
-        case And(members) | Or(members):
-            return sum(map(_clauses_in, members))
-        case Not(member):
-            return _clauses_in(member)
-    return 1
 
 
 def _object(source: object, depth: int) -> Filter:
@@ -161,12 +118,11 @@ def _operator(key: str, name: object, operand: object, depth: int) -> Filter:
     if name == "$not":
         return Not(_operators(key, operand, depth + 1))
     if name == "$nin":
-        values = _clause(Operator.IN, key, operand).value
-        assert isinstance(values, tuple)
-        return _joined(And, [Clause(Operator.NOT_EQUALS, key, value) for value in values])
-    if name not in _MONGO:
-        raise InvalidFilterError(f"{key:.80}: unknown operator {name!r:.80}; use one of {_MONGO_NAMES}")
-    return _clause(_MONGO[name], key, operand)
+        return Not(_clause(Operator.IN, key, operand))
+    if name not in _OPERATORS:
+        known = ", ".join([*_OPERATORS, "$nin", "$not"])
+        raise InvalidFilterError(f"{key:.80}: unknown operator {name!r:.80}; use one of {known}")
+    return _clause(_OPERATORS[name], key, operand)
 
 
 def _clause(operator: Operator, key: object, value: object) -> Clause:
@@ -181,30 +137,21 @@ def _clause(operator: Operator, key: object, value: object) -> Clause:
                 f"{operator}({key}) has a list of {len(value):,} values; at most {MAX_VALUES:,} are allowed"
             )
         return Clause(operator, key, tuple(_scalar(operator, key, member) for member in value))
-    return Clause(operator, key, _operand(operator, key, _scalar(operator, key, value)))
-
-
-def _operand(operator: Operator, key: str, value: Scalar) -> Value:
-    if operator in COMPARISONS and (isinstance(value, bool) or not isinstance(value, int | float)):
+    scalar = _scalar(operator, key, value)
+    if operator in COMPARISONS and kind_of(scalar) != "number":
         raise InvalidFilterError(f"{operator}({key}) compares numbers, not {value!r:.80}")
-    if operator in (Operator.STARTS_WITH, Operator.STRING_CONTAINS) and not isinstance(value, str):
+    if operator in (Operator.STARTS_WITH, Operator.STRING_CONTAINS) and not isinstance(scalar, str):
         raise InvalidFilterError(f"{operator}({key}) takes a string, not {value!r:.80}")
-    return value
+    return Clause(operator, key, scalar)
 
 
 def _scalar(operator: Operator, key: str, value: object) -> Scalar:
     if isinstance(value, str):
         return _text(key, value)
-    if isinstance(value, bool):
+    if isinstance(value, bool) or (isinstance(value, int) and -_LARGEST_INTEGER <= value < _LARGEST_INTEGER):
         return value
-    if isinstance(value, int) and -_LARGEST_INTEGER <= value < _LARGEST_INTEGER:
-        return value
-    if isinstance(value, int | float):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if math.isfinite(number):
+    with suppress(OverflowError):
+        if isinstance(value, int | float) and math.isfinite(number := float(value)):
             return number
     raise InvalidFilterError(f"{operator}({key}) takes a string, a finite number or a boolean, not {value!r:.80}")
 

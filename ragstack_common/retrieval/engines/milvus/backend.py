@@ -1,16 +1,28 @@
 """Milvus: a server, Zilliz Cloud, or a Milvus Lite file."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.errors import (
+    AccessDeniedError,
     CollectionNotFoundError,
+    ConfigurationError,
     DimensionMismatchError,
     EmbeddingError,
+    InvalidDocumentError,
     InvalidFilterError,
     PartitionNotFoundError,
+    RetrievalError,
+    RetrievalTimeoutError,
+    ServiceUnavailableError,
+    ThrottledError,
     needs_extra,
 )
 from ragstack_common.filters import Filter, evaluate
@@ -19,14 +31,12 @@ from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngin
 from ragstack_common.retrieval.models import RetrievedChunk
 
 with needs_extra("milvus", "The engine milvus"):
+    import grpc
     from pymilvus import MilvusClient
-    from pymilvus.exceptions import MilvusException
+    from pymilvus.exceptions import DataNotMatchException, MilvusException
 
     from ragstack_common.embedding import Embedding, QueryEmbedding
-    from ragstack_common.retrieval.engines.milvus.client import NOT_LOADED, Address, connections, translated_errors
     from ragstack_common.retrieval.engines.milvus.collection import (
-        LARGEST_ID,
-        NO_COLUMNS,
         SCORES,
         Fields,
         Layout,
@@ -38,6 +48,9 @@ with needs_extra("milvus", "The engine milvus"):
 
 T = TypeVar("T")
 
+LITE_SUFFIX: Final = ".db"
+"""Suffix of a Milvus Lite file. Source: pymilvus, ConnectionConfig.from_uri."""
+
 MAX_CANDIDATES: Final = 16_384
 """Entities that one search can return. Source: Milvus, "Limits"."""
 
@@ -48,6 +61,33 @@ EXACT_INDEX: Final = "FLAT"
 """Index of a Lite file. Lite's AUTOINDEX, a graph, lost 21 of 162 chunks with similar texts."""
 
 ROWS_AT_ONCE: Final = 500
+NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
+
+NOT_LOADED: Final = frozenset({101, 201})
+"""Codes of a collection or partition that is not in memory. Source: Milvus's merr package."""
+
+_MEANINGS: Final[dict[Any, tuple[type[RetrievalError], str]]] = {
+    2: (ServiceUnavailableError, "check that Milvus is running, and its address"),
+    3: (AccessDeniedError, "check the user name and the password"),
+    8: (ThrottledError, "send fewer requests a second"),
+    9: (ThrottledError, "Milvus rejects requests until its quota allows them"),
+    100: (CollectionNotFoundError, "check the collection's name and the database"),
+    200: (PartitionNotFoundError, "check the partition's name"),
+    800: (CollectionNotFoundError, "the database does not exist"),
+    grpc.StatusCode.UNAVAILABLE: (ServiceUnavailableError, "check that Milvus is running, and its address"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (RetrievalTimeoutError, "try again, or raise timeout_seconds"),
+    grpc.StatusCode.UNAUTHENTICATED: (AccessDeniedError, "check the user name and the password"),
+    grpc.StatusCode.PERMISSION_DENIED: (AccessDeniedError, "grant the user Search and Query on the collection"),
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (ThrottledError, "send fewer requests a second"),
+}
+"""Source: pymilvus.exceptions.ErrorCode, common.proto's ErrorCode, and Milvus's merr package."""
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+LARGEST_ID: Final = 2**63
+_DENIED: Final = re.compile("auth check|authenticat|permission den", re.IGNORECASE)
+
+# It logs the filter of every failed call, with a traceback; the error itself is raised anyway.
+logging.getLogger("pymilvus.decorators").setLevel(logging.CRITICAL)
 
 
 class MilvusBackend(BatchEngine):
@@ -66,7 +106,6 @@ class MilvusBackend(BatchEngine):
         embedding: The collection's embedding, or the choice for :func:`ragstack_common.embedding.load`.
         vector_field: Field of 32-bit vectors.
         text_field: Field of the content.
-        id_field: The primary key.
         source_field: Field that names a chunk's document.
         metadata_field: JSON field whose members are metadata.
         timeout_seconds: Deadline of one search, over 0 and finite.
@@ -90,7 +129,6 @@ class MilvusBackend(BatchEngine):
         embedding: Embedding | str = DEFAULT_EMBEDDING,
         vector_field: str | None = None,
         text_field: str | None = None,
-        id_field: str | None = None,
         source_field: str | None = None,
         metadata_field: str | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
@@ -100,8 +138,14 @@ class MilvusBackend(BatchEngine):
         self.partition_names = None if partition_names is None else list(partition_names)
         self.embedding = QueryEmbedding(embedding)
         self._owns_embedding = isinstance(embedding, str)
-        self._address = Address(uri, token or "", database or "")
-        self._fields = Fields(vector_field, text_field, id_field, source_field, metadata_field)
+        self._is_file = uri.endswith(LITE_SUFFIX)
+        if not self._is_file and not uri.lower().startswith(("http://", "https://", "tcp://", "unix:")):
+            raise ConfigurationError(
+                f"{uri!r} is not an address of Milvus: give a URL such as http://localhost:19530, or the path of "
+                f"a Milvus Lite file, which ends in {LITE_SUFFIX}"
+            )
+        self._address = {"uri": uri, "token": token or "", "db_name": database or ""}
+        self._fields = Fields(vector_field, text_field, source_field, metadata_field)
         self._opening = Lock()
         self._client: MilvusClient | None = None
         self._layout: Layout | None = None
@@ -114,9 +158,9 @@ class MilvusBackend(BatchEngine):
 
         def look_up(client: MilvusClient) -> RetrievedChunk | None:
             layout = self._known_layout(client)
-            key = _integer(chunk_id) if layout.integer_ids else quoted(chunk_id)
-            if key is None:
+            if layout.integer_ids and not (_INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < LARGEST_ID):
                 return None
+            key = int(chunk_id) if layout.integer_ids else quoted(chunk_id)
             rows = client.query(
                 self.collection_name,
                 filter=f"{layout.id} == {key}",
@@ -132,7 +176,6 @@ class MilvusBackend(BatchEngine):
         self,
         *,
         partition_names: Sequence[str] = (),
-        metric: str = "COSINE",
         integer_ids: bool = False,
         columns: Mapping[str, str] = NO_COLUMNS,
     ) -> None:
@@ -140,13 +183,12 @@ class MilvusBackend(BatchEngine):
 
         Args:
             partition_names: Partitions besides the default one.
-            metric: COSINE, IP or L2.
             integer_ids: Whether ids are integers; otherwise strings of up to 512 bytes.
             columns: Attributes that are often used in filters, each ``string``, ``integer``, ``number`` or
                 ``boolean``. They become fields of their own, which are faster than the JSON field of all others.
 
         Raises:
-            ConfigurationError: The metric is unknown, or a column is not valid.
+            ConfigurationError: The kind of a column is unknown.
             RetrievalError: The call failed, for example because the collection exists.
         """
 
@@ -155,10 +197,9 @@ class MilvusBackend(BatchEngine):
                 client,
                 self.collection_name,
                 self.embedding.model,
-                metric=metric,
                 integer_ids=integer_ids,
                 columns=columns,
-                index_type=EXACT_INDEX if self._address.is_file else "AUTOINDEX",
+                index_type=EXACT_INDEX if self._is_file else "AUTOINDEX",
             )
             for partition in partition_names:
                 client.create_partition(self.collection_name, partition)
@@ -172,8 +213,8 @@ class MilvusBackend(BatchEngine):
             The number of documents.
 
         Raises:
-            InvalidDocumentError: A document cannot be stored; the message names it. Its batch is not stored.
-            RetrievalError: The call failed.
+            InvalidDocumentError: A value has another type than its field. Its batch of 500 is not stored.
+            RetrievalError: The call failed, for example because a text is too long.
         """
         waiting = list(documents)
 
@@ -181,19 +222,22 @@ class MilvusBackend(BatchEngine):
             layout = self._known_layout(client)
             for start in range(0, len(waiting), ROWS_AT_ONCE):
                 rows = rows_of(waiting[start : start + ROWS_AT_ONCE], layout, self.embedding.model)
-                client.upsert(self.collection_name, rows, partition_name=partition_name or "")
-            if self._address.is_file:
+                try:
+                    client.upsert(self.collection_name, rows, partition_name=partition_name or "")
+                except DataNotMatchException as error:
+                    raise InvalidDocumentError(f"{self.collection_name} rejects a document: {error.message}") from error
+            if self._is_file:
                 client.flush(self.collection_name)  # Lite indexes nothing before
             return len(waiting)
 
         return await self.in_thread(lambda: self._call(upsert))
 
     async def close(self) -> None:
-        """Release the connection, and close the embedding if it was loaded here."""
+        """Release the connection, which pymilvus keeps for others, and close the embedding if it was loaded here."""
         with self._opening:
             client, self._client, self._layout = self._client, None, None
         if client is not None:
-            await self.in_thread(lambda: connections.release(self._address))
+            client.close()
         if self._owns_embedding:
             self.embedding.close()
 
@@ -302,8 +346,9 @@ class MilvusBackend(BatchEngine):
             CollectionNotFoundError: The collection or the Lite file does not exist; only *creates* makes a new file.
             RetrievalError: The call failed, or Milvus cannot be reached.
         """
-        if not creates and self._address.is_missing:
-            raise CollectionNotFoundError(f"There is no Milvus Lite file {self._address.uri}: check uri")
+        uri = self._address["uri"]
+        if self._is_file and not creates and not Path(uri).exists():
+            raise CollectionNotFoundError(f"There is no Milvus Lite file {uri}: check uri")
         with translated_errors(f"Collection {self.collection_name}"):
             client = self._connected()
             try:
@@ -318,12 +363,35 @@ class MilvusBackend(BatchEngine):
     def _connected(self) -> MilvusClient:
         with self._opening:
             if self._client is None:
-                self._client = connections.acquire(self._address, self.timeout_seconds)
+                self._client = MilvusClient(**self._address, timeout=self.timeout_seconds)
             return self._client
 
 
-def _integer(chunk_id: str) -> str | None:
-    digits = chunk_id.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(LARGEST_ID)):
-        return None
-    return str(int(chunk_id)) if -LARGEST_ID <= int(chunk_id) < LARGEST_ID else None
+@contextmanager
+def translated_errors(subject: str) -> Iterator[None]:
+    """Translate pymilvus's errors.
+
+    Args:
+        subject: Begins the message.
+
+    Raises:
+        RetrievalError: The subclass that matches the error.
+    """
+    try:
+        yield
+    except MilvusException as error:
+        raise _translated(subject, error.code, error.message) from error
+    except grpc.RpcError as error:
+        raise _translated(subject, error.code(), error.details() or "") from error
+    except grpc.FutureTimeoutError as error:
+        raise _translated(subject, 2, "no connection in time") from error
+    except ValueError as error:  # gRPC raises it for a channel that was closed meanwhile
+        raise ServiceUnavailableError(f"{subject}: the connection to Milvus was closed; try again") from error
+
+
+def _translated(subject: str, code: Any, message: str) -> RetrievalError:
+    kind, advice = _MEANINGS.get(code, (RetrievalError, "see the message"))
+    if kind is RetrievalError and _DENIED.search(message):
+        kind, advice = AccessDeniedError, "check the user name and the password"
+    line = message.strip().partition("\n")[0]  # the lines after it quote the filter
+    return kind(f"{subject}: Milvus says {line[:200]!r} (code {code}); {advice}")
