@@ -29,6 +29,7 @@ TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
     "context value": (ContextValues,),
 }
 
+_NUMBER: Final = re.compile("^a (?:whole )?number from ")
 _BLOCK: Final = re.compile(r"(<!-- table: ([a-z ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
@@ -43,7 +44,7 @@ def _table(title: str) -> str:
     }
     rows = [f"| {title} | default | allowed | meaning |", "|---|---|---|---|"]
     rows += [
-        f"| `{name}` | {_default(field)} | {allowed_values(field)} | {field.description} |"
+        f"| `{name}` | {_default(field)} | {_NUMBER.sub('', allowed_values(field))} | {field.description} |"
         for name, field in fields.items()
     ]
     return "\n".join(rows) + "\n"

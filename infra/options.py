@@ -141,14 +141,14 @@ class ContextValues(Settings):
     target: Target = Field(Target.AWS, description="where the stacks go; `local` is what `ragstack up` uses")
     prefix: Prefix = Field(
         "RagStack",
-        description="first part of every stack's name, and the dimension `stack` of metrics; give each deployment in an"
-        " account its own. A long prefix shortens the keys that documents can have",
+        description="first part of every stack's name, different for each deployment in an account; a long one leaves"
+        " less room for the keys of documents",
     )
     auth: Auth = Field(Auth.IAM, description="who may call the API; `none` is for `target=local`, and its default")
     api_logging: ApiLogging = Field(
         ApiLogging.OFF,
-        description="access and error logs of API Gateway. `on` needs a role for them in the account's settings;"
-        " `with_account_role` creates one, for every API of the account in the Region",
+        description="logs of API Gateway. `on` needs a role for them in the account's settings; `with_account_role`"
+        " creates it, for every API of the account in the Region",
     )
     api_requests_per_second: int = Field(
         20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"

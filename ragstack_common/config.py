@@ -183,7 +183,7 @@ class CorpusSettings(Settings):
     corpora: CorpusNames = Field(
         (),
         validation_alias="MULTI_CORPUS_METADATA",
-        description="the corpora over which searches are balanced: values of the attribute `corpus`",
+        description="values of the attribute `corpus` over which searches are balanced",
     )
     per_corpus: int = Field(
         PER_CORPUS,
@@ -208,7 +208,7 @@ class QuerySettings(CorpusSettings, SearchSettings):
     """How the function `query` searches."""
 
     multislice_enabled: bool = Field(
-        True, description="`false` makes one call with the metadata filter: only matches are found, without a boost"
+        True, description="`false` makes one call with the metadata filter: only matches are found"
     )
     max_slices: int = Field(
         3,
@@ -245,13 +245,13 @@ class RetrieverToolSettings(SearchSettings):
     """What the tool `retriever` searches."""
 
     retriever_tool_engine: EngineName | None = Field(
-        None, description="engine of collections that name none; by default `milvus` if `MILVUS_ADDRESS` is set"
+        None, description="default engine of collections; `milvus` if `MILVUS_ADDRESS` is set"
     )
     retriever_tool_engine_config: JsonObject = Field(
         {}, repr=False, description="arguments of that engine for all of its collections"
     )
     retriever_tool_collections: Collections = Field(
-        {}, repr=False, description="the collections to search; by default the function's own knowledge base"
+        {}, repr=False, description="collections to search; by default the function's knowledge base"
     )
     retriever_tool_embedding: str | None = Field(
         None, description="embedding of queries, for engines that need one; by default `hashed`"
@@ -342,21 +342,21 @@ class IngestionSettings(PathSettings):
         validation_alias="INGESTION_MAX_ATTEMPTS",
         ge=1,
         le=100,
-        description="submissions of a version of a document, if the knowledge base fails for a temporary reason",
+        description="submissions of a document, if the knowledge base fails for a temporary reason",
     )
     base_delay_seconds: float = Field(
         2.0,
         validation_alias="INGESTION_BASE_DELAY_SECONDS",
         ge=0,
         le=30,
-        description="longest delay before the first retry of a call; it doubles each time, up to 60 seconds",
+        description="longest delay before the first retry of a call; doubles up to 60 seconds",
     )
     documents_per_call: int = Field(
         10,
         validation_alias="INGESTION_DOCUMENTS_PER_CALL",
         ge=1,
         le=25,
-        description="documents in one call. The service's model allows 10, the quota page 25",
+        description="documents in one call; the service's model allows 10, its quota page 25",
     )
     first_delay_seconds: float = Field(
         2.0,
@@ -406,14 +406,12 @@ class DocumentApiSettings(Settings):
     ingestion_queue_url: str = Field(description="the queue for replayed documents")
     dead_letter_queue_url: str = Field(description="the dead-letter queue")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
-    upload_max_bytes: int = Field(
-        MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload; Bedrock reads no larger file"
-    )
+    upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")
     upload_seconds: int = Field(
         900,
         ge=1,
         le=3600,
-        description="how long an upload URL is valid; the credentials that sign it may expire after an hour",
+        description="how long an upload URL is valid",
     )
 
 

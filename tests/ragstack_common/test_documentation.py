@@ -167,18 +167,18 @@ def test_the_diagram_of_states_shows_every_status(status: Status) -> None:
 
 
 def test_the_limits_of_documents_and_sidecars_are_documented_with_their_values() -> None:
-    documented = {row[0].strip("`"): int(row[1].replace(",", "")) for row in rows_after(INGESTION, "<!-- limits -->\n")}
+    documented = [int(row[1].replace(",", "")) for row in rows_after(INGESTION, "<!-- limits -->\n")]
 
-    assert documented == {
-        "MAX_SIDECAR_BYTES": MAX_SIDECAR_BYTES,
-        "LARGEST_ON_S3_VECTORS": LARGEST_ON_S3_VECTORS,
-        "KEYS_ON_S3_VECTORS": KEYS_ON_S3_VECTORS,
-        "MOST_LIST_MEMBERS": MOST_LIST_MEMBERS,
-        "LARGEST_DOCUMENT": LARGEST_DOCUMENT,
-        "MAX_URI_CHARACTERS": config.MAX_URI_CHARACTERS,
-        "VALUES_COUNTED": VALUES_COUNTED,
-        "LONGEST_VALUE": LONGEST_VALUE,
-    }
+    assert documented == [
+        MAX_SIDECAR_BYTES,
+        LARGEST_ON_S3_VECTORS,
+        KEYS_ON_S3_VECTORS,
+        MOST_LIST_MEMBERS,
+        LARGEST_DOCUMENT,
+        config.MAX_URI_CHARACTERS,
+        VALUES_COUNTED,
+        LONGEST_VALUE,
+    ]
 
 
 def test_every_kind_of_difference_is_documented() -> None:
