@@ -1,89 +1,34 @@
-"""Connections: limits on incomplete requests, and connections that are closed on purpose."""
+"""Close connections on purpose, for injected faults."""
 
 import asyncio
-from http import HTTPStatus
+from contextlib import suppress
 from typing import Any, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from local_bedrock.guard import Message, Receive, Scope, Send
-
-REQUEST_SECONDS: Final = 60.0
-"""Time limit for a whole request. The largest body, 64 MiB, needs 9 Mbit/s."""
-
-LARGEST_HEAD_BYTES: Final = 64 * 1024
-"""The limit of h11; httptools has none."""
+from local_bedrock.guard import Application, Message, Receive, Scope, Send
 
 _TRANSPORT: Final = "transport"
 
 
-class Bounds(asyncio.Protocol):
-    """A mix-in for uvicorn's protocols that limits the time and size of incomplete requests.
-
-    uvicorn itself waits without limit for the rest of a request and for the first byte of a connection. The scope of
-    each request also gets its transport, see :func:`drop`.
-    """
+class WithTransport(asyncio.Protocol):
+    """A mix-in for uvicorn's protocols that adds its transport to the state of each request."""
 
     app_state: dict[str, Any]
-    cycle: Any
-    loop: asyncio.AbstractEventLoop
-    transport: asyncio.Transport
-    _overdue: asyncio.TimerHandle | None = None
-    _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start to wait for a request."""
+        """Keep the transport."""
         super().connection_made(transport)
         # Each request's scope has a copy of this.
         self.app_state = {**self.app_state, _TRANSPORT: transport}
-        self._expect_request()
-
-    def data_received(self, data: bytes) -> None:
-        """Read a part of a request, and limit the time for the rest."""
-        before = self.cycle
-        super().data_received(data)
-        cycle = self.cycle
-        is_head = cycle is before and (cycle is None or (cycle.response_complete and not cycle.more_body))
-        self._head_bytes = self._head_bytes + len(data) if is_head else 0
-        if self._head_bytes > LARGEST_HEAD_BYTES:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        elif is_head or cycle.more_body:
-            self._expect_request()
-        else:
-            self._expect_nothing()
-
-    def on_response_complete(self) -> None:
-        """Leave the idle connection to uvicorn, which has a limit for it."""
-        self._expect_nothing()
-        super().on_response_complete()  # type: ignore[misc]
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._expect_nothing()
-        super().connection_lost(exc)
-
-    def _expect_request(self) -> None:
-        if self._overdue is None:
-            self._overdue = self.loop.call_later(REQUEST_SECONDS, self._refuse, HTTPStatus.REQUEST_TIMEOUT)
-
-    def _expect_nothing(self) -> None:
-        if self._overdue is not None:
-            self._overdue.cancel()
-            self._overdue = None
-
-    def _refuse(self, status: HTTPStatus) -> None:
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            head = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            self.transport.write(head.encode())
-        self.transport.close()
 
 
-def bounded(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
-    """Return one of uvicorn's protocols with :class:`Bounds`."""
-    return type("Bounded", (Bounds, protocol), {})
+def with_transport(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
+    """Return one of uvicorn's protocols with :class:`WithTransport`."""
+    return type("Protocol", (WithTransport, protocol), {})
 
 
-Protocol: Final = bounded(AutoHTTPProtocol)
+Protocol: Final = with_transport(AutoHTTPProtocol)
 
 
 async def drop(scope: Scope, receive: Receive) -> None:
@@ -92,37 +37,31 @@ async def drop(scope: Scope, receive: Receive) -> None:
     await _until_gone(receive)
 
 
-class ConnectionCut(Exception):  # noqa: N818 - an event, not a mistake
-    """The connection was closed on purpose."""
+async def truncate(response: Application, scope: Scope, receive: Receive, send: Send, after_bytes: int) -> None:
+    """Send the headers of a response and at most ``after_bytes`` of its body, and always less than all of it."""
+    left = after_bytes
 
-
-class Truncation:
-    """Sends the headers of a response and at most ``after_bytes`` of its body, and always less than all of it."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send, after_bytes: int) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._left = after_bytes
-
-    async def send(self, message: Message) -> None:
-        """Send a part of the response.
-
-        Raises:
-            ConnectionCut: That was the last part.
-        """
+    async def send_some(message: Message) -> None:
+        nonlocal left
         if message["type"] != "http.response.body":
-            await self._send(message)
+            await send(message)
             return
         body, is_last = message.get("body", b""), not message.get("more_body", False)
-        sent = body[: min(self._left, len(body) - 1 if is_last else len(body))] if body else b""
-        self._left -= len(sent)
-        await self._send({"type": message["type"], "body": sent, "more_body": True})
-        if is_last or not self._left:
+        sent = body[: min(left, len(body) - 1 if is_last else len(body))] if body else b""
+        left -= len(sent)
+        await send({"type": message["type"], "body": sent, "more_body": True})
+        if is_last or not left:
             # Unlike abort, this sends buffered data.
-            self._scope["state"][_TRANSPORT].close()
-            await _until_gone(self._receive)
-            raise ConnectionCut
+            scope["state"][_TRANSPORT].close()
+            await _until_gone(receive)
+            raise _ConnectionCut
+
+    with suppress(_ConnectionCut):
+        await response(scope, receive, send_some)
+
+
+class _ConnectionCut(Exception):  # noqa: N818 - an event, not a mistake
+    pass
 
 
 async def _until_gone(receive: Receive) -> None:

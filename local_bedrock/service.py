@@ -9,7 +9,7 @@ from typing import Final
 from botocore.model import OperationModel
 
 from local_bedrock import embedding_processes, validation, wire
-from local_bedrock.errors import DependencyFailed, InvalidRequest, NotSupported, QuotaExceeded, ServiceError
+from local_bedrock.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
 from local_bedrock.generation.answering import Answering
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
@@ -27,16 +27,12 @@ from local_bedrock.operations import (
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Snapshots
 from local_bedrock.operations.retrieval import retrieve
-from local_bedrock.operations.tags import Tagging
 from local_bedrock.options import Options
 from local_bedrock.reading.sources import ObjectStore
 from local_bedrock.store.database import Database
 from local_bedrock.store.resources import knowledge_bases
 from ragstack_common import embedding
 from ragstack_common.embedding import EmbeddingError
-
-_BEDROCK_TAGS: Final = Tagging(resources.tagged_arn, QuotaExceeded)
-_VECTOR_TAGS: Final = Tagging(lambda connection, arn: vector_buckets.resource_of(connection, arn).arn, InvalidRequest)
 
 OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "CreateKnowledgeBase": resources.create_knowledge_base,
@@ -57,9 +53,9 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "GetIngestionJob": ingestion.get_job,
     "ListIngestionJobs": ingestion.list_jobs,
     "StopIngestionJob": ingestion.stop_job,
-    "TagResource": _BEDROCK_TAGS.tag,
-    "UntagResource": _BEDROCK_TAGS.untag,
-    "ListTagsForResource": _BEDROCK_TAGS.list_tags,
+    "TagResource": resources.tag_resource,
+    "UntagResource": resources.untag_resource,
+    "ListTagsForResource": resources.list_tags,
     "Retrieve": retrieve,
     "RetrieveAndGenerate": generate.retrieve_and_generate,
     "RetrieveAndGenerateStream": generate.retrieve_and_generate_stream,
@@ -75,26 +71,17 @@ S3_VECTORS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "GetVectorBucket": vector_buckets.get_bucket,
     "ListVectorBuckets": vector_buckets.list_buckets,
     "DeleteVectorBucket": vector_buckets.delete_bucket,
-    "PutVectorBucketDefaultIndexMode": vector_buckets.put_default_mode,
-    "PutVectorBucketPolicy": vector_buckets.put_policy,
-    "GetVectorBucketPolicy": vector_buckets.get_policy,
-    "DeleteVectorBucketPolicy": vector_buckets.delete_policy,
     "CreateIndex": vector_buckets.create_index,
     "GetIndex": vector_buckets.get_index,
     "ListIndexes": vector_buckets.list_indexes,
     "DeleteIndex": vector_buckets.delete_index,
-    "UpdateIndexMode": vector_buckets.update_mode,
-    "UpdateMetadataConfiguration": vector_buckets.update_metadata,
     "PutVectors": vectors.put_vectors,
     "GetVectors": vectors.get_vectors,
     "ListVectors": vectors.list_vectors,
     "DeleteVectors": vectors.delete_vectors,
     "QueryVectors": vectors.query_vectors,
-    "TagResource": _VECTOR_TAGS.tag,
-    "UntagResource": _VECTOR_TAGS.untag,
-    "ListTagsForResource": _VECTOR_TAGS.list_tags,
 }
-"""Operations of S3 Vectors; those on tags have the same names as Bedrock's."""
+"""Operations of S3 Vectors."""
 
 log = logging.getLogger(__name__)
 
@@ -199,6 +186,8 @@ class Service:
             return wire.write_error(error, operation)
         except EmbeddingError as error:
             return wire.write_error(DependencyFailed(str(error)), operation)
+        except RecursionError:
+            return wire.write_error(InvalidRequest("The request body is nested too deeply"), operation)
         except Exception:
             log.exception("%s failed", operation.name)
             return wire.write_error(ServiceError("The local Bedrock failed; its log has the details"), operation)

@@ -4,14 +4,14 @@ Source: https://smithy.io/2.0/aws/protocols/aws-restjson1-protocol.html
 """
 
 import base64
-import binascii
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote
 
@@ -19,7 +19,7 @@ from botocore.loaders import create_loader
 from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
 from botocore.utils import parse_timestamp
 
-from local_bedrock.errors import InvalidBody, InvalidRequest, ServiceError, Throttled, UnknownRoute
+from local_bedrock.errors import InvalidBody, ServiceError, Throttled, UnknownRoute
 from local_bedrock.event_stream import CONTENT_TYPE, Messages
 
 ERROR_TYPE_HEADER: Final = "x-amzn-ErrorType"
@@ -67,8 +67,7 @@ class HeadedAnswer(dict[str, Any]):
         self.headers = headers
 
 
-# One endpoint serves all of them. If services share a route (/tags/{resourceArn}), the service name in the signature
-# decides; without a signature, or between services with the same signing name, the first one wins.
+# One endpoint serves all of them. The first one wins if several have the same route, such as /tags/{resourceArn}.
 SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 
 
@@ -97,16 +96,9 @@ class Router:
             UnknownRoute: No operation has this method and path.
         """
         path = request.path.rstrip("/") or "/"
-        matches = [
-            (route.operation, match)
-            for route in self._routes
-            if route.method == request.method and (match := route.pattern.fullmatch(path))
-        ]
-        if len(matches) > 1:
-            name = _signed_for(request.headers.get("authorization", ""))
-            matches.sort(key=lambda found: found[0].service_model.signing_name != name)
-        for operation, match in matches[:1]:
-            return operation, {label: unquote(value) for label, value in match.groupdict().items()}
+        for route in self._routes:
+            if route.method == request.method and (match := route.pattern.fullmatch(path)):
+                return route.operation, {label: unquote(value) for label, value in match.groupdict().items()}
         raise UnknownRoute(f"{request.method} {request.path} is not an operation of {' or '.join(SERVICES)}")
 
 
@@ -114,15 +106,6 @@ class Router:
 def router() -> Router:
     """Return the router of all services, which every server in this process shares: reading the models takes 40 ms."""
     return Router()
-
-
-def _signed_for(authorization: str) -> str | None:
-    """Return the service of the credential scope, ``KEY/DATE/REGION/SERVICE/aws4_request``.
-
-    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
-    """
-    scope = authorization.partition("Credential=")[2].partition(",")[0].split("/")
-    return scope[-2] if len(scope) > 1 else None
 
 
 def _routes(model: ServiceModel) -> list[Route]:
@@ -141,17 +124,6 @@ def _pattern(operation: OperationModel) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-DEEPEST_NESTING: Final = 100
-"""Levels of JSON objects and arrays. Messages of the services have about ten; a group in a filter has two."""
-
-LONGEST_NUMBER_DIGITS: Final = 309
-"""The services keep numbers in doubles, which can't hold more digits."""
-
-_SURROGATE: Final = b"\\ud"
-_TOO_DEEP: Final = f"The request body nests objects and arrays more than {DEEPEST_NESTING} levels deep"
-_LONG_NUMBER: Final = re.compile(rb"\d{%d}" % (LONGEST_NUMBER_DIGITS + 1))
-
-
 def read_input(operation: OperationModel, labels: Mapping[str, str], request: Request) -> dict[str, Any]:
     """Collect the input members from path, query string, headers and body.
 
@@ -159,7 +131,7 @@ def read_input(operation: OperationModel, labels: Mapping[str, str], request: Re
 
     Raises:
         InvalidBody: The body is not a JSON object, although the operation requires one.
-        InvalidRequest: The JSON is nested too deeply, or a number is too long.
+        RecursionError: The JSON is nested too deeply.
     """
     shape = operation.input_shape
     if shape is None:
@@ -195,46 +167,15 @@ def _payload(shape: Shape, body: bytes) -> Any:
 def _document(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
-    # Parsing each number with a function is slow, so do it only if there may be a long one.
-    parse_int = _number if _LONG_NUMBER.search(body) else None
     try:
-        document = json.loads(body, parse_int=parse_int)
-    except RecursionError:
-        raise InvalidRequest(_TOO_DEEP) from None
+        document = json.loads(body)
+        if b"\\ud" in body.lower():
+            json.dumps(document, ensure_ascii=False).encode()  # fails on half of a surrogate pair
     except ValueError as error:
         raise InvalidBody(f"The request body is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise InvalidBody("The request body is not a JSON object")
-    _check_nesting(document)
-    if _SURROGATE in body.lower() and not _is_text(document):
-        raise InvalidBody("The request body contains half of a surrogate pair (\\ud800 to \\udfff)")
     return document
-
-
-def _number(digits: str) -> int:
-    if len(digits) > LONGEST_NUMBER_DIGITS:
-        raise InvalidRequest(
-            f"A number in the request has {len(digits)} digits; the maximum is {LONGEST_NUMBER_DIGITS}"
-        )
-    return int(digits)
-
-
-def _check_nesting(document: dict[str, Any]) -> None:
-    level: list[Any] = [document]
-    for _ in range(DEEPEST_NESTING):
-        members = (node.values() if isinstance(node, dict) else node for node in level)
-        level = [member for node in members for member in node if isinstance(member, dict | list)]
-        if not level:
-            return
-    raise InvalidRequest(_TOO_DEEP)
-
-
-def _is_text(document: dict[str, Any]) -> bool:
-    try:
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _read(shape: Shape, value: Any) -> Any:
@@ -250,40 +191,29 @@ def _read(shape: Shape, value: Any) -> Any:
         return [_read(shape.member, member) for member in value]
     if isinstance(shape, MapShape) and isinstance(value, dict):
         return {key: _read(shape.value, member) for key, member in value.items()}
-    if shape.type_name == "blob" and isinstance(value, str):
-        return _decoded(value)
-    if shape.type_name == "timestamp" and isinstance(value, str):
-        return _moment(value)
+    if isinstance(value, str) and shape.type_name in _FROM_JSON_TEXT:
+        with suppress(ValueError, OverflowError):
+            return _FROM_JSON_TEXT[shape.type_name](value)
     return value
 
 
-def _decoded(text: str) -> bytes | str:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return text
-
-
-def _moment(value: str) -> Any:
-    try:
-        return parse_timestamp(value)
-    except (ValueError, OverflowError):
-        return value
-
-
 def _from_text(shape: Shape, text: str) -> Any:
-    try:
-        match shape.type_name:
-            case "integer" | "long":
-                return int(text)
-            case "float" | "double":
-                return float(text)
-            case "boolean":
-                return {"true": True, "false": False}.get(text, text)
-    except ValueError:
-        pass
+    with suppress(ValueError, KeyError):
+        return _FROM_TEXT.get(shape.type_name, str)(text)
     return text
 
+
+_FROM_JSON_TEXT: Final[dict[str, Callable[[str], Any]]] = {
+    "blob": partial(base64.b64decode, validate=True),
+    "timestamp": parse_timestamp,
+}
+_FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
+    "integer": int,
+    "long": int,
+    "float": float,
+    "double": float,
+    "boolean": {"true": True, "false": False}.__getitem__,
+}
 
 JSON_TYPE = "application/json"
 

@@ -4,12 +4,13 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 from botocore.model import OperationModel
 
-from local_bedrock.errors import InvalidRequest, QuotaExceeded, Throttled, TooManyRequests
+from local_bedrock.errors import InvalidRequest, QuotaExceeded, ServiceError, Throttled, TooManyRequests
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.store import jobs, resources, submissions
 from local_bedrock.store.database import Database
@@ -21,15 +22,6 @@ THROTTLED: Final = {
     "s3vectors": "Please reduce your request rate.",
 }
 """By service. Reported by users of InvokeAgent and InvokeModel; for the others, AWS's general wording is assumed."""
-
-_DOCUMENT_REQUESTS: Final = (
-    "The sum of concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests"
-    " can't exceed ({limit}). Wait until some of their documents are in a final state, then retry your request."
-)
-"""The first sentence is reported by users, the second is ours."""
-
-
-QUERIES: Final = ("Retrieve", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
 
 
 def throttled(operation: OperationModel, wait_seconds: float = 1.0) -> Throttled:
@@ -67,6 +59,52 @@ class TokenBucket:
             return 0.0
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """A quota of existing or unfinished work.
+
+    Attributes:
+        quota: Its name.
+        counted: Returns the present number, given the members of the request.
+        message: With the placeholder ``limit``.
+    """
+
+    quota: str
+    counted: Callable[[apsw.Connection, Mapping[str, Any]], int]
+    message: str
+    error: type[ServiceError] = QuotaExceeded
+
+
+_DOCUMENTS: Final = _Limit(
+    "concurrent_document_requests",
+    lambda connection, _members: submissions.requests_under_way(connection),
+    # The first sentence is reported by users, the second is ours.
+    "The sum of concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests"
+    " can't exceed ({limit:g}). Wait until some of their documents are in a final state, then retry your request.",
+    InvalidRequest,
+)
+_LIMITS: Final = {
+    "IngestKnowledgeBaseDocuments": _DOCUMENTS,
+    "DeleteKnowledgeBaseDocuments": _DOCUMENTS,
+    "StartIngestionJob": _Limit(
+        "concurrent_ingestion_jobs",
+        lambda connection, _members: len(jobs.running(connection)),
+        "The account has {limit:g} ingestion jobs running and may not have more."
+        " Wait for the end of one and retry your request.",
+    ),
+    "CreateKnowledgeBase": _Limit(
+        "knowledge_bases",
+        lambda connection, _members: len(resources.knowledge_bases(connection)),
+        "The account has {limit:g} knowledge bases and may not have more. Delete one first.",
+    ),
+    "CreateDataSource": _Limit(
+        "data_sources_per_knowledge_base",
+        lambda connection, members: len(resources.data_sources(connection, members["knowledgeBaseId"])),
+        "The knowledge base has {limit:g} data sources and may not have more. Delete one first.",
+    ),
+}
+
+
 class Admission:
     """Admits requests within the quotas.
 
@@ -81,7 +119,6 @@ class Admission:
         self._database = database
         self._clock = clock
         self._buckets: dict[str, TokenBucket] = {}
-        self._creating_bucket = threading.Lock()
         self._counting = threading.Lock()
 
     def count(self, operation: OperationModel) -> None:
@@ -90,13 +127,10 @@ class Admission:
         Raises:
             Throttled: The rate of the operation is exceeded.
         """
-        if self._quotas is None:
-            return
-        rate = self._quotas.calls_per_second(operation.name)
+        rate = self._quotas.calls_per_second(operation.name) if self._quotas else math.inf
         if rate == math.inf:
             return
-        with self._creating_bucket:
-            bucket = self._buckets.setdefault(operation.name, TokenBucket(rate, self._clock))
+        bucket = self._buckets.setdefault(operation.name, TokenBucket(rate, self._clock))
         if wait_seconds := bucket.take():
             raise throttled(operation, wait_seconds)
 
@@ -108,18 +142,18 @@ class Admission:
             InvalidRequest: It is too large, or too many document requests are unfinished.
             QuotaExceeded: The account has reached a quota.
         """
-        quotas, check = self._quotas, _CHECKS.get(operation.name)
-        if quotas is None:
-            yield
-            return
-        _check_size(quotas, operation.name, members, body_bytes)
-        if check is None:
+        quotas, limit = self._quotas, _LIMITS.get(operation.name)
+        if quotas is not None:
+            _check_size(quotas, operation.name, members, body_bytes)
+        if quotas is None or limit is None:
             yield
             return
         # Without the lock, two concurrent requests could both take the last place.
         with self._counting:
+            most = getattr(quotas, limit.quota)
             with self._database.read() as view:
-                check(quotas, view.connection, members)
+                if limit.counted(view.connection, members) >= most:
+                    raise limit.error(limit.message.format(limit=most))
             yield
 
 
@@ -129,47 +163,10 @@ def _check_size(quotas: Quotas, operation: str, members: Mapping[str, Any], body
             f"The total payload of {body_bytes} bytes exceeds the {quotas.ingest_payload_bytes:g} bytes that an"
             " IngestKnowledgeBaseDocuments request may have. Send fewer documents at once."
         )
-    text = members.get({"Retrieve": "retrievalQuery"}.get(operation, "input"), {})
-    characters = len(text.get("text") or "") if operation in QUERIES and isinstance(text, dict) else 0
+    query = members.get("retrievalQuery") or members.get("input") or {}
+    characters = len(query.get("text", ""))
     if characters > quotas.query_characters:
         raise InvalidRequest(
             f"The query has {characters} characters, and may have {quotas.query_characters:g}."
             " Shorten it and retry your request."
         )
-
-
-def _check_document_requests(quotas: Quotas, connection: apsw.Connection, _members: Mapping[str, Any]) -> None:
-    if submissions.requests_under_way(connection) >= quotas.concurrent_document_requests:
-        raise InvalidRequest(_DOCUMENT_REQUESTS.format(limit=f"{quotas.concurrent_document_requests:g}"))
-
-
-def _check_ingestion_jobs(quotas: Quotas, connection: apsw.Connection, _members: Mapping[str, Any]) -> None:
-    if len(jobs.running(connection)) >= quotas.concurrent_ingestion_jobs:
-        raise QuotaExceeded(
-            f"The account has {quotas.concurrent_ingestion_jobs:g} ingestion jobs running and may not have more."
-            " Wait for the end of one and retry your request."
-        )
-
-
-def _check_knowledge_bases(quotas: Quotas, connection: apsw.Connection, _members: Mapping[str, Any]) -> None:
-    if len(resources.knowledge_bases(connection)) >= quotas.knowledge_bases:
-        raise QuotaExceeded(
-            f"The account has {quotas.knowledge_bases:g} knowledge bases and may not have more. Delete one first."
-        )
-
-
-def _check_data_sources(quotas: Quotas, connection: apsw.Connection, members: Mapping[str, Any]) -> None:
-    if len(resources.data_sources(connection, members["knowledgeBaseId"])) >= quotas.data_sources_per_knowledge_base:
-        raise QuotaExceeded(
-            f"The knowledge base {members['knowledgeBaseId']} has {quotas.data_sources_per_knowledge_base:g} data"
-            " sources and may not have more. Delete one first."
-        )
-
-
-_CHECKS: Final[Mapping[str, Callable[[Quotas, apsw.Connection, Mapping[str, Any]], None]]] = {
-    "IngestKnowledgeBaseDocuments": _check_document_requests,
-    "DeleteKnowledgeBaseDocuments": _check_document_requests,
-    "StartIngestionJob": _check_ingestion_jobs,
-    "CreateKnowledgeBase": _check_knowledge_bases,
-    "CreateDataSource": _check_data_sources,
-}

@@ -4,22 +4,27 @@ Sources: [doc] is AWS General Reference, "Amazon Bedrock endpoints and quotas"; 
 service. AWS counts tokens, not calls, for the models of bedrock-runtime, so their operations have no quota here.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from typing import Final
+from dataclasses import fields, replace
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 MEBIBYTE: Final = 1024 * 1024
 OFF: Final = "off"
+
+Limit = Annotated[float, Field(gt=0), BeforeValidator(lambda value: math.inf if value == OFF else value)]
+"""A positive number, or ``off``."""
 
 
 class QuotaError(ValueError):
     """A quota is unknown, or its value is invalid."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config={"extra": "forbid"})
 class Quotas:
     """The quotas of an account; ``math.inf`` for no limit.
 
@@ -35,39 +40,43 @@ class Quotas:
     """
 
     # Calls a second, by operation. [doc]
-    create_knowledge_base_per_second: float = 2.0
-    get_knowledge_base_per_second: float = 10.0
-    list_knowledge_bases_per_second: float = 10.0
-    update_knowledge_base_per_second: float = 2.0
-    delete_knowledge_base_per_second: float = 2.0
-    create_data_source_per_second: float = 2.0
-    get_data_source_per_second: float = 10.0
-    list_data_sources_per_second: float = 10.0
-    update_data_source_per_second: float = 2.0
-    delete_data_source_per_second: float = 2.0
-    start_ingestion_job_per_second: float = 0.1
-    get_ingestion_job_per_second: float = 10.0
-    list_ingestion_jobs_per_second: float = 10.0
-    ingest_knowledge_base_documents_per_second: float = 5.0
-    get_knowledge_base_documents_per_second: float = 5.0
-    list_knowledge_base_documents_per_second: float = 5.0
-    delete_knowledge_base_documents_per_second: float = 5.0
-    retrieve_per_second: float = 20.0
-    retrieve_and_generate_per_second: float = 20.0
-    retrieve_and_generate_stream_per_second: float = 20.0
-    rerank_per_second: float = 10.0
+    create_knowledge_base_per_second: Limit = 2.0
+    get_knowledge_base_per_second: Limit = 10.0
+    list_knowledge_bases_per_second: Limit = 10.0
+    update_knowledge_base_per_second: Limit = 2.0
+    delete_knowledge_base_per_second: Limit = 2.0
+    create_data_source_per_second: Limit = 2.0
+    get_data_source_per_second: Limit = 10.0
+    list_data_sources_per_second: Limit = 10.0
+    update_data_source_per_second: Limit = 2.0
+    delete_data_source_per_second: Limit = 2.0
+    start_ingestion_job_per_second: Limit = 0.1
+    get_ingestion_job_per_second: Limit = 10.0
+    list_ingestion_jobs_per_second: Limit = 10.0
+    ingest_knowledge_base_documents_per_second: Limit = 5.0
+    get_knowledge_base_documents_per_second: Limit = 5.0
+    list_knowledge_base_documents_per_second: Limit = 5.0
+    delete_knowledge_base_documents_per_second: Limit = 5.0
+    retrieve_per_second: Limit = 20.0
+    retrieve_and_generate_per_second: Limit = 20.0
+    retrieve_and_generate_stream_per_second: Limit = 20.0
+    rerank_per_second: Limit = 10.0
 
-    concurrent_document_requests: float = 10
-    concurrent_ingestion_jobs: float = 5
-    knowledge_bases: float = 100
-    data_sources_per_knowledge_base: float = 5
-    ingest_payload_bytes: float = 6 * MEBIBYTE
-    query_characters: float = 1000
+    concurrent_document_requests: Limit = 10
+    concurrent_ingestion_jobs: Limit = 5
+    knowledge_bases: Limit = 100
+    data_sources_per_knowledge_base: Limit = 5
+    ingest_payload_bytes: Limit = 6 * MEBIBYTE
+    query_characters: Limit = 1000
 
     def __str__(self) -> str:
         """Describe the differences from AWS's quotas."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        changed = [f"{name}={_written(value)}" for name, (value, default) in values.items() if value != default]
+        changed = [
+            f"{name}={OFF if value == math.inf else f'{value:g}'}"
+            for name, (value, default) in values.items()
+            if value != default
+        ]
         return f"those of AWS, except {', '.join(changed)}" if changed else "those of AWS"
 
     def calls_per_second(self, operation: str) -> float:
@@ -84,26 +93,10 @@ class Quotas:
         Raises:
             QuotaError: A quota is unknown, or its value isn't a positive number.
         """
-        return replace(self, **dict(map(_setting, settings)))
-
-
-def _written(value: float) -> str:
-    return OFF if value == math.inf else f"{value:g}"
-
-
-def _setting(text: str) -> tuple[str, float]:
-    name, _, number = (part.strip() for part in text.partition("="))
-    names = [field.name for field in fields(Quotas)]
-    if name not in names:
-        near = difflib.get_close_matches(name, names)
-        advice = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(names)}"
-        raise QuotaError(f"Unknown quota {name!r}: {advice}")
-    try:
-        value = math.inf if number == OFF else float(number)
-    except ValueError:
-        value = math.nan
-    if not value > 0:
-        raise QuotaError(
-            f"The quota {name} needs a positive number or {OFF!r}, for example {name}={getattr(Quotas, name):g}"
-        )
-    return name, value
+        parts = (text.partition("=") for text in settings)
+        changed: dict[str, Any] = {name.strip(): value.strip() for name, _, value in parts}
+        try:
+            return replace(self, **changed)
+        except ValidationError as error:
+            reasons = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
+            raise QuotaError(f"{reasons}. Write a quota as retrieve_per_second=2 or retrieve_per_second=off") from error

@@ -241,9 +241,6 @@ LONGEST_FAILURE_REASON: Final = 2048
 _IGNORED: Final = "Ignored {} files: {} [Files: {}]. Call to Customer Source did not succeed."
 """Source: the form of failure reasons that clients of StartIngestionJob parse; the second placeholder is ours."""
 
-_ID_BYTES: Final = 64
-"""Memory of one id, rounded up."""
-
 _ENDED: Final = ("COMPLETE", "FAILED")
 _STOPPED: Final = ("STOPPING", "STOPPED")
 _SORTED_BY: Final = {"STATUS": lambda job: (job.status, job.id), "STARTED_AT": lambda job: (job.started_at, job.id)}
@@ -274,21 +271,13 @@ def get_job(context: Context, request: Request) -> Answer:
 def list_jobs(context: Context, request: Request) -> Answer:
     """List the jobs of a data source, by default newest first."""
     listing = Listing("ListIngestionJobs", request)
-    continued = context.snapshots.continued(listing)
-    size = request.get("maxResults", DEFAULT_PAGE)
+    start = listing.position(0)
+    end = start + request.get("maxResults", DEFAULT_PAGE)
     with context.database.read() as view:
         source = requested_data_source(view.connection, request)
-        found = jobs.of_data_source(view.connection, source.id)
-    if continued is None:
-        offset, ordered = 0, [job.id for job in _chosen(found, request)]
-    else:
-        ordered, offset = continued
-    end = offset + size
-    more = None
-    if len(ordered) > end:
-        more = context.snapshots.token(listing, ordered, len(ordered) * _ID_BYTES, end)
-    jobs_by_id = {job.id: job for job in found}
-    return {"ingestionJobSummaries": [_summary(jobs_by_id[id_]) for id_ in ordered[offset:end]], "nextToken": more}
+        found = _chosen(jobs.of_data_source(view.connection, source.id), request)
+    more = listing.token(end) if len(found) > end else None
+    return {"ingestionJobSummaries": [_summary(job) for job in found[start:end]], "nextToken": more}
 
 
 def _chosen(found: Iterable[Job], request: Request) -> list[Job]:

@@ -19,11 +19,8 @@ Item = TypeVar("Item")
 
 DEFAULT_PAGE: Final = 100
 SNAPSHOT_SECONDS: Final = 600.0
-SNAPSHOT_BYTES: Final = 64 * 1024**2
-"""Memory of all snapshots together. The ranking of one search takes 32 KB at most."""
-
-_ENTRY_BYTES: Final = 1024
-"""Memory of a snapshot without its content, rounded up."""
+MOST_SNAPSHOTS: Final = 2000
+"""The ranking of one search takes 32 KB at most."""
 
 _GONE: Final = (
     "The results for this nextToken have expired: send the request again without a nextToken."
@@ -111,34 +108,18 @@ class Listing:
         return sha256(json.dumps([self.operation, asked], sort_keys=True).encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class _Snapshot:
-    fingerprint: str
-    content: Any
-    size_bytes: int
-
-
 class Snapshots:
     """Results with further pages, kept so that later changes to the store don't shift results between pages.
 
-    The least recently used snapshots are dropped when they take too much memory.
+    The least recently used ones are dropped first.
 
     Args:
         clock: Seconds.
-        seconds: How long a snapshot is kept after its last page was read.
-        most_bytes: Memory of all snapshots together.
     """
 
-    def __init__(
-        self, clock: Callable[[], float], *, seconds: float = SNAPSHOT_SECONDS, most_bytes: int = SNAPSHOT_BYTES
-    ) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._lock = threading.Lock()
-        self._kept: TTLCache[str, _Snapshot] = TTLCache(most_bytes, seconds, clock, lambda kept: kept.size_bytes)
-
-    @property
-    def size_bytes(self) -> float:
-        """Memory in use."""
-        return self._kept.currsize
+        self._kept: TTLCache[str, tuple[str, Any]] = TTLCache(MOST_SNAPSHOTS, SNAPSHOT_SECONDS, clock)
 
     def continued(self, listing: Listing) -> tuple[Any, int] | None:
         """Return the content kept for a request, and the position of its page; None on the first page.
@@ -150,26 +131,19 @@ class Snapshots:
         if token is None:
             return None
         with self._lock:
-            found = self._kept.get(token["snapshot"])
-        if found is None:
+            fingerprint, content = self._kept.get(token["snapshot"], (None, None))
+        if fingerprint is None:
             raise InvalidRequest(_GONE)
-        if found.fingerprint != listing.fingerprint() or token["offset"] < 0:
+        if fingerprint != listing.fingerprint() or token["offset"] < 0:
             raise InvalidRequest(_INVALID)
-        return found.content, token["offset"]
+        return content, token["offset"]
 
-    def token(self, listing: Listing, content: Any, size_bytes: int, offset: int) -> str:
-        """Keep the content for another page, and return the token of that page.
-
-        Args:
-            listing: The request.
-            content: The results; must not change.
-            size_bytes: Memory of the content.
-            offset: Position of the next page.
-        """
+    def token(self, listing: Listing, content: Any, offset: int) -> str:
+        """Keep the content, which must not change, and return the token of the page at this offset."""
         token = _snapshot_token(listing)
         identifier = token["snapshot"] if token else secrets.token_hex(8)
         with self._lock:
-            self._kept[identifier] = _Snapshot(listing.fingerprint(), content, size_bytes + _ENTRY_BYTES)
+            self._kept[identifier] = listing.fingerprint(), content
         return write_token({"snapshot": identifier, "offset": offset})
 
 

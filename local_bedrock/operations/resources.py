@@ -1,13 +1,14 @@
 """Knowledge bases and data sources."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import apsw
 
-from local_bedrock.errors import Conflict, InvalidRequest, NotFound
+from local_bedrock.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded
 from local_bedrock.operations.context import (
     Answer,
     Context,
@@ -18,25 +19,9 @@ from local_bedrock.operations.context import (
     required_member,
 )
 from local_bedrock.operations.paging import Listing
-from local_bedrock.operations.tags import check_tags
 from local_bedrock.store import jobs, resources, tags
 from local_bedrock.store.database import Change
 from local_bedrock.store.resources import DataSource, KnowledgeBase, once
-
-_ARN: Final = re.compile(r"arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d{12}:knowledge-base/([0-9a-zA-Z]{10})")
-
-
-def tagged_arn(connection: apsw.Connection, arn: str) -> str:
-    """Return the stored ARN of a knowledge base.
-
-    Raises:
-        NotFound: It is not the ARN of a knowledge base here.
-    """
-    match = _ARN.fullmatch(arn)
-    if match is None:
-        raise NotFound(f"The resource {arn} does not exist: the local Bedrock supports tags of knowledge bases only")
-    return resources.find_knowledge_base(connection, match[1]).arn
-
 
 _STORES: Final = {
     "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
@@ -67,17 +52,7 @@ def list_knowledge_bases(context: Context, request: Request) -> Answer:
     with context.database.read() as view:
         fetch = partial(resources.knowledge_bases, view.connection)
         found, more = Listing("ListKnowledgeBases", request).page("", "id", fetch)
-    summaries = [
-        {
-            "knowledgeBaseId": base.id,
-            "name": base.name,
-            "description": base.request.get("description"),
-            "status": base.status,
-            "updatedAt": base.updated_at,
-        }
-        for base in found
-    ]
-    return {"knowledgeBaseSummaries": summaries, "nextToken": more}
+    return {"knowledgeBaseSummaries": [_summary(_described_base(base)) for base in found], "nextToken": more}
 
 
 def update_knowledge_base(context: Context, request: Request) -> Answer:
@@ -121,7 +96,7 @@ def _check_knowledge_base_unchanged(base: KnowledgeBase, request: Request) -> No
 
 
 def _check_knowledge_base(request: Request) -> None:
-    check_tags(request.get("tags", {}))
+    _check_tags(request.get("tags", {}))
     configuration = request["knowledgeBaseConfiguration"]
     if configuration["type"] != "VECTOR":
         raise InvalidRequest(f"The local Bedrock supports knowledge bases of type VECTOR, not {configuration['type']}")
@@ -157,17 +132,19 @@ def _create_knowledge_base(context: Context, change: Change, request: Request) -
 
 def _described_base(base: KnowledgeBase) -> Answer:
     return {
+        **base.request,
         "knowledgeBaseId": base.id,
-        "name": base.name,
         "knowledgeBaseArn": base.arn,
-        "description": base.request.get("description"),
-        "roleArn": base.request["roleArn"],
-        "knowledgeBaseConfiguration": base.request["knowledgeBaseConfiguration"],
-        "storageConfiguration": base.request["storageConfiguration"],
         "status": base.status,
         "createdAt": base.created_at,
         "updatedAt": base.updated_at,
     }
+
+
+def _summary(described: Answer) -> Answer:
+    """Return the members of a knowledge base or data source that lists show."""
+    shown = ("knowledgeBaseId", "dataSourceId", "name", "description", "status", "updatedAt")
+    return {name: described[name] for name in shown if name in described}
 
 
 _TYPES: Final = ("S3", "CUSTOM")
@@ -195,18 +172,7 @@ def list_data_sources(context: Context, request: Request) -> Answer:
         base = resources.find_knowledge_base(view.connection, request["knowledgeBaseId"])
         fetch = partial(resources.data_sources, view.connection, base.id)
         found, more = Listing("ListDataSources", request).page("", "id", fetch)
-    summaries = [
-        {
-            "knowledgeBaseId": source.knowledge_base_id,
-            "dataSourceId": source.id,
-            "name": source.name,
-            "status": source.status,
-            "description": source.request.get("description"),
-            "updatedAt": source.updated_at,
-        }
-        for source in found
-    ]
-    return {"dataSourceSummaries": summaries, "nextToken": more}
+    return {"dataSourceSummaries": [_summary(_described_source(source)) for source in found], "nextToken": more}
 
 
 def update_data_source(context: Context, request: Request) -> Answer:
@@ -292,15 +258,11 @@ def _create_data_source(context: Context, change: Change, request: Request) -> A
 
 def _described_source(source: DataSource) -> Answer:
     return {
+        "dataDeletionPolicy": "DELETE",
+        **source.request,
         "knowledgeBaseId": source.knowledge_base_id,
         "dataSourceId": source.id,
-        "name": source.name,
         "status": source.status,
-        "description": source.request.get("description"),
-        "dataSourceConfiguration": source.request["dataSourceConfiguration"],
-        "serverSideEncryptionConfiguration": source.request.get("serverSideEncryptionConfiguration"),
-        "vectorIngestionConfiguration": source.request.get("vectorIngestionConfiguration"),
-        "dataDeletionPolicy": source.request.get("dataDeletionPolicy", "DELETE"),
         "createdAt": source.created_at,
         "updatedAt": source.updated_at,
     }
@@ -337,3 +299,54 @@ def _check_layers(layers: Request) -> None:
         raise InvalidRequest(
             f"The overlapTokens ({layers['overlapTokens']}) must be fewer than the maxTokens of a child chunk ({child})"
         )
+
+
+MOST_TAGS: Final = 50
+"""Tags of one resource. Source: AWS General Reference, tag naming limits."""
+
+RESERVED_PREFIX: Final = "aws:"
+_ARN: Final = re.compile(r"arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d{12}:knowledge-base/([0-9a-zA-Z]{10})")
+
+
+def tag_resource(context: Context, request: Request) -> Answer:
+    """Add tags to a knowledge base, or replace their values."""
+    added = request["tags"]
+    _check_tags(added)
+    with context.database.write() as change:
+        arn = _tagged_arn(change.connection, request)
+        count = len({**tags.tags_of(change.connection, arn), **added})
+        if count > MOST_TAGS:
+            raise QuotaExceeded(f"The resource would have {count} tags; the maximum is {MOST_TAGS}")
+        tags.put(change, arn, added)
+    return {}
+
+
+def untag_resource(context: Context, request: Request) -> Answer:
+    """Remove tags from a knowledge base; unknown keys are ignored."""
+    with context.database.write() as change:
+        tags.remove(change, _tagged_arn(change.connection, request), request["tagKeys"])
+    return {}
+
+
+def list_tags(context: Context, request: Request) -> Answer:
+    """Return the tags of a knowledge base."""
+    with context.database.read() as view:
+        return {"tags": tags.tags_of(view.connection, _tagged_arn(view.connection, request))}
+
+
+def _check_tags(given: Mapping[str, str]) -> None:
+    if len(given) > MOST_TAGS:
+        raise InvalidRequest(f"The request has {len(given)} tags; the maximum is {MOST_TAGS}")
+    reserved = [key for key in given if key.casefold().startswith(RESERVED_PREFIX)]
+    if reserved:
+        raise InvalidRequest(f"The tag key {reserved[0]!r} begins with {RESERVED_PREFIX}, which is reserved for AWS")
+
+
+def _tagged_arn(connection: apsw.Connection, request: Request) -> str:
+    match = _ARN.fullmatch(request["resourceArn"])
+    if match is None:
+        raise NotFound(
+            f"The resource {request['resourceArn']} does not exist: the local Bedrock supports tags of knowledge bases"
+            " only"
+        )
+    return resources.find_knowledge_base(connection, match[1]).arn

@@ -29,7 +29,7 @@ def retrieve(context: Context, request: Request) -> Answer:
     page = _page(context, request["knowledgeBaseId"], text, configuration, context.snapshots.continued(listing))
     more = None
     if page.following is not None:
-        more = context.snapshots.token(listing, page.ranking, page.ranking.size_bytes, page.following)
+        more = context.snapshots.token(listing, page.ranking, page.following)
     return {"retrievalResults": page.results, "nextToken": more}
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from local_bedrock.errors import InvalidRequest
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Listing
-from local_bedrock.operations.vector_buckets import CLASSIC, ENHANCED, index_of, reading
+from local_bedrock.operations.vector_buckets import index_of, reading
 from local_bedrock.retrieval import vector_search
 from local_bedrock.retrieval.vector_search import Hit, VectorQuery, is_primitive, search
 from local_bedrock.store import s3_vectors, vectors
@@ -28,7 +29,7 @@ How the bytes are counted is not documented; this counts the UTF-8 bytes of the 
 """
 
 LARGEST_PAGE_BYTES: Final = 1024**2
-"""Source: s3vectors, ListVectorsInput$maxResults. Assumed for QueryVectors."""
+"""Of QueryVectors. Assumed from s3vectors, ListVectorsInput$maxResults."""
 
 DEFAULT_PAGE: Final = 500
 
@@ -57,25 +58,13 @@ def get_vectors(context: Context, request: Request) -> Answer:
 
 
 def list_vectors(context: Context, request: Request) -> Answer:
-    """List the vectors of an index, or of one of its segments."""
-    listing = Listing("ListVectors", request)
-    after, size = listing.position(0), request.get("maxResults", DEFAULT_PAGE)
-    segments, segment = request.get("segmentCount"), request.get("segmentIndex")
-    if (segments is None) != (segment is None):
-        raise InvalidRequest("segmentCount and segmentIndex must be specified together")
-    if segments is not None and segment >= segments:
-        raise InvalidRequest("segmentIndex must be less than segmentCount")
-    page: list[StoredVector] = []
-    more, room = None, LARGEST_PAGE_BYTES
+    """List the vectors of an index in the order of their first put."""
+    if "segmentCount" in request or "segmentIndex" in request:
+        raise InvalidRequest("The local Bedrock does not support segments: omit segmentCount and segmentIndex")
     with context.database.read() as view:
-        index = index_of(view.connection, request)
-        for vector in s3_vectors.list_vectors(view.connection, index, after, segment or 0, segments or 1):
-            if len(page) == size or room <= 0:
-                more = listing.token(page[-1].id)
-                break
-            page.append(vector)
-            room -= len(vector.value) + _size(vector.metadata)
-    return {"vectors": [_described(vector, request) for vector in page], "nextToken": more}
+        fetch = partial(s3_vectors.list_vectors, view.connection, index_of(view.connection, request))
+        found, more = Listing("ListVectors", request).page(0, "id", fetch, DEFAULT_PAGE)
+    return {"vectors": [_described(vector, request) for vector in found], "nextToken": more}
 
 
 def delete_vectors(context: Context, request: Request) -> Answer:
@@ -89,22 +78,15 @@ def delete_vectors(context: Context, request: Request) -> Answer:
 def query_vectors(context: Context, request: Request) -> Answer:
     """Search by vector, by words, or by both."""
     listing = Listing("QueryVectors", request)
-    continued = context.snapshots.continued(listing)
+    start = end = listing.position(0)
     with reading(context, request) as (view, index):
-        _check_query(request, index)
-        if continued is None:
-            found, kept, start = _nearest(view, index, request), None, 0
-        else:
-            kept, start = continued
-            found = json.loads(kept)
-    end, room = start, LARGEST_PAGE_BYTES
+        _check_query(request)
+        found = _nearest(view, index, request)
+    room = LARGEST_PAGE_BYTES
     while end < len(found) and room > 0:
         room -= _size(found[end]["metadata"] or {})
         end += 1
-    more = None
-    if end < len(found):
-        kept = kept or json.dumps(found).encode()
-        more = context.snapshots.token(listing, kept, len(kept), end)
+    more = listing.token(end) if end < len(found) else None
     return {"vectors": found[start:end], "distanceMetric": index.metric, "nextToken": more}
 
 
@@ -169,15 +151,13 @@ def _size(metadata: Mapping[str, Any]) -> int:
     return len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def _check_query(request: Request, index: Index) -> None:
+def _check_query(request: Request) -> None:
     if "queryVector" not in request and "queryTexts" not in request:
         raise InvalidRequest("A request must include queryVector, queryTexts, or both")
     if request["topK"] > MOST_HITS:
         raise InvalidRequest(f"topK must be at most {MOST_HITS}, and is {request['topK']}")
-    if request.get("queryMode") == CLASSIC and index.mode == ENHANCED:
+    if request.get("queryMode") == "CLASSIC":
         raise InvalidRequest("CLASSIC can't be specified for an ENHANCED index")
-    if "queryTexts" in request and index.mode != ENHANCED:
-        raise InvalidRequest("queryTexts need a vector index in ENHANCED mode")
 
 
 def _query_texts(given: Sequence[Mapping[str, str]], index: Index) -> list[tuple[TextSearch, str]]:
@@ -194,8 +174,7 @@ def _query_texts(given: Sequence[Mapping[str, str]], index: Index) -> list[tuple
 def _allowed(request: Request, index: Index, connection: Any) -> Ids | None:
     if "filter" not in request:
         return None
-    enhanced = request.get("queryMode", index.mode) == ENHANCED
-    passes = vector_search.compiled(request["filter"], vector_search.Rules(index.non_filterable, enhanced))
+    passes = vector_search.compiled(request["filter"], index.non_filterable)
     found = s3_vectors.filterable_metadata(connection, index)
     return np.fromiter((id_ for id_, metadata in found if passes(metadata)), dtype=np.int64)
 

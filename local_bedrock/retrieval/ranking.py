@@ -84,11 +84,6 @@ class Ranking:
     def __len__(self) -> int:
         return len(self.chunks)
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the arrays."""
-        return self.chunks.nbytes + self.scores.nbytes
-
     def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
         """Return a part of the ranking."""
         part = slice(start, end)

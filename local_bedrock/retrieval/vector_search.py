@@ -37,33 +37,20 @@ _ONE: Final = ("$eq", "$ne")
 _SEVERAL: Final = ("$in", "$nin")
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The rules for the filter of a query.
-
-    Attributes:
-        non_filterable: Keys that it must not use.
-        enhanced: Whether the query runs in the ENHANCED mode.
-    """
-
-    non_filterable: Collection[str]
-    enhanced: bool
-
-
-def compiled(filter_: object, rules: Rules) -> Test:
+def compiled(filter_: object, non_filterable: Collection[str]) -> Test:
     """Check a filter, and return a test for the metadata of a vector.
 
     Raises:
         InvalidRequest: It is malformed or uses a forbidden key; the message names the place.
     """
     constraints: list[str] = []
-    test = _filter(filter_, rules, constraints, 1)
-    if rules.enhanced and len(constraints) > MOST_CONSTRAINTS:
+    test = _filter(filter_, non_filterable, constraints, 1)
+    if len(constraints) > MOST_CONSTRAINTS:
         raise _invalid(f"it has {len(constraints)} constraints; the maximum is {MOST_CONSTRAINTS}")
     return test
 
 
-def _filter(filter_: object, rules: Rules, constraints: list[str], depth: int) -> Test:
+def _filter(filter_: object, non_filterable: Collection[str], constraints: list[str], depth: int) -> Test:
     if not isinstance(filter_, dict):
         raise _invalid(f"{_shown(filter_)} is not an object")
     if len(filter_) != 1:
@@ -74,26 +61,26 @@ def _filter(filter_: object, rules: Rules, constraints: list[str], depth: int) -
     if key in _GROUPS:
         if not isinstance(value, list) or not value:
             raise _invalid(f"{key} takes a list of at least one filter, not {_shown(value)}")
-        members = [_filter(member, rules, constraints, depth + 1) for member in value]
+        members = [_filter(member, non_filterable, constraints, depth + 1) for member in value]
         combine = _GROUPS[key]
         return lambda metadata: combine(member(metadata) for member in members)
     if key.startswith("$"):
         raise _invalid(f"the operator {key} is not allowed here")
-    if key in rules.non_filterable:
+    if key in non_filterable:
         raise _invalid(f"the metadata key {key} is non-filterable")
-    return _attribute(key, value, rules, constraints)
+    return _attribute(key, value, constraints)
 
 
-def _attribute(key: str, value: object, rules: Rules, constraints: list[str]) -> Test:
+def _attribute(key: str, value: object, constraints: list[str]) -> Test:
     operators = value if isinstance(value, dict) else {"$eq": value}
     if not operators:
         raise _invalid(f"{key} has no operator")
-    tests = [_constraint(key, name, operand, rules) for name, operand in operators.items()]
+    tests = [_constraint(key, name, operand) for name, operand in operators.items()]
     constraints += [key] * len(tests)
     return lambda metadata: all(test(metadata) for test in tests)
 
 
-def _constraint(key: str, name: str, operand: Any, rules: Rules) -> Test:
+def _constraint(key: str, name: str, operand: Any) -> Test:
     if name in _ONE:
         _check_operand(key, name, operand, is_primitive(operand), "a string, a number or a boolean")
         return _among(key, [operand], negated=name == "$ne")
@@ -108,7 +95,7 @@ def _constraint(key: str, name: str, operand: Any, rules: Rules) -> Test:
     if name == "$exists":
         _check_operand(key, name, operand, isinstance(operand, bool), "a boolean")
         return lambda metadata: (key in metadata) is operand
-    if name == "$startsWith" and rules.enhanced:
+    if name == "$startsWith":
         _check_operand(key, name, operand, isinstance(operand, str), "a string")
         return lambda metadata: any(isinstance(m, str) and m.startswith(operand) for m in _members(metadata.get(key)))
     raise _invalid(f"{key} has the unknown operator {name}")

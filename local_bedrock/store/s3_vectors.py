@@ -11,33 +11,27 @@ import apsw
 import numpy as np
 
 from local_bedrock.errors import NoVectorResource
-from local_bedrock.store import schema, tags
+from local_bedrock.store import schema
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.vectors import Vectors, name_of_index, prepared
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
 INDEX_ARN: Final = ARN + "/index/{}"
+ENHANCED: Final = "ENHANCED"
+"""The mode of every bucket and index; the tables have columns for it."""
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """One vector bucket.
-
-    Attributes:
-        default_mode: CLASSIC or ENHANCED, for new indexes.
-        policy: JSON.
-        created_at: Seconds since 1970.
-    """
+    """One vector bucket, created ``created_at`` seconds since 1970."""
 
     name: str
-    default_mode: str
     encryption: Mapping[str, Any]
-    policy: str | None
     created_at: float
 
     @property
     def arn(self) -> str:
-        """Its name in policies and tags."""
+        """Its Amazon Resource Name."""
         return ARN.format(self.name)
 
 
@@ -56,7 +50,6 @@ class Index:
 
     Attributes:
         metric: cosine or euclidean.
-        mode: CLASSIC or ENHANCED.
         non_filterable: Metadata keys that filters must not use.
         text_searches: In the order of their addition.
         created_at: Seconds since 1970.
@@ -67,7 +60,6 @@ class Index:
     name: str
     dimension: int
     metric: str
-    mode: str
     non_filterable: Sequence[str]
     encryption: Mapping[str, Any]
     created_at: float
@@ -75,13 +67,13 @@ class Index:
 
     @property
     def arn(self) -> str:
-        """Its name in policies and tags."""
+        """Its Amazon Resource Name."""
         return INDEX_ARN.format(self.bucket, self.name)
 
 
 def add_bucket(change: Change, bucket: Bucket) -> None:
     """Insert one."""
-    insert(change, "vector_bucket", vars(bucket))
+    insert(change, "vector_bucket", {**vars(bucket), "default_mode": ENHANCED})
 
 
 def buckets(connection: apsw.Connection, *, prefix: str = "", after: str = "", limit: int = -1) -> list[Bucket]:
@@ -108,22 +100,15 @@ def find_bucket(connection: apsw.Connection, name: str) -> Bucket:
     return found
 
 
-def set_of_bucket(change: Change, name: str, column: str, value: str | None) -> None:
-    """Set the default mode or the policy of a bucket."""
-    assert column in ("default_mode", "policy")
-    change.connection.execute(f"UPDATE vector_bucket SET {column} = ? WHERE name = ?", (value, name))  # noqa: S608
-
-
 def remove_bucket(change: Change, bucket: Bucket) -> None:
     """Delete one that has no index."""
     change.connection.execute("DELETE FROM vector_bucket WHERE name = ?", (bucket.name,))
-    tags.remove_all(change, bucket.arn)
 
 
 def add_index(change: Change, index: Index) -> int:
     """Insert an index without text searches, and return its new id."""
     columns = {name: value for name, value in vars(index).items() if name not in ("id", "text_searches")}
-    return insert(change, "vector_index", columns)
+    return insert(change, "vector_index", {**columns, "mode": ENHANCED})
 
 
 def indexes(
@@ -154,34 +139,21 @@ def find_index(connection: apsw.Connection, bucket: str, name: str) -> Index:
     return found
 
 
-def set_mode(change: Change, index: Index, mode: str) -> None:
-    """Set the mode of an index."""
-    change.connection.execute("UPDATE vector_index SET mode = ? WHERE id = ?", (mode, index.id))
-
-
 def remove_index(change: Change, index: Index) -> None:
     """Delete one with everything in it."""
     for text_search in index.text_searches:
-        remove_text_search(change, text_search)
+        change.connection.execute(f"DROP TABLE {schema.vector_text_index(text_search.id)}")
     change.connection.execute("DELETE FROM vector_index WHERE id = ?", (index.id,))
-    tags.remove_all(change, index.arn)
     change.after_commit.append(lambda vectors: vectors.drop(name_of_index(index.id)))
 
 
-def add_text_search(change: Change, index_id: int, key: str, language: str | None) -> TextSearch:
-    """Insert one with its full-text table, which is empty."""
+def add_text_search(change: Change, index_id: int, key: str, language: str | None) -> None:
+    """Insert one with its full-text table."""
     change.connection.execute(
         "INSERT INTO vector_text_search (index_id, metadata_key, language) VALUES (?, ?, ?)", (index_id, key, language)
     )
-    added = TextSearch(change.connection.last_insert_rowid(), key, language)
-    change.connection.execute(schema.create_vector_text_index(added.id, language))
-    return added
-
-
-def remove_text_search(change: Change, text_search: TextSearch) -> None:
-    """Delete one with its full-text table."""
-    change.connection.execute(f"DROP TABLE {schema.vector_text_index(text_search.id)}")
-    change.connection.execute("DELETE FROM vector_text_search WHERE id = ?", (text_search.id,))
+    added = change.connection.last_insert_rowid()
+    change.connection.execute(schema.create_vector_text_index(added, language))
 
 
 def _with_text_searches(connection: apsw.Connection, index: Index) -> Index:
@@ -275,15 +247,13 @@ def vectors_by_id(connection: apsw.Connection, ids: Sequence[int]) -> list[Store
     return [found[id_] for id_ in ids]
 
 
-def list_vectors(
-    connection: apsw.Connection, index: Index, after: int, segment: int, of: int
-) -> Iterator[StoredVector]:
-    """Yield the vectors of one of ``of`` segments by id, those after ``after``."""
+def list_vectors(connection: apsw.Connection, index: Index, *, after: int, limit: int) -> list[StoredVector]:
+    """List vectors by id, those after ``after``."""
     rows = connection.execute(
-        "SELECT id, key, value, metadata FROM stored_vector WHERE index_id = ? AND id > ? AND id % ? = ? ORDER BY id",
-        (index.id, after, of, segment),
+        "SELECT id, key, value, metadata FROM stored_vector WHERE index_id = ? AND id > ? ORDER BY id LIMIT ?",
+        (index.id, after, limit),
     )
-    return map(_vector, rows)
+    return list(map(_vector, rows))
 
 
 def filterable_metadata(connection: apsw.Connection, index: Index) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -292,14 +262,6 @@ def filterable_metadata(connection: apsw.Connection, index: Index) -> Iterator[t
     while batch := list(islice(rows, ROWS_PARSED_AT_ONCE)):
         # Parsing one large document takes a quarter of the time of many small ones.
         yield from zip((id_ for id_, _ in batch), json.loads(f"[{','.join(text for _, text in batch)}]"), strict=True)
-
-
-def index_texts(change: Change, index: Index, text_search: TextSearch) -> None:
-    """Fill a new full-text table with the stored texts."""
-    rows: list[Any] = change.connection.execute(
-        "SELECT id, metadata FROM stored_vector WHERE index_id = ?", (index.id,)
-    ).fetchall()
-    _add_texts(change.connection, text_search, ((id_, json.loads(document)) for id_, document in rows))
 
 
 def _ids(connection: apsw.Connection, index: Index, keys: Sequence[str]) -> dict[str, int]:

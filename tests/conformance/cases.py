@@ -186,14 +186,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "ListVectorBuckets": (lambda _world: {}, lambda _world: {"maxResults": 1, "prefix": "vectors-"}),
     "DeleteVectorBucket": (lambda world: {"vectorBucketName": world.vectors.expendable_bucket()},),
-    "PutVectorBucketDefaultIndexMode": (
-        lambda world: {"vectorBucketName": world.vectors.expendable_bucket(), "defaultIndexMode": "ENHANCED"},
-    ),
-    "PutVectorBucketPolicy": (
-        lambda world: {"vectorBucketName": world.vectors.expendable_bucket(), "policy": '{"Statement": []}'},
-    ),
-    "GetVectorBucketPolicy": (lambda world: {"vectorBucketName": world.vectors.bucket},),
-    "DeleteVectorBucketPolicy": (lambda world: {"vectorBucketName": world.vectors.expendable_bucket()},),
     "CreateIndex": (
         lambda world: world.vectors.index_request(world.vectors.expendable_bucket(), "searchable"),
         _index_without_words,
@@ -201,17 +193,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     "GetIndex": (lambda world: world.vectors.names, lambda world: {"indexArn": world.vectors.index_arn}),
     "ListIndexes": (lambda world: {"vectorBucketName": world.vectors.bucket, "maxResults": 1},),
     "DeleteIndex": (lambda world: world.vectors.expendable_index(),),
-    "UpdateIndexMode": (lambda world: {**world.vectors.expendable_index(), "indexMode": "ENHANCED"},),
-    "UpdateMetadataConfiguration": (
-        lambda world: {
-            **world.vectors.expendable_index(),
-            "add": {"textSearchConfigurations": [{"metadataKey": "animal"}]},
-        },
-        lambda world: {
-            **world.vectors.expendable_index(),
-            "delete": {"textSearchConfigurations": [{"metadataKey": "text"}]},
-        },
-    ),
     "PutVectors": (lambda world: {**world.vectors.expendable_index(), "vectors": world.vectors.records},),
     "GetVectors": (
         lambda world: {**world.vectors.names, "keys": ["snail", "dodo"], "returnData": True, "returnMetadata": True},
@@ -219,7 +200,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     "ListVectors": (
         lambda world: world.vectors.names,
         lambda world: {**world.vectors.names, "maxResults": 1, "returnData": True, "returnMetadata": True},
-        lambda world: {**world.vectors.names, "segmentCount": 2, "segmentIndex": 1},
     ),
     "DeleteVectors": (lambda world: {**world.vectors.expendable_index(), "keys": ["snail", "dodo"]},),
     "QueryVectors": (
@@ -229,7 +209,4 @@ CASES: dict[str, tuple[Case, ...]] = {
         lambda world: {**_by_words(world), "returnScores": True},
         lambda world: {**_by_vector(world), **_by_words(world), "returnScores": True, "returnDistance": True},
     ),
-    "s3vectors.TagResource": (lambda world: {"resourceArn": world.vectors.bucket_arn, "tags": {"team": "zoo"}},),
-    "s3vectors.UntagResource": (lambda world: {"resourceArn": world.vectors.index_arn, "tagKeys": ["team", "owner"]},),
-    "s3vectors.ListTagsForResource": (lambda world: {"resourceArn": world.vectors.index_arn},),
 }

@@ -25,16 +25,11 @@ def operations() -> dict[str, OperationModel]:
 
 @cache
 def implemented() -> dict[str, OperationModel]:
-    """Those that the local Bedrock has, by name; where HTTP cannot tell two of a name apart, the first one.
-
-    The later of two that a signature tells apart is called ``service.Name``.
-    """
+    """Those that the local Bedrock has, by name; the first one if several have the same name and route."""
     found: dict[str, OperationModel] = {}
-    for full_name, operation in operations().items():
+    for operation in operations().values():
         if operation.name in operations_of(operation.service_model.service_name):
-            first = found.setdefault(operation.name, operation)
-            if _route(first) != _route(operation):
-                found[full_name] = operation
+            found.setdefault(operation.name, operation)
     return found
 
 
@@ -55,6 +50,6 @@ def sharing_a_route(operation: OperationModel) -> list[str]:
     return [other.name for other in operations().values() if _route(other) == _route(operation)]
 
 
-def _route(operation: OperationModel) -> tuple[str, str, str]:
+def _route(operation: OperationModel) -> tuple[str, str]:
     path = operation.http["requestUri"].split("?")[0].rstrip("/")
-    return operation.service_model.signing_name, operation.http["method"], re.sub(r"\{\w+\+?\}", "{}", path)
+    return operation.http["method"], re.sub(r"\{\w+\+?\}", "{}", path)

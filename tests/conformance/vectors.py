@@ -24,7 +24,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Vectors:
-    """A bucket with a policy, an index of three vectors that is searched by words too, and an empty one.
+    """A bucket, an index of three vectors that is searched by words too, and an empty one.
 
     Attributes:
         client: Of S3 Vectors.
@@ -42,7 +42,6 @@ class Vectors:
         made = cls(s3_vectors, _new_name(), _new_name())
         s3_vectors.create_vector_bucket(vectorBucketName=made.bucket)
         s3_vectors.create_vector_bucket(vectorBucketName=_new_name())
-        s3_vectors.put_vector_bucket_policy(vectorBucketName=made.bucket, policy='{"Version": "2012-10-17"}')
         s3_vectors.create_index(**made.index_request(made.bucket, made.index))
         s3_vectors.create_index(**made.index_request(made.bucket, _new_name()))
         s3_vectors.put_vectors(vectorBucketName=made.bucket, indexName=made.index, vectors=made.records)

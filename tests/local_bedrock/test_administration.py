@@ -76,12 +76,9 @@ def test_listed_faults_can_be_sent_back(administered: Bedrock) -> None:
     ("body", "words"),
     [
         ([], "The body must be"),
-        ({"rules": {}}, "The body must be"),
         ({"rules": ["kind=drop"]}, "The body must be"),
-        ({"rules": [{"kind": "teapot"}]}, "one of throttling"),
-        ({"rules": [{"kind": "drop", "rate": True}]}, "a number"),
-        ({"rules": [{"kind": "drop", "operation": "Retreive"}]}, "did you mean Retrieve"),
-        ({"rules": [{"kind": "drop", "often": 1}]}, "has no 'often'"),
+        ({"rules": [{"kind": "teapot"}]}, "kind: "),
+        ({"rules": [{"kind": "drop", "operation": "Retreive"}]}, "No operation matches"),
     ],
 )
 def test_invalid_rules_change_nothing(administered: Bedrock, body: Any, words: str) -> None:
@@ -111,7 +108,7 @@ def unasked(tmp_path: Path) -> Iterator[Bedrock]:
         yield bedrock
 
 
-def test_metrics_count_calls_errors_and_injected_faults(unasked: Bedrock) -> None:
+def test_metrics_count_calls_and_errors(unasked: Bedrock) -> None:
     source = unasked.custom_source(unasked.knowledge_base("measured"))
     source.ingested(text_document("heron", "A heron waits in the shallow water."))
     unasked.search(source.knowledge_base_id, "heron")
@@ -126,8 +123,6 @@ def test_metrics_count_calls_errors_and_injected_faults(unasked: Bedrock) -> Non
     retrieve = metrics["operations"]["Retrieve"]
     assert retrieve["calls"] == 3
     assert retrieve["errors"] == {"ResourceNotFoundException": 1, "ServiceUnavailableException": 1}
-    assert retrieve["injectedFaults"] == 1
-    assert 0 < retrieve["latencyMs"]["p50"] <= retrieve["latencyMs"]["p99"]
 
 
 def test_options_are_listed_without_the_secret(administered: Bedrock) -> None:
@@ -138,10 +133,3 @@ def test_options_are_listed_without_the_secret(administered: Bedrock) -> None:
     assert options["quotas"]["retrieve_per_second"] == 20
     assert options["quotas"]["rerank_per_second"] is None
     assert b"secret" not in answer.data
-
-
-def test_an_unknown_admin_route_lists_the_known_ones(administered: Bedrock) -> None:
-    status, answer = ask(administered.url, "GET", "fault")
-
-    assert status == 404
-    assert "/_ragstack/faults" in answer["message"]

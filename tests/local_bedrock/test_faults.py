@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError
 
 from local_bedrock import server
-from local_bedrock.connections import bounded
+from local_bedrock.connections import with_transport
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
-from local_bedrock.options import Pace
 from local_bedrock.server import running
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, ask, client, custom_identifier, text_document
 
@@ -40,7 +39,7 @@ def each_protocol(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
     module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "Protocol", bounded(getattr(module, name)))
+        patch.setattr(server, "Protocol", with_transport(getattr(module, name)))
         with running(tmp_path_factory.mktemp(request.param), admin=True) as url:
             yield Faulty(url)
 
@@ -209,36 +208,29 @@ def test_rules_given_at_the_start_are_in_force(tmp_path: Path) -> None:
 
 def test_a_rule_for_no_operation_ends_the_start(tmp_path: Path) -> None:
     unknown = (FaultRule.of_text("operation=Retreive,kind=drop"),)
-    with pytest.raises(FaultError, match="did you mean Retrieve"), running(tmp_path, faults=unknown):
+    with pytest.raises(FaultError, match="No operation matches 'Retreive'"), running(tmp_path, faults=unknown):
         pass
-
-    with running(tmp_path, pace=Pace()) as url:
-        assert url
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "wrong"),
     [
-        ("", "needs a kind: choose from throttling"),
-        ("kind=teapot", "must be one of throttling, internal"),
-        ("throttling", "Write a fault as operation=Retrieve"),
-        ("kind=drop,rat=1", "has no 'rat': choose from kind, operation"),
-        ("kind=drop,rate=0", "above 0 and at most 1, not 0"),
-        ("kind=drop,rate=1.5", "above 0 and at most 1"),
-        ("kind=drop,rate=NaN", "above 0 and at most 1"),
-        ("kind=drop,rate=often", "a number, not 'often'"),
-        ("kind=drop,count=0", "at least 1"),
-        ("kind=drop,count=1.5", "a whole number"),
-        ("kind=latency,milliseconds=-1", "at least 0"),
-        ("kind=latency,milliseconds=Infinity", "at least 0"),
-        ("kind=truncate,after_bytes=-1", "at least 0"),
-        ("kind=drop,when=never", "one of before, after"),
-        ("kind=drop,kind=internal", "sets kind twice"),
-        ("kind=drop,operation=", "must be a name such as Retrieve"),
+        ("operation=Retrieve", "kind"),
+        ("kind=teapot", "kind"),
+        ("throttling", "throttling"),
+        ("kind=drop,rat=1", "rat"),
+        ("kind=drop,rate=0", "rate"),
+        ("kind=drop,rate=NaN", "rate"),
+        ("kind=drop,count=0", "count"),
+        ("kind=drop,count=1.5", "count"),
+        ("kind=latency,milliseconds=Infinity", "milliseconds"),
+        ("kind=truncate,after_bytes=-1", "after_bytes"),
+        ("kind=drop,when=never", "when"),
+        ("kind=drop,operation=", "operation"),
     ],
 )
-def test_an_invalid_rule_is_explained(text: str, words: str) -> None:
-    with pytest.raises(FaultError, match=words):
+def test_an_invalid_rule_is_refused_by_the_name_of_its_mistake(text: str, wrong: str) -> None:
+    with pytest.raises(FaultError, match=f"{wrong}: .*Write a fault as"):
         FaultRule.of_text(text)
 
 
@@ -262,20 +254,16 @@ def test_a_rule_is_written_as_it_is_read(rule: FaultRule) -> None:
 
 
 @given(st.lists(rules, max_size=4), calls)
-def test_the_same_rules_fail_the_same_calls_again(given_rules: list[FaultRule], operations: list[str]) -> None:
-    first, second = (FaultInjection(given_rules, OPERATIONS) for _ in range(2))
-
-    assert [first.plan(operation) for operation in operations] == [second.plan(operation) for operation in operations]
-
-
-@given(st.lists(rules, max_size=4), calls)
-def test_a_rule_keeps_to_its_count_and_operations(given_rules: list[FaultRule], operations: list[str]) -> None:
+def test_a_rule_keeps_to_its_count_and_operations_and_repeats_itself(
+    given_rules: list[FaultRule], operations: list[str]
+) -> None:
     injection = FaultInjection(given_rules, OPERATIONS)
 
     plans = [(operation, injection.plan(operation)) for operation in operations]
+    again = FaultInjection(given_rules, OPERATIONS)
 
-    for rule, happened in injection.rules():
-        assert rule.count is None or happened <= rule.count
+    assert [again.plan(operation) for operation in operations] == [plan for _, plan in plans]
+    assert all(rule.count is None or happened <= rule.count for rule, happened in injection.rules())
     for operation, plan in plans:
         if plan.failure is not None and plan.failure.operation == "Retrieve":
             assert operation == "Retrieve"

@@ -1,6 +1,5 @@
 """All pages of one request are parts of the results of its first page, whatever changes in between."""
 
-import string
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -14,15 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.errors import InvalidRequest
-from local_bedrock.operations import ingestion
 from local_bedrock.operations.context import Context
-from local_bedrock.operations.paging import Listing, Snapshots, read_token, write_token
+from local_bedrock.operations.paging import Snapshots, read_token, write_token
 from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
-from local_bedrock.store import documents, jobs, resources, submissions
+from local_bedrock.store import documents, resources, submissions
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
-from local_bedrock.store.jobs import Job
 from local_bedrock.store.resources import DataSource, KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
 from tests.local_bedrock.support import Clock
@@ -163,7 +160,6 @@ def test_a_token_that_is_kept_no_longer_says_to_search_again(library: Library) -
     library.clock.now = 1300
     with pytest.raises(InvalidRequest, match="send the request again without a nextToken"):
         library.retrieve(2, token)
-    assert library.context.snapshots.size_bytes == 0
 
 
 def test_a_token_of_another_search_or_with_a_false_position_is_refused(library: Library) -> None:
@@ -180,67 +176,3 @@ def test_a_token_of_another_search_or_with_a_false_position_is_refused(library: 
     ):
         with pytest.raises(InvalidRequest, match="not valid for this request"):
             wrong()
-
-
-def test_snapshots_take_no_more_memory_than_they_may() -> None:
-    snapshots = Snapshots(Clock(), most_bytes=10_000)
-    listings = [Listing("Retrieve", {"n": number}) for number in range(20)]
-
-    tokens = [snapshots.token(listing, listing, 1000, 1) for listing in listings]
-
-    assert snapshots.size_bytes <= 10_000
-    kept = [
-        Listing("Retrieve", {**listing.request, "nextToken": token})
-        for listing, token in zip(listings, tokens, strict=True)
-    ]
-    assert snapshots.continued(kept[-1]) == (listings[-1], 1)
-    with pytest.raises(InvalidRequest, match="have expired"):
-        snapshots.continued(kept[0])
-
-
-def test_reading_a_page_keeps_its_search_longer_than_others() -> None:
-    snapshots = Snapshots(Clock(), most_bytes=5_000)
-    listing = Listing("Retrieve", {"n": 1})
-    token = snapshots.token(listing, "kept", 1000, 1)
-
-    for number in range(20):
-        listing = Listing("Retrieve", {"n": 1, "nextToken": token})
-        found = snapshots.continued(listing)
-        assert found == ("kept", number + 1)
-        token = snapshots.token(listing, "kept", 1000, number + 2)
-        snapshots.token(Listing("Retrieve", {"n": -number}), "other", 1000, 1)
-
-
-@pytest.mark.parametrize("order", ["STARTED_AT", "STATUS"])
-def test_jobs_started_and_changed_between_pages_move_none(library: Library, order: str) -> None:
-    def save(id_: str, started_at: float, status: str) -> None:
-        with library.database.write() as change:
-            jobs.save(change, Job(id_, BASE, SOURCE, None, status, started_at, started_at))
-
-    for number, letter in enumerate(string.ascii_uppercase[:9]):
-        save(letter * 10, number, "COMPLETE")
-    request: dict[str, Any] = {
-        "knowledgeBaseId": BASE,
-        "dataSourceId": SOURCE,
-        "maxResults": 2,
-        "sortBy": {"attribute": order, "order": "DESCENDING"},
-    }
-    expected = [job["ingestionJobId"] for job in _jobs(library, {**request, "maxResults": 100})]
-
-    seen: list[str] = []
-    for number, job in enumerate(_jobs(library, request)):
-        seen.append(job["ingestionJobId"])
-        save(f"LATE{number:06}", 100 + number, "STARTING")
-        save("C" * 10, 2, "FAILED")
-
-    assert seen == expected
-
-
-def _jobs(library: Library, request: Answer) -> Iterator[Answer]:
-    token: str | None = None
-    while True:
-        page = ingestion.list_jobs(library.context, {**request, **({"nextToken": token} if token else {})})
-        yield from page["ingestionJobSummaries"]
-        token = page["nextToken"]
-        if token is None:
-            return

@@ -90,18 +90,11 @@ def test_quotas_list_their_differences_from_those_of_aws() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("retreive_per_second=1", "did you mean retrieve_per_second"),
-        ("=1", "Unknown quota ''"),
-        ("retrieve_per_second", "needs a positive number"),
-        ("retrieve_per_second=0", "needs a positive number"),
-        ("retrieve_per_second=nan", "needs a positive number"),
-        ("retrieve_per_second=many", "for example retrieve_per_second=20"),
-    ],
+    "setting",
+    ["retreive_per_second=1", "=1", "retrieve_per_second", "retrieve_per_second=0", "retrieve_per_second=nan"],
 )
-def test_an_invalid_setting_is_explained(setting: str, words: str) -> None:
-    with pytest.raises(QuotaError, match=words):
+def test_an_invalid_setting_is_refused_by_its_name(setting: str) -> None:
+    with pytest.raises(QuotaError, match=f"{setting.partition('=')[0]}: .*Write a quota as"):
         Quotas().with_settings([setting])
 
 

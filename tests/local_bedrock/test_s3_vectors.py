@@ -4,7 +4,6 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -331,19 +330,6 @@ def test_no_text_of_a_query_is_syntax(texts: Any, text: str) -> None:
     )
 
 
-def test_a_key_becomes_searchable_for_what_is_there_and_stops_being_it(s3_vectors: Any, index: Any) -> None:
-    index()
-    s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, text="whale"), vector("b", 1, 0, text=["two", "whale"])])
-    query = {**PLACE, "topK": 5, "queryTexts": [{"text": "whale", "metadataKey": "text"}]}
-
-    s3_vectors.update_metadata_configuration(**PLACE, add={"textSearchConfigurations": [{"metadataKey": "text"}]})
-    found = keys(s3_vectors.query_vectors(**query))
-    s3_vectors.update_metadata_configuration(**PLACE, delete={"textSearchConfigurations": [{"metadataKey": "text"}]})
-
-    assert set(found) == {"a", "b"}
-    assert "not full-text searchable" in refusal(s3_vectors.query_vectors, **query)
-
-
 def test_a_large_answer_comes_in_pages(s3_vectors: Any, index: Any) -> None:
     index(metadataConfiguration={"nonFilterableMetadataKeys": ["text"]})
     s3_vectors.put_vectors(**PLACE, vectors=[vector(f"{i:02}", 1, i / 10, text="x" * 40_000) for i in range(60)])
@@ -355,37 +341,6 @@ def test_a_large_answer_comes_in_pages(s3_vectors: Any, index: Any) -> None:
     assert 1 <= len(first["vectors"]) < 60
     assert [key for page in pages for key in keys(page)] == [f"{i:02}" for i in range(60)]
     assert "nextToken" in refusal(s3_vectors.query_vectors, **{**query, "topK": 59, "nextToken": first["nextToken"]})
-    listed = s3_vectors.list_vectors(**PLACE, returnMetadata=True)
-    assert len(listed["vectors"]) < 60
-    assert "nextToken" in listed
-
-
-def test_vectors_put_and_deleted_between_pages_change_no_page(s3_vectors: Any, index: Any) -> None:
-    index(metadataConfiguration={"nonFilterableMetadataKeys": ["text"]})
-    s3_vectors.put_vectors(**PLACE, vectors=[vector(f"{i:02}", 1, i / 10, text="x" * 40_000) for i in range(60)])
-    query = {**near(1, 0, top_k=60), "returnMetadata": True, "returnDistance": True}
-    before = [
-        found for page in s3_vectors.get_paginator("query_vectors").paginate(**query) for found in page["vectors"]
-    ]
-
-    pages = []
-    for page in s3_vectors.get_paginator("query_vectors").paginate(**query):
-        pages.append(page)
-        s3_vectors.put_vectors(**PLACE, vectors=[vector(f"late-{len(pages)}", 1, 0, text="late")])
-        s3_vectors.delete_vectors(**PLACE, keys=["00", "59"])
-
-    assert [found for page in pages for found in page["vectors"]] == before
-
-
-def test_segments_divide_a_list(s3_vectors: Any, index: Any) -> None:
-    index()
-    s3_vectors.put_vectors(**PLACE, vectors=[vector(str(i), 1, i) for i in range(10)])
-
-    parts = [keys(s3_vectors.list_vectors(**PLACE, segmentCount=3, segmentIndex=i)) for i in range(3)]
-
-    assert sorted(key for part in parts for key in part) == [str(i) for i in range(10)]
-    assert "together" in refusal(s3_vectors.list_vectors, **PLACE, segmentCount=3)
-    assert "less than" in refusal(s3_vectors.list_vectors, **PLACE, segmentCount=3, segmentIndex=3)
 
 
 def test_buckets_and_indexes_are_as_they_were_made(s3_vectors: Any, index: Any) -> None:
@@ -411,10 +366,7 @@ def test_buckets_and_indexes_are_as_they_were_made(s3_vectors: Any, index: Any) 
         ("delete_vector_bucket", {"vectorBucketName": "not-there"}, 404, "The specified vector bucket could not be"),
         ("get_index", {"vectorBucketName": BUCKET, "indexName": "not-there"}, 404, "The specified index could not"),
         ("get_index", {"indexName": "index"}, 400, "Must specify either indexArn"),
-        ("get_vector_bucket_policy", {"vectorBucketName": BUCKET}, 404, "vector bucket policy could not be found"),
-        ("put_vector_bucket_policy", {"vectorBucketName": BUCKET, "policy": "[]"}, 400, "not a JSON object"),
-        ("update_index_mode", {**PLACE, "indexMode": "CLASSIC"}, 400, "before September 30, 2026"),
-        ("update_metadata_configuration", PLACE, 400, "either add or delete"),
+        ("list_vectors", {**PLACE, "segmentCount": 2, "segmentIndex": 0}, 400, "does not support segments"),
         (
             "get_vector_bucket",
             {"vectorBucketArn": f"arn:aws:s3vectors:eu-west-1:000000000000:bucket/{BUCKET}"},
@@ -433,23 +385,6 @@ def test_what_is_refused_has_the_status_and_the_words_of_the_service(
         getattr(s3_vectors, call)(**request_)
 
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
-
-
-def test_tags_of_buckets_and_of_knowledge_bases_are_told_apart_by_the_signature(
-    s3_vectors: Any, bedrock: Bedrock, knowledge_base: str, index: Any
-) -> None:
-    index(tags={"team": "zoo", "größe": "ü"})
-    arn = s3_vectors.get_index(**PLACE)["index"]["indexArn"]
-    base = bedrock.agent.get_knowledge_base(knowledgeBaseId=knowledge_base)["knowledgeBase"]["knowledgeBaseArn"]
-
-    s3_vectors.tag_resource(resourceArn=arn, tags={"team": "sea"})
-    s3_vectors.untag_resource(resourceArn=arn, tagKeys=["größe"])
-    bedrock.agent.tag_resource(resourceArn=base, tags={"team": "kb"})
-
-    assert s3_vectors.list_tags_for_resource(resourceArn=arn)["tags"] == {"team": "sea"}
-    assert bedrock.agent.list_tags_for_resource(resourceArn=base)["tags"] == {"team": "kb"}
-    with pytest.raises(ClientError, match="could not be found"):
-        s3_vectors.list_tags_for_resource(resourceArn=base)
 
 
 @pytest.mark.usefixtures("_credentials")
@@ -510,28 +445,6 @@ def test_after_any_puts_and_deletes_a_search_finds_what_a_list_shows(changes: li
 
         assert {each["key"]: each["distance"] for each in found} == kept
         assert set(keys(call("ListVectors", **PLACE))) == set(kept)
-
-
-def test_a_bucket_from_before_the_enhanced_mode_has_the_rules_of_the_classic_one(tmp_path: Path) -> None:
-    with _service(tmp_path, clock=datetime(2026, 8, 1, tzinfo=UTC).timestamp()) as call:
-        call("CreateVectorBucket", vectorBucketName=BUCKET)
-        call("CreateIndex", **PLACE, dataType="float32", dimension=2, distanceMetric="cosine")
-        call("PutVectors", **PLACE, vectors=[vector("a", 1, 0, text="whale"), vector("b", 1, 1)])
-        prefix = {**near(1, 0), "filter": {"text": {"$startsWith": "wh"}}}
-        search_texts = {"add": {"textSearchConfigurations": [{"metadataKey": "text"}]}}
-
-        assert call("GetIndex", **PLACE)["index"]["indexMode"] == "CLASSIC"
-        assert "unknown operator $startsWith" in call("QueryVectors", **prefix)["message"]
-        assert keys(call("QueryVectors", **prefix, queryMode="ENHANCED")) == ["a"]
-        assert "ENHANCED" in call("UpdateMetadataConfiguration", **PLACE, **search_texts)["message"]
-        many = {"$or": [{"text": "whale"}] * 101}
-        assert keys(call("QueryVectors", **near(1, 0), filter=many)) == ["a"]
-
-        call("UpdateIndexMode", **PLACE, indexMode="ENHANCED")
-
-        assert keys(call("QueryVectors", **prefix)) == ["a"]
-        assert call("UpdateMetadataConfiguration", **PLACE, **search_texts).keys() == {"indexArn"}
-        assert "textSearchConfigurations" in call("UpdateIndexMode", **PLACE, indexMode="CLASSIC")["message"]
 
 
 class _service:  # noqa: N801 - reads as a function

@@ -4,14 +4,10 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -19,41 +15,19 @@ import pytest
 import urllib3
 from threadpoolctl import threadpool_info
 
-from local_bedrock import application, connections, server
-from local_bedrock.connections import bounded
 from local_bedrock.server import running
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, client
 
 LIST = "/knowledgebases/"
 
 
-@pytest.fixture(scope="module", params=["h11", "httptools"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run it with each of uvicorn's implementations of HTTP: an installation has one or both."""
-    name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
-    module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "Protocol", bounded(getattr(module, name)))
-        with running(tmp_path_factory.mktemp(request.param)) as running_url:
-            yield running_url
+@pytest.fixture(scope="module")
+def url(bedrock: Bedrock) -> str:
+    return bedrock.url
 
 
 def connection_to(url: str) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
-
-
-def test_a_body_over_the_limit_is_refused_and_the_connection_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "LARGEST_BODY_BYTES", 1000)
-    connection = connection_to(url)
-
-    connection.request("POST", LIST, body=b" " * 100_000)
-    refusal = connection.getresponse()
-    refused = refusal.status, refusal.headers["x-amzn-ErrorType"], json.load(refusal)["message"]
-    connection.request("POST", LIST, body=b"{}")
-    answer = connection.getresponse()
-
-    assert refused == (413, "RequestEntityTooLargeException", "The request body has more than 1000 bytes")
-    assert answer.status == 200
 
 
 def test_a_body_without_a_length_is_read_in_its_chunks(url: str) -> None:
@@ -93,120 +67,10 @@ def test_an_upgrade_to_another_protocol_is_not_followed(url: str) -> None:
     assert connection.getresponse().status == 404
 
 
-@pytest.mark.parametrize("count", [201, 30_000])
-def test_thousands_of_headers_are_refused_before_they_cost_anything(url: str, count: int) -> None:
-    address = urllib3.util.parse_url(url)
-    headers = b"".join(b"x%d: 1\r\n" % number for number in range(count))
-    flood = socket.create_connection((address.host, address.port), timeout=30)
-
-    start = time.process_time()
-    flood.sendall(b"POST /knowledgebases/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n" + headers + b"\r\n")
-    refusal = flood.recv(1000)
-    spent = time.process_time() - start
-    answer = urllib3.request("POST", url + LIST, body=b"{}")
-
-    assert refusal.split(b"\r\n")[0] in (b"HTTP/1.1 431 Request Header Fields Too Large", b"HTTP/1.1 400 Bad Request")
-    assert spent < 2  # of the processor; it was 15 when each header was looked for among all others
-    assert answer.status == 200
-
-
-def test_headers_that_never_end_are_cut_off(url: str) -> None:
-    address = urllib3.util.parse_url(url)
-    endless = socket.create_connection((address.host, address.port), timeout=30)
-    endless.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
-
-    sent = 0
-    with suppress(OSError):
-        while sent < 10_000_000:
-            sent += endless.send(b"x: " + b"y" * 10_000 + b"\r\n")
-
-    assert sent < 10_000_000
-
-
-UNFINISHED = {
-    "no byte": b"",
-    "half a request line": b"POST /knowled",
-    "half of the headers": b"POST /knowledgebases/ HTTP/1.1\r\nHost: localhost\r\n",
-    "half of the body": b"POST /knowledgebases/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
-    "half of a chunk": b"POST /knowledgebases/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{",
-}
-
-
-@pytest.mark.parametrize("start", UNFINISHED.values(), ids=UNFINISHED)
-def test_a_request_that_does_not_end_is_not_waited_for_and_others_are_served_meanwhile(
-    url: str, start: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
-    address = urllib3.util.parse_url(url)
-    slow = [socket.create_connection((address.host, address.port), timeout=30) for _ in range(20)]
-    for connection in slow:
-        connection.sendall(start)
-
-    served = urllib3.request("POST", url + LIST, body=b"{}").status
-    ends = [read_to_the_end(connection) for connection in slow]
-
-    assert served == 200
-    assert all(b"HTTP/1.1 408 Request Timeout" in end for end in ends)
-
-
-def read_to_the_end(connection: socket.socket) -> bytes:
-    parts = []
-    while part := connection.recv(10_000):
-        parts.append(part)
-    return b"".join(parts)
-
-
-def test_a_client_that_sends_a_byte_now_and_then_is_not_waited_for_either(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
-    address = urllib3.util.parse_url(url)
-    slow = socket.create_connection((address.host, address.port), timeout=30)
-    slow.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nx: ")
-    slow.settimeout(0.02)
-
-    answer = b""
-    for _ in range(1000):
-        with suppress(TimeoutError):
-            answer = slow.recv(1000)
-            break
-        slow.send(b"y")
-
-    assert answer.startswith(b"HTTP/1.1 408 Request Timeout")
-
-
-def test_the_second_request_of_a_connection_is_not_waited_for_either(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
-    address = urllib3.util.parse_url(url)
-    slow = socket.create_connection((address.host, address.port), timeout=30)
-    slow.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    first = slow.recv(10_000)
-    slow.sendall(b"GET /hea")
-
-    answer = read_to_the_end(slow)
-
-    assert first.startswith(b"HTTP/1.1 200")
-    assert b"HTTP/1.1 408 Request Timeout" in answer
-
-
-def test_a_connection_is_kept_for_the_next_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
-    connection = connection_to(url)
-    connection.request("POST", LIST, body=b"{}")
-    connection.getresponse().read()
-    first = connection.sock
-    threading.Event().wait(0.3)  # longer than a request may take
-
-    connection.request("POST", LIST, body=b"{}")
-
-    assert connection.getresponse().status == 200
-    assert connection.sock is first
-
-
 def test_a_request_without_a_signature_is_answered(url: str) -> None:
     answer = urllib3.request("POST", url + LIST, body=b"{}")
 
-    assert answer.json() == {"knowledgeBaseSummaries": []}
+    assert "knowledgeBaseSummaries" in answer.json()
 
 
 def test_sixty_four_clients_at_once_are_all_answered_over_the_connections_they_keep(url: str) -> None:

@@ -17,35 +17,6 @@ def test_health_names_the_embedding(bedrock: Bedrock) -> None:
     assert body == {"status": "ok", "embedding": "hashed", "dimension": 1024}
 
 
-DEEP = 300
-GROUPS = '{"andAll": [' * DEEP + '{"equals": {"key": "k", "value": 1}}' + "]}" * DEEP
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (f'{{"retrievalConfiguration": {{"vectorSearchConfiguration": {{"filter": {GROUPS}}}}}}}', "100 levels deep"),
-        ('{"unknown": ' + "[" * 500 + "]" * 500 + "}", "100 levels deep"),
-        ('{"unknown": ' + '{"a": ' * 500 + "1" + "}" * 500 + "}", "100 levels deep"),
-        ("[" * 100_000, "100 levels deep"),
-        (f'{{"nextToken": {"9" * 400}}}', "a number in the request has 400 digits"),
-        (f'{{"nextToken": -{"9" * 4300}}}', "a number in the request has 4301 digits"),
-        (f'{{"nextToken": {"9" * 100_000}}}', "a number in the request has 100000 digits"),
-        (f'{{"nextToken": "{"a" * 5000}"}}', "length less than or equal to 2048"),
-    ],
-)
-def test_deep_nesting_and_long_numbers_are_refused_without_a_log_entry(
-    bedrock: Bedrock, caplog: pytest.LogCaptureFixture, body: str, words: str
-) -> None:
-    status, headers, answer = ask(bedrock.url, "POST", "/knowledgebases/ABCDEFGHIJ/retrieve", body.encode())
-
-    assert status == 400
-    assert headers["x-amzn-errortype"] == "ValidationException"
-    assert words in answer["message"].lower()
-    assert len(answer["message"]) < 1000
-    assert caplog.records == []
-
-
 def test_thousands_of_mistakes_are_not_all_listed(bedrock: Bedrock) -> None:
     body = json.dumps({"documentIdentifiers": [{}] * 10_000}).encode()
 
