@@ -17,7 +17,7 @@ from ragstack_common.ingestion.submit import IngestionService
 @cache
 def service() -> IngestionService:
     """Build the service on the first event and keep it for the life of the container."""
-    return IngestionService(Services.of(IngestionSettings.from_env(os.environ), metrics=metrics))
+    return IngestionService(Services(IngestionSettings.from_env(os.environ), metrics=metrics))
 
 
 @entry_point

@@ -17,7 +17,7 @@ from ragstack_common.ingestion.services import Services
 @cache
 def service() -> FollowingService:
     """Build the service on the first message and keep it for the life of the container."""
-    return FollowingService(Services.of(IngestionSettings.from_env(os.environ), metrics=metrics))
+    return FollowingService(Services(IngestionSettings.from_env(os.environ), metrics=metrics))
 
 
 @entry_point

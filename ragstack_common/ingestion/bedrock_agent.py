@@ -2,6 +2,15 @@
 
 Every function returns an entry for every document it was asked about: a document that the service did not mention has
 the status NOT_FOUND or UNKNOWN, with a reason. If no call succeeded, botocore's error propagates.
+
+Parameters that the functions have in common::
+
+    kb_id, ds_id   knowledge base and data source, ten alphanumeric characters each
+    max_retries    calls after the first (of each batch), 0 or more
+    base_delay     the longest first delay in seconds; delays double up to 60 and are shortened by up to half at random
+    client         a boto3 client of bedrock-agent; by default one is made
+    client_token   the same token has the same effect once; by default a new one, which all attempts share
+    sleep          waits a number of seconds
 """
 
 import hashlib
@@ -31,21 +40,8 @@ T = TypeVar("T")
 DOCUMENTS_PER_CALL: Final = 10
 """Source: bedrock-agent, shapes KnowledgeBaseDocuments and DocumentIdentifiers. The quota page says 25."""
 
-PACED_OPERATIONS: Final = frozenset(
-    {
-        "delete_knowledge_base_documents",
-        "get_knowledge_base_documents",
-        "ingest_knowledge_base_documents",
-        "list_knowledge_base_documents",
-    }
-)
-"""Five calls a second each, for the whole account. Source: quotas of Amazon Bedrock Knowledge Bases."""
-
 STATUS_DELAY_SECONDS: Final = 2.0
 """How long to wait before the first status check of a new document. Source: specification 001."""
-
-_STATUS_RETRIES: Final = 3
-_STATUS_BASE_DELAY_SECONDS: Final = 1.0
 
 _RETRYABLE: Final = frozenset(
     {
@@ -76,16 +72,6 @@ def start_ingestion_with_retry(
 ) -> dict[str, Any]:
     """Start an ingestion job, which synchronises the whole data source.
 
-    Args:
-        kb_id: Knowledge base, ten alphanumeric characters.
-        ds_id: Data source, ten alphanumeric characters.
-        max_retries: Calls after the first, 0 or more.
-        base_delay: Longest first delay in seconds; delays double up to 60 and are shortened by up to half at random.
-        client: A boto3 client of bedrock-agent; by default one is made.
-        client_token: 33 to 256 characters; the same token starts the same job once. By default a new one, which all
-            attempts share.
-        sleep: Waits that many seconds.
-
     Returns:
         The job as the service describes it: ``ingestionJobId``, ``status`` and more.
         Source: bedrock-agent, shape IngestionJob.
@@ -114,18 +100,8 @@ def ingest_documents_with_retry(
 ) -> dict[str, Any]:
     """Submit documents for direct ingestion.
 
-    Args:
-        kb_id: Knowledge base, ten alphanumeric characters.
-        ds_id: Data source, ten alphanumeric characters.
-        documents: Each ``{"dataSourceId": ds_id, "s3": {"uri": ...}}``, optionally with ``"metadata"`` in the
-            service's form, or as the service takes it (bedrock-agent, shape KnowledgeBaseDocument).
-        max_retries: Calls after the first, for each batch, 0 or more.
-        base_delay: Longest first delay in seconds; delays double up to 60 and are shortened by up to half at random.
-        client: A boto3 client of bedrock-agent; by default one is made.
-        client_token: Names this submission; submitting the same documents under the same token is done once. By
-            default a new one, which all attempts share.
-        documents_per_call: Documents in one call, 1 or more.
-        sleep: Waits that many seconds.
+    A document is ``{"dataSourceId": ds_id, "s3": {"uri": ...}}``, optionally with ``"metadata"`` in the service's
+    form, or as the service takes it (bedrock-agent, shape KnowledgeBaseDocument).
 
     Returns:
         ``documentDetails``: one entry for each document, in the order given, as the service answered. A document
@@ -199,18 +175,9 @@ def check_document_status(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> DocumentStatus:
-    """Return the status of one document.
+    """Return the status of one document, two seconds later if *sleep_first*.
 
-    Args:
-        kb_id: Knowledge base, ten alphanumeric characters.
-        ds_id: Data source, ten alphanumeric characters.
-        s3_uri: ``s3://bucket/key``.
-        sleep_first: Wait two seconds before asking.
-        client: A boto3 client of bedrock-agent; by default one is made.
-        sleep: Waits that many seconds.
-
-    Returns:
-        The status, a string such as INDEXED or FAILED, with the service's ``reason`` as an attribute.
+    The status is a string such as INDEXED or FAILED, with the service's ``reason`` as an attribute.
 
     Raises:
         ClientError: The last attempt's error.
@@ -231,13 +198,7 @@ def batch_check_document_statuses(
 ) -> dict[str, DocumentStatus]:
     """Return the status of many documents.
 
-    Args:
-        kb_id: Knowledge base, ten alphanumeric characters.
-        ds_id: Data source, ten alphanumeric characters.
-        s3_uris: ``s3://bucket/key`` each.
-        batch_size: Documents in one call, 1 or more; calls never have more than the service model allows, 10.
-        client: A boto3 client of bedrock-agent; by default one is made.
-        sleep: Waits that many seconds.
+    *batch_size* is 1 or more; calls never have more documents than the service model allows, 10.
 
     Returns:
         A status for every URI, in the order given, with its ``reason``. NOT_FOUND: the knowledge base does not have
@@ -253,14 +214,17 @@ def batch_check_document_statuses(
         "documentIdentifiers",
         {uri: s3_identifier(uri) for uri in s3_uris},
         min(batch_size, DOCUMENTS_PER_CALL),
-        _backoff(_STATUS_RETRIES, _STATUS_BASE_DELAY_SECONDS, sleep),
+        _backoff(3, 1.0, sleep),
     )
     absent = {"status": "NOT_FOUND", "statusReason": "The knowledge base did not answer for this document"}
     return {uri: DocumentStatus.of(details.get(uri, absent)) for uri in s3_uris}
 
 
 class PacedAgent:
-    """A client of bedrock-agent whose calls keep to a rate that all functions share, retries included."""
+    """A client of bedrock-agent whose calls about documents keep to a rate that all functions share, retries included.
+
+    Each operation has five calls a second, for the whole account. Source: quotas of Amazon Bedrock Knowledge Bases.
+    """
 
     def __init__(self, agent: "AgentsforBedrockClient", rate: CallRate) -> None:
         self._agent = agent
@@ -269,7 +233,7 @@ class PacedAgent:
     def __getattr__(self, name: str) -> Any:
         """Return the client's method; it waits for its turn first if the operation has a quota."""
         method = getattr(self._agent, name)
-        if name not in PACED_OPERATIONS:
+        if not name.endswith("_knowledge_base_documents"):
             return method
 
         def in_turn(**parameters: Any) -> Any:
@@ -317,22 +281,10 @@ def _in_batches(
     backoff: Backoff,
     token: str | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Call an operation for all items, in batches that the service accepts.
+    """Call an operation with all items as *parameter*, in batches that the service accepts; return details by key.
 
-    A batch that the service finds too long is halved, and so are those after it. A batch with an item that the service
-    refuses is halved until that item is alone, so that the others are not refused with it.
-
-    Args:
-        operation: The client's method, with everything but the items and the token.
-        parameter: The name of the parameter that takes the items.
-        items: By key.
-        batch_size: Items in one call, 1 or more.
-        backoff: For each batch.
-        token: What each batch's client token is derived from; None for operations that take none.
-
-    Returns:
-        The details of each answered item, by key. If a batch failed while another succeeded, its items have the status
-        UNKNOWN, the error's text as ``statusReason``, and the error as ``error``.
+    A batch that the service refuses because of its items is halved until the refused item is alone, so that the others
+    are not refused with it. If a batch failed while another succeeded, its items have the status UNKNOWN.
 
     Raises:
         ClientError, BotoCoreError: No batch succeeded; the error of the first.
@@ -345,16 +297,15 @@ def _in_batches(
         request: dict[str, Any] = {parameter: [items[key] for key in keys]}
         if token is not None:
             # All attempts share it. The service takes 33 to 256 characters, a digest has 64.
-            request["clientToken"] = hashlib.sha256(
-                "\0".join([token, *keys]).encode("utf-8", "surrogatepass")
-            ).hexdigest()
+            text = "\0".join([token, *keys])
+            request["clientToken"] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         details: list[dict[str, Any]] = backoff.call(
             lambda: _member(operation(**request), "documentDetails"), retry_on=is_retryable
         )
         return details
 
     details: dict[str, dict[str, Any]] = {}
-    first_error: Exception | None = None
+    errors: list[Exception] = []
     succeeded = False
     batches = deque(batched(list(items), batch_size))
     while batches:
@@ -363,21 +314,18 @@ def _in_batches(
         try:
             answers = send(batch)
         except (ClientError, BotoCoreError) as error:
-            message = _validation_message(error)
-            refuses_an_item = f"'{parameter}." in message  # at 'documents.3.member.content' failed to satisfy ...
-            if half and refuses_an_item:
+            # "Value at 'documents' ... length less than or equal to 10", "at 'documents.3.member.content' ..."
+            if half and f"'{parameter}" in _validation_message(error):
                 batches.extendleft([batch[half:], batch[:half]])
-            elif half and "length less than or equal to" in message:
-                batches = deque(batched([key for each in (batch, *batches) for key in each], half))
-            else:
-                first_error = first_error or error
-                unknown = {"status": "UNKNOWN", "statusReason": in_one_line(error), "error": error}
-                details |= dict.fromkeys(batch, unknown)
+                continue
+            errors.append(error)
+            unknown = {"status": "UNKNOWN", "statusReason": in_one_line(error), "error": error}
+            details |= dict.fromkeys(batch, unknown)
         else:
             succeeded = True
             details |= {key_of(answer.get("identifier") or {}): answer for answer in answers}
-    if first_error is not None and not succeeded:
-        raise first_error
+    if errors and not succeeded:
+        raise errors[0]
     return details
 
 

@@ -5,8 +5,7 @@ queue, with a growing delay. No function waits for the knowledge base.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import InvalidDocumentError
@@ -24,12 +23,12 @@ LONGEST_DELAY_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 5.0
 """Before the second submission of a document; doubles with each, up to the longest delay."""
 
+
 _UNKNOWN: Final = "UNKNOWN"
 
 
-@dataclass(frozen=True)
-class _Awaited:
-    """What a message says about a document: its operation, earlier checks, and whether the message was redelivered."""
+class _Awaited(NamedTuple):
+    """What a message says about a document."""
 
     operation: str
     checks: int
@@ -71,32 +70,21 @@ class FollowingService:
         return []
 
     def _follow(self, awaited: Mapping[str, Sequence[_Awaited]]) -> None:
-        """Check documents whose operation is still the awaited one, and do what comes next for each."""
-        if not awaited:
-            return
-        unannounced: list[DocumentRecord] = []
-        waiting: list[DocumentRecord] = []
+        """Check documents whose operation is still the awaited one, record what is new, and send what comes next."""
+        ended: list[DocumentRecord] = []
+        again: list[DocumentRecord] = []
         followed: dict[str, tuple[DocumentRecord, int]] = {}
         for record in self._services.registry.read(awaited).values():
             current = [a for a in awaited[record.uri] if record.operation and record.operation.id == a.operation]
             if not current:
                 continue
-            if record.is_final:
-                # The invocation that wrote this state may have been killed before it announced it.
-                unannounced += [record] if any(a.redelivered or a.checks == 0 for a in current) else []
-            elif record.status is Status.WAITING:
-                waiting.append(record)
-            else:
+            if record.status is Status.WAITING:
+                again.append(record)
+            elif not record.is_final:
                 followed[record.uri] = (record, max(a.checks for a in current))
-        unfinished, ended, retried = self._check(followed)
-        self._services.outcomes.announce([*unannounced, *ended])
-        self._send_looks([*waiting, *retried])
-        self._send_follows(unfinished)
-
-    def _check(
-        self, followed: Mapping[str, tuple[DocumentRecord, int]]
-    ) -> tuple[list[tuple[DocumentRecord, int]], list[DocumentRecord], list[DocumentRecord]]:
-        """Record the status of documents; returns those without a final state, with one, and to be submitted again."""
+            elif any(a.redelivered or a.checks == 0 for a in current):
+                # The invocation that wrote this state may have been killed before it announced it.
+                ended.append(record)
         unfinished: list[tuple[DocumentRecord, int]] = []
         changes: list[tuple[Change, Next]] = []
         now = self._services.clock()
@@ -108,16 +96,15 @@ class FollowingService:
             else:
                 changes.append((Change(record, after), then))
         lost = self._services.registry.write([change for change, _ in changes])
-        ended: list[DocumentRecord] = []
-        retried: list[DocumentRecord] = []
         for change, then in changes:
             if change.before.uri in lost:
                 # Usually an event said that the document changed: check again at once, with the new record.
                 unfinished.append((change.before, 0))
-                continue
-            written = replace(change.after, revision=change.before.revision + 1)
-            (ended if then is Next.DONE else retried).append(written)
-        return unfinished, ended, retried
+            else:
+                (ended if then is Next.DONE else again).append(change.written)
+        self._services.outcomes.announce(ended)
+        self._send_looks(again)
+        self._send_follows(unfinished)
 
     def _statuses(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         settings = self._services.settings
@@ -132,7 +119,7 @@ class FollowingService:
                 )
             except CALL_ERRORS as error:
                 LOGGER.warning("the status of %d documents could not be checked: %s", len(batch), error)
-                statuses = {uri: DocumentStatus(_UNKNOWN, str(error)) for uri in batch}
+                statuses = dict.fromkeys(batch, DocumentStatus(_UNKNOWN, str(error)))
             self._services.metrics.add_metric("StatusChecks", "Count", 1)
             yield from statuses.items()
 

@@ -12,7 +12,7 @@ The ingestion queue accepts all of them: sending a dead letter there as it is ha
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.errors import DeliveryError, InvalidDocumentError
-from ragstack_common.registry.lifecycle import Seen, is_newer
+from ragstack_common.ingestion.bedrock_agent import batched
+from ragstack_common.registry.lifecycle import Seen, newest
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.telemetry import LOGGER
 
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
 MAX_DELAY_SECONDS: Final = 900
 _MESSAGES_PER_CALL: Final = 10
-_BYTES_PER_CALL: Final = 256 * 1024
-"""Source of the three: Amazon SQS API reference, SendMessageBatch and SendMessage."""
+"""Source of both: Amazon SQS API reference, SendMessageBatch and SendMessage. Ten of our messages stay below 256 KB."""
 
 _MAX_CAUSE_CHARACTERS: Final = 1000
 
@@ -43,13 +43,9 @@ MAX_PAUSE_SECONDS: Final = 120
 
 @dataclass(frozen=True)
 class QueueMessage:
-    """A received message.
+    """A received message; *receives* counts its deliveries, this one included.
 
-    Attributes:
-        message_id: SQS's identifier of the message.
-        body: Its text.
-        receives: Deliveries so far, this one included.
-        receipt_handle: SQS's identifier of this delivery; None leaves the redelivery delay to the queue.
+    Without a receipt handle, the queue decides when it is redelivered.
     """
 
     message_id: str
@@ -68,12 +64,7 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Follow:
-    """Documents whose status is to be checked.
-
-    Attributes:
-        operations: The operation of each document, by URI.
-        checks: Earlier checks.
-    """
+    """Documents whose status is to be checked: their operations by URI, and the number of earlier checks."""
 
     operations: Mapping[str, str]
     checks: int = 0
@@ -128,8 +119,8 @@ def read_follow(body: str) -> Follow:
 def merged(one: Seen, other: Seen) -> Seen:
     """Combine what two messages say about a document."""
     return Seen(
-        _newest(one.sequencer, other.sequencer),
-        _newest(one.sidecar_sequencer, other.sidecar_sequencer),
+        newest(one.sequencer, other.sequencer),
+        newest(one.sidecar_sequencer, other.sidecar_sequencer),
         one.forced or other.forced,
     )
 
@@ -137,9 +128,7 @@ def merged(one: Seen, other: Seen) -> Seen:
 def look(uris: Iterable[str], *, forced: bool = True) -> str:
     """Return a message that has documents compared with the registry.
 
-    Args:
-        uris: The documents.
-        forced: Whether they are submitted, or deleted, even if the registry says that this was done.
+    With *forced* they are submitted, or deleted, even if the registry says that this was done.
     """
     return json.dumps({"look": [*uris], "forced": forced})
 
@@ -153,7 +142,7 @@ def failure(record: DocumentRecord) -> str:
     """Return the dead-letter queue's message about a document that failed."""
     failed = {
         "uri": record.uri,
-        "operation": record.operation.id if record.operation else f"{record.id}-{record.revision}",
+        "operation": record.operation and record.operation.id,
         "reason": record.reason,
         "attempts": record.attempts,
     }
@@ -175,21 +164,14 @@ class Queue:
             ClientError: The queue could not be reached; some messages may have been sent.
         """
         delay = min(MAX_DELAY_SECONDS, ceil(max(0.0, delay_seconds)))
-        for batch in _batches([_entry(message, delay) for message in messages]):
-            entries: Any = [{"Id": str(number), **entry} for number, entry in enumerate(batch)]
+        for batch in batched(messages, _MESSAGES_PER_CALL):
+            entries: Any = [_entry(number, message, delay) for number, message in enumerate(batch)]
             response = self.sqs.send_message_batch(QueueUrl=self.url, Entries=entries)
             if failed := response.get("Failed"):
                 raise DeliveryError(f"{len(failed)} of {len(batch)} messages were refused: {failed[0].get('Message')}")
-            if len(response.get("Successful", [])) != len(batch):
-                raise DeliveryError(f"The queue answered for only some of {len(batch)} messages")
 
     def give_back(self, message: QueueMessage, after_seconds: float | None = None) -> None:
-        """Have a message redelivered before its visibility timeout ends.
-
-        Args:
-            message: A received message.
-            after_seconds: The delay; by default one that grows with the deliveries.
-        """
+        """Have a message redelivered before its visibility timeout ends; by default later with each delivery."""
         if message.receipt_handle is None:
             return
         pause = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(10, message.receives - 1))
@@ -202,33 +184,19 @@ class Queue:
             LOGGER.warning("message %s returns after the queue's visibility timeout: %s", message.message_id, error)
 
 
-def _entry(message: str | DeadLetter, delay: int) -> dict[str, Any]:
+def _entry(number: int, message: str | DeadLetter, delay: int) -> dict[str, Any]:
+    entry: dict[str, Any] = {"Id": str(number), "DelaySeconds": delay}
     if isinstance(message, str):
-        return {"MessageBody": message, "DelaySeconds": delay}
+        return {**entry, "MessageBody": message}
     cause = {"DataType": "String", "StringValue": message.cause[:_MAX_CAUSE_CHARACTERS] or "unknown"}
-    return {"MessageBody": message.body, "DelaySeconds": delay, "MessageAttributes": {"Cause": cause}}
-
-
-def _batches(entries: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Split entries by number and size; a single one that is too large is left to the queue to refuse."""
-    batch: list[dict[str, Any]] = []
-    size = 0
-    for entry in entries:
-        length = len(entry["MessageBody"].encode("utf-8", "surrogatepass")) + 4 * _MAX_CAUSE_CHARACTERS
-        if batch and (len(batch) == _MESSAGES_PER_CALL or size + length > _BYTES_PER_CALL):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += length
-    if batch:
-        yield batch
+    return {**entry, "MessageBody": message.body, "MessageAttributes": {"Cause": cause}}
 
 
 def _read_notification(notification: Mapping[str, Any]) -> dict[str, Seen]:
     """Read an S3 event notification; the test event that S3 sends at set-up names no document."""
     seen: dict[str, Seen] = {}
     if notification.get("Event") == "s3:TestEvent":
-        return seen
+        return {}
     for record in notification["Records"]:
         sequencer = record["s3"]["object"].get("sequencer", "")
         # S3 quotes keys as in a form: a space arrives as a plus sign, a plus sign as %2B.
@@ -240,10 +208,6 @@ def _read_notification(notification: Mapping[str, Any]) -> dict[str, Seen]:
         one = Seen(sequencer=sequencer) if document == key else Seen(sidecar_sequencer=sequencer)
         seen[uri] = merged(seen.get(uri, Seen()), one)
     return seen
-
-
-def _newest(one: str, other: str) -> str:
-    return other if is_newer(other, one) else one
 
 
 def _checked_uri(value: Any) -> str:

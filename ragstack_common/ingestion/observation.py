@@ -32,7 +32,6 @@ class Observer:
     """Reads documents and their sidecars."""
 
     def __init__(self, s3: "S3Client", vector_store: str) -> None:
-        """Bind a client, and the kind of vector store whose limits a sidecar must keep."""
         self._s3 = s3
         self._vector_store = vector_store
 
@@ -46,11 +45,8 @@ class Observer:
         for batch in batched(uris, BATCH):
             if observed and not has_time():
                 break
-            if len(batch) == 1:
-                observed[batch[0]] = self._try(batch[0])  # the usual upload needs no threads
-            else:
-                with ThreadPoolExecutor(min(THREADS, len(batch))) as threads:
-                    observed |= zip(batch, threads.map(self._try, batch), strict=True)
+            with ThreadPoolExecutor(min(THREADS, len(batch))) as threads:
+                observed |= zip(batch, threads.map(self._try, batch), strict=True)
         return observed
 
     def observe(self, uri: str) -> Observation:
@@ -68,15 +64,13 @@ class Observer:
             return Observation()
         size = document["ContentLength"]
         sidecar, sidecar_fault = self._sidecar(bucket, key + SIDECAR_SUFFIX)
-        size_fault = None
-        if size > LARGEST_DOCUMENT:
-            size_fault = f"The document has {size / 1024**2:.1f} MB; Bedrock takes 50 MB: divide it"
+        too_large = f"The document has {size / 1024**2:.1f} MB; Bedrock takes 50 MB: divide it"
         return Observation(
             etag=document["ETag"],
             version_id=document.get("VersionId"),
             size=size,
             last_modified=document["LastModified"].timestamp(),
-            refusal=fault_of_uri(uri) or size_fault or sidecar_fault,
+            refusal=fault_of_uri(uri) or (too_large if size > LARGEST_DOCUMENT else sidecar_fault),
             **sidecar,
         )
 
@@ -97,10 +91,7 @@ class Observer:
             "sidecar_last_modified": found["LastModified"].timestamp(),
         }
         with found["Body"] as stream:
-            if found["ContentLength"] > MAX_SIDECAR_BYTES:
-                length = found["ContentLength"]
-                return observed, f"The sidecar has {length:,} bytes; at most {MAX_SIDECAR_BYTES:,} are allowed"
-            body = stream.read()
+            body = stream.read(MAX_SIDECAR_BYTES + 1)
         try:
             return {**observed, "attributes": read_sidecar(body, self._vector_store)}, None
         except InvalidDocumentError as error:

@@ -25,8 +25,7 @@ EVENTS_PER_CALL: Final = 10
 """Source: EventBridge API reference, PutEvents."""
 
 ANNOUNCED_AFTER_SECONDS: Final = 1800.0
-"""After this, a final state has been announced: it exceeds two visibility timeouts of a message, in case the function
-is killed twice in a row."""
+"""A final state has been announced after this, even if the function was killed twice: two visibility timeouts."""
 
 DETAIL_TYPES: Final = {
     Status.INDEXED: "DocumentIndexed",
@@ -35,12 +34,7 @@ DETAIL_TYPES: Final = {
     Status.DELETED: "DocumentDeleted",
 }
 
-METRICS: Final = {
-    Status.INDEXED: "DocumentsIndexed",
-    Status.PARTIALLY_INDEXED: "DocumentsIndexed",
-    Status.FAILED: "DocumentsFailed",
-    Status.DELETED: "DocumentsDeleted",
-}
+METRICS: Final = {status: name.replace("Document", "Documents") for status, name in DETAIL_TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -88,9 +82,8 @@ class Outcomes:
                 for record in batch
             ]
             response = self.events.put_events(Entries=entries)
-            if response.get("FailedEntryCount") or "Entries" not in response:
-                messages = (entry.get("ErrorMessage") for entry in response.get("Entries", []))
-                reason = next(filter(None, messages), "no reason")
+            if response["FailedEntryCount"]:
+                reason = next(entry["ErrorMessage"] for entry in response["Entries"] if "ErrorMessage" in entry)
                 raise DeliveryError(f"The event bus {self.bus} did not accept all of {len(entries)} events: {reason}")
 
 
@@ -114,7 +107,7 @@ def event_detail(record: DocumentRecord) -> dict[str, Any]:
         "version_id": record.observed.version_id,
         "attempts": record.attempts,
         "corpus": record.corpus,
-        "operation": record.operation.id if record.operation else f"{record.id}-{record.revision}",
+        "operation": record.operation and record.operation.id,
         "finished_at": None if finished is None else _iso(finished),
         "seconds": None if finished is None else round(finished - record.received_at, 3),
     }

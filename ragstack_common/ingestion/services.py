@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,41 +28,11 @@ CALL_ERRORS = (ClientError, BotoCoreError, RegistryError, DeliveryError)
 """The errors that calls of these services raise."""
 
 
-@dataclass(frozen=True)
 class Services:
-    """Clients, bound to settings.
+    """Clients and queues, bound to settings."""
 
-    Attributes:
-        settings: The functions' settings.
-        agent: A client of bedrock-agent that keeps to the shared rate of calls.
-        registry: The documents.
-        gate: Closed while the whole data source is synchronised.
-        observer: Reads the bucket.
-        ingestion_queue: Documents to compare with the bucket.
-        status_queue: Documents whose status is to be checked.
-        dead_letters: What cannot succeed.
-        outcomes: Announces final states.
-        metrics: Takes measurements.
-        clock: Seconds since 1970.
-        sleep: Waits that many seconds.
-    """
-
-    settings: IngestionSettings
-    agent: Any
-    registry: DocumentRegistry
-    gate: Gate
-    observer: Observer
-    ingestion_queue: Queue
-    status_queue: Queue
-    dead_letters: Queue
-    outcomes: Outcomes
-    metrics: MetricSink
-    clock: Callable[[], float]
-    sleep: Callable[[float], None]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         settings: IngestionSettings,
         *,
         agent: "AgentsforBedrockClient | None" = None,
@@ -74,22 +43,20 @@ class Services:
         metrics: MetricSink = NO_METRICS,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
-    ) -> "Services":
+    ) -> None:
         """Bind clients to settings; missing clients are made."""
         dynamodb, sqs = dynamodb or dynamodb_client(), sqs or sqs_client()
-        rate = CallRate(dynamodb, settings.registry_table, settings.calls_per_second, clock=clock, sleep=sleep)
-        dead_letters = Queue(settings.dead_letter_queue_url, sqs)
-        return cls(
-            settings=settings,
-            agent=PacedAgent(agent or agent_client(), rate),
-            registry=DocumentRegistry(settings.registry_table, dynamodb, metrics=metrics, sleep=sleep),
-            gate=Gate(dynamodb, settings.registry_table, clock=clock),
-            observer=Observer(s3 or s3_client(), settings.vector_store),
-            ingestion_queue=Queue(settings.ingestion_queue_url, sqs),
-            status_queue=Queue(settings.status_queue_url, sqs),
-            dead_letters=dead_letters,
-            outcomes=Outcomes(events or events_client(), settings.event_bus_name, dead_letters, metrics),
-            metrics=metrics,
-            clock=clock,
-            sleep=sleep,
-        )
+        table = settings.registry_table
+        rate = CallRate(dynamodb, table, settings.calls_per_second, clock=clock, sleep=sleep)
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.sleep = sleep
+        self.agent: Any = PacedAgent(agent or agent_client(), rate)
+        self.registry = DocumentRegistry(table, dynamodb, metrics=metrics, sleep=sleep)
+        self.gate = Gate(dynamodb, table, clock=clock)
+        self.observer = Observer(s3 or s3_client(), settings.vector_store)
+        self.ingestion_queue = Queue(settings.ingestion_queue_url, sqs)
+        self.status_queue = Queue(settings.status_queue_url, sqs)
+        self.dead_letters = Queue(settings.dead_letter_queue_url, sqs)
+        self.outcomes = Outcomes(events or events_client(), settings.event_bus_name, self.dead_letters, metrics)

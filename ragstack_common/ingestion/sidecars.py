@@ -59,13 +59,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class RecordStructure:
-    """How the rows of a CSV file become records.
-
-    Attributes:
-        content: The column with a record's text.
-        included: The columns with its attributes; empty for all other columns.
-        excluded: Columns that are left out.
-    """
+    """How the rows of a CSV file become records: the column of the text, and those of the attributes (empty: all)."""
 
     content: str
     included: tuple[str, ...] = ()
@@ -74,13 +68,7 @@ class RecordStructure:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """The content of a sidecar.
-
-    Attributes:
-        attributes: Name to string, number, boolean or list of strings.
-        embedded: Names of the attributes that are embedded with every chunk.
-        records: How the rows of a CSV file become records; None if the file is one text.
-    """
+    """The content of a sidecar; *embedded* are the names of attributes that are embedded with every chunk."""
 
     attributes: Attributes = field(default_factory=dict)
     embedded: tuple[str, ...] = ()
@@ -88,11 +76,7 @@ class Sidecar:
 
 
 def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
-    """Return the attributes in a sidecar.
-
-    Args:
-        body: The whole file.
-        vector_store: One of ``config.VECTOR_STORES``.
+    """Return the attributes in a sidecar, for one of ``config.VECTOR_STORES``.
 
     Raises:
         InvalidDocumentError: Bedrock would refuse it.
@@ -154,9 +138,9 @@ def check_size(attributes: Attributes, vector_store: str) -> None:
     if size > LARGEST_ON_S3_VECTORS or len(attributes) > KEYS_ON_S3_VECTORS:
         longest = max(attributes, key=lambda key: len(_compact({key: attributes[key]})))
         raise InvalidDocumentError(
-            f"the metadata has {size:,} bytes in {len(attributes)} keys; a knowledge base on S3 Vectors takes at most"
-            f" {LARGEST_ON_S3_VECTORS:,} bytes (1 KB) and {KEYS_ON_S3_VECTORS} keys of custom metadata a document:"
-            f" shorten it (the longest attribute is {_shown(longest)})"
+            f"the metadata has {size:,} bytes in {len(attributes)} keys; S3 Vectors takes at most"
+            f" {LARGEST_ON_S3_VECTORS:,} bytes (1 KB) in {KEYS_ON_S3_VECTORS} keys of a document: shorten"
+            f" {_shown(longest)}, the longest attribute"
         )
 
 
@@ -277,7 +261,7 @@ def _plain_value(key: str, value: Any) -> AttributeValue:
         if len(value) > MOST_LIST_MEMBERS:
             raise InvalidDocumentError(
                 f"the attribute {_shown(key)} is a list of {len(value)} strings, and a knowledge base keeps at most"
-                f" {MOST_LIST_MEMBERS}: shorten it, or split it into two attributes"
+                f" {MOST_LIST_MEMBERS}: shorten it"
             )
         return list(value)
     if isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max):
@@ -287,7 +271,7 @@ def _plain_value(key: str, value: Any) -> AttributeValue:
 
 def _check_length(body: bytes) -> None:
     if len(body) > MAX_SIDECAR_BYTES:
-        raise InvalidDocumentError(f"it has {len(body):,} bytes, at most {MAX_SIDECAR_BYTES:,} are allowed")
+        raise InvalidDocumentError(f"it is too long: at most {MAX_SIDECAR_BYTES:,} bytes are allowed")
 
 
 def _compact(attributes: Attributes) -> bytes:

@@ -69,10 +69,7 @@ class Retry(IntEnum):
 class Problem:
     """Why a document or a message could not be processed.
 
-    Attributes:
-        cause: In one line.
-        retry: How it is tried again.
-        after_seconds: The delay before the next attempt; None for one that grows with the deliveries.
+    Without *after_seconds*, the delay before the next attempt grows with the deliveries.
     """
 
     cause: str
@@ -104,27 +101,22 @@ class IngestionService:
             The ids of the messages to redeliver. A message that cannot succeed, or was delivered often enough, is in
             the dead-letter queue with its cause, and its documents are FAILED.
         """
-        looks: dict[str, Mapping[str, Seen]] = {}
-        malformed: dict[str, Problem] = {}
+        looks: list[tuple[QueueMessage, Mapping[str, Seen], list[Problem]]] = []
         seen: dict[str, Seen] = {}
         for message in messages:
             try:
-                looks[message.message_id] = read_looks(message.body)
+                looks.append((message, read_looks(message.body), []))
             except InvalidDocumentError as error:
-                malformed[message.message_id] = _problem_of(error)
-                continue
-            for uri, one in looks[message.message_id].items():
+                looks.append((message, {}, [_problem_of(error)]))
+            for uri, one in looks[-1][1].items():
                 seen[uri] = merged(seen[uri], one) if uri in seen else one
         invocation = _Invocation(self._services, seen, self._services.clock() + seconds_left)
-        invocation.run({uri for m in messages if m.receives > 1 for uri in looks.get(m.message_id, ())})
+        invocation.run({uri for message, uris, _ in looks if message.receives > 1 for uri in uris})
         again = []
-        for message in messages:
-            uris = looks.get(message.message_id, {})
-            problems = [invocation.problems[uri] for uri in uris if uri in invocation.problems]
+        for message, uris, problems in looks:
+            problems += [invocation.problems[uri] for uri in uris if uri in invocation.problems]
             # A message is tried again as long as that can help any of its documents.
-            problem = malformed.get(message.message_id) or max(
-                problems, key=lambda each: (each.retry, each.after_seconds or 0.0), default=None
-            )
+            problem = max(problems, key=lambda each: (each.retry, each.after_seconds or 0.0), default=None)
             if problem is not None and self._must_be_redelivered(message, problem, invocation, uris):
                 again.append(message.message_id)
         self._services.metrics.add_metric("MessagesRetried", "Count", len(again))
@@ -183,10 +175,6 @@ class _Invocation:
     """
 
     def __init__(self, services: Services, seen: Mapping[str, Seen], deadline: float) -> None:
-        """Start with what the messages say about each document, by URI.
-
-        The deadline is in seconds since 1970. Until then no other invocation takes over the claimed documents.
-        """
         self.problems: dict[str, Problem] = {}
         self._services = services
         self._seen = seen
@@ -199,8 +187,7 @@ class _Invocation:
     def run(self, redelivered: Iterable[str]) -> None:
         """Do what each document needs.
 
-        Args:
-            redelivered: Documents whose message an earlier invocation may have processed before it was killed.
+        An earlier invocation may have processed the messages of *redelivered* documents before it was killed.
         """
         if not self._seen:
             return
@@ -211,10 +198,12 @@ class _Invocation:
                 problem = Problem("A synchronisation of the whole data source is running", Retry.WAIT, wait)
                 self.problems = dict.fromkeys(self._seen, problem)
                 return
-            self._read()
+            self._records.update(self._services.registry.read(self._seen))
             known = {uri for uri, record in self._records.items() if life.is_known(record, self._seen[uri])}
             ended = (Status.FAILED, Status.DELETED)
-            self._try_to_announce([u for u in redelivered if u in known and self._records[u].status in ended])
+            self._try_to_announce(
+                [self._records[u] for u in redelivered if u in known and self._records[u].status in ended]
+            )
             self._advance([uri for uri in self._records if uri not in known])
         except CALL_ERRORS as error:
             LOGGER.warning("%d documents were not processed: %s", len(self._seen), error)
@@ -244,11 +233,8 @@ class _Invocation:
             after = life.failed(record, reason, now)
             changes.append(Change(record, after if after.operation else _with_operation(after, OperationKind.INGEST)))
         written = self._write(changes)
-        self._announce([change.after.uri for change in changes if change.after.uri in written])
+        self._services.outcomes.announce(written)
         return bool(written)
-
-    def _read(self) -> None:
-        self._records.update(self._services.registry.read(self._seen))
 
     def _advance(self, uris: Sequence[str]) -> None:
         """Observe documents, and take the next step of each."""
@@ -279,11 +265,11 @@ class _Invocation:
         limit = calls * self._services.settings.documents_per_call
         self.problems |= {change.after.uri: _OUT_OF_TIME for change in claims[limit:]}
         endings, claims = self._after_announcing(endings, now), self._after_announcing(claims[:limit], now)
-        written = self._write([*notes, *endings, *claims])
-        self._follow_again([change.after for change in notes if change.after.uri in written])
-        self._try_to_announce([change.after.uri for change in endings if change.after.uri in written])
-        self._claimed = {change.after.uri for change in claims if change.after.uri in written}
-        self._submit([self._records[change.after.uri] for change in claims if change.after.uri in written])
+        self._follow_again(self._write(notes))
+        self._try_to_announce(self._write(endings))
+        claimed = self._write(claims)
+        self._claimed = {record.uri for record in claimed}
+        self._submit(claimed)
 
     def _observe(self, uris: Sequence[str]) -> dict[str, Observation]:
         """Observe documents for at most half of the time; the rest is for the calls."""
@@ -309,7 +295,7 @@ class _Invocation:
             try:
                 self._services.status_queue.send([follow(batch, checks=0)])
             except CALL_ERRORS as error:
-                # The claims that were written in the same step must still be submitted.
+                # The other documents go on.
                 self.problems |= {record.uri: _problem_of(error) for record in batch}
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
@@ -395,27 +381,21 @@ class _Invocation:
         except CALL_ERRORS as failure:
             LOGGER.warning("%d claims remain until their lease expires: %s", len(records), failure)
 
-    def _write(self, changes: Sequence[Change]) -> set[str]:
-        """Write changes; returns the URIs of those that no other invocation overtook."""
+    def _write(self, changes: Sequence[Change]) -> list[DocumentRecord]:
+        """Write changes; returns the new records, except where another invocation was faster."""
         lost = self._services.registry.write(changes)
-        for change in changes:
-            uri = change.after.uri
-            if uri in lost:
-                self.problems[uri] = _LOST_RACE
-            else:
-                self._records[uri] = replace(change.after, revision=change.before.revision + 1)
-        return {change.after.uri for change in changes} - lost
+        self.problems |= dict.fromkeys(lost, _LOST_RACE)
+        written = [change.written for change in changes if change.after.uri not in lost]
+        self._records |= {record.uri: record for record in written}
+        return written
 
-    def _announce(self, uris: Iterable[str]) -> None:
-        self._services.outcomes.announce([self._records[uri] for uri in uris])
-
-    def _try_to_announce(self, uris: Sequence[str]) -> None:
+    def _try_to_announce(self, records: Sequence[DocumentRecord]) -> None:
         try:
-            self._announce(uris)
+            self._services.outcomes.announce(records)
         except CALL_ERRORS as error:
-            LOGGER.warning("The final state of %d documents was not announced: %s", len(uris), error)
-            for uri in uris:
-                self.problems.setdefault(uri, _problem_of(error))
+            LOGGER.warning("The final state of %d documents was not announced: %s", len(records), error)
+            for record in records:
+                self.problems.setdefault(record.uri, _problem_of(error))
 
 
 def _step(record: DocumentRecord, observed: Observation, seen: Seen, now: float) -> Step:
@@ -433,13 +413,8 @@ def _operation(record: DocumentRecord, observed: Observation, step: Step, deadli
     """
     kind = OperationKind.INGEST if step is Step.INGEST else OperationKind.DELETE
     last = record.operation
-    if (
-        last is not None
-        and not record.is_final
-        and last.accepted_at is None
-        and last.kind is kind
-        and record.observed.is_the_same_as(observed)
-    ):
+    was_claimed = last is not None and not record.is_final and last.accepted_at is None and last.kind is kind
+    if last is not None and was_claimed and record.observed.is_the_same_as(observed):
         return replace(last, lease_until=deadline)
     return Operation(uuid.uuid4().hex, kind, deadline)
 

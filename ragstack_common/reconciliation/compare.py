@@ -5,11 +5,11 @@ what they lack is known once all of their pages were read. What is found are can
 the meantime, so its record is read again before a difference is reported.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ragstack_common.config import ReconcileSettings
 from ragstack_common.documents import fault_of_uri, s3_uri
@@ -20,9 +20,8 @@ CLOCK_SECONDS: Final = 10.0
 """A record may look older than it is by this: clocks of two functions differ, and a write takes time."""
 
 SAMPLES_PER_KIND: Final = 20
+"""Of at most 1.1 KB each: a job must fit into an item of 400 KB."""
 
-SAMPLE_BYTES: Final = 100_000
-"""Of all samples together: an object's name may have 1,024 bytes, and a job must fit into an item of 400 KB."""
 
 OUT_OF_REACH: Final = "out_of_reach"
 """The knowledge base has a document from a synchronisation under a URI that direct calls do not take. Only another
@@ -70,17 +69,13 @@ class Tally:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._samples: dict[str, list[str]] = {}
-        self._bytes = 0
+        self._samples: defaultdict[str, list[str]] = defaultdict(list)
 
     def add(self, kind: str, name: str) -> None:
         """Count a name."""
         self._counts[kind] += 1
-        samples = self._samples.setdefault(kind, [])
-        size = len(name.encode("utf-8", "surrogatepass"))
-        if len(samples) < SAMPLES_PER_KIND and self._bytes + size <= SAMPLE_BYTES:
-            samples.append(name)
-            self._bytes += size
+        if self._counts[kind] <= SAMPLES_PER_KIND:
+            self._samples[kind].append(name)
 
     @property
     def total(self) -> int:
@@ -95,16 +90,8 @@ class Tally:
         }
 
 
-@dataclass(frozen=True)
-class BucketObject:
-    """An object of the bucket.
-
-    Attributes:
-        uri: Of the document; for a sidecar, of the document that it describes.
-        etag: The object's own entity tag.
-        modified_at: Seconds since 1970.
-        is_sidecar: Whether it is a sidecar.
-    """
+class BucketObject(NamedTuple):
+    """An object of the bucket. A sidecar has the URI of its document."""
 
     uri: str
     etag: str
@@ -112,8 +99,7 @@ class BucketObject:
     is_sidecar: bool
 
 
-@dataclass(frozen=True)
-class IndexedDocument:
+class IndexedDocument(NamedTuple):
     """A document of the knowledge base, with its status and the time of that status in seconds since 1970."""
 
     uri: str
@@ -121,8 +107,7 @@ class IndexedDocument:
     updated_at: float
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A document that seems to differ."""
 
     kind: Difference
@@ -170,13 +155,7 @@ class Comparison:
     """
 
     def __init__(self, settings: ReconcileSettings, started_at: float, quiet_since: float | None = None) -> None:
-        """Begin a comparison.
-
-        Args:
-            settings: How long things may take.
-            started_at: Seconds since 1970.
-            quiet_since: Since when events have waited for the end of a synchronisation; None without one.
-        """
+        """Begin a comparison; events have waited for the end of a synchronisation since *quiet_since*."""
         self.elsewhere = 0
         self.out_of_reach = Tally()
         self._known: dict[str, _Known] = {}
@@ -186,7 +165,6 @@ class Comparison:
         self._prefix = s3_uri(settings.documents_bucket, "")
 
     def __len__(self) -> int:
-        """Count the documents."""
         return len(self._known)
 
     def registry(self, records: Iterable[DocumentRecord]) -> Iterator[Candidate]:

@@ -15,14 +15,9 @@ from ragstack_common.registry.jobs import KINDS, JobKind
 
 @dataclass(frozen=True)
 class JobMessage:
-    """A message of the jobs queue: a request to start a job of a kind, or to continue one.
+    """A request to start a job of a kind, asked for by someone, or to continue one.
 
-    Attributes:
-        kind: Of the job to start; None to continue one.
-        by: Who asks for the start.
-        job_id: The job to continue; empty to start one.
-        step: The job's step when the message was sent.
-        failures: Failed attempts at that step.
+    *step* is the job's step when the message was sent, after *failures* attempts at it.
     """
 
     kind: JobKind | None = None

@@ -1,6 +1,7 @@
 """One comparison of registry, bucket and knowledge base, from beginning to end or as far as the time allows."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ragstack_common.config import ReconcileSettings
 from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
 from ragstack_common.errors import DeliveryError
-from ragstack_common.ingestion.bedrock_agent import is_retryable
+from ragstack_common.ingestion.bedrock_agent import batched, is_retryable
 from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.reconciliation.compare import (
     CLOCK_SECONDS,
@@ -19,7 +20,7 @@ from ragstack_common.reconciliation.compare import (
     IndexedDocument,
     Tally,
 )
-from ragstack_common.registry.catalogue import Catalogue, Recount
+from ragstack_common.registry.catalogue import Catalogue, count_again
 from ragstack_common.registry.documents import KEYS_PER_READ, DocumentRegistry
 from ragstack_common.retry import Backoff
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -42,34 +43,13 @@ _SEND_ATTEMPTS: Final = 6
 _CANDIDATES_PER_TIME_CHECK: Final = 1000
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The report of a comparison, whether everything was compared, and if not, why."""
-
-    report: dict[str, Any]
-    is_complete: bool
-    reason: str | None = None
-
-
 class _OutOfTimeError(Exception):
     """The function would time out before the comparison ends."""
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Compares registry, bucket and knowledge base, and has documents checked that differ.
-
-    Attributes:
-        settings: The settings of the function.
-        agent: A client of bedrock-agent that keeps to the rate of calls.
-        registry: The documents.
-        catalogue: Their counts.
-        s3: A client of S3.
-        queue: The ingestion queue.
-        metrics: Receives measurements.
-        clock: Seconds since 1970.
-        sleep: Waits a number of seconds.
-    """
+    """Compares registry, bucket and knowledge base, and has documents checked that differ: sends to the queue."""
 
     settings: ReconcileSettings
     agent: Any
@@ -81,8 +61,10 @@ class Reconciliation:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
-    def run(self, seconds_left: Callable[[], float], quiet_since: float | None = None) -> Outcome:
-        """Compare everything, or as much as there is time for.
+    def run(
+        self, seconds_left: Callable[[], float], quiet_since: float | None = None
+    ) -> tuple[dict[str, Any], str | None]:
+        """Compare everything, or as much as there is time for; returns the report, and why it is incomplete.
 
         Args:
             seconds_left: Until the function times out.
@@ -106,7 +88,7 @@ class Reconciliation:
         self.metrics.add_metric("DocumentsCompared", "Count", report["compared"]["documents"])
         self.metrics.add_metric("ReconciliationSeconds", "Seconds", seconds)
         LOGGER.info("%d differences in %.1f s", report["differences_in_all"], seconds)
-        return Outcome(report, reason is None, reason)
+        return report, reason
 
 
 @dataclass
@@ -128,21 +110,19 @@ class _Run:
         self.comparison = Comparison(self.of.settings, self.started_at, self.quiet_since)
 
     def compare(self) -> None:
-        of, recount = self.of, Recount()
+        of = self.of
+        counts: Counter[str] = Counter()
         for records in self._each("registry", of.registry.scan()):
-            recount.add(records)
+            count_again(counts, records)
             self._take(self.comparison.registry(records))
         self.stage = "the catalogue was compared"
         self._check_time()
-        self.catalogue = of.catalogue.repair(recount, self.started_at - CLOCK_SECONDS)
+        self.catalogue = of.catalogue.repair(counts, self.started_at - CLOCK_SECONDS)
         for objects in self._each("bucket", bucket_pages(of.s3, of.settings.documents_bucket)):
             self._take(self.comparison.bucket(objects))
         self.stage = "documents absent from the bucket were checked"
         self._take(self.comparison.absent_from_bucket())
-        pages = knowledge_base_pages(
-            of.agent, of.settings.knowledge_base_id, of.settings.data_source_id, sleep=of.sleep
-        )
-        for documents in self._each("knowledge_base", pages):
+        for documents in self._each("knowledge_base", knowledge_base_pages(of.agent, of.settings, of.sleep)):
             self._take(self.comparison.knowledge_base(documents))
         self.stage = "documents absent from the knowledge base were checked"
         self._take(self.comparison.absent_from_knowledge_base())
@@ -201,8 +181,7 @@ class _Run:
         Without *forced*, a document is submitted only if the registry does not have it right: if an event was merely
         late, it would otherwise be submitted twice.
         """
-        batches = [uris[at : at + URIS_PER_MESSAGE] for at in range(0, len(uris), URIS_PER_MESSAGE)]
-        messages = [look(batch, forced=forced) for batch in batches]
+        messages = [look(batch, forced=forced) for batch in batched(uris, URIS_PER_MESSAGE)]
         backoff = Backoff(_SEND_ATTEMPTS, base_seconds=0.1, ceiling_seconds=5.0, sleep=self.of.sleep)
         for attempt in range(_SEND_ATTEMPTS):
             try:
@@ -216,13 +195,15 @@ class _Run:
         self.looked_at += len(uris)
 
 
-def bucket_pages(s3: "S3Client", bucket: str, page_size: int = DOCUMENTS_PER_PAGE) -> Iterator[list[BucketObject]]:
+def bucket_pages(s3: "S3Client", bucket: str) -> Iterator[list[BucketObject]]:
     """List documents and sidecars, without the placeholders that the console creates for folders.
 
     Raises:
         ClientError: The bucket cannot be listed.
     """
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, PaginationConfig={"PageSize": page_size})
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, PaginationConfig={"PageSize": DOCUMENTS_PER_PAGE}
+    )
     for page in pages:
         found = []
         for entry in page.get("Contents", ()):
@@ -235,12 +216,7 @@ def bucket_pages(s3: "S3Client", bucket: str, page_size: int = DOCUMENTS_PER_PAG
 
 
 def knowledge_base_pages(
-    agent: "AgentsforBedrockClient",
-    knowledge_base_id: str,
-    data_source_id: str,
-    *,
-    sleep: Callable[[float], None],
-    page_size: int = DOCUMENTS_PER_PAGE,
+    agent: "AgentsforBedrockClient", settings: ReconcileSettings, sleep: Callable[[float], None]
 ) -> Iterator[list[IndexedDocument]]:
     """List the documents of the data source.
 
@@ -249,9 +225,9 @@ def knowledge_base_pages(
     """
     backoff = Backoff(retries=5, base_seconds=1.0, sleep=sleep)
     request: Any = {
-        "knowledgeBaseId": knowledge_base_id,
-        "dataSourceId": data_source_id,
-        "maxResults": page_size,
+        "knowledgeBaseId": settings.knowledge_base_id,
+        "dataSourceId": settings.data_source_id,
+        "maxResults": DOCUMENTS_PER_PAGE,
     }
     while True:
         page = backoff.call(lambda: agent.list_knowledge_base_documents(**request), retry_on=is_retryable)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from ragstack_common.clients import agent_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.config import JOBS_NOT_COMPLETE, ReconcileSettings
 from ragstack_common.errors import InvalidRequestError, JobConflictError, JobNotFoundError
-from ragstack_common.ingestion.bedrock_agent import PacedAgent
+from ragstack_common.ingestion.bedrock_agent import PacedAgent, in_one_line
 from ragstack_common.ingestion.messages import Queue, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.run import Reconciliation
-from ragstack_common.reconciliation.synchronisation import REPORT, Synchronisation
+from ragstack_common.reconciliation.synchronisation import REPORT, NotStartedError, Synchronisation
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.coordination import CallRate, Gate
 from ragstack_common.registry.documents import DocumentRegistry
@@ -101,11 +101,7 @@ class ReconcileService:
         )
 
     def process(self, messages: Sequence[QueueMessage], seconds_left: Callable[[], float]) -> list[str]:
-        """Process messages of the jobs queue.
-
-        Args:
-            messages: Of the jobs queue.
-            seconds_left: Until the function times out.
+        """Process messages of the jobs queue; *seconds_left* returns the time until the function times out.
 
         Returns:
             The ids of the messages that must be delivered again: the registry or the queue did not answer, or a
@@ -172,9 +168,9 @@ class ReconcileService:
         except CALL_ERRORS as error:
             LOGGER.warning("job %s failed at a step: %s", job.id, error)
             self._send(replace(request, failures=failures + 1), FAILURE_DELAY_SECONDS)
-            self._write(job, replace(job, lease_until=0.0, reason=_in_one_line(str(error))))
+            self._write(job, replace(job, lease_until=0.0, reason=in_one_line(error)[:_LONGEST_REASON]))
         except Exception as error:
-            reason = _in_one_line(f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {in_one_line(error)}"[:_LONGEST_REASON]
             LOGGER.error("job %s failed at a step: %s", job.id, reason)
             self._write(job, replace(job, lease_until=0.0, reason=reason))
             raise
@@ -201,30 +197,29 @@ class ReconcileService:
                 job, "INCOMPLETE", "A full synchronisation is running, which ends with a reconciliation of its own"
             )
             return
-        outcome = self.reconciliation.run(seconds_left, job.started_at if job.kind == FULL else None)
-        job_after = replace(job, report={**job.report, **outcome.report})
+        report, reason = self.reconciliation.run(seconds_left, job.started_at if job.kind == FULL else None)
+        after = replace(job, report={**job.report, **report})
         if failure := job.report.get(REPORT, {}).get("failure"):
-            self._end(job, "FAILED", failure, job_after)
+            self._end(job, "FAILED", failure, after)
         else:
-            self._end(job, "COMPLETE" if outcome.is_complete else "INCOMPLETE", outcome.reason, job_after)
+            self._end(job, "INCOMPLETE" if reason else "COMPLETE", reason, after)
 
     def _synchronise(self, job: Job) -> None:
-        step = self.synchronisation.take_step(job)
-        if step.failure is not None:
-            self._end(job, "FAILED", step.failure)
+        try:
+            after = self.synchronisation.take_step(job)
+        except NotStartedError as error:
+            self._end(job, "FAILED", str(error)[:_LONGEST_REASON])
             return
-        has_ended = REPORT in step.job.report
-        self._send(
-            JobMessage(job_id=job.id, step=job.step + 1),
-            NEXT_STEP_SECONDS if has_ended else max(NEXT_STEP_SECONDS, self.poll_seconds),
-        )
-        self._write(job, replace(step.job, step=job.step + 1, lease_until=0.0))
+        delay = NEXT_STEP_SECONDS if REPORT in after.report else max(NEXT_STEP_SECONDS, self.poll_seconds)
+        self._send(JobMessage(job_id=job.id, step=job.step + 1), delay)
+        self._write(job, replace(after, step=job.step + 1, lease_until=0.0))
 
     def _end(self, job: Job, status: JobStatus, reason: str | None, after: Job | None = None) -> None:
         """End a job, and open the gate if this job closed it."""
         if job.kind == FULL:
             self.gate.open(job.id)
-        LOGGER.log(_LEVELS[status], "job %s is %s: %s", job.id, status, reason)
+        log = {"COMPLETE": LOGGER.info, "INCOMPLETE": LOGGER.warning}.get(status, LOGGER.error)
+        log("job %s is %s: %s", job.id, status, reason)
         ended = replace(after or job, status=status, reason=reason, finished_at=self.clock(), lease_until=0.0)
         if self._write(job, ended):
             self.metrics.add_metric(JOBS_NOT_COMPLETE, "Count", int(status != "COMPLETE"))
@@ -237,10 +232,3 @@ class ReconcileService:
 
     def _send(self, request: JobMessage, delay_seconds: float) -> None:
         self.queue.send([request.body], delay_seconds)
-
-
-_LEVELS: Final = {"COMPLETE": 20, "INCOMPLETE": 30, "FAILED": 40}
-
-
-def _in_one_line(reason: str) -> str:
-    return " ".join(reason.split())[:_LONGEST_REASON]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.config import ReconcileSettings
-from ragstack_common.ingestion.bedrock_agent import is_retryable, start_ingestion_with_retry
+from ragstack_common.ingestion.bedrock_agent import in_one_line, is_retryable, start_ingestion_with_retry
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
 from ragstack_common.registry.jobs import Job
-from ragstack_common.registry.records import Status
+from ragstack_common.registry.records import WORKED_ON
 from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
@@ -28,37 +28,17 @@ GATE_SECONDS: Final = 3600.0
 REPORT: Final = "synchronisation"
 """Key in the job's report that describes how Bedrock's job ended."""
 
-_WORKED_ON: Final = (Status.SUBMITTING, Status.INDEXING, Status.DELETING)
-_ENDED: Final = frozenset({"COMPLETE", "FAILED", "STOPPED"})
 _REASONS: Final = 20
 _REASON_CHARACTERS: Final = 1000
 
 
-@dataclass(frozen=True)
-class Step:
-    """The result of a step.
-
-    Attributes:
-        job: The job after the step. Once Bedrock's job has ended, its report describes how.
-        failure: Why Bedrock's job was never started, so that the synchronisation has failed; None otherwise.
-    """
-
-    job: Job
-    failure: str | None = None
+class NotStartedError(Exception):
+    """Bedrock's job was never started, so that the synchronisation has failed."""
 
 
 @dataclass(frozen=True)
 class Synchronisation:
-    """Takes the steps of a full synchronisation.
-
-    Attributes:
-        settings: The settings of the function.
-        agent: A client of bedrock-agent.
-        registry: The documents.
-        gate: Kept closed from the first step on.
-        clock: Seconds since 1970.
-        sleep: Waits a number of seconds.
-    """
+    """Takes the steps of a full synchronisation. The gate is kept closed from the first step on."""
 
     settings: ReconcileSettings
     agent: "AgentsforBedrockClient"
@@ -67,17 +47,18 @@ class Synchronisation:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
-    def take_step(self, job: Job) -> Step:
-        """Take the next step.
+    def take_step(self, job: Job) -> Job:
+        """Take the next step. Once Bedrock's job has ended, the report of the returned job describes how.
 
         Raises:
+            NotStartedError: Bedrock's job cannot be started, or not in time.
             ClientError, BotoCoreError, RegistryError: The registry's table did not answer.
         """
         if not self.gate.close(job.id, self.clock() + GATE_SECONDS):
             return self._wait(job, "Another synchronisation keeps the gate closed")
         return self._start(job) if job.ingestion_job_id is None else self._follow(job, job.ingestion_job_id)
 
-    def _start(self, job: Job) -> Step:
+    def _start(self, job: Job) -> Job:
         if job.step == 0:
             # A function that found the gate open a moment ago may be about to claim documents.
             return self._wait(job, "The gate was closed")
@@ -95,24 +76,25 @@ class Synchronisation:
                 sleep=self.sleep,
             )
         except (ClientError, BotoCoreError) as error:
-            reason = _in_one_line(error)
-            return self._wait(job, reason) if is_retryable(error) else Step(job, failure=reason)
+            if not is_retryable(error):
+                raise NotStartedError(in_one_line(error)) from error
+            return self._wait(job, in_one_line(error))
         LOGGER.info("job %s started ingestion job %s", job.id, started["ingestionJobId"])
-        return Step(replace(job, ingestion_job_id=started["ingestionJobId"], reason=None))
+        return replace(job, ingestion_job_id=started["ingestionJobId"], reason=None)
 
-    def _wait(self, job: Job, reason: str) -> Step:
+    def _wait(self, job: Job, reason: str) -> Job:
         """Try again in the next step, unless it has taken too long."""
         if self.clock() - (job.started_at or job.created_at) > self.settings.wait_seconds:
             minutes = self.settings.wait_seconds / 60
-            return Step(job, failure=f"It could not start within {minutes:.0f} min: {reason}")
-        return Step(replace(job, reason=reason))
+            raise NotStartedError(f"It could not start within {minutes:.0f} min: {reason}")
+        return replace(job, reason=reason)
 
     def _worked_on(self) -> str | None:
         """Return a document that has an operation in progress; None if there is none.
 
         An abandoned claim does not count: only a check takes it over, and that waits behind the gate.
         """
-        for status in _WORKED_ON:
+        for status in WORKED_ON:
             token = None
             while True:
                 page = self.registry.page(status=status, limit=MAX_LIMIT, token=token)
@@ -123,7 +105,7 @@ class Synchronisation:
                     break
         return None
 
-    def _follow(self, job: Job, ingestion_job_id: str) -> Step:
+    def _follow(self, job: Job, ingestion_job_id: str) -> Job:
         try:
             found = self.agent.get_ingestion_job(
                 knowledgeBaseId=self.settings.knowledge_base_id,
@@ -131,38 +113,35 @@ class Synchronisation:
                 ingestionJobId=ingestion_job_id,
             )["ingestionJob"]
         except (ClientError, BotoCoreError) as error:
-            reason = _in_one_line(error)
+            reason = in_one_line(error)
             if is_retryable(error) and self._has_time(job):
-                return Step(replace(job, reason=reason))
-            return self._ended(job, {"status": "UNKNOWN", "failure": f"Bedrock's job cannot be followed: {reason}"})
+                return replace(job, reason=reason)
+            return self._ended(job, status="UNKNOWN", failure=f"Bedrock's job cannot be followed: {reason}")
+        outcome = _outcome_of(found)
         status = found["status"]
-        outcome = {"status": status, **_outcome_of(found)}
-        if status in _ENDED:
-            return self._ended(
-                job, outcome if status == "COMPLETE" else {**outcome, "failure": f"Bedrock's job is {status}"}
-            )
+        if status == "COMPLETE":
+            return self._ended(job, **outcome)
+        if status in ("FAILED", "STOPPED"):
+            return self._ended(job, **outcome, failure=f"Bedrock's job is {status}")
         if self._has_time(job):
-            return Step(replace(job, reason=f"Bedrock's job is {status}"))
+            return replace(job, reason=f"Bedrock's job is {status}")
         hours = self.settings.follow_seconds / 3600
-        return self._ended(job, {**outcome, "failure": f"Bedrock's job is still {status} after {hours:.0f} hours"})
+        return self._ended(job, **outcome, failure=f"Bedrock's job is still {status} after {hours:.0f} hours")
 
     def _has_time(self, job: Job) -> bool:
         limit = self.settings.wait_seconds + self.settings.follow_seconds
         return self.clock() - (job.started_at or job.created_at) <= limit
 
-    def _ended(self, job: Job, outcome: Mapping[str, Any]) -> Step:
+    def _ended(self, job: Job, **outcome: Any) -> Job:
         self.gate.open(job.id)
-        return Step(replace(job, reason=None, report={**job.report, REPORT: dict(outcome)}))
+        return replace(job, reason=None, report={**job.report, REPORT: outcome})
 
 
 def _outcome_of(found: Mapping[str, Any]) -> dict[str, Any]:
     reasons = [str(reason)[:_REASON_CHARACTERS] for reason in found.get("failureReasons", [])]
     return {
+        "status": found["status"],
         "statistics": dict(found.get("statistics", {})),
         "failure_reasons": reasons[:_REASONS],
         "failure_reasons_in_all": len(reasons),
     }
-
-
-def _in_one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:_REASON_CHARACTERS]

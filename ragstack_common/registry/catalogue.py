@@ -7,7 +7,7 @@ documents again and repairs counts that differ.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -22,7 +22,6 @@ from ragstack_common.registry.table import (
     SORT_KEY,
     Item,
     to_item,
-    valid_text,
 )
 from ragstack_common.registry.transactions import CONDITION_FAILED, Write
 
@@ -68,11 +67,8 @@ def counted_under(attributes: Attributes) -> tuple[tuple[str, str], ...]:
     for key in sorted(attributes, key=lambda name: (name not in FIRST, name)):
         value = attributes[key]
         for one in value if isinstance(value, list) else [value]:
-            text = valid_text(json.dumps(one, ensure_ascii=False))
-            is_short = (
-                len(text) <= LONGEST_VALUE and len(valid_text(_sort_key(key, text)).encode()) <= LONGEST_KEY_BYTES
-            )
-            if key and is_short:
+            text = json.dumps(one, ensure_ascii=False)
+            if len(text) <= LONGEST_VALUE and len(_sort_key(key, text).encode()) <= LONGEST_KEY_BYTES:
                 found[key, text] = None
     return tuple(found)[:VALUES_COUNTED]
 
@@ -89,38 +85,18 @@ def count_changes(pairs: Iterable[tuple[DocumentRecord, DocumentRecord]]) -> dic
 def count_writes(changes: Iterable[tuple[tuple[str, str], int]]) -> Iterator[Write]:
     """Return changes of counts as actions of a transaction."""
     for (key, value), change in changes:
-        yield Write(
-            name="",
-            action={
-                "Update": {
-                    "Key": _count_key(_sort_key(key, value)),
-                    "UpdateExpression": f"ADD {COUNT} :change",
-                    "ExpressionAttributeValues": to_item({":change": change}),
-                }
-            },
-        )
+        update = {
+            "Key": _count_key(_sort_key(key, value)),
+            "UpdateExpression": f"ADD {COUNT} :change",
+            "ExpressionAttributeValues": to_item({":change": change}),
+        }
+        yield Write(name="", action={"Update": update})
 
 
-@dataclass
-class Recount:
-    """Counts documents again.
-
-    Attributes:
-        counts: By sort key.
-        is_possible: False once there are more than :data:`MOST_VALUES` values.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    is_possible: bool = True
-
-    def add(self, records: Iterable[DocumentRecord]) -> None:
-        """Add documents."""
-        if self.is_possible:
-            for record in records:
-                self.counts.update(valid_text(_sort_key(key, value)) for key, value in record.counted)
-        if len(self.counts) > MOST_VALUES:
-            self.is_possible = False
-            self.counts.clear()
+def count_again(counts: Counter[str], records: Iterable[DocumentRecord]) -> None:
+    """Add documents to a new count of all, by sort key, unless it has too many values to be repaired."""
+    if len(counts) <= MOST_VALUES:
+        counts.update(_sort_key(key, value) for record in records for key, value in record.counted)
 
 
 class Catalogue:
@@ -149,25 +125,18 @@ class Catalogue:
         """
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
-    def repair(self, recount: Recount, since: float) -> dict[str, Any]:
-        """Compare the counts with a new count of all documents, and correct those that differ.
+    def repair(self, right: Counter[str], since: float) -> dict[str, Any]:
+        """Compare the counts with a new count of all documents, correct those that differ, and report.
 
-        A document changes together with its counts. So if no document was written since the recount began, a count
-        that differs is wrong.
-
-        Args:
-            recount: Of all documents.
-            since: Before the first of them was read, in seconds since 1970.
-
-        Returns:
-            The report: how many values differ, how many were repaired, and samples.
+        A document changes together with its counts. So if no document was written since the new count began, in seconds
+        since 1970, a count that differs is wrong.
 
         Raises:
             ClientError: The table cannot be read or written.
         """
-        if not recount.is_possible:
+        if len(right) > MOST_VALUES:
             return {"differences": 0, "reason": f"There are more than {MOST_VALUES:,} values: they were not compared"}
-        right, found = recount.counts, dict(self._counts(""))
+        found = dict(self._counts(""))
         wrong = sorted(name for name in {*right, *found} if right[name] != found.get(name, 0))
         report: dict[str, Any] = {"values": len(right), "differences": 0, "repaired": 0}
         if not wrong:
@@ -189,13 +158,11 @@ class Catalogue:
 
     def _counts(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Read the counts whose sort key begins with *prefix*."""
-        condition, values = f"{PARTITION_KEY} = :partition", {":partition": CATALOGUE}
-        if prefix:
-            condition, values = f"{condition} AND begins_with({SORT_KEY}, :prefix)", {**values, ":prefix": prefix}
+        condition = f"{PARTITION_KEY} = :partition"
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=to_item(values),
+            KeyConditionExpression=f"{condition} AND begins_with({SORT_KEY}, :prefix)" if prefix else condition,
+            ExpressionAttributeValues=to_item({":partition": CATALOGUE, ":prefix": prefix}),
             ConsistentRead=True,
         )
         for page in pages:

@@ -34,15 +34,7 @@ class CallRate:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Bind the registry's table.
-
-        Args:
-            client: A boto3 client of DynamoDB.
-            table: The table's name.
-            calls_per_second: Of each operation, above 0.
-            clock: Seconds since 1970.
-            sleep: Waits a number of seconds.
-        """
+        """Bind the registry's table; each operation gets *calls_per_second*, above 0."""
         self._client = client
         self._table = table
         self._interval = 1.0 / calls_per_second
@@ -55,13 +47,8 @@ class CallRate:
         Raises:
             ClientError: The table cannot be written.
         """
-        delay = self._reserve(operation) - self._clock()
-        if delay > 0:
-            self._sleep(delay)
-
-    def _reserve(self, operation: str) -> float:
-        """Reserve the next turn and return its time."""
-        while True:
+        reserved = None
+        while reserved is None:
             now = self._clock()
             # One interval behind the clock: a call that comes slightly late does not slow down those after it.
             idle = now - self._interval
@@ -69,8 +56,9 @@ class CallRate:
             if reserved is None:
                 condition = f"attribute_not_exists({_NEXT}) OR {_NEXT} <= :idle"
                 reserved = self._move(operation, condition, {":idle": idle, ":now": now}, ":now + :interval")
-            if reserved is not None:
-                return reserved
+        delay = reserved - self._clock()
+        if delay > 0:
+            self._sleep(delay)
 
     def _move(self, operation: str, condition: str, values: Mapping[str, float], to: str) -> float | None:
         """Set the time of the next call and return the time before; None if the condition does not hold."""
@@ -99,13 +87,6 @@ class Gate:
     """
 
     def __init__(self, client: "DynamoDBClient", table: str, *, clock: Callable[[], float] = time.time) -> None:
-        """Bind the registry's table.
-
-        Args:
-            client: A boto3 client of DynamoDB.
-            table: The table's name.
-            clock: Seconds since 1970.
-        """
         self._client = client
         self._clock = clock
         self._gate: dict[str, Any] = {"TableName": table, "Key": to_item({PARTITION_KEY: GATE, SORT_KEY: GATE})}
@@ -121,14 +102,9 @@ class Gate:
         return until if until > self._clock() else None
 
     def close(self, job_id: str, until: float) -> bool:
-        """Close the gate for a job, or keep it closed.
+        """Close the gate for a job, or keep it closed, until a time in seconds since 1970.
 
-        Args:
-            job_id: The job that closes it.
-            until: Seconds since 1970, when it opens unless it is closed again.
-
-        Returns:
-            False if another job keeps it closed.
+        Returns False if another job keeps it closed.
 
         Raises:
             ClientError: The table cannot be written.
@@ -141,10 +117,7 @@ class Gate:
         )
 
     def open(self, job_id: str) -> bool:
-        """Open the gate if this job closed it.
-
-        Returns:
-            False if another job keeps it closed.
+        """Open the gate if this job closed it; returns False if another job keeps it closed.
 
         Raises:
             ClientError: The table cannot be written.

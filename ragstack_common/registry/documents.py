@@ -1,14 +1,14 @@
 """The documents of the registry: read, written under conditions, listed in pages."""
 
-import json
 import time
 import uuid
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import TypeAdapter
 
 from ragstack_common.clients import dynamodb_client
 from ragstack_common.errors import InvalidRequestError, RegistryError
@@ -21,7 +21,6 @@ from ragstack_common.registry.table import (
     CORPUS,
     DOCUMENT,
     FULL_URI,
-    ID_CHARACTERS,
     INDEXES,
     INVALID_ITEMS,
     PARTITION_KEY,
@@ -58,7 +57,8 @@ ITEMS_PER_PAGE: Final = 20_000
 """Read for one page, so that a listing that hardly any document matches still answers in time."""
 
 _READ_ATTEMPTS: Final = 6
-_CHECK_CHARACTERS: Final = 8
+_POSITION: Final = TypeAdapter(tuple[Status | None, str | None, str, str])
+"""A token: the filters of the listing, and the id and URI of its last document."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class Change:
 
     before: DocumentRecord
     after: DocumentRecord
+
+    @property
+    def written(self) -> DocumentRecord:
+        """The record after the write."""
+        return replace(self.after, revision=self.before.revision + 1)
 
 
 @dataclass(frozen=True)
@@ -96,14 +101,7 @@ class DocumentRegistry:
         metrics: MetricSink = NO_METRICS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Bind a table.
-
-        Args:
-            table: The table's name.
-            client: A boto3 client of DynamoDB; by default a new one.
-            metrics: Receives measurements.
-            sleep: Waits a number of seconds.
-        """
+        """Bind a table by its name; a missing client is made."""
         self.table = table
         self.client = client or dynamodb_client()
         self._metrics = metrics
@@ -121,7 +119,7 @@ class DocumentRegistry:
         records = {uri: DocumentRecord(uri) for uri in found}
         keys = [document_key(document_id(uri)) for uri in found]
         for start in range(0, len(keys), KEYS_PER_READ):
-            for record in self._records(self._items(keys[start : start + KEYS_PER_READ])):
+            for record in map(self._record, self._items(keys[start : start + KEYS_PER_READ])):
                 records[record.uri] = record
         return records
 
@@ -134,22 +132,20 @@ class DocumentRegistry:
         answer = self.client.get_item(TableName=self.table, Key=document_key(identifier), ConsistentRead=True)
         return self._record(answer["Item"]) if "Item" in answer else None
 
-    def scan(self, page_size: int | None = None) -> Iterator[list[DocumentRecord]]:
+    def scan(self) -> Iterator[list[DocumentRecord]]:
         """Read all documents consistently, in pages, in no particular order.
 
         Raises:
             ClientError: The table cannot be read.
         """
-        scan: dict[str, Any] = {
-            "TableName": self.table,
-            "ConsistentRead": True,
-            "FilterExpression": f"{SORT_KEY} = :document",
-            "ExpressionAttributeValues": to_item({":document": DOCUMENT}),
-        }
-        if page_size is not None:
-            scan["Limit"] = page_size
-        for page in self.client.get_paginator("scan").paginate(**scan):
-            yield self._records(page["Items"])
+        pages = self.client.get_paginator("scan").paginate(
+            TableName=self.table,
+            ConsistentRead=True,
+            FilterExpression=f"{SORT_KEY} = :document",
+            ExpressionAttributeValues=to_item({":document": DOCUMENT}),
+        )
+        for page in pages:
+            yield [self._record(item) for item in page["Items"]]
 
     def page(
         self,
@@ -168,11 +164,9 @@ class DocumentRegistry:
             token: From the previous page, which had the same status and corpus.
 
         Raises:
-            InvalidRequestError: The limit is out of range, or the token does not belong to this listing.
+            InvalidRequestError: The token does not belong to this listing.
             ClientError: The table cannot be read.
         """
-        if isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
-            raise InvalidRequestError(f"limit must be 1 to {MAX_LIMIT}, not {limit!r}")
         query = {"TableName": self.table, **_listing(status, corpus)}
         found: list[DocumentRecord] = []
         items_per_call, read = limit + 1, 0
@@ -184,7 +178,7 @@ class DocumentRegistry:
             query["ExclusiveStartKey"] = {**document_key(identifier), index: partition, **to_item({URI: uri})}
         while True:
             answer = self.client.query(**query, Limit=items_per_call)
-            found += self._records(answer["Items"])
+            found += map(self._record, answer["Items"])
             read += answer["ScannedCount"]
             if len(found) > limit:
                 last = found[limit - 1]
@@ -232,9 +226,6 @@ class DocumentRegistry:
             backoff.pause(attempt)
         raise RegistryError("The registry's table returned only a part of the documents; try again")
 
-    def _records(self, items: Iterable[Mapping[str, Any]]) -> list[DocumentRecord]:
-        return [self._record(item) for item in items]
-
     def _record(self, item: Mapping[str, Any]) -> DocumentRecord:
         try:
             return record_of(item)
@@ -246,10 +237,11 @@ class DocumentRegistry:
 
 
 def _put(change: Change, write: str) -> Write:
-    put: dict[str, Any] = {"Item": item_of(replace(change.after, revision=change.before.revision + 1), write)}
-    if change.before.revision == 0:
-        put["ConditionExpression"] = f"attribute_not_exists({REVISION})"
-    else:
+    put: dict[str, Any] = {
+        "Item": item_of(change.written, write),
+        "ConditionExpression": f"attribute_not_exists({REVISION})",
+    }
+    if change.before.revision:
         put["ConditionExpression"] = f"{REVISION} = :revision"
         put["ExpressionAttributeValues"] = to_item({":revision": change.before.revision})
     return Write(change.after.uri, {"Put": put}, mark=write)
@@ -271,28 +263,26 @@ def _batches(changes: Sequence[Change]) -> Iterator[list[Change]]:
 
 def _listing(status: Status | None, corpus: str | None) -> dict[str, Any]:
     """Query the index with the fewest other documents, and filter those out."""
+    index, partition = (BY_CORPUS, corpus) if corpus is not None else (BY_URI, DOCUMENT)
+    filtered = f"#{STATUS} <> :filtered", STATUS, str(Status.DELETED)
     if status is not None:
         index, partition = BY_STATUS, str(status)
-        condition, name, value = ("=", CORPUS, corpus) if corpus is not None else ("", "", None)
-    else:
-        index, partition = (BY_CORPUS, corpus) if corpus is not None else (BY_URI, DOCUMENT)
-        condition, name, value = "<>", STATUS, str(Status.DELETED)
+        filtered = f"#{CORPUS} = :filtered", CORPUS, corpus or ""
     query: dict[str, Any] = {
         "IndexName": index,
         "KeyConditionExpression": "#partition = :partition",
         "ExpressionAttributeNames": {"#partition": INDEXES[index]},
         "ExpressionAttributeValues": {":partition": {"S": partition}},
     }
-    if condition:
-        query["FilterExpression"] = f"#filtered {condition} :filtered"
-        query["ExpressionAttributeNames"]["#filtered"] = name
+    if status is None or corpus is not None:
+        query["FilterExpression"], name, value = filtered
+        query["ExpressionAttributeNames"][f"#{name}"] = name
         query["ExpressionAttributeValues"][":filtered"] = {"S": value}
     return query
 
 
 def _token(identifier: str, uri: str, status: Status | None, corpus: str | None) -> str:
-    position = f"{identifier}{uri}"
-    return urlsafe_b64encode(f"{_check(position, status, corpus)}{position}".encode()).decode().rstrip("=")
+    return urlsafe_b64encode(_POSITION.dump_json((status, corpus, identifier, uri))).decode()
 
 
 def _read_token(token: str, status: Status | None, corpus: str | None) -> tuple[str, str]:
@@ -302,18 +292,11 @@ def _read_token(token: str, status: Status | None, corpus: str | None) -> tuple[
         InvalidRequestError: The token was made for other filters, or not by RAGStack.
     """
     try:
-        text = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4)).decode()
+        *filters, identifier, uri = _POSITION.validate_json(urlsafe_b64decode(token))
     except ValueError:
-        text = ""
-    check, position = text[:_CHECK_CHARACTERS], text[_CHECK_CHARACTERS:]
-    identifier, uri = position[:ID_CHARACTERS], position[ID_CHARACTERS:]
-    if not uri or check != _check(position, status, corpus):
+        filters, uri = [], ""
+    if not uri or filters != [status, corpus]:
         raise InvalidRequestError(
             "next_token does not belong to this listing: take it from the previous page and keep its filters"
         )
     return identifier, uri
-
-
-def _check(position: str, status: Status | None, corpus: str | None) -> str:
-    parts = json.dumps(["documents", status, corpus, position])
-    return sha256(parts.encode()).hexdigest()[:_CHECK_CHARACTERS]

@@ -64,19 +64,12 @@ _UNTIL: Final = "held_until"
 
 @dataclass(frozen=True)
 class Job:
-    """A reconciliation, or a full synchronisation.
+    """A reconciliation, or a full synchronisation. Times are seconds since 1970.
 
     Attributes:
         id: Sorts by the time of creation.
-        kind: ``reconcile`` or ``full``.
-        status: QUEUED, RUNNING, or how the job ended. INCOMPLETE: the report is correct, but not everything was
-            compared.
+        status: INCOMPLETE: the report is correct, but not everything was compared.
         by: Who asked for the job.
-        created_at: Seconds since 1970, like all times here.
-        started_at: When a function began it.
-        finished_at: When it ended.
-        reason: Why it is in this status, if known.
-        report: What was found and done.
         ingestion_job_id: Bedrock's job of a full synchronisation.
         step: The next step. Messages about earlier steps are out of date.
         lease_until: Until then a function is working on the job.
@@ -109,12 +102,7 @@ _STORED_JOB: Final = TypeAdapter(Job)
 
 
 class JobPage(NamedTuple):
-    """A page of jobs, the newest first.
-
-    Attributes:
-        jobs: At most as many as were asked for.
-        next_token: Returns the jobs before these; None at the end.
-    """
+    """A page of jobs, the newest first; the token returns the jobs before these, and is None at the end."""
 
     jobs: list[Job]
     next_token: str | None
@@ -135,15 +123,7 @@ class JobStore:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Bind a table.
-
-        Args:
-            table: The registry's table.
-            client: A boto3 client of DynamoDB; by default a new one.
-            metrics: Receives measurements.
-            clock: Seconds since 1970.
-            sleep: Waits a number of seconds.
-        """
+        """Bind the registry's table by its name; a missing client is made."""
         self._table = table
         self._client = client or dynamodb_client()
         self._metrics = metrics
@@ -154,12 +134,9 @@ class JobStore:
         """Create a job. The caller then sends its id to the jobs queue.
 
         Raises:
-            InvalidRequestError: There is no such kind.
             JobConflictError: A job of that kind is queued or running.
             ClientError: The table cannot be written.
         """
-        if kind not in KINDS:
-            raise InvalidRequestError(f"There is no job of the kind {kind!r}: choose one of {', '.join(KINDS)}")
         now = self._clock()
         job = Job(id=_new_id(now), kind=kind, status="QUEUED", by=by, created_at=now, updated_at=now, revision=1)
         write = uuid.uuid4().hex
@@ -204,18 +181,12 @@ class JobStore:
         return job if job.is_running else None
 
     def page(self, limit: int = 20, token: str | None = None) -> JobPage:
-        """List jobs, the newest first.
-
-        Args:
-            limit: The maximum number of jobs, 1 to 100.
-            token: From the previous page.
+        """List at most 1 to 100 jobs, the newest first; the token is from the previous page.
 
         Raises:
-            InvalidRequestError: The limit is out of range, or the token does not belong to this listing.
+            InvalidRequestError: The token does not belong to this listing.
             ClientError: The table cannot be read.
         """
-        if isinstance(limit, bool) or not 1 <= limit <= MAX_PAGE:
-            raise InvalidRequestError(f"limit must be 1 to {MAX_PAGE}, not {limit!r}")
         query: dict[str, Any] = {
             "TableName": self._table,
             "KeyConditionExpression": f"{PARTITION_KEY} = :job",
@@ -248,20 +219,21 @@ class JobStore:
             "ConditionExpression": f"{REVISION} = :revision",
             "ExpressionAttributeValues": to_item({":revision": before.revision}),
         }
-        lock: dict[str, Any] = {"Key": _lock_key(after.kind), "ExpressionAttributeNames": {"#owner": _OWNER}}
+        lock = {
+            "Key": _lock_key(after.kind),
+            # Without an owner, an earlier attempt has released the lock, and its response was lost.
+            "ConditionExpression": "attribute_not_exists(#owner) OR #owner = :owner",
+            "ExpressionAttributeNames": {"#owner": _OWNER},
+            "ExpressionAttributeValues": to_item({":owner": after.id}),
+        }
+        action = "Delete"
         if after.is_running:
+            action = "Update"
             lock |= {
                 "UpdateExpression": f"SET {_UNTIL} = :until",
                 "ConditionExpression": "#owner = :owner",
                 "ExpressionAttributeValues": to_item({":until": now + SILENT_SECONDS, ":owner": after.id}),
             }
-        else:
-            lock |= {
-                # Without an owner, an earlier attempt has released the lock, and its response was lost.
-                "ConditionExpression": "attribute_not_exists(#owner) OR #owner = :owner",
-                "ExpressionAttributeValues": to_item({":owner": after.id}),
-            }
-        action = "Update" if after.is_running else "Delete"
         return not self._transactions.write([Write("job", {"Put": put}, mark=write), Write("lock", {action: lock})])
 
     def _job(self, item: Mapping[str, Any]) -> Job | None:

@@ -12,6 +12,7 @@ The next step follows from what the bucket holds and from the document's record,
 document has one operation at a time; changes in the meantime are noted, and checked when the operation has ended.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -46,14 +47,8 @@ OUTCOMES: Final[Mapping[str, Status]] = {
 
 CHANGED_MEANWHILE: Final = "The document changed while it was being processed"
 
-_TRANSIENT: Final = (
-    "throttl",
-    "too many requests",
-    "rate exceeded",
-    "timed out",
-    "timeout",
-    "try again",
-    "unavailable",
+_TRANSIENT: Final = re.compile(
+    r"throttl|too many requests|rate exceeded|timed out|timeout|try again|unavailable", re.IGNORECASE
 )
 """Words in the service's reason for a failure that another attempt may avoid."""
 
@@ -77,12 +72,9 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class Seen:
-    """The events that were read about a document.
+    """The events that were read about a document: the newest sequencers of it and of its sidecar, or empty.
 
-    Attributes:
-        sequencer: The newest of the document, or empty.
-        sidecar_sequencer: The newest of its sidecar, or empty.
-        forced: Whether a check was requested regardless of the registry's state.
+    *forced* means that a check was requested regardless of the registry's state.
     """
 
     sequencer: str = ""
@@ -117,9 +109,7 @@ def is_known(record: DocumentRecord, seen: Seen) -> bool:
     """Check whether the events bring nothing new, and the document is final or followed."""
     if seen.forced or not (record.is_final or record.is_followed) or not (seen.sequencer or seen.sidecar_sequencer):
         return False
-    return not (
-        is_newer(seen.sequencer, record.sequencer) or is_newer(seen.sidecar_sequencer, record.sidecar_sequencer)
-    )
+    return _with_events(record, seen) == record
 
 
 def is_newer(sequencer: str, known: str) -> bool:
@@ -129,6 +119,11 @@ def is_newer(sequencer: str, known: str) -> bool:
     """
     width = max(len(sequencer), len(known))
     return sequencer.ljust(width, "0").upper() > known.ljust(width, "0").upper()
+
+
+def newest(one: str, other: str) -> str:
+    """Return the newer of two sequencers."""
+    return other if is_newer(other, one) else one
 
 
 def with_known_refusal(record: DocumentRecord, observed: Observation) -> Observation:
@@ -295,7 +290,7 @@ def answered(
         counted = replace(heard, counted=counted_under(heard.observed.attributes))
         return become(counted, status, answer.reason, now), Next.DONE
     reason = reason_of(answer)
-    if any(word in reason.lower() for word in _TRANSIENT):
+    if _TRANSIENT.search(reason):
         return _once_more(heard, reason, now, patience)
     return refused(heard, reason, now), Next.LOOK_AGAIN
 
@@ -320,10 +315,8 @@ def reason_of(answer: DocumentStatus) -> str:
 def _with_events(record: DocumentRecord, seen: Seen) -> DocumentRecord:
     return replace(
         record,
-        sequencer=seen.sequencer if is_newer(seen.sequencer, record.sequencer) else record.sequencer,
-        sidecar_sequencer=seen.sidecar_sequencer
-        if is_newer(seen.sidecar_sequencer, record.sidecar_sequencer)
-        else record.sidecar_sequencer,
+        sequencer=newest(record.sequencer, seen.sequencer),
+        sidecar_sequencer=newest(record.sidecar_sequencer, seen.sidecar_sequencer),
     )
 
 

@@ -5,7 +5,7 @@ Attributes that keys, conditions and indexes use are attributes of the item; the
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -26,7 +26,6 @@ from ragstack_common.registry.table import (
     from_item,
     to_item,
     uri_in_indexes,
-    valid_text,
 )
 
 AttributeValue: TypeAlias = str | int | float | bool | list[str]
@@ -34,11 +33,7 @@ Attributes: TypeAlias = Mapping[str, AttributeValue]
 
 
 class Status(StrEnum):
-    """The state of a document.
-
-    INDEXED, PARTIALLY_INDEXED, FAILED and DELETED are final. UPLOADED is never stored: it describes an object whose
-    event has not been read yet.
-    """
+    """The state of a document. UPLOADED is never stored: it describes an object whose event was not read yet."""
 
     UPLOADED = "UPLOADED"
     WAITING = "WAITING"
@@ -52,6 +47,7 @@ class Status(StrEnum):
 
 
 SEARCHABLE: Final = frozenset({Status.INDEXED, Status.PARTIALLY_INDEXED})
+WORKED_ON: Final = (Status.SUBMITTING, Status.INDEXING, Status.DELETING)
 FINAL: Final = frozenset({*SEARCHABLE, Status.FAILED, Status.DELETED})
 
 
@@ -74,8 +70,6 @@ class Operation:
     """An operation on a document. A document has one at a time.
 
     Attributes:
-        id: Identifies the operation in the registry and in the status queue.
-        kind: INGEST or DELETE.
         lease_until: Seconds since 1970. Until then only the function that claimed the document calls the knowledge
             base for it. Afterwards another function takes over, unless the operation was accepted.
         accepted_at: When the knowledge base accepted it; None before. From then on it is followed by messages.
@@ -89,18 +83,10 @@ class Operation:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the bucket held for a document at one moment. Without an ETag there was no such object.
+    """What the bucket held for a document and its sidecar at one moment. Without an ETag there was no such object.
 
-    Attributes:
-        etag: The object's entity tag, quotes included.
-        version_id: The object's version, if the bucket keeps versions.
-        size: Bytes.
-        last_modified: Seconds since 1970.
-        sidecar_etag: Entity tag of the document's sidecar; None without a sidecar.
-        sidecar_version_id: The sidecar's version, if the bucket keeps versions.
-        sidecar_last_modified: Seconds since 1970.
-        attributes: From the sidecar.
-        refusal: Why the document cannot be submitted as it is, such as an error in its sidecar.
+    Entity tags include their quotes. Versions are None if the bucket keeps none. The size is in bytes, times are in
+    seconds since 1970. The refusal says why the document cannot be submitted, such as an error in its sidecar.
     """
 
     etag: str | None = None
@@ -123,23 +109,14 @@ class Observation:
 
         Equal bytes are not enough: the knowledge base may have read another version in between.
         """
-        return self.versions == other.versions
+        return replace(self, **_NOT_COMPARED) == replace(other, **_NOT_COMPARED)
 
-    @property
-    def versions(self) -> tuple[str | float | None, ...]:
-        """What distinguishes versions of document and sidecar."""
-        document = (self.etag, self.version_id, self.last_modified)
-        return (*document, self.sidecar_etag, self.sidecar_version_id, self.sidecar_last_modified)
+
+_NOT_COMPARED: Final[Mapping[str, Any]] = {"size": 0, "attributes": {}, "refusal": None}
 
 
 class Transition(NamedTuple):
-    """One line of a document's history.
-
-    Attributes:
-        at: Seconds since 1970.
-        status: The new status.
-        reason: Why, if known.
-    """
+    """One line of a document's history; *at* is in seconds since 1970."""
 
     at: float
     status: Status
@@ -148,13 +125,11 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentRecord:
-    """A document and its state.
+    """A document and its state. Times are seconds since 1970.
 
     Attributes:
         uri: ``s3://bucket/key``.
         revision: Increases by one with each write; 0 for a record that is not in the table.
-        status: The document's state.
-        reason: Why it is in that state, if known.
         observed: What the current operation, or the final state, is about.
         sequencer: Of the newest event of the document that was processed; hexadecimal, empty for none.
         sidecar_sequencer: The same for its sidecar.
@@ -162,13 +137,10 @@ class DocumentRecord:
         again: Whether something changed after the operation was accepted, so that the document must be checked again.
         attempts: Submissions of the observed version.
         in_knowledge_base: Whether the knowledge base may know the document, even as a failed one.
-        knowledge_base_status: The last status that the knowledge base reported.
-        knowledge_base_updated_at: The time of that status, in seconds since 1970.
+        knowledge_base_status: The last status that the knowledge base reported, at *knowledge_base_updated_at*.
         counted: What the catalogue counts the document under: pairs of an attribute and the JSON text of a value.
-        created_at: When the registry first heard of it, in seconds since 1970.
+        created_at: When the registry first heard of it.
         received_at: When the event that led to the current state was read.
-        updated_at: When the record was last written.
-        finished_at: When it reached its final state; None before.
         expires_at: When the registry may forget it; None for never.
         history: The last transitions, oldest first.
     """
@@ -213,23 +185,19 @@ class DocumentRecord:
     @property
     def is_followed(self) -> bool:
         """Whether the knowledge base accepted an operation that has not ended."""
-        return self._is_worked_on and self.operation is not None and self.operation.accepted_at is not None
+        return self.status in WORKED_ON and self.operation is not None and self.operation.accepted_at is not None
 
     def is_claimed(self, now: float) -> bool:
         """Whether a function may be calling the knowledge base about the document at this moment."""
-        return self._has_lease and self.operation is not None and now < self.operation.lease_until
+        return self._is_unaccepted and self.operation is not None and now < self.operation.lease_until
 
     def is_abandoned(self, now: float) -> bool:
         """Whether the function that claimed the document stopped early: its message will be delivered again."""
-        return self._has_lease and self.operation is not None and now >= self.operation.lease_until
+        return self._is_unaccepted and not self.is_claimed(now)
 
     @property
-    def _has_lease(self) -> bool:
-        return self._is_worked_on and not self.is_followed
-
-    @property
-    def _is_worked_on(self) -> bool:
-        return self.status in (Status.SUBMITTING, Status.INDEXING, Status.DELETING)
+    def _is_unaccepted(self) -> bool:
+        return self.status in WORKED_ON and self.operation is not None and self.operation.accepted_at is None
 
 
 _RECORD: Final = TypeAdapter(DocumentRecord)
@@ -251,7 +219,7 @@ def item_of(record: DocumentRecord, write: str) -> Item:
         URI: uri_in_indexes(record.uri),
         FULL_URI: record.uri,
         # A corpus that is too long for a key is left out of its index.
-        CORPUS: corpus if len(valid_text(corpus).encode()) <= LONGEST_KEY_BYTES else None,
+        CORPUS: corpus if len(corpus.encode()) <= LONGEST_KEY_BYTES else None,
     }
     return {**document_key(record.id), **to_item(stored)}
 

@@ -50,20 +50,8 @@ INDEXES: Final = {BY_URI: KIND, BY_STATUS: STATUS, BY_CORPUS: CORPUS}
 """Each index with its partition key; the sort key of all is :data:`URI`."""
 
 LISTED: Final = (
-    "attempts",
-    "attributes",
-    "corpus",
-    "etag",
-    "finished_at",
-    "full_uri",
-    "kind",
-    "last_modified",
-    "reason",
-    "received_at",
-    "size",
-    "status",
-    "updated_at",
-    "version_id",
+    *("attempts", "attributes", "corpus", "etag", "finished_at", "full_uri", "kind"),
+    *("last_modified", "reason", "received_at", "size", "status", "updated_at", "version_id"),
 )
 """The attributes that an index holds besides the keys."""
 
@@ -73,7 +61,7 @@ JOB: Final = "JOB"
 RATE: Final = "RATE"
 GATE: Final = "GATE"
 
-ID_CHARACTERS: Final = 32
+_ID_CHARACTERS: Final = 32
 
 LONGEST_KEY_BYTES: Final = 1000
 """A sort key takes 1,024. Source: DynamoDB developer guide, quotas."""
@@ -97,15 +85,15 @@ def from_item(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def document_id(uri: str) -> str:
     """Derive a document's permanent id from its URI: 32 hexadecimal digits."""
-    return hashlib.sha256(uri.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARACTERS]
+    return hashlib.sha256(uri.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_CHARACTERS]
 
 
 def uri_in_indexes(uri: str) -> str:
     """Return the URI as the indexes hold it: one that is too long for a key is cut and ends in the document's id."""
-    encoded = uri.encode("utf-8", "surrogatepass")
+    encoded = uri.encode()
     if len(encoded) <= LONGEST_KEY_BYTES:
         return uri
-    cut = encoded[: LONGEST_KEY_BYTES - ID_CHARACTERS - 1].decode("utf-8", "ignore")
+    cut = encoded[: LONGEST_KEY_BYTES - _ID_CHARACTERS - 1].decode("utf-8", "ignore")
     return f"{cut}#{document_id(uri)}"
 
 
@@ -114,14 +102,7 @@ def document_key(identifier: str) -> Item:
     return to_item({PARTITION_KEY: f"{DOCUMENT}#{identifier}", SORT_KEY: DOCUMENT})
 
 
-def valid_text(text: str) -> str:
-    """Replace lone surrogates, which JSON can hold and UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def _storable(value: Any) -> Any:
-    if isinstance(value, str):
-        return valid_text(value)
     if isinstance(value, float):
         return int(value) if value.is_integer() else Decimal(repr(value))
     return value

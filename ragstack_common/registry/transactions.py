@@ -19,7 +19,6 @@ ACTIONS_PER_TRANSACTION: Final = 100
 CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 """Error code of a single write whose condition does not hold."""
 
-_CONDITION_FAILED: Final = "ConditionalCheckFailed"
 _TRANSIENT_REASONS: Final = frozenset(
     {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 )
@@ -27,12 +26,10 @@ _TRANSIENT_REASONS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Write:
-    """One action of a transaction.
+    """One action of a transaction: ``{"Put": ...}``, ``{"Update": ...}`` or ``{"Delete": ...}``, without the table.
 
-    Attributes:
-        name: Identifies the write if its condition fails.
-        action: ``{"Put": ...}``, ``{"Update": ...}`` or ``{"Delete": ...}`` without the table's name.
-        mark: The item's attribute ``write`` after this write; None if the write does not set it.
+    The name identifies the write if its condition fails. The mark is the item's attribute ``write`` after this write;
+    None if the write does not set it.
     """
 
     name: str
@@ -52,8 +49,8 @@ class Transactions:
         """Carry out all of the writes in one transaction, or none.
 
         Returns:
-            The names of the writes whose condition failed. If there are any, nothing was written. A write that an
-            earlier attempt carried out, and whose response was lost, does not count as failed.
+            The names of the writes whose condition failed. If there are any, nothing was written. A write does not
+            count as failed if the item has its mark: an earlier attempt carried it out, and its response was lost.
 
         Raises:
             ClientError: The table cannot be reached, or the request is wrong.
@@ -66,37 +63,28 @@ class Transactions:
         try:
             self._backoff.call(lambda: self._client.transact_write_items(TransactItems=actions), retry_on=_is_conflict)
         except ClientError as error:
-            reasons = _reasons(error)
-            if not any(reason.get("Code") == _CONDITION_FAILED for reason in reasons):
+            response: Any = error.response
+            reasons = response.get("CancellationReasons", [])
+            failed = [
+                (write, reason)
+                for write, reason in zip(writes, reasons, strict=False)
+                if reason.get("Code") == "ConditionalCheckFailed"
+            ]
+            if not failed:
                 raise
             return {
                 write.name
-                for write, reason in zip(writes, reasons, strict=True)
-                if reason.get("Code") == _CONDITION_FAILED and not _is_own(write, reason)
+                for write, reason in failed
+                if write.mark is None or reason.get("Item", {}).get(WRITE) != {"S": write.mark}
             }
         return set()
 
 
-def _is_own(write: Write, reason: Mapping[str, Any]) -> bool:
-    """Check whether the item that fails the condition was made by an earlier attempt at the same write."""
-    return write.mark is not None and reason.get("Item", {}).get(WRITE) == {"S": write.mark}
-
-
-def _reasons(error: ClientError) -> list[Mapping[str, Any]]:
-    found: Any = error.response.get("CancellationReasons", [])
-    return list(found)
-
-
 def _is_conflict(error: Exception) -> bool:
     """Check whether the transaction failed only because of other transactions or a limit."""
-    if not isinstance(error, ClientError):
-        return False
-    code = error.response.get("Error", {}).get("Code")
-    if code in ("TransactionConflictException", "TransactionInProgressException"):
-        return True
-    reasons = _reasons(error)
-    return (
-        code == "TransactionCanceledException"
-        and bool(reasons)
-        and all(reason.get("Code", "None") in _TRANSIENT_REASONS for reason in reasons)
-    )
+    response: Any = error.response if isinstance(error, ClientError) else {}
+    codes = [reason.get("Code", "None") for reason in response.get("CancellationReasons", [])]
+    if not codes:
+        code = response.get("Error", {}).get("Code")
+        return code in ("TransactionConflictException", "TransactionInProgressException")
+    return _TRANSIENT_REASONS.issuperset(codes)

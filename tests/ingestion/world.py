@@ -115,7 +115,7 @@ class World:
 
     def services(self) -> Services:
         aws = self.aws
-        return Services.of(
+        return Services(
             self.settings,
             agent=aws.agent,
             dynamodb=aws.dynamodb,

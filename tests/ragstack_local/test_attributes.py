@@ -51,7 +51,7 @@ def entries(body: bytes | None) -> Any:
 )
 def test_a_value_is_what_its_json_says_and_else_a_text(text: str, value: object) -> None:
     if len(text) > 10_000:
-        with pytest.raises(InvalidDocumentError, match="at most 10,240 are allowed"):
+        with pytest.raises(InvalidDocumentError, match="at most 10,240 bytes are allowed"):
             read_options(None, None, [f"name={text}"])
         return
 
@@ -87,7 +87,7 @@ def test_corpus_and_version_are_texts_whatever_they_look_like() -> None:
         (None, None, ["x-amz-bedrock-kb-page=1"], "begins with x-amz-bedrock-kb-"),
         (None, None, ["a=\udce4"], "is not valid Unicode"),
         (None, None, ["a=" + json.dumps(["x"] * 11)], "--metadata: the attribute 'a' is a list of 11 strings"),
-        (None, None, ["a=" + "x" * 10_300], "at most 10,240 are allowed"),
+        (None, None, ["a=" + "x" * 10_300], "at most 10,240 bytes are allowed"),
     ],
     ids=lambda value: str(value)[:30].encode("ascii", "replace").decode(),
 )

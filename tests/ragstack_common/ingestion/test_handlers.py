@@ -13,9 +13,9 @@ from lambdas.ingestion_status import handler as ingestion_status
 from ragstack_common.errors import ConfigurationError
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
-from tests.support.aws_service import AwsService, Fault
-from tests.support.documents import accept, answer_with, asked_uris, detail
-from tests.support.events import Context, s3_notification, sample, sqs_event
+from tests.support.aws_service import AwsService
+from tests.support.documents import accept, answer_with, asked_uris
+from tests.support.events import Context, sample, sqs_event
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 from tests.support.registry_table import TABLE, create_table
 
@@ -91,44 +91,6 @@ def test_a_followed_document_reaches_its_final_state(agent: AwsService) -> None:
     assert record().status is Status.INDEXED
     assert waiting("status") == []
     assert agent.refusals == []
-
-
-def test_an_unfinished_document_waits_in_the_status_queue(agent: AwsService) -> None:
-    ingestion.handler(sample("sqs_s3_created"), Context())
-    agent.program("GetKnowledgeBaseDocuments", answer_with(**{"travel guide.md": "IN_PROGRESS"}))
-
-    ingestion_status.handler(sqs_event(*waiting("status")), Context())
-
-    sqs = boto3.client("sqs", region_name=REGION)
-    url = sqs.get_queue_url(QueueName="status")["QueueUrl"]
-    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-    assert attributes["ApproximateNumberOfMessagesDelayed"] == "1"
-    assert record().status is Status.INDEXING
-
-
-def test_the_response_lists_the_messages_to_redeliver(agent: AwsService) -> None:
-    agent.program(INGEST, Fault("ThrottlingException"))
-    agent.program("DeleteKnowledgeBaseDocuments", lambda p: {"documentDetails": [detail(u) for u in asked_uris(p)]})
-
-    answer = ingestion.handler(
-        sqs_event(s3_notification(("gone.md", "1")), s3_notification(("policies/travel guide.md", "1"))), Context()
-    )
-
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
-
-
-def test_a_document_fails_when_its_message_reaches_the_maximum_of_deliveries(
-    agent: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("INGESTION_MAX_RECEIVES", "5")
-    agent.program(INGEST, Fault("ThrottlingException"))
-
-    answer = ingestion.handler(sqs_event(s3_notification(("policies/travel guide.md", "1")), receives=5), Context())
-
-    assert answer == {"batchItemFailures": []}
-    [body] = waiting("dead")
-    assert json.loads(body)["failed"]["uri"] == GUIDE
-    assert record().status is Status.FAILED
 
 
 @pytest.mark.parametrize("function", [ingestion, ingestion_status])

@@ -126,23 +126,13 @@ def test_a_status_message_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["", "7", "[]", "{}", '{"follow": null}', '{"follow": [["s3://documents/a"]], "checks": 0}',
-     '{"follow": [["s3://documents/a", "x"]]}', '{"follow": [["s3://documents/a", "x"]], "checks": "often"}',
-     '{"follow": [["s3://documents/\\ud800", "x"]], "checks": 0}', '{"look": ["s3://documents/a"]}'],
+    ["", "7", "[]", "{}", '{"follow": null}', '{"follow": [["s3://documents/a"]], "checks": 0}', '{"look": null}',
+     '{"look": ["s3://documents/\\udfff"]}', '{"failed": {}}', '{"follow": [7], "checks": 0}'],
 )  # fmt: skip
-def test_a_malformed_status_message_is_refused(body: str) -> None:
-    with pytest.raises(InvalidDocumentError):
-        read_follow(body)
-
-
-@pytest.mark.parametrize(
-    "body",
-    ['{"look": null}', '{"look": 7}', '{"look": ["s3://documents/\\udfff"]}', '{"failed": {}}', '{"failed": null}',
-     '{"failed": {"uri": "s3://documents/\\ud800"}}', '{"follow": [7], "checks": 0}'],
-)  # fmt: skip
-def test_a_malformed_look_or_dead_letter_is_refused(body: str) -> None:
-    with pytest.raises(InvalidDocumentError):
-        read_looks(body)
+def test_a_malformed_message_is_refused(body: str) -> None:
+    for read in (read_follow, read_looks):
+        with pytest.raises(InvalidDocumentError):
+            read(body)
 
 
 JSON: Any = st.recursive(

@@ -1,43 +1,43 @@
-"""Clients of AWS that remove delays, wait for a result, or end the function that calls them."""
+"""Clients of AWS that remove delays, wait for a result, fail, or end the function that calls them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tests.local_bedrock.support import Source
 
 
-class Undelayed:
-    """The client of SQS, whose messages come at once; all else is the real client's."""
+@dataclass
+class Changed:
+    """A client of which one method is replaced; the replacement gets the method and its parameters."""
 
-    def __init__(self, sqs: Any) -> None:
-        self._sqs = sqs
+    client: Any
+    name: str
+    change: Callable[..., Any]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._sqs, name)
+        method = getattr(self.client, name)
+        return (lambda **parameters: self.change(method, **parameters)) if name == self.name else method
 
-    def send_message_batch(self, QueueUrl: str, Entries: Any) -> Any:  # noqa: N803 - boto3's names
-        """Send without delay, after having checked that the real delay is one that SQS takes."""
+
+def undelayed(sqs: Any) -> Any:
+    """Send messages without delay, after checking that SQS takes the real one."""
+
+    def send(method: Any, Entries: Any, **parameters: Any) -> Any:  # noqa: N803 - boto3's names
         assert all(0 <= entry["DelaySeconds"] <= 900 for entry in Entries)
-        entries = [{**entry, "DelaySeconds": 0} for entry in Entries]
-        return self._sqs.send_message_batch(QueueUrl=QueueUrl, Entries=entries)
+        return method(**parameters, Entries=[{**entry, "DelaySeconds": 0} for entry in Entries])
+
+    return Changed(sqs, "send_message_batch", send)
 
 
-class Patient:
-    """The client of bedrock-agent, whose answer about an ingestion job waits until the job has ended.
+def patient(source: Source) -> Any:
+    """Answer about an ingestion job once it has ended: asking again and again costs more than waiting."""
 
-    How often a function asks until then depends on the speed of the machine, and each time costs more than waiting.
-    """
+    def get(method: Any, **parameters: Any) -> Any:
+        source.ended(parameters["ingestionJobId"])
+        return method(**parameters)
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source.bedrock.agent, name)
-
-    def get_ingestion_job(self, **parameters: Any) -> Any:
-        """Answer as the service does, once the job has come to its end."""
-        self._source.ended(parameters["ingestionJobId"])
-        return self._source.bedrock.agent.get_ingestion_job(**parameters)
+    return Changed(source.bedrock.agent, "get_ingestion_job", get)
 
 
 class KilledError(BaseException):

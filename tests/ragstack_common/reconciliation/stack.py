@@ -17,7 +17,7 @@ from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from tests.local_bedrock.support import Source, s3_document, s3_identifier
-from tests.ragstack_common.reconciliation.clients import Patient, Undelayed
+from tests.ragstack_common.reconciliation.clients import patient, undelayed
 
 HOUR = 3600.0
 LONG = 900.0
@@ -87,7 +87,7 @@ class Stack:
             agent=mortal(self.agent),
             dynamodb=mortal(self.aws.dynamodb),
             s3=mortal(self.aws.s3),
-            sqs=mortal(Undelayed(self.aws.sqs)),
+            sqs=mortal(undelayed(self.aws.sqs)),
             metrics=self.metrics,
             clock=self.clock,
             sleep=self.slept.append,
@@ -96,7 +96,7 @@ class Stack:
     @property
     def agent(self) -> Any:
         """The knowledge base's client, whose answer about an ingestion job is the last one."""
-        return Patient(self.source)
+        return patient(self.source)
 
     @property
     def jobs(self) -> JobStore:
@@ -165,7 +165,7 @@ class Stack:
 
     def services(self) -> Services:
         """What both functions of the path work with."""
-        return Services.of(
+        return Services(
             IngestionSettings(
                 knowledge_base_id=self.source.knowledge_base_id,
                 data_source_id=self.source.id,
@@ -180,7 +180,7 @@ class Stack:
             dynamodb=self.aws.dynamodb,
             events=self.aws.events,
             s3=self.aws.s3,
-            sqs=Undelayed(self.aws.sqs),  # type: ignore[arg-type]
+            sqs=undelayed(self.aws.sqs),
             clock=self.clock,
             sleep=self.slept.append,
         )
@@ -220,13 +220,6 @@ class Stack:
             taken += [QueueMessage(message["MessageId"], message["Body"], 1) for message in messages]
             if len(messages) < MOST:  # moto's queue hands out all that it has
                 return taken
-
-    def letters(self, queue: str) -> list[dict[str, Any]]:
-        """Look at some messages of a queue as they are, with their attributes."""
-        answer = self.aws.sqs.receive_message(
-            QueueUrl=self.queues[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        )
-        return list(answer.get("Messages", []))
 
     def looks(self) -> list[str]:
         """Take the documents that are to be looked at, by key."""

@@ -93,12 +93,6 @@ def test_a_page_ends_early_after_reading_very_many_items(dynamodb: Any, monkeypa
     assert [uri for page in pages for uri in uris(page)] == [f"s3://documents/{n}" for n in range(26, 30)]
 
 
-@pytest.mark.parametrize("limit", [0, -1, 101, True])
-def test_a_limit_out_of_range_is_refused(dynamodb: Any, limit: int) -> None:
-    with pytest.raises(InvalidRequestError, match="limit"):
-        DocumentRegistry(TABLE, dynamodb).page(limit=limit)
-
-
 @pytest.mark.parametrize(
     ("status", "corpus"), [(None, None), (Status.FAILED, "people"), (Status.INDEXED, None), (None, "people")]
 )
@@ -128,19 +122,6 @@ def test_a_token_of_other_filters_is_refused(dynamodb: Any, status: Status | Non
 def test_a_forged_token_is_refused(dynamodb: Any, token: str) -> None:
     with pytest.raises(InvalidRequestError, match="next_token"):
         DocumentRegistry(TABLE, dynamodb).page(token=token)
-
-
-def test_a_document_is_found_by_its_id(dynamodb: Any) -> None:
-    written = record("s3://documents/a.md", corpus="people")
-    write(dynamodb, written)
-    reader = DocumentRegistry(TABLE, dynamodb)
-
-    found = reader.find(document_id("s3://documents/a.md"))
-
-    assert found is not None
-    assert (found.uri, found.history, found.corpus) == (written.uri, written.history, "people")
-    assert reader.find(document_id("s3://documents/b.md")) is None
-    assert reader.find("nonsense") is None
 
 
 def test_pages_continue_after_a_uri_that_is_too_long_for_a_key(dynamodb: Any) -> None:

@@ -122,22 +122,6 @@ def test_an_item_of_an_index_holds_what_a_listing_shows(record: DocumentRecord) 
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"reason": LONE_SURROGATE},
-        {"observed": Observation('"e"', attributes={"corpus": LONE_SURROGATE})},
-        {"observed": Observation('"e"', attributes={LONE_SURROGATE: 1})},
-    ],
-    ids=["reason", "value", "name"],
-)
-def test_lone_surrogates_are_replaced(change: dict[str, Any]) -> None:
-    item = item_of(DocumentRecord("s3://bucket/a", 1, **change), "write")
-
-    json.dumps(item, ensure_ascii=False).encode()
-    assert record_of(item).revision == 1
-
-
-@pytest.mark.parametrize(
     ("corpus", "written"), [("handbook", {"S": "handbook"}), ("", None), (7, None), (["a"], None), (True, None)]
 )
 def test_only_a_corpus_that_is_a_text_is_a_key_of_the_index(corpus: Any, written: Any) -> None:
