@@ -138,7 +138,7 @@ def check_size(attributes: Attributes, vector_store: str) -> None:
     if size > LARGEST_ON_S3_VECTORS or len(attributes) > KEYS_ON_S3_VECTORS:
         longest = max(attributes, key=lambda key: len(_compact({key: attributes[key]})))
         raise InvalidDocumentError(
-            f"the metadata has {size:,} bytes in {len(attributes)} keys; S3 Vectors takes at most"
+            f"the metadata has {size:,} bytes in {len(attributes)} keys; a knowledge base on S3 Vectors takes at most"
             f" {LARGEST_ON_S3_VECTORS:,} bytes (1 KB) in {KEYS_ON_S3_VECTORS} keys of a document: shorten"
             f" {_shown(longest)}, the longest attribute"
         )
