@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -62,12 +63,6 @@ def trimmed(text: str, spans: Iterable[tuple[int, int]], parent: int | None = No
 CHARACTERS_PER_TOKEN: Final = 6
 """Longest piece of a word that counts as one token; English prose then has about 1.3 tokens a word."""
 
-WINDOW: Final = 128 * 1024
-"""Characters searched in one call, during which no other thread runs."""
-
-WINDOW_OVERLAP: Final = 4096
-"""Characters searched again, so that the end of a sentence is found as a whole."""
-
 _TOKEN: Final = re.compile(r"[^\W_]+|[^\w\s]|_")
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?…])[\"')\]]*\s+|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n(?=\s*(?:#{1,6} |[-*|>] |\d+[.)] ))"
@@ -91,33 +86,19 @@ def count_tokens(text: str) -> int:
 
 def units(text: str, max_tokens: int) -> list[Unit]:
     """Divide a text into sentences, and sentences of more than ``max_tokens`` into parts."""
-    return [part for sentence in _sentences(text) for part in _fitting(text, sentence, max_tokens)]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    return [
+        part
+        for start, end in pairwise([0, *ends, len(text)])
+        if start < end
+        for part in _fitting(text, Unit(start, end, count_tokens(text[start:end])), max_tokens)
+    ]
 
 
 def _tokens_of(word: str) -> int:
     if _UNSPACED.search(word):
         return len(word)
     return -(-len(word) // CHARACTERS_PER_TOKEN)
-
-
-def _sentences(text: str) -> Iterator[Unit]:
-    start = 0
-    for end in _ends(text):
-        if end > start:
-            yield Unit(start, end, count_tokens(text[start:end]))
-            start = end
-    if start < len(text):
-        yield Unit(start, len(text), count_tokens(text[start:]))
-
-
-def _ends(text: str) -> Iterator[int]:
-    position = 0
-    while position < len(text):
-        limit = min(len(text), position + WINDOW)
-        for match in _SENTENCE_END.finditer(text, position, limit):
-            position = match.end()
-            yield position
-        position = max(position, limit - WINDOW_OVERLAP if limit < len(text) else limit)
 
 
 def _fitting(text: str, unit: Unit, max_tokens: int) -> Iterator[Unit]:
@@ -188,16 +169,13 @@ def packed(parts: Sequence[Unit], max_tokens: int, overlap_tokens: int) -> Itera
         yield first, last
         if last + 1 == len(parts):
             return
-        first = _overlapping(parts, first, last, min(overlap_tokens, max_tokens - parts[last + 1].tokens))
-
-
-def _overlapping(parts: Sequence[Unit], first: int, last: int, budget: int) -> int:
-    """Return the first unit of the next chunk, as far back as the overlap allows."""
-    begin = last + 1
-    while begin - 1 > first and parts[begin - 1].tokens <= budget:
-        begin -= 1
-        budget -= parts[begin].tokens
-    return begin
+        # The next chunk begins as far back as the overlap allows.
+        budget = min(overlap_tokens, max_tokens - parts[last + 1].tokens)
+        begin = last + 1
+        while begin - 1 > first and parts[begin - 1].tokens <= budget:
+            begin -= 1
+            budget -= parts[begin].tokens
+        first = begin
 
 
 @dataclass(frozen=True)
@@ -259,31 +237,27 @@ class Semantic:
                 " split the file, or choose another chunking strategy."
             )
         parts = _without_blanks(text, units(text, self.max_tokens))
+        breakpoints = [0, *self._breakpoints(text, parts, embed), len(parts)] if parts else []
+        groups = [parts[begin:end] for begin, end in pairwise(breakpoints)]
         spans = [
             (group[first].start, group[last].end)
-            for group in self._groups(text, parts, embed)
+            for group in groups
             for first, last in packed(group, self.max_tokens, 0)
         ]
         return Pieces(tuple(trimmed(text, spans)))
 
-    def _groups(self, text: str, parts: Sequence[Unit], embed: Embed) -> Iterator[Sequence[Unit]]:
-        if not parts:
-            return
-        vectors = embed(list(self._surroundings(text, parts)))
+    def _breakpoints(self, text: str, parts: Sequence[Unit], embed: Embed) -> list[int]:
+        """Return the positions of the units that differ most from the unit before."""
+        neighbours = self.buffer_size
+        vectors = embed(
+            [
+                text[parts[max(0, position - neighbours)].start : parts[min(len(parts) - 1, position + neighbours)].end]
+                for position in range(len(parts))
+            ]
+        )
         distances = 1.0 - np.einsum("ij,ij->i", vectors[:-1], vectors[1:])
         limit = np.percentile(distances, self.percentile) if len(distances) else 0.0
-        begin = 0
-        for position in np.flatnonzero(distances > limit).tolist():
-            yield parts[begin : position + 1]
-            begin = position + 1
-        yield parts[begin:]
-
-    def _surroundings(self, text: str, parts: Sequence[Unit]) -> Iterator[str]:
-        """Yield each unit together with its neighbours."""
-        for position in range(len(parts)):
-            first = max(0, position - self.buffer_size)
-            last = min(len(parts) - 1, position + self.buffer_size)
-            yield text[parts[first].start : parts[last].end]
+        return [position + 1 for position in np.flatnonzero(distances > limit).tolist()]
 
 
 def _without_blanks(text: str, parts: Sequence[Unit]) -> list[Unit]:
@@ -291,24 +265,10 @@ def _without_blanks(text: str, parts: Sequence[Unit]) -> list[Unit]:
     kept: list[Unit] = []
     for part in parts:
         if kept and not text[part.start : part.end].strip():
-            kept[-1] = Unit(kept[-1].start, part.end, kept[-1].tokens)
+            kept[-1] = replace(kept[-1], end=part.end)
         else:
             kept.append(part)
     return kept
-
-
-__all__ = [
-    "Chunk",
-    "Embed",
-    "FixedSize",
-    "Hierarchical",
-    "Pieces",
-    "Semantic",
-    "Strategy",
-    "Whole",
-    "count_tokens",
-    "strategy",
-]
 
 
 def strategy(vector_ingestion: Mapping[str, Any] | None) -> Strategy:

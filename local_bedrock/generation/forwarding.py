@@ -14,13 +14,11 @@ from local_bedrock.generation.answers import (
     StopReason,
     Task,
     Text,
-    Turn,
     estimated_tokens,
 )
 
 if TYPE_CHECKING:
     from openai import OpenAI
-    from openai.types.chat.chat_completion_chunk import Choice
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 READ_TIMEOUT_SECONDS: Final = 300.0
@@ -34,8 +32,6 @@ _REASONS: Final[dict[str, StopReason]] = {
     "length": "max_tokens",
     "content_filter": "content_filtered",
 }
-# For servers without keys; the environment's OPENAI_API_KEY must not be sent to them.
-_NO_KEY: Final = "none"
 
 
 class ForwardingGenerator:
@@ -57,6 +53,9 @@ class ForwardingGenerator:
         self._api_key = api_key
         self._creating = threading.Lock()
         self._client: OpenAI | None = None
+        # Without user name and password.
+        self._host = urlsplit(url).netloc.rpartition("@")[2]
+        self._shown = urlsplit(url)._replace(netloc=self._host).geturl()
 
     @property
     def name(self) -> str:
@@ -67,15 +66,6 @@ class ForwardingGenerator:
     def description(self) -> str:
         """The model and the server."""
         return f"answers by {self._model or 'the first model'} of {self._shown}"
-
-    @property
-    def _host(self) -> str:
-        return urlsplit(self._url).netloc.rpartition("@")[2]
-
-    @property
-    def _shown(self) -> str:
-        """The URL without user name and password."""
-        return urlsplit(self._url)._replace(netloc=self._host).geturl()
 
     def generate(self, task: Task, settings: Settings) -> Iterator[Given]:
         """Stream the model's answer.
@@ -94,16 +84,13 @@ class ForwardingGenerator:
                 if choice.delta is not None and choice.delta.content:
                     written.append(choice.delta.content)
                     yield Text(choice.delta.content)
-                reason = _reason(choice) or reason
+                reason = _REASONS.get(choice.finish_reason, "end_turn") if choice.finish_reason else reason
         if reason is None:
             raise GenerationError(f"The server at {self._shown} stopped in the middle of an answer: check its log")
         sent = "".join(turn.text for turn in task.turns)
-        given, taken = (usage.prompt_tokens, usage.completion_tokens) if usage is not None else (None, None)
-        yield End(
-            reason,
-            estimated_tokens(sent) if given is None else given,
-            estimated_tokens("".join(written)) if taken is None else taken,
-        )
+        tokens = (usage.prompt_tokens, usage.completion_tokens) if usage is not None else (None, None)
+        estimates = estimated_tokens(sent), estimated_tokens("".join(written))
+        yield End(reason, *(counted or estimate for counted, estimate in zip(tokens, estimates, strict=True)))
 
     def _stream(self, task: Task, settings: Settings) -> Any:
         optional: dict[str, Any] = {
@@ -112,9 +99,10 @@ class ForwardingGenerator:
             "top_p": settings.top_p,
             "stop": list(settings.stop_sequences) or None,
         }
+        messages: Any = [{"role": turn.role, "content": turn.text} for turn in task.turns]
         return self._server().chat.completions.create(
             model=self._chosen_model(),
-            messages=[_message(turn) for turn in task.turns],
+            messages=messages,
             stream=True,
             stream_options={"include_usage": True},
             **{name: value for name, value in optional.items() if value is not None},
@@ -135,7 +123,8 @@ class ForwardingGenerator:
 
                 self._client = OpenAI(
                     base_url=self._url,
-                    api_key=self._api_key or _NO_KEY,
+                    # For servers without keys, which must not get the environment's OPENAI_API_KEY.
+                    api_key=self._api_key or "none",
                     max_retries=0,  # the caller's client retries
                     timeout=Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
                 )
@@ -148,34 +137,33 @@ class ForwardingGenerator:
 
         try:
             yield
-        except openai.APITimeoutError as error:
-            raise GenerationError(
-                f"The server at {self._shown} did not answer within {READ_TIMEOUT_SECONDS:g} seconds: check its log"
-            ) from error
-        except openai.APIConnectionError as error:
-            raise GenerationError(
-                f"The server at {self._shown} cannot be reached: start it, or set --llm-url to another server"
-            ) from error
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            raise GenerationError(
-                f"The server at {self._shown} rejected the API key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
-            ) from error
-        except openai.NotFoundError as error:
-            raise GenerationError(
-                f"The server at {self._shown} has no model {self._model} or no such path ({_detail(error)}):"
-                " check --llm-model, and that --llm-url ends in /v1"
-            ) from error
-        except openai.APIStatusError as error:
-            raise GenerationError(
-                f"The server at {self._shown} answered {error.status_code}: {_detail(error)}"
-            ) from error
         except openai.OpenAIError as error:
-            raise GenerationError(f"The server at {self._shown} failed: {_detail(error)}") from error
+            raise GenerationError(f"The server at {self._shown} {self._problem(error)}") from error
         except (ValueError, AttributeError, TypeError) as error:
             # The package doesn't validate responses, and fails later.
             raise GenerationError(
                 f"The server at {self._shown} is not OpenAI-compatible: check that --llm-url ends in /v1"
             ) from error
+
+    def _problem(self, error: Exception) -> str:
+        import openai  # noqa: PLC0415
+
+        detail = " ".join(str(error).split())[:LONGEST_DETAIL]
+        match error:
+            case openai.APITimeoutError():
+                return f"did not answer within {READ_TIMEOUT_SECONDS:g} seconds: check its log"
+            case openai.APIConnectionError():
+                return "cannot be reached: start it, or set --llm-url to another server"
+            case openai.AuthenticationError() | openai.PermissionDeniedError():
+                return f"rejected the API key ({error.status_code}): set RAGSTACK_LLM_API_KEY"
+            case openai.NotFoundError():
+                return (
+                    f"has no model {self._model} or no such path ({detail}): check --llm-model, and that --llm-url"
+                    " ends in /v1"
+                )
+            case openai.APIStatusError():
+                return f"answered {error.status_code}: {detail}"
+        return f"failed: {detail}"
 
 
 def _check(url: str) -> None:
@@ -186,21 +174,3 @@ def _check(url: str) -> None:
         usable = False
     if not usable:
         raise GenerationError(f"--llm-url {url} is not a URL: write, for example, http://localhost:11434/v1")
-
-
-def _message(turn: Turn) -> Any:
-    return {"role": turn.role, "content": turn.text}
-
-
-def _reason(choice: "Choice") -> StopReason | None:
-    if choice.finish_reason is None:
-        return None
-    # vLLM reports the stop sequence; the protocol itself doesn't distinguish it from the end of the answer.
-    if isinstance(getattr(choice, "stop_reason", None), str):
-        return "stop_sequence"
-    return _REASONS.get(choice.finish_reason, "end_turn")
-
-
-def _detail(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= LONGEST_DETAIL else text[:LONGEST_DETAIL] + "..."

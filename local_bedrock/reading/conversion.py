@@ -9,9 +9,8 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
 from ctypes import byref, c_double
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median_low
 from typing import Any, Final, NamedTuple
 
@@ -75,7 +74,8 @@ def _paragraphs(raw: Any, page: Any) -> str:
     if len(text) != page.count_chars():
         # With characters beyond 16 bits or expanded ligatures, offsets don't identify positions on the page.
         return "\n".join(lines)
-    places = [_place(raw, page, start, line) for start, line in _with_offsets(lines)]
+    offsets = accumulate((len(line) + len(_LINE_END) for line in lines[:-1]), initial=0)
+    places = [_place(raw, page, offset, line) for offset, line in zip(offsets, lines, strict=True)]
     # PDFium joins hyphenated lines, so a line can end lower than it begins.
     gaps = [before.end - after.start for before, after in pairwise(places)]
     usual = median_low([gap for gap in gaps if gap > 0] or [0.0])
@@ -92,13 +92,6 @@ class _Place(NamedTuple):
     start: float
     end: float
     font_size: float
-
-
-def _with_offsets(lines: list[str]) -> Iterator[tuple[int, str]]:
-    offset = 0
-    for line in lines:
-        yield offset, line
-        offset += len(line) + len(_LINE_END)
 
 
 def _place(raw: Any, page: Any, offset: int, line: str) -> _Place:
@@ -121,11 +114,6 @@ LARGEST_TEXT: Final = 64 * 1024**2
 
 LARGEST_UNPACKED: Final = 512 * 1024**2
 """Unpacked bytes of a docx or xlsx file; a 50 MB file with more is not an office document."""
-
-_NO_MEMORY: Final = "Memory allocation failed"
-"""libxml2's message in a syntax error."""
-
-_TOO_DEEP: Final = "The .{} file is nested too deeply: save it again in a simpler form."
 
 
 def convert(data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT) -> tuple[str, str | None]:
@@ -169,13 +157,14 @@ def _office(data: bytes, file_format: str, memory_limit: int) -> tuple[str, str 
     }[file_format]()
     try:
         with limited_memory(memory_limit), warnings.catch_warnings(action="ignore"):
-            result = converter.convert(
-                io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=_charset(data))
-            )
+            charset = "utf-8" if _is_utf8(data) else None
+            result = converter.convert(io.BytesIO(data), StreamInfo(extension=f".{file_format}", charset=charset))
     except Exception as error:
-        if any(isinstance(link, MemoryError) for link in _chain(error)) or _NO_MEMORY in str(error):
+        errors = _chain(error)
+        # libxml2 reports it in a syntax error.
+        if any(isinstance(link, MemoryError) for link in errors) or "Memory allocation failed" in str(error):
             raise MemoryError from error
-        raise UnreadableDocument(_explained(error, file_format)) from None
+        raise UnreadableDocument(_explained(errors, file_format)) from None
     # Plain strings: pickling a title that is a node would pickle the whole parsed page.
     return str(result.markdown), str(result.title) if result.title else None
 
@@ -208,27 +197,21 @@ def _declares_entities(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool
         return b"<!DOCTYPE" in part.read(BEGINNING_SEARCHED).replace(b"\x00", b"")
 
 
-def _charset(data: bytes) -> str | None:
+def _is_utf8(data: bytes) -> bool:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return None
-    return "utf-8"
+        return False
+    return True
 
 
-def _explained(error: Exception, file_format: str) -> str:
-    if any(isinstance(link, RecursionError) for link in _chain(error)):
-        return _TOO_DEEP.format(file_format)
-    names = {type(link).__name__ for link in _chain(error)}
-    if any("Password" in name or "Encrypt" in name for name in names):
+def _explained(errors: list[BaseException], file_format: str) -> str:
+    if any(isinstance(error, RecursionError) for error in errors):
+        return f"The .{file_format} file is nested too deeply: save it again in a simpler form."
+    if any("Password" in type(error).__name__ or "Encrypt" in type(error).__name__ for error in errors):
         return formats.PROTECTED.format(file_format)
-    detail = (str(error).strip().splitlines() or [""])[0][:120]
-    kind = type(error).__name__
-    if not detail:
-        return formats.DAMAGED.format(file_format, kind)
-    # The messages of other errors may consist of a key or a number.
-    is_sentence = isinstance(error, OSError | ValueError)
-    return formats.DAMAGED.format(file_format, detail if is_sentence else f"{kind}: {detail}")
+    message = f"{type(errors[0]).__name__}: {errors[0]}".splitlines()[0]
+    return formats.DAMAGED.format(file_format, message[:120])
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

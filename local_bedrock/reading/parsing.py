@@ -1,6 +1,5 @@
 """Convert files to text. Formats that can be hostile are read in worker processes with limited time and memory."""
 
-import codecs
 import signal
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -17,13 +16,6 @@ TOO_MUCH_MEMORY: Final = "Reading the .{} file took too much memory: split it, o
 NO_TEXT: Final = "The file contains no text."
 NO_TEXT_IN_PDF: Final = "The file contains no text: pages that are images need text recognition (OCR) first."
 
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _DETECTED_ON: Final = 256 * 1024
 _CONTROL_SHARE: Final = 0.02
 
@@ -120,22 +112,15 @@ def _paged(text: str, title: str | None) -> ParsedDocument:
 
 
 def _decoded(data: bytes) -> str:
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return data.decode(encoding, errors="replace")
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = _guessed(data)
+        from charset_normalizer import from_bytes  # noqa: PLC0415 - rarely needed, and slow to import
+
+        best = from_bytes(data[:_DETECTED_ON]).best()
+        text = data.decode(best.encoding if best else "cp1252", errors="replace").removeprefix("\ufeff")
     sample = text[:_DETECTED_ON]
     controls = sum(1 for character in sample if character < " " and character not in "\t\n\r\f\v\x1b")
     if controls > _CONTROL_SHARE * len(sample):
         raise UnreadableDocument("The file's content is not text: check its extension.")
     return text
-
-
-def _guessed(data: bytes) -> str:
-    from charset_normalizer import from_bytes  # noqa: PLC0415 - rarely needed, and slow to import
-
-    best = from_bytes(data[:_DETECTED_ON]).best()
-    return data.decode(best.encoding if best else "cp1252", errors="replace")

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from local_bedrock.errors import InvalidRequest
-from local_bedrock.retrieval.ranking import CANDIDATES, match_expression
+from local_bedrock.retrieval.ranking import CANDIDATES, search_words
 from local_bedrock.store import schema, vectors
 from local_bedrock.store.database import View
 from local_bedrock.store.s3_vectors import Index, TextSearch, spaced
@@ -194,18 +194,11 @@ def search(view: View, index: Index, query: VectorQuery, limit: int) -> list[Hit
 
 
 def _by_words(view: View, text_search: TextSearch, text: str, allowed: Ids | None) -> Mapping[int, float]:
-    match = match_expression(spaced(text))
-    if not match:
-        return {}
-    table = schema.vector_text_index(text_search.id)
-    rows: list[Any] = view.connection.execute(
-        f"SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ? ORDER BY score DESC, rowid",  # noqa: S608
-        (match,),
-    ).fetchall()
-    if allowed is not None and rows:
-        kept = np.isin([row[0] for row in rows], allowed)
-        rows = [row for row, keep in zip(rows, kept, strict=True) if keep]
-    return dict(rows[:CANDIDATES])
+    ids, scores = search_words(view, schema.vector_text_index(text_search.id), spaced(text))
+    if allowed is not None:
+        kept = np.isin(ids, allowed)
+        ids, scores = ids[kept], scores[kept]
+    return dict(zip(ids[:CANDIDATES].tolist(), scores[:CANDIDATES].tolist(), strict=True))
 
 
 def _fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store import schema
 from local_bedrock.store.database import Change, insert, select
+from ragstack_common.filters.evaluation import kind_of
 
 
 @dataclass(frozen=True)
@@ -124,19 +125,19 @@ class Prepared:
 
 def index_document(change: Change, document: Document, prepared: Prepared, now: float) -> None:
     """Replace the indexed version and set INDEXED; readers see either version as a whole."""
-    connection = change.connection
+    connection, base = change.connection, document.knowledge_base_id
     replaced = _remove_content(connection, document)
-    identifiers, records = _add_chunks(change, document, prepared)
+    chunks, records = _add_chunks(change, document, prepared)
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
     connection.executemany(
-        f"INSERT INTO {schema.text_index(document.knowledge_base_id)} (rowid, header, body) VALUES (?, ?, ?)",  # noqa: S608
-        [(key, chunk.header, chunk.text) for key, chunk in zip(identifiers, prepared.chunks, strict=True)],
+        f"INSERT INTO {schema.text_index(base)} (rowid, header, body) VALUES (?, ?, ?)",  # noqa: S608
+        [(id_, chunk.header, chunk.text) for id_, chunk in zip(chunks, prepared.chunks, strict=True)],
     )
     connection.executemany(
         "INSERT INTO vector VALUES (?, ?, ?, ?)",
         [
-            (key, document.knowledge_base_id, holder, vector.tobytes())
-            for key, holder, vector in zip(identifiers, holders, prepared.vectors.astype("<f2"), strict=True)
+            (id_, base, holder, vector.tobytes())
+            for id_, holder, vector in zip(chunks, holders, prepared.vectors.astype("<f2"), strict=True)
         ],
     )
     _add_attributes(connection, document.id, prepared.attributes)
@@ -147,14 +148,10 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     )
     connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
     # Search the stored float16 values, so that a restart changes no score.
-    exact = prepared.vectors.astype(np.float32)
+    vectors = prepared.vectors.astype(np.float32)
     if replaced:
-        change.after_commit.append(lambda index: index.remove(document.knowledge_base_id, replaced))
-    change.after_commit.append(
-        lambda index: index.extend(
-            document.knowledge_base_id, np.array(holders, dtype=np.int64), np.array(identifiers, dtype=np.int64), exact
-        )
-    )
+        change.after_commit.append(lambda index: index.remove(base, replaced))
+    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors))
 
 
 def mark_failed(change: Change, document: Document, status: str, reason: str, now: float) -> None:
@@ -178,46 +175,44 @@ def remove_documents(change: Change, *gone: Document) -> None:
 
 def _add_chunks(change: Change, document: Document, prepared: Prepared) -> tuple[list[int], list[int]]:
     """Add the chunks with their parents and records, and return the ids of chunks and records."""
-    parents = [
-        insert(
-            change,
-            "parent",
-            {
-                "document_id": document.id,
-                "public_id": _public_id(document, f"parent {ordinal}", parent.text),
-                "text": parent.text,
-                "page": parent.page,
-            },
-        )
-        for ordinal, parent in enumerate(prepared.parents)
-    ]
+
+    def add(table: str, ordinal: str, piece: IndexedChunk | ParentChunk, **columns: int | None) -> int:
+        public_id = _public_id(document, ordinal, piece.text)
+        row = {"document_id": document.id, "public_id": public_id, "text": piece.text, "page": piece.page}
+        return insert(change, table, {**row, **columns})
+
+    parents = [add("parent", f"parent {number}", parent) for number, parent in enumerate(prepared.parents)]
     records = []
     for own in prepared.records:
         attributes = {**prepared.attributes, **own}
         held = {"knowledge_base_id": document.knowledge_base_id, "document_id": document.id}
         records.append(insert(change, "record", {**held, "attributes": attributes}))
         _add_attributes(change.connection, -records[-1], attributes)
-    identifiers = [
-        insert(
-            change,
+    chunks = [
+        add(
             "chunk",
-            {
-                "document_id": document.id,
-                "public_id": _public_id(document, str(ordinal), chunk.text),
-                "text": chunk.text,
-                "page": chunk.page,
-                "parent_id": None if chunk.parent is None else parents[chunk.parent],
-                "record_id": None if chunk.record is None else records[chunk.record],
-            },
+            str(number),
+            chunk,
+            parent_id=None if chunk.parent is None else parents[chunk.parent],
+            record_id=None if chunk.record is None else records[chunk.record],
         )
-        for ordinal, chunk in enumerate(prepared.chunks)
+        for number, chunk in enumerate(prepared.chunks)
     ]
-    return identifiers, records
+    return chunks, records
 
 
 def _add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, AttributeValue]) -> None:
-    rows = ((holder, *row) for row in _attribute_rows(attributes))
+    rows = [
+        # SQLite has integers of 64 bits.
+        (holder, key, kind_of(member), isinstance(value, list), float(member) if _is_huge(member) else member)
+        for key, value in attributes.items()
+        for member in (value if isinstance(value, list) else [value])
+    ]
     connection.executemany("INSERT INTO attribute VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _is_huge(value: object) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _remove_content(connection: apsw.Connection, document: Document) -> list[int]:
@@ -232,22 +227,6 @@ def _remove_content(connection: apsw.Connection, document: Document) -> list[int
     for table in ("chunk", "parent", "record"):
         connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (document.id,))  # noqa: S608
     return holders if chunks else []
-
-
-def _attribute_rows(attributes: Mapping[str, AttributeValue]) -> list[tuple[str, str, int, str | float]]:
-    rows = []
-    for key, value in attributes.items():
-        for member in value if isinstance(value, list) else [value]:
-            kind = "boolean" if isinstance(member, bool) else "string" if isinstance(member, str) else "number"
-            rows.append((key, kind, int(isinstance(value, list)), _stored(member)))
-    return rows
-
-
-def _stored(value: str | float) -> str | float:
-    largest = 2**63
-    if isinstance(value, int) and not -largest <= value < largest:
-        return float(value)
-    return value
 
 
 def _public_id(document: Document, ordinal: str, text: str) -> str:

@@ -128,11 +128,6 @@ class VectorSnapshot:
     def _alive_rows(self) -> Ids:
         return np.flatnonzero(np.concatenate([block.alive[: block.rows] for block in self.blocks]))
 
-    @property
-    def size(self) -> int:
-        """Number of chunks."""
-        return sum(int(block.alive[: block.rows].sum()) for block in self.blocks)
-
     def chunks_of(self, documents: Ids) -> Ids:
         """Return the chunks of these documents."""
         parts = [

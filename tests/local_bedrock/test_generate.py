@@ -122,33 +122,26 @@ def test_unsupported_settings_are_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "message"),
     [
-        {"sessionConfiguration": {"kmsKeyArn": f"arn:aws:kms:us-east-1:123456789012:key/{'a' * 36}"}},
-        {"userContext": {"userId": "u"}},
+        (
+            {"sessionConfiguration": {"kmsKeyArn": f"arn:aws:kms:us-east-1:123456789012:key/{'a' * 36}"}},
+            "sessionConfiguration",
+        ),
+        ({"userContext": {"userId": "u"}}, "userContext"),
+        ({"input": {"text": " "}}, "ask a question"),
+        ({"sessionId": "unknown"}, "Session with Id unknown is not valid"),
+        (
+            {"retrieveAndGenerateConfiguration": {"type": "EXTERNAL_SOURCES"}},
+            "needs externalSourcesConfiguration",
+        ),
     ],
 )
-def test_unsupported_members_of_the_request_are_refused(runtime: Any, filled: str, more: dict[str, Any]) -> None:
-    with pytest.raises(runtime.exceptions.ValidationException, match=next(iter(more))):
-        runtime.retrieve_and_generate(**request(filled), **more)
-
-
-def test_a_request_without_a_configuration_is_refused(runtime: Any) -> None:
-    with pytest.raises(runtime.exceptions.ValidationException, match="needs retrieveAndGenerateConfiguration"):
-        runtime.retrieve_and_generate(input={"text": "x"})
-
-
-def test_a_configuration_of_another_type_is_refused(runtime: Any, filled: str) -> None:
-    asked = request(filled)
-    asked["retrieveAndGenerateConfiguration"]["type"] = "EXTERNAL_SOURCES"
-
-    with pytest.raises(runtime.exceptions.ValidationException, match="needs externalSourcesConfiguration"):
-        runtime.retrieve_and_generate(**asked)
-
-
-def test_a_blank_question_is_refused(runtime: Any, filled: str) -> None:
-    with pytest.raises(runtime.exceptions.ValidationException, match="ask a question"):
-        runtime.retrieve_and_generate(**request(filled, " "))
+def test_a_request_that_cannot_be_answered_is_refused(
+    runtime: Any, filled: str, more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(runtime.exceptions.ValidationException, match=message):
+        runtime.retrieve_and_generate(**{**request(filled), **more})
 
 
 def test_a_session_continues(runtime: Any, filled: str) -> None:
@@ -157,11 +150,6 @@ def test_a_session_continues(runtime: Any, filled: str) -> None:
     again = runtime.retrieve_and_generate(**request(filled), sessionId=session)
 
     assert again["sessionId"] == session
-
-
-def test_an_unknown_session_is_refused(runtime: Any, filled: str) -> None:
-    with pytest.raises(runtime.exceptions.ValidationException, match="Session with Id unknown is not valid"):
-        runtime.retrieve_and_generate(**request(filled), sessionId="unknown")
 
 
 def test_sessions_expire_and_are_bounded() -> None:

@@ -160,6 +160,10 @@ def test_an_error_of_the_model_within_a_stream_is_an_event(
         ({"failure": (401, "who are you")}, "rejected the API key .*RAGSTACK_LLM_API_KEY"),
         ({"failure": (404, "no such model")}, f"has no model {MODEL}.*--llm-model"),
         ({"pieces": (), "finish_reason": None}, "stopped in the middle"),
+        ({"raw": b"<html></html>"}, "stopped in the middle"),
+        ({"raw": b"data: {nonsense\n\n"}, "not OpenAI-compatible: check that --llm-url ends in /v1"),
+        ({"raw": b'data: {"choices": 5}\n\n'}, "not OpenAI-compatible"),
+        ({"raw": b'data: {"choices": [{}]}\n\n'}, "not OpenAI-compatible|stopped in the middle"),
     ],
 )
 def test_a_model_that_fails_is_a_failed_dependency(
@@ -198,26 +202,6 @@ def test_the_model_and_the_key_can_be_chosen(tmp_path: Path, model: LanguageMode
 def test_an_address_of_no_server_is_refused_at_the_start(tmp_path: Path, url: str) -> None:
     with pytest.raises(GenerationError, match="is not a URL: write, for example, http://"):
         running(tmp_path, llm_url=url).__enter__()
-
-
-@pytest.mark.parametrize(
-    ("says", "message"),
-    [
-        ({"raw": b"<html></html>"}, "stopped in the middle"),
-        ({"raw": b"data: {nonsense\n\n"}, "not OpenAI-compatible: check that --llm-url ends in /v1"),
-        ({"raw": b"data: []\n\n"}, "not OpenAI-compatible"),
-        ({"raw": b'data: {"choices": 5}\n\n'}, "not OpenAI-compatible"),
-        ({"raw": b'data: {"choices": [{}]}\n\n'}, "not OpenAI-compatible|stopped in the middle"),
-    ],
-)
-def test_a_server_with_another_protocol_is_named(
-    asked_of_model: tuple[Any, str], model: LanguageModel, says: dict[str, Any], message: str
-) -> None:
-    runtime, base = asked_of_model
-    model.says(**says)
-
-    with pytest.raises(runtime.exceptions.DependencyFailedException, match=message):
-        runtime.retrieve_and_generate(**request(base))
 
 
 def test_a_name_that_no_header_can_carry_is_written_with_what_it_can() -> None:

@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from tests.local_bedrock.support import (
     Bedrock,
     Clock,
     Source,
-    client,
     custom_identifier,
     running_by,
     s3_document,
@@ -142,16 +140,6 @@ def test_a_job_leaves_documents_that_are_being_ingested_directly_to_that(
     assert [detail["status"] for detail in settled] == ["INDEXED", "INDEXED"]
 
 
-@pytest.mark.parametrize("prefixes", [[], ["a/", "b/"]])
-def test_an_s3_data_source_has_one_inclusion_prefix(
-    bedrock: Bedrock, knowledge_base: str, bucket: str, prefixes: list[str]
-) -> None:
-    unchecked = replace(bedrock, agent=client("bedrock-agent", bedrock.url, validate=False))
-
-    with pytest.raises(ClientError, match="inclusionPrefixes"):
-        unchecked.s3_source(knowledge_base, bucket, s3={"inclusionPrefixes": prefixes})
-
-
 def test_a_job_takes_up_again_what_failed_before(s3: Any, bucket: str, s3_source: Source) -> None:
     put(s3, bucket, heron="Herons stand.")
     s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=b"no json")
@@ -220,16 +208,6 @@ def test_jobs_are_listed_newest_first_and_by_status(bucket: str, s3_source: Sour
     listed = [job["ingestionJobId"] for page in pages for job in page["ingestionJobSummaries"]]
     assert listed == ended[::-1]
     assert failed["ingestionJobSummaries"] == []
-
-
-def test_the_same_token_starts_one_job(s3_source: Source) -> None:
-    token = "a-client-token-of-more-than-33-characters-job"
-
-    first = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids, clientToken=token)["ingestionJob"]
-    second = s3_source.bedrock.agent.start_ingestion_job(**s3_source.ids, clientToken=token)["ingestionJob"]
-
-    assert first["ingestionJobId"] == second["ingestionJobId"]
-    s3_source.ended(first["ingestionJobId"])
 
 
 def test_a_job_leaves_the_documents_of_other_sources_alone(

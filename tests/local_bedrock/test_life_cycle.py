@@ -11,10 +11,6 @@ from botocore.exceptions import ClientError
 from local_bedrock.options import Pace
 from local_bedrock.server import running
 from local_bedrock.store import database as database_module
-from local_bedrock.store import documents, resources, submissions
-from local_bedrock.store.database import Database
-from local_bedrock.store.documents import DocumentKey
-from local_bedrock.store.resources import KnowledgeBase
 from tests.local_bedrock.support import (
     Bedrock,
     Clock,
@@ -28,83 +24,9 @@ from tests.local_bedrock.support import (
 )
 from tests.support.waiting import eventually
 
-BASE, SOURCE = "KB12345678", "DS12345678"
 STATUS_SECONDS = 1 / 32
 """Of the clock, which stands still until a test has seen what it must."""
-MILLISECOND = 1 / 1000
-"""The times that the service tells are cut to whole ones."""
 PACE = Pace(creation_seconds=STATUS_SECONDS, indexing_seconds=3 * STATUS_SECONDS, deletion_seconds=2 * STATUS_SECONDS)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path)
-    with opened.write() as change:
-        resources.add_knowledge_base(
-            change, KnowledgeBase(BASE, "kb", "CREATING", "S3_VECTORS", "hashed", 64, {}, 0.0, 0.0, due_at=5.0)
-        )
-    yield opened
-    opened.close()
-
-
-def submit(database: Database, name: str, action: str, *, now: float, seconds: float) -> None:
-    record = DocumentKey(BASE, SOURCE, "CUSTOM", name)
-    with database.write() as change:
-        submissions.submit(change, record, action, now=now, request={}, seconds=seconds)
-
-
-def status(database: Database, name: str, now: float) -> str:
-    with database.write() as change:
-        submissions.advance(change, now)
-        found = documents.find(change.connection, SOURCE, name)
-    assert found is not None
-    return found.status
-
-
-@pytest.mark.parametrize(
-    ("action", "expected"),
-    [
-        (submissions.INGEST, ["STARTING", "STARTING", "PENDING", "PENDING", "IN_PROGRESS", "IN_PROGRESS"]),
-        (submissions.DELETE, ["DELETING", "DELETING", "DELETING", "DELETE_IN_PROGRESS", "DELETE_IN_PROGRESS"]),
-    ],
-)
-def test_every_status_is_visible_for_its_share_of_the_time(
-    database: Database, action: str, expected: list[str]
-) -> None:
-    submit(database, "a", action, now=100.0, seconds=6.0)
-
-    seen = [status(database, "a", 100.0 + second) for second in range(len(expected))]
-
-    assert seen == expected
-
-
-def test_work_starts_when_it_is_due_and_not_before(database: Database) -> None:
-    submit(database, "slow", submissions.INGEST, now=100.0, seconds=6.0)
-    submit(database, "quick", submissions.INGEST, now=100.0, seconds=1.0)
-
-    def taken(now: float) -> list[str]:
-        with database.write() as change:
-            return [submission.document.name for submission in submissions.take_up(change, now)]
-
-    assert [taken(now) for now in (100.9, 101.0, 101.1, 105.9, 106.0)] == [[], ["quick"], [], [], ["slow"]]
-
-
-def test_missed_statuses_are_caught_up(database: Database) -> None:
-    submit(database, "a", submissions.INGEST, now=100.0, seconds=6.0)
-
-    assert status(database, "a", 1000.0) == "IN_PROGRESS"
-
-
-def test_the_next_change_is_known_in_advance(database: Database) -> None:
-    submit(database, "a", submissions.INGEST, now=100.0, seconds=6.0)
-    seen = []
-
-    for now in (100.0, 102.0, 104.0, 106.0):
-        status(database, "a", now)
-        with database.read() as view:
-            seen.append(submissions.next_change(view.connection, now))
-
-    assert seen == [102.0, 104.0, 106.0, None]
 
 
 @pytest.fixture(scope="module")
@@ -159,27 +81,25 @@ def test_a_knowledge_base_is_created_and_deleted_in_its_time(slow: Bedrock, cloc
     assert deleted == ["DELETING", "gone"]
 
 
-def test_a_document_passes_every_status_there_and_back(slow: Bedrock, clock: Clock) -> None:
+@pytest.mark.parametrize(
+    ("document", "last"),
+    [
+        (text_document("bird", "Herons stand in the shallow water."), "INDEXED"),
+        (bytes_document("bird", b"no PDF", "application/pdf"), "FAILED"),
+    ],
+)
+def test_a_document_passes_every_status_there_and_back(
+    slow: Bedrock, clock: Clock, document: dict[str, Any], last: str
+) -> None:
     source = slow.custom_source(active(slow, clock, "passing"))
-    source.ingest(text_document("heron", "Herons stand in the shallow water."))
-    ingested = passed(clock, look_at(source, "heron"), 3)
+    source.ingest(document)
+    ingested = passed(clock, look_at(source, "bird"), 3)
 
-    source.delete(custom_identifier("heron"))
-    deleted = passed(clock, look_at(source, "heron"), 2)
+    source.delete(custom_identifier("bird"))
+    deleted = passed(clock, look_at(source, "bird"), 2)
 
-    assert ingested == ["STARTING", "PENDING", "IN_PROGRESS", "INDEXED"]
+    assert ingested == ["STARTING", "PENDING", "IN_PROGRESS", last]
     assert deleted == ["DELETING", "DELETE_IN_PROGRESS", "NOT_FOUND"]
-
-
-def test_a_failure_comes_no_earlier_than_success_would(slow: Bedrock, clock: Clock) -> None:
-    source = slow.custom_source(active(slow, clock, "failing"))
-    started = source.ingest(bytes_document("broken", b"no PDF", "application/pdf"))[0]["updatedAt"]
-
-    seen = passed(clock, look_at(source, "broken"), 3)
-
-    ended = source.details(custom_identifier("broken"))[0]["updatedAt"]
-    assert (ended - started).total_seconds() > PACE.indexing_seconds - MILLISECOND
-    assert seen == ["STARTING", "PENDING", "IN_PROGRESS", "FAILED"]
 
 
 def test_documents_that_wait_for_their_time_do_not_wait_for_one_another(slow: Bedrock, clock: Clock) -> None:

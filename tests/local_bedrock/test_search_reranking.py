@@ -50,16 +50,11 @@ def test_the_reranker_puts_first_what_answers(library: Source) -> None:
     assert scores != [result["score"] for result in search(library)]
 
 
-def test_the_number_of_reranked_results_is_limited(library: Source) -> None:
+def test_reranked_results_have_one_page_of_the_requested_size(library: Source) -> None:
     everything = search(library, rerankingConfiguration=reranking())
 
-    results = search(library, rerankingConfiguration=reranking(numberOfRerankedResults=2))
-
-    assert results == everything[:2]
-
-
-def test_reranked_results_have_one_page(library: Source) -> None:
-    answer = library.bedrock.runtime.retrieve(
+    limited = search(library, rerankingConfiguration=reranking(numberOfRerankedResults=2))
+    page = library.bedrock.runtime.retrieve(
         knowledgeBaseId=library.knowledge_base_id,
         retrievalQuery={"text": QUESTION},
         retrievalConfiguration={
@@ -67,8 +62,9 @@ def test_reranked_results_have_one_page(library: Source) -> None:
         },
     )
 
-    assert len(answer["retrievalResults"]) == 2
-    assert "nextToken" not in answer
+    assert limited == everything[:2]
+    assert len(page["retrievalResults"]) == 2
+    assert "nextToken" not in page
 
 
 @pytest.mark.parametrize(

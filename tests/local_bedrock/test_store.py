@@ -10,7 +10,7 @@ import pytest
 
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
-from local_bedrock.store import documents, resources, schema, submissions, tags, vectors
+from local_bedrock.store import documents, resources, schema, submissions, tags
 from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.resources import KnowledgeBase
@@ -47,21 +47,18 @@ def search_for(text: str, filters: Filter | None = None) -> Search:
     return Search(text, EMBEDDING.embed_query(text), hybrid=True, filters=filters)
 
 
-def test_a_broad_filter_ranks_like_a_narrow_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(60):
+def test_a_filter_finds_chunks_beyond_the_candidates(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
         add(database, str(number), f"bird {number}", f"bird bird heron {number}", n=number)
     monkeypatch.setattr(ranking, "CANDIDATES", 20)
 
-    for least in (0, 10, 30, 59, 60):
+    for least, found in ((0, 20), (27, 6), (30, 0)):
         search = search_for("heron bird", filters=parse({"n": {"$gte": least}}))
-        ranked = []
-        for share in (1e-9, 2.0):
-            monkeypatch.setattr(ranking, "BROAD_SHARE", share)
-            with database.read(BASE) as view:
-                ranked.append(ranking.rank(view, BASE, search, EMBEDDING.fusion_weight).hits())
+        with database.read(BASE) as view:
+            ranked = ranking.rank(view, BASE, search, EMBEDDING.fusion_weight)
 
-        assert ranked[0] == ranked[1]
-        assert bool(ranked[0]) == (least < 60)
+        assert len(ranked) >= found
+        assert min(ranked.chunks, default=2 * least + 1) > 2 * least
 
 
 def test_a_chunk_has_the_same_score_with_a_filter_and_without(database: Database) -> None:
@@ -78,18 +75,6 @@ def test_a_chunk_has_the_same_score_with_a_filter_and_without(database: Database
     assert len(boats) == 12
     assert [hit.score for hit in boats.hits()] == [scores[hit.chunk] for hit in boats.hits()]
     assert boats.scores[0] < everything[0].score
-
-
-def test_a_word_asked_for_twice_decides_between_two_documents(database: Database) -> None:
-    add(database, "a", "osprey")
-    add(database, "b", "heron")
-    add(database, "c", "gull")
-
-    for text, first in (("heron osprey heron", 2), ("heron osprey osprey", 1)):
-        with database.read(BASE) as view:
-            by_words, _ = ranking.rankings(view, BASE, search_for(text))
-
-        assert by_words.tolist()[0] == first
 
 
 def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> None:
@@ -186,20 +171,6 @@ def test_parents_are_stored_and_deleted_with_their_document(database: Database) 
         ("Terns hover.", "Terns hover.", 2),
     ]
     assert left == 0
-
-
-def test_memory_is_released_when_most_is_deleted(database: Database) -> None:
-    for number in range(60):
-        add(database, str(number), *(f"bird {number} {position}" for position in range(100)))
-    add(database, "kept", "heron")
-
-    with database.write() as change:
-        for document in documents.page(change.connection, "DS12345678")[:60]:
-            documents.remove_documents(change, document)
-
-    with database.read(BASE) as view:
-        assert sum(block.vectors.shape[0] for block in view.vectors.blocks) == vectors.BLOCK_ROWS
-        assert len(ranking.rank(view, BASE, search_for("heron"), EMBEDDING.fusion_weight)) == 1
 
 
 def test_the_vectors_of_an_emptied_knowledge_base_are_dropped(database: Database) -> None:
