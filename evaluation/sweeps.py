@@ -20,8 +20,9 @@ from evaluation.searching import DEFAULT_BOOST, Ids, filter_of
 from local_bedrock import retrieval
 from local_bedrock.retrieval.ranking import RANK_CONSTANT, fuse
 from ragstack_common import filters
+from ragstack_common.retrieval import RetrievedChunk
 from ragstack_common.retrieval.engines.bedrock import chunk_of
-from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, Found, merge_slices
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, merge_slices
 from ragstack_common.retrieval.rerank import LexicalReranker, Passage, RerankingWeights
 from ragstack_common.retrieval.rerank.chunks import text_of
 
@@ -218,27 +219,30 @@ class HitSweeps:
 
     def _boosted(self, kind: str, boost: float) -> Values:
         def ranked(query: str) -> Sequence[str]:
-            filtered = self._hits[query, kind][:DEFAULT_CANDIDATES]
-            return self._documents(_found(kind, boost, filtered), self._unfiltered(query, DEFAULT_CANDIDATES))
+            filtered = _chunks(self._hits[query, kind][:DEFAULT_CANDIDATES])
+            slices = {kind: filtered, UNFILTERED: self._unfiltered(query, DEFAULT_CANDIDATES)}
+            return self._documents(slices, {kind: boost})
 
         return self._judged(ranked)
 
     def _found(self, candidates: int, query: str) -> Sequence[str]:
-        return self._documents(self._unfiltered(query, candidates))
+        return self._documents({UNFILTERED: self._unfiltered(query, candidates)})
 
     def _reranked(self, candidates: int, reranker: LexicalReranker, query: str) -> Sequence[str]:
-        chunks = [*merge_slices([self._unfiltered(query, candidates)])]
+        chunks = [*merge_slices({UNFILTERED: self._unfiltered(query, candidates)}, deduplicate_by="document")]
         passages = [Passage(text_of(chunk), chunk.metadata, chunk.score) for chunk in chunks]
         return self._named([chunks[number].source for number, _ in reranker.order(self._texts[query], passages)])
 
-    def _documents(self, *slices: Found) -> Sequence[str]:
-        return self._named([chunk.source for chunk in merge_slices(slices)])
+    def _documents(
+        self, slices: Mapping[str, Sequence[RetrievedChunk]], boosts: Mapping[str, float] | None = None
+    ) -> Sequence[str]:
+        return self._named([chunk.source for chunk in merge_slices(slices, boosts, "document")])
 
     def _named(self, sources: Sequence[str]) -> Sequence[str]:
         return documents_of(sources, self._data.documents)[:RESULTS]
 
-    def _unfiltered(self, query: str, candidates: int) -> Found:
-        return _found(UNFILTERED, 1.0, self._hits[query, UNFILTERED][:candidates])
+    def _unfiltered(self, query: str, candidates: int) -> list[RetrievedChunk]:
+        return _chunks(self._hits[query, UNFILTERED][:candidates])
 
     @cached_property
     def _texts(self) -> Mapping[str, str]:
@@ -248,8 +252,8 @@ class HitSweeps:
         return judged(self._data, ranked)
 
 
-def _found(name: str, boost: float, hits: Hits) -> Found:
-    return Found(name, boost, [chunk_of(hit) for hit in hits])
+def _chunks(hits: Hits) -> list[RetrievedChunk]:
+    return [chunk_of(hit) for hit in hits]
 
 
 class FusionSweeps:

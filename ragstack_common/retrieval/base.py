@@ -23,7 +23,7 @@ from ragstack_common.retrieval.models import (
     check_top_k,
     parsed,
 )
-from ragstack_common.retrieval.tracing import traced
+from ragstack_common.retrieval.tracing import traced_search
 
 PAGE_SIZE: Final = 50
 QUERIES_AT_ONCE: Final = 8
@@ -204,10 +204,7 @@ class ReportingBackend(RetrievalBackend):
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search under a span of its own, and report how it went."""
-        with traced(self, request) as span:
-            outcome = await self._search(request)
-            span.record(outcome)
-        return outcome
+        return await traced_search(self.name, self.span_attributes, request, self._search)
 
     @abstractmethod
     async def _search(self, request: SearchRequest) -> SearchOutcome:
@@ -240,6 +237,23 @@ class Wrapper(ReportingBackend):
     async def close(self) -> None:
         """Close the wrapped backend."""
         await self.backend.close()
+
+
+class PassingWrapper(Wrapper):
+    """A wrapper that leaves streams to the wrapped backend."""
+
+    async def stream(
+        self,
+        query: str,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: dict[str, Any] | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[RetrievedChunk]:
+        """Stream from the wrapped backend."""
+        async for chunk in self.backend.stream(query, limit, min_score, filters, page_size=page_size):
+            yield chunk
 
 
 def check_for_engine(name: str, request: SearchRequest) -> None:

@@ -1,11 +1,10 @@
 """From several rankings to one: boost, deduplicate, order, fuse, and carry over the notes. Nothing else does this."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from ragstack_common.retrieval.models import (
     DeduplicateBy,
@@ -29,24 +28,6 @@ Source: Cormack, Clarke and Buettcher 2009, "Reciprocal Rank Fusion outperforms 
 Methods".
 """
 
-MergeBy = Literal["source_and_text", "text", "chunk_id"]
-"""What makes chunks of two backends the same; white space between words never counts."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The chunks of one slice.
-
-    Attributes:
-        name: The slice.
-        boost: Factor for its scores.
-        chunks: Best first.
-    """
-
-    name: str
-    boost: float
-    chunks: Sequence[RetrievedChunk]
-
 
 def rank_key(chunk: RetrievedChunk) -> tuple[float, float, str, str, str]:
     """Order by score before clamping, base score, source, chunk id, text: never by which search answered first."""
@@ -66,21 +47,31 @@ def identity_of(chunk: RetrievedChunk) -> Identity:
     return (chunk.chunk_id,) if chunk.chunk_id is not None else (chunk.source, chunk.content)
 
 
-def merge_slices(slices: Iterable[Found], deduplicate_by: DeduplicateBy = "document") -> Iterator[RetrievedChunk]:
+def merge_slices(
+    slices: Mapping[str, Sequence[RetrievedChunk]],
+    boosts: Mapping[str, float] | None = None,
+    deduplicate_by: DeduplicateBy = "chunk",
+) -> Iterator[RetrievedChunk]:
     """Boost and merge slices, best first.
 
     Each chunk or document is yielded once, with its best score and the names of all its slices.
+
+    Args:
+        slices: The chunks of each slice, by its name.
+        boosts: Factors for the scores of slices, by name; 1 if there is none.
+        deduplicate_by: What is yielded once.
     """
     candidates = []
     names: dict[object, list[str]] = {}
-    for part in slices:
-        for chunk in part.chunks:
+    for name, chunks in slices.items():
+        boost = 1.0 if boosts is None else boosts.get(name, 1.0)
+        for chunk in chunks:
             identity = chunk.source if deduplicate_by == "document" else identity_of(chunk)
             found = names.setdefault(identity, [])
-            if part.name not in found:
-                found.append(part.name)
+            if name not in found:
+                found.append(name)
             score, *ties = rank_key(chunk)
-            candidates.append(((score * part.boost, *ties), part.boost, identity, chunk))
+            candidates.append(((score * boost, *ties), boost, identity, chunk))
     candidates.sort(key=itemgetter(0))
     for _, boost, identity, chunk in candidates:
         found = names.pop(identity, [])
@@ -91,17 +82,10 @@ def merge_slices(slices: Iterable[Found], deduplicate_by: DeduplicateBy = "docum
                     base_score=before.base_score,
                     boost=before.boost * boost,
                     score=before.score * boost,
-                    found_by=(*found, *(name for name in before.found_by if name not in found)),
+                    found_by=tuple(dict.fromkeys((*found, *before.found_by))),
                     signals=before.signals,
                 )
             )
-
-
-def found_by(chunk: RetrievedChunk, names: Sequence[str]) -> RetrievedChunk:
-    """Put names in front of those that found the chunk before."""
-    ranking = chunk.ranked_by
-    others = (name for name in ranking.found_by if name not in names)
-    return chunk.model_copy(update={"ranking": replace(ranking, found_by=(*names, *others))})
 
 
 def one_for_each_document(chunks: Iterable[RetrievedChunk], limit: int) -> list[RetrievedChunk]:
@@ -130,9 +114,10 @@ def fuse(
     weights: Mapping[str, float],
     *,
     rank_constant: float = RANK_CONSTANT,
-    merge_by: MergeBy = "source_and_text",
 ) -> list[RetrievedChunk]:
     """Merge rankings of backends by :func:`reciprocal_ranks`; the scores of the backends only break ties.
+
+    Chunks with the same source and text are the same, whatever the white space between words.
 
     ``ranking.signals`` holds the contribution of each backend; they sum to the score. ``ranking.base_score`` is the
     highest of the backends' own scores.
@@ -142,12 +127,14 @@ def fuse(
             is returned.
         weights: By the name of the backend, over 0.
         rank_constant: Over 0.
-        merge_by: What makes chunks the same.
 
     Returns:
         Every chunk once, best first.
     """
-    identify = _IDENTITIES[merge_by]
+
+    def identify(chunk: RetrievedChunk) -> Hashable:
+        return chunk.source, " ".join(chunk.content.split())
+
     first: dict[Hashable, RetrievedChunk] = {}
     scores: dict[Hashable, float] = {}
     for chunk in (chunk for chunks in rankings.values() for chunk in chunks):
@@ -217,14 +204,3 @@ def notes_of(
         for note in outcome.notes
         if not (enough and isinstance(note, Shortage))
     )
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())
-
-
-_IDENTITIES: Final[dict[MergeBy, Callable[[RetrievedChunk], Hashable]]] = {
-    "source_and_text": lambda chunk: (chunk.source, _words(chunk.content)),
-    "text": lambda chunk: _words(chunk.content),
-    "chunk_id": identity_of,
-}

@@ -1,86 +1,108 @@
-"""Several backends asked in parallel under one deadline, without one failure failing the others; and their reports."""
+"""Several searches in parallel under one deadline, without one failure failing the others."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from ragstack_common.deadline import Finished, await_together
 from ragstack_common.errors import RagStackError, RetrievalError, RetrievalTimeoutError
-from ragstack_common.retrieval.models import SearchOutcome, SliceReport, SliceStatus
+from ragstack_common.retrieval.base import RetrievalBackend
+from ragstack_common.retrieval.merge import notes_of
+from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, SliceReport, SliceStatus
 from ragstack_common.retrieval_errors import reason_of
 from ragstack_common.telemetry import LOGGER
 
-T = TypeVar("T")
-
-Call = Awaitable[T] | Callable[[], Awaitable[T]]
-
 
 @dataclass(frozen=True)
-class Ended(Finished[T]):
-    """How one call ended: with a value or an error. A late call has an error too."""
+class Parts:
+    """Searches that ran in parallel.
+
+    Attributes:
+        found: The outcomes that came in time, by name.
+        reports: One for each search, or for each part of a search that has several.
+        start: When the searches began, by ``time.perf_counter``.
+    """
+
+    found: dict[str, SearchOutcome]
+    reports: tuple[SliceReport, ...]
+    start: float
 
     @property
-    def status(self) -> SliceStatus:
-        """The status in a report."""
-        if self.error is None:
-            return "ok"
-        return "timeout" if isinstance(self.error, RetrievalTimeoutError | TimeoutError) else "failed"
+    def rankings(self) -> dict[str, list[RetrievedChunk]]:
+        """The chunks of each search, best first."""
+        return {name: outcome.chunks for name, outcome in self.found.items()}
+
+    def outcome(self, chunks: list[RetrievedChunk], request: SearchRequest, **fields: Any) -> SearchOutcome:
+        """Return the merged outcome.
+
+        Args:
+            chunks: The merged chunks.
+            request: The merged search.
+            fields: Further fields of the outcome.
+        """
+        ages = [outcome.age_seconds for outcome in self.found.values() if outcome.age_seconds is not None]
+        return SearchOutcome(
+            chunks,
+            self.reports,
+            (time.perf_counter() - self.start) * 1000,
+            notes=notes_of(self.found, chunks, request),
+            age_seconds=max(ages, default=None),
+            **fields,
+        )
 
 
-async def ask_together(calls: Mapping[str, Call[T]], timeout_seconds: float) -> dict[str, Ended[T]]:
-    """Await calls in parallel until all have ended or the deadline has come; late calls are cancelled and abandoned.
+async def search_together(
+    searches: Mapping[str, tuple[RetrievalBackend, SearchRequest]],
+    timeout_seconds: float,
+    *,
+    fatal: tuple[type[Exception], ...] = (),
+) -> Parts:
+    """Search in parallel until all searches have ended or the deadline has come; late ones are abandoned.
 
     Args:
-        calls: By name, an awaitable or a function that returns one; an error of the function counts as the call's.
+        searches: What to search, and for what, by name.
         timeout_seconds: The time for all of them.
-
-    Returns:
-        One entry for each call, in the order of the calls.
-    """
-    finished = await await_together([partial(_asked, call) for call in calls.values()], timeout_seconds)
-    return {name: _ending(end, name, timeout_seconds) for name, end in zip(calls, finished, strict=True)}
-
-
-def raise_if_all_failed(ended: Mapping[str, Ended[T]], what: str) -> None:
-    """Raise an error if no call has succeeded, and log the failures otherwise.
+        fatal: Errors of one search that are raised whatever the others found.
 
     Raises:
-        RagStackError: Of the nearest common class of the errors; it names every cause.
+        RagStackError: Every search failed, or one failed with a *fatal* error.
     """
-    errors = {name: end.error for name, end in ended.items() if end.error is not None}
-    if len(errors) < len(ended):
-        for name, error in errors.items():
-            LOGGER.warning("%s failed: %s", name, type(error).__name__)
-        return
-    raise failure_of(errors, what)
+    start = time.perf_counter()
+    calls = [partial(backend.search, request) for backend, request in searches.values()]
+    ended = dict(zip(searches, await await_together(calls, timeout_seconds), strict=True))
+    errors = {name: error for name, end in ended.items() if (error := _error_of(name, end, timeout_seconds))}
+    for error in errors.values():
+        if isinstance(error, fatal):
+            raise error
+    if len(errors) == len(ended):
+        raise failure_of(errors)
+    for name, error in errors.items():
+        unexpected = None if isinstance(error, RagStackError) else error
+        LOGGER.warning("%s failed: %s", name, type(error).__name__, exc_info=unexpected)
+    return Parts(
+        {name: end.value for name, end in ended.items() if end.value is not None},
+        tuple(report for name, end in ended.items() for report in _reports(name, end, errors.get(name))),
+        start,
+    )
 
 
-def failure_of(errors: Mapping[str, Exception], what: str) -> RagStackError:
-    """Return one error for several: of their nearest common class, naming every cause.
+def failure_of(errors: Mapping[str, Exception]) -> Exception:
+    """Return one error for several, at least one, by the name of the part.
 
-    Args:
-        errors: By the name of the part, at least one.
-        what: The beginning of the message.
+    It is the first if all that were not late failed alike, otherwise one of their nearest common class that names every
+    cause.
     """
     causes = list(errors.values())
+    told = [error for error in causes if not isinstance(error, RetrievalTimeoutError)] or causes
+    if len({(type(error), str(error)) for error in told}) == 1 and isinstance(told[0], RagStackError):
+        return told[0]
     shared = (kind for kind in _kinds(causes[0]) if all(isinstance(cause, kind) for cause in causes))
-    kind = next(shared, RetrievalError)
     named = "; ".join(f"{name}: {one_line(error)}" for name, error in errors.items())
-    error = kind(f"{what}. {named}")
-    error.__cause__ = ExceptionGroup(what, causes)
+    error = next(shared, RetrievalError)(f"Every part of the search failed. {named}")
+    error.__cause__ = ExceptionGroup("Every part of the search failed", causes)
     return error
-
-
-def reports_of(name: str, end: Ended[SearchOutcome]) -> Iterable[SliceReport]:
-    """Report on a part, and on those of its own parts that failed."""
-    if end.value is None:
-        yield SliceReport(name, end.status, end.milliseconds, 0, None if end.error is None else one_line(end.error))
-        return
-    yield SliceReport(name, "ok", end.milliseconds, len(end.value.chunks))
-    for part in end.value.parts:
-        if part.status != "ok":
-            yield replace(part, name=f"{name}/{part.name}")
 
 
 def one_line(error: Exception) -> str:
@@ -88,20 +110,25 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split()) if isinstance(error, RagStackError) else reason_of(error)
 
 
+def _error_of(name: str, end: Finished[SearchOutcome], timeout_seconds: float) -> Exception | None:
+    if end.late:
+        return RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:.3g} seconds")
+    return end.error
+
+
+def _reports(name: str, end: Finished[SearchOutcome], error: Exception | None) -> Iterator[SliceReport]:
+    if end.value is None:
+        status: SliceStatus = "timeout" if isinstance(error, RetrievalTimeoutError | TimeoutError) else "failed"
+        told = None if error is None else one_line(error)
+        yield SliceReport(name, status, end.milliseconds, 0, told)
+    elif len(end.value.parts) > 1:
+        yield from (replace(part, name=f"{name}: {part.name}") for part in end.value.parts)
+    else:
+        own = SliceReport(name, "ok", end.milliseconds, len(end.value.chunks))
+        yield replace(next(iter(end.value.parts), own), name=name)
+
+
 def _kinds(error: Exception) -> list[type[RagStackError]]:
     """List the classes of an error that take only a message, the nearest first."""
     kinds = [kind for kind in type(error).__mro__ if issubclass(kind, RagStackError) and kind is not RagStackError]
     return [kind for kind in kinds if kind.__init__ is RagStackError.__init__]
-
-
-def _asked(call: Call[T]) -> Awaitable[T]:
-    return call() if callable(call) else call
-
-
-def _ending(end: Finished[T], name: str, timeout_seconds: float) -> Ended[T]:
-    error = end.error
-    if end.late:
-        error = RetrievalTimeoutError(f"The backend {name} did not answer within {timeout_seconds:.3g} seconds")
-    elif error is not None and not isinstance(error, RagStackError):
-        LOGGER.warning("the backend %s failed", name, exc_info=error)
-    return Ended(end.milliseconds, end.value, error, end.late)

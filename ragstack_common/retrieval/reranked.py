@@ -50,17 +50,13 @@ class Reranking:
         taken = chunks[: self.reranker.max_chunks]
         seconds = max(0.0, seconds_left(self.timeout_seconds))
         try:
-            with traced_reranking(self.reranker.name, query, taken) as span:
-                async with asyncio.timeout(seconds):
-                    reranked = await self.reranker.rerank(query, taken)
-                span.record_order(reranked)
+            async with asyncio.timeout(seconds):
+                return await traced_reranking(self.reranker.name, query, taken, self.reranker.rerank), ()
         except TimeoutError:
             reason = f"did not answer within {seconds:.3g} seconds"
         except Exception as error:  # noqa: BLE001 - the search still has an answer
             LOGGER.warning("the reranker %s failed: %s", self.reranker.name, describe(error, query))
             reason = f"failed ({reason_of(error)})"
-        else:
-            return reranked, ()
         note = f"The reranker {self.reranker.name} {reason}: the results are in the order of the search"
         LOGGER.warning("%s", note)
         return list(chunks), (note,)
@@ -99,7 +95,7 @@ class RerankedBackend(Wrapper):
         super().__init__(backend)
         self._reranking = Reranking(load_reranker(reranker), timeout_seconds)
         most = self._reranking.reranker.max_chunks
-        if isinstance(candidates, bool) or not isinstance(candidates, int) or not 1 <= candidates <= most:
+        if not 1 <= candidates <= most:
             raise ValueError(f"candidates must be 1 to {most}, which is what the reranker takes, not {candidates!r}")
         self._candidates = candidates
         self.max_top_k = min(backend.max_top_k, most)

@@ -7,16 +7,14 @@ spans include them only if the settings allow it.
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common.config import TraceSettings
 from ragstack_common.errors import RagStackError, needs_extra
 
 if TYPE_CHECKING:
-    from ragstack_common.retrieval.base import ReportingBackend
     from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest
 
 REDACTED: Final = "__REDACTED__"
@@ -32,37 +30,24 @@ TRACER_NAME: Final = "ragstack"
 PROJECT_ATTRIBUTE: Final = "openinference.project.name"
 """The project under which Phoenix shows the spans. Source: OpenInference, resource attributes."""
 
-Value = str | int | float | bool | Sequence[str]
+Attributes = Mapping[str, str | int | float | bool | Sequence[str]]
 
 
-@dataclass(frozen=True)
-class TracingSettings:
-    """What spans may include.
+class TracingSettings(TraceSettings):
+    """What spans may include."""
 
-    Attributes:
-        inputs: The query.
-        outputs: Texts and attributes of chunks.
-    """
+    @property
+    def inputs(self) -> bool:
+        """Whether spans include queries."""
+        return self.ragstack_trace_content and not self.openinference_hide_inputs
 
-    inputs: bool = False
-    outputs: bool = False
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "TracingSettings":
-        """Read the settings: RAGSTACK_TRACE_CONTENT allows contents, and OpenInference's variables hide them.
-
-        Raises:
-            ConfigurationError: A variable is neither true nor false; the message names it.
-        """
-        settings = TraceSettings.from_env(env)
-        return cls(
-            inputs=settings.ragstack_trace_content and not settings.openinference_hide_inputs,
-            outputs=settings.ragstack_trace_content and not settings.openinference_hide_outputs,
-        )
+    @property
+    def outputs(self) -> bool:
+        """Whether spans include texts and attributes of chunks."""
+        return self.ragstack_trace_content and not self.openinference_hide_outputs
 
 
 _settings = TracingSettings()
-_known: tuple[Any, Any] | None = None
 
 
 def configure_tracing(settings: TracingSettings) -> None:
@@ -71,125 +56,97 @@ def configure_tracing(settings: TracingSettings) -> None:
     _settings = settings
 
 
-class Span:
-    """Records a search or a reranking; this one does nothing."""
-
-    def describe(self, attributes: Mapping[str, Value]) -> None:
-        """Add attributes that are known only later."""
-
-    def record(self, outcome: "SearchOutcome") -> None:
-        """Record the outcome of a search."""
-
-    def record_order(self, chunks: "Sequence[RetrievedChunk]") -> None:
-        """Record the order of a reranking."""
-
-    def fail(self, error: BaseException) -> None:
-        """Record why there is no outcome."""
-
-
-class _OpenSpan(Span):
-    def __init__(self, span: Any, settings: TracingSettings) -> None:
-        self._span = span
-        self._settings = settings
-
-    def describe(self, attributes: Mapping[str, Value]) -> None:
-        self._span.set_attributes(dict(attributes))
-
-    def query(self, name: str, query: str) -> None:
-        self._span.set_attribute(name, query if self._settings.inputs else REDACTED)
-
-    def documents(self, prefix: str, chunks: "Sequence[RetrievedChunk]", most: int) -> None:
-        for number, chunk in enumerate(chunks[:most]):
-            name = f"{prefix}.{number}.document"
-            self._span.set_attributes({f"{name}.id": chunk.chunk_id or chunk.source, f"{name}.score": chunk.score})
-            if self._settings.outputs:
-                metadata = json.dumps({**chunk.metadata, "source": chunk.source}, default=str)
-                self._span.set_attributes({f"{name}.content": chunk.content, f"{name}.metadata": metadata})
-
-    def record(self, outcome: "SearchOutcome") -> None:
-        self.documents("retrieval.documents", outcome.chunks, MAX_DOCUMENTS)
-        self.describe({"results": len(outcome.chunks), "complete": outcome.complete})
-        for corpus in outcome.corpora:
-            prefix = f"corpus.{corpus.name}"
-            self.describe({f"{prefix}.candidates": corpus.candidates, f"{prefix}.results": corpus.results})
-        if outcome.notes:
-            self.describe({"notes": outcome.notes})
-        if outcome.age_seconds is not None:
-            self.describe({"age_seconds": outcome.age_seconds})
-        for part in outcome.parts:
-            if part.status != "ok":
-                self._span.add_event("part missing", {"part": part.name, "status": part.status})
-
-    def record_order(self, chunks: "Sequence[RetrievedChunk]") -> None:
-        self.documents("reranker.output_documents", chunks, MAX_DOCUMENTS // 2)
-
-    def fail(self, error: BaseException) -> None:
-        """Record an error without its traceback; only messages of RAGStack are sure not to quote the query."""
-        kind = type(error).__name__
-        told = isinstance(error, RagStackError) or self._settings.inputs
-        self._span.add_event(
-            "exception", {"exception.type": kind, **({"exception.message": str(error)} if told else {})}
-        )
-        status = sys.modules["opentelemetry.trace"]
-        self._span.set_status(status.Status(status.StatusCode.ERROR, f"{kind}: {error}" if told else kind))
-
-
-@contextmanager
-def traced(backend: "ReportingBackend", request: "SearchRequest") -> Iterator[Span]:
-    """Open a span for one search; its error is recorded too."""
-    with _opened(f"retrieve {backend.name}") as span:
-        if isinstance(span, _OpenSpan):
-            span.describe({"openinference.span.kind": "RETRIEVER", "search_k": request.top_k})
-            span.describe(backend.span_attributes())
-            span.query("input.value", request.query)
-        yield span
-
-
-@contextmanager
-def traced_reranking(name: str, query: str, chunks: "Sequence[RetrievedChunk]") -> Iterator[Span]:
-    """Open a span for one reranking; its error is recorded too."""
-    with _opened(f"rerank {name}") as span:
-        if isinstance(span, _OpenSpan):
-            span.documents("reranker.input_documents", chunks, MAX_DOCUMENTS // 2)
-            span.describe(
-                {
-                    "openinference.span.kind": "RERANKER",
-                    "reranker.model_name": name,
-                    "candidates": len(chunks),
-                }
-            )
-            span.query("reranker.query", query)
-        yield span
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[Span]:
+async def traced_search(
+    name: str,
+    attributes: Callable[[], Attributes],
+    request: "SearchRequest",
+    search: "Callable[[SearchRequest], Awaitable[SearchOutcome]]",
+) -> "SearchOutcome":
+    """Search under a span, if the process has a tracer provider; errors are recorded too."""
     tracer = _tracer()
     if tracer is None:
-        yield Span()
-        return
+        return await search(request)
+    with _opened(tracer, f"retrieve {name}") as span:
+        span.set_attributes({"openinference.span.kind": "RETRIEVER", "search_k": request.top_k, **attributes()})
+        span.set_attribute("input.value", request.query if _settings.inputs else REDACTED)
+        outcome = await search(request)
+        _documents(span, "retrieval.documents", outcome.chunks, MAX_DOCUMENTS)
+        span.set_attributes({"results": len(outcome.chunks), "complete": outcome.complete})
+        for corpus in outcome.corpora:
+            span.set_attribute(f"corpus.{corpus.name}.candidates", corpus.candidates)
+            span.set_attribute(f"corpus.{corpus.name}.results", corpus.results)
+        if outcome.notes:
+            span.set_attribute("notes", outcome.notes)
+        if outcome.age_seconds is not None:
+            span.set_attribute("age_seconds", outcome.age_seconds)
+        for part in outcome.parts:
+            if part.status != "ok":
+                span.add_event("part missing", {"part": part.name, "status": part.status})
+    return outcome
+
+
+async def traced_reranking(
+    name: str,
+    query: str,
+    chunks: "Sequence[RetrievedChunk]",
+    rerank: "Callable[[str, Sequence[RetrievedChunk]], Awaitable[list[RetrievedChunk]]]",
+) -> "list[RetrievedChunk]":
+    """Rerank under a span, if the process has a tracer provider; errors are recorded too."""
+    tracer = _tracer()
+    if tracer is None:
+        return await rerank(query, chunks)
+    with _opened(tracer, f"rerank {name}") as span:
+        shown = {"openinference.span.kind": "RERANKER", "reranker.model_name": name, "candidates": len(chunks)}
+        span.set_attributes(shown)
+        span.set_attribute("reranker.query", query if _settings.inputs else REDACTED)
+        _documents(span, "reranker.input_documents", chunks, MAX_DOCUMENTS // 2)
+        reranked = await rerank(query, chunks)
+        _documents(span, "reranker.output_documents", reranked, MAX_DOCUMENTS // 2)
+    return reranked
+
+
+def describe_span(attributes: Attributes) -> None:
+    """Add attributes to the span of the running search, if there is one."""
+    if _tracer() is not None:
+        sys.modules["opentelemetry.trace"].get_current_span().set_attributes(attributes)
+
+
+def _documents(span: Any, prefix: str, chunks: "Sequence[RetrievedChunk]", most: int) -> None:
+    for number, chunk in enumerate(chunks[:most]):
+        name = f"{prefix}.{number}.document"
+        span.set_attributes({f"{name}.id": chunk.chunk_id or chunk.source, f"{name}.score": chunk.score})
+        if _settings.outputs:
+            metadata = json.dumps({**chunk.metadata, "source": chunk.source}, default=str)
+            span.set_attributes({f"{name}.content": chunk.content, f"{name}.metadata": metadata})
+
+
+@contextmanager
+def _opened(tracer: Any, name: str) -> Iterator[Any]:
+    """Open a span that records an error without its traceback.
+
+    Only messages of RAGStack are sure not to quote the query.
+    """
     with tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
-        opened = _OpenSpan(span, _settings) if span.is_recording() else Span()
         try:
-            yield opened
+            yield span
         except BaseException as error:
-            opened.fail(error)
+            kind = type(error).__name__
+            told = isinstance(error, RagStackError) or _settings.inputs
+            shown = {"exception.type": kind, **({"exception.message": str(error)} if told else {})}
+            span.add_event("exception", shown)
+            api = sys.modules["opentelemetry.trace"]
+            span.set_status(api.Status(api.StatusCode.ERROR, f"{kind}: {error}" if told else kind))
             raise
 
 
 def _tracer() -> Any:
     """Return the tracer of the process's provider, or None; this imports nothing."""
-    global _known  # noqa: PLW0603 - one pair is swapped for another
     api = sys.modules.get("opentelemetry.trace")
     provider_of = getattr(api, "get_tracer_provider", None)
-    if provider_of is None:
+    provider = None if provider_of is None else provider_of()
+    if provider is None or type(provider).__name__ == "ProxyTracerProvider":
         return None
-    provider = provider_of()
-    if type(provider).__name__ == "ProxyTracerProvider":
-        return None
-    if _known is None or _known[0] is not provider:
-        _known = (provider, provider.get_tracer(TRACER_NAME))
-    return _known[1]
+    return provider.get_tracer(TRACER_NAME)
 
 
 def export_spans(

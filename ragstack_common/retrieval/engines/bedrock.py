@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +19,7 @@ from ragstack_common.filters import Filter
 from ragstack_common.retrieval.base import PAGE_SIZE
 from ragstack_common.retrieval.document_search import Ask
 from ragstack_common.retrieval.engine import Engine
-from ragstack_common.retrieval.merge import Identity, best_first, found_by, identity_of, rank_key
+from ragstack_common.retrieval.merge import Identity, best_first, identity_of, merge_slices, rank_key
 from ragstack_common.retrieval.models import (
     UNNAMED_SOURCE,
     Ranking,
@@ -117,14 +116,7 @@ class BedrockBackend(MultiSliceBackend):
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
         self._check(request)
-        outcome = await super()._search(request)
-        if request.metadata_filter is not None:
-            return outcome
-        return replace(
-            outcome,
-            chunks=[found_by(chunk, (UNFILTERED,)) for chunk in outcome.chunks],
-            parts=tuple(replace(part, name=UNFILTERED) for part in outcome.parts),
-        )
+        return await super()._search(request)
 
     def _check(self, request: SearchRequest) -> None:
         """Check the filters of a request.
@@ -211,7 +203,7 @@ class BedrockBackend(MultiSliceBackend):
             async for page in pages:
                 new = {identity_of(chunk): chunk for chunk in page if identity_of(chunk) not in seen}
                 seen |= new.keys()
-                ordered = best_first([*held, *(found_by(chunk, (UNFILTERED,)) for chunk in new.values())])
+                ordered = best_first([*held, *merge_slices({UNFILTERED: [*new.values()]})])
                 # The next page may begin with chunks that score as this one's last.
                 held = [chunk for chunk in ordered if rank_key(chunk)[0] == rank_key(ordered[-1])[0]]
                 for chunk in ordered[: len(ordered) - len(held)]:

@@ -8,7 +8,6 @@ import pytest
 from ragstack_common.errors import ThrottledError
 from ragstack_common.retrieval import RetrievedChunk
 from ragstack_common.retrieval.base import QUERIES_AT_ONCE
-from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.metered import MeteredBackend
 from ragstack_common.retrieval.models import SearchOutcome, SearchRequest
 from tests.support.backends import Shelf, chunk, names
@@ -78,16 +77,15 @@ async def test_a_batch_that_is_given_up_gives_up_its_searches() -> None:
     assert shelf.cancelled == 2
 
 
-@pytest.mark.parametrize("wrap", [MeteredBackend, lambda backend: FederatedBackend([backend])])
 @pytest.mark.asyncio
-async def test_a_meter_and_a_federation_let_an_engine_answer_a_batch_in_its_own_way(wrap: Any) -> None:
+async def test_a_meter_lets_an_engine_answer_a_batch_in_its_own_way() -> None:
     class Together(Shelf):
         async def retrieve_batch(self, queries: Any, *_: Any) -> list[list[RetrievedChunk]]:
             return [[chunk(query)] for query in queries]
 
     together = Together()
 
-    answers = await wrap(together).retrieve_batch(["one", "two"])
+    answers = await MeteredBackend(together).retrieve_batch(["one", "two"])
 
     assert [names(answer) for answer in answers] == ["one", "two"]
     assert together.requests == []

@@ -14,19 +14,13 @@ from hypothesis import strategies as st
 from ragstack_common.errors import (
     ConfigurationError,
     InvalidFilterError,
-    InvalidQueryError,
-    InvalidRequestError,
-    RetrievalError,
     ServiceUnavailableError,
-    ThrottledError,
-    UnknownEngineError,
 )
 from ragstack_common.filters import parse
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.merge import fuse
 from ragstack_common.retrieval.models import RAW_SCORE_KEY, SliceReport
-from ragstack_common.retrieval.parts import failure_of
 from tests.support.backends import Shelf, chunk, names
 from tests.support.virtual_time import in_virtual_time
 
@@ -45,7 +39,7 @@ def failing(error: Exception, text: str = "x") -> Shelf:
 
 @pytest.mark.asyncio
 async def test_scores_are_weighted_means_of_reciprocal_ranks_with_the_share_of_each_backend() -> None:
-    backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")}, weights={"a": 3, "b": 1}, rank_constant=60)
+    backend = FederatedBackend({"a": shelf("one two"), "b": shelf("two")}, weights={"a": 3})
 
     two, one = sorted(await backend.retrieve("q"), key=lambda found: found.content, reverse=True)
 
@@ -84,7 +78,7 @@ def test_a_chunk_that_one_backend_has_twice_counts_once_at_its_better_place() ->
 async def test_a_heavier_backend_decides_where_they_disagree() -> None:
     shelves = {"a": shelf("one two"), "b": shelf("two one")}
 
-    left = await FederatedBackend(shelves, weights=[2, 1]).retrieve("q")
+    left = await FederatedBackend(shelves, weights={"a": 2}).retrieve("q")
     right = await FederatedBackend(shelves, weights={"b": 2}).retrieve("q")
 
     assert names(left) == "one two"
@@ -106,30 +100,6 @@ async def test_one_document_under_two_ids_is_one_chunk_that_of_the_first_backend
 
 
 @pytest.mark.asyncio
-async def test_two_documents_under_one_id_are_two_chunks() -> None:
-    left, right = Shelf(chunk("here", chunk_id="1")), Shelf(chunk("there", chunk_id="1"))
-
-    assert len(await FederatedBackend([left, right]).retrieve("q")) == 2
-    assert len(await FederatedBackend([left, right], merge_by="chunk_id").retrieve("q")) == 1
-
-
-@pytest.mark.asyncio
-async def test_the_same_text_in_two_places_is_one_chunk_where_only_the_text_counts() -> None:
-    left, right = Shelf(chunk("text", source="a.md")), Shelf(chunk("text", source="b.md"))
-
-    assert len(await FederatedBackend([left, right]).retrieve("q")) == 2
-    assert len(await FederatedBackend([left, right], merge_by="text").retrieve("q")) == 1
-
-
-@pytest.mark.asyncio
-async def test_backends_of_a_list_are_told_apart_by_number() -> None:
-    backend = FederatedBackend([shelf("a"), shelf("b", name="shelf-2"), shelf("c"), shelf("d")])
-
-    assert list(backend.backends) == ["shelf", "shelf-2", "shelf-3", "shelf-4"]
-    assert [part.name for part in (await backend.search(SearchRequest("q"))).parts] == list(backend.backends)
-
-
-@pytest.mark.asyncio
 async def test_a_backend_that_fails_is_reported_and_the_others_answer() -> None:
     backend = FederatedBackend({"up": shelf("one two"), "down": failing(ServiceUnavailableError("no way\nto it"))})
 
@@ -140,52 +110,6 @@ async def test_a_backend_that_fails_is_reported_and_the_others_answer() -> None:
     up, down = outcome.parts
     assert (up.name, up.status, up.hits, up.error) == ("up", "ok", 2, None)
     assert (down.name, down.status, down.hits, down.error) == ("down", "failed", 0, "no way to it")
-
-
-@in_virtual_time
-async def test_a_late_backend_is_reported_and_abandoned() -> None:
-    late = shelf("late")
-    late.gate.clear()
-    backend = FederatedBackend({"late": late, "up": shelf("one")}, timeout_seconds=0.02)
-
-    outcome = await backend.search(SearchRequest("q"))
-    await asyncio.sleep(0)
-
-    assert names(outcome.chunks) == "one"
-    assert [(part.name, part.status) for part in outcome.parts] == [("late", "timeout"), ("up", "ok")]
-    assert "0.02 seconds" in str(outcome.parts[0].error)
-    assert late.cancelled == 1
-
-
-@pytest.mark.asyncio
-async def test_when_all_fail_the_error_names_every_cause() -> None:
-    down, slow = ServiceUnavailableError("no way to it"), ThrottledError("too many requests")
-    backend = FederatedBackend({"a": failing(down), "b": failing(slow), "c": failing(OSError("disk"))})
-
-    with pytest.raises(RetrievalError) as raised:
-        await backend.retrieve("q")
-
-    message = str(raised.value)
-    assert type(raised.value) is RetrievalError
-    assert all(part in message for part in ["a: no way to it", "b: too many requests", "c: OSError"])
-    assert isinstance(raised.value.__cause__, ExceptionGroup)
-    assert raised.value.__cause__.exceptions[:2] == (down, slow)
-
-
-@pytest.mark.parametrize(
-    ("errors", "kind"),
-    [
-        ([ThrottledError("x"), ThrottledError("y")], ThrottledError),
-        ([ThrottledError("x"), ServiceUnavailableError("y")], RetrievalError),
-        ([InvalidFilterError("x"), InvalidFilterError("y")], InvalidFilterError),
-        ([InvalidFilterError("x"), InvalidQueryError("y")], InvalidRequestError),
-        ([InvalidFilterError("x"), ThrottledError("y")], RetrievalError),
-        ([KeyError("x"), KeyError("y")], RetrievalError),
-        ([UnknownEngineError("x", []), UnknownEngineError("y", [])], ConfigurationError),
-    ],
-)
-def test_an_error_of_all_has_the_nearest_class_that_they_share(errors: list[Exception], kind: type) -> None:
-    assert type(failure_of(dict(zip("ab", errors, strict=True)), "All failed")) is kind
 
 
 @pytest.mark.asyncio
@@ -202,14 +126,6 @@ async def test_a_filter_that_one_backend_cannot_express_fails_only_that_backend(
 
 
 @pytest.mark.asyncio
-async def test_a_filter_that_none_can_express_is_the_callers_error() -> None:
-    unable = failing(InvalidFilterError("equals(v) cannot be expressed"))
-
-    with pytest.raises(InvalidFilterError, match=r"equals\(v\)"):
-        await FederatedBackend([unable, unable]).retrieve("q", filters={"v": 1})
-
-
-@pytest.mark.asyncio
 async def test_an_incomplete_answer_of_a_part_makes_the_whole_incomplete() -> None:
     partial = shelf("one")
     partial.parts = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "failed", 1.0, 0, "throttled"))
@@ -218,8 +134,8 @@ async def test_an_incomplete_answer_of_a_part_makes_the_whole_incomplete() -> No
     outcome = await FederatedBackend({"kb": partial, "b": shelf("two")}).search(SearchRequest("q"))
 
     assert [(part.name, part.status) for part in outcome.parts] == [
-        ("kb", "ok"),
-        ("kb/filtered", "failed"),
+        ("kb: unfiltered", "ok"),
+        ("kb: filtered", "failed"),
         ("b", "ok"),
     ]
     assert not outcome.complete
@@ -237,56 +153,32 @@ async def test_a_minimal_score_is_one_of_the_fusion() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_batch_is_given_to_each_backend_as_one_and_fused_query_by_query() -> None:
-    batches: list[tuple[list[str], int]] = []
+async def test_an_id_is_looked_up_in_the_order_of_the_backends() -> None:
+    left, right = Shelf(chunk("left", chunk_id="1")), Shelf(chunk("right", chunk_id="1"), chunk("b"))
+    backend = FederatedBackend([left, right])
 
-    class Batching(Shelf):
-        async def retrieve_batch(self, queries: Any, top_k: int = 5, *_: Any) -> list[list[RetrievedChunk]]:
-            batches.append((list(queries), top_k))
-            return [[chunk(query), chunk("common")] for query in queries]
+    found = [await backend.get_by_id(wanted) for wanted in ("1", "b", "none")]
 
-    backend = FederatedBackend({"a": Batching(max_top_k=20), "b": Batching(), "down": failing(ThrottledError("x"))})
-
-    answers = await backend.retrieve_batch(["one", "two"], top_k=2)
-
-    assert [names(answer) for answer in answers] == ["one common", "two common"]
-    assert batches == [(["one", "two"], 20), (["one", "two"], 50)]
-    assert answers[0][0].ranking is not None
-    assert answers[0][0].ranking.found_by == ("a", "b")
+    assert list(backend.backends) == ["shelf-1", "shelf-2"]
+    assert [found and found.content for found in found] == ["left", "b", None]
 
 
 @pytest.mark.asyncio
-async def test_an_id_is_looked_up_in_the_order_of_the_backends_or_where_its_prefix_says() -> None:
-    left, right = Shelf(chunk("left", chunk_id="1")), Shelf(chunk("right", chunk_id="1"), chunk("a/b"))
-    backend = FederatedBackend({"left": left, "right": right})
+async def test_a_lookup_is_an_error_only_if_no_backend_has_the_chunk_and_one_failed() -> None:
+    backend = FederatedBackend({"down": failing(ServiceUnavailableError("no way to it")), "a": shelf("one")})
 
-    found = [await backend.get_by_id(wanted) for wanted in ("1", "right/1", "a/b", "left/1", "left/a/b", "none")]
-
-    assert [None if one is None else one.content for one in found] == ["left", "right", "a/b", "left", None, None]
-
-
-@pytest.mark.asyncio
-async def test_a_lookup_skips_backends_without_lookups_and_reports_failures() -> None:
-    unable, down = failing(InvalidRequestError("cannot look up")), failing(ServiceUnavailableError("no way to it"))
-
-    assert await FederatedBackend({"unable": unable, "a": shelf("one")}).get_by_id("none") is None
-    assert await FederatedBackend({"down": down, "a": shelf("one")}).get_by_id("one") is not None
-    with pytest.raises(ServiceUnavailableError, match="down: no way to it"):
-        await FederatedBackend({"down": down, "a": shelf("one"), "unable": unable}).get_by_id("none")
-    with pytest.raises(InvalidRequestError, match="unable: cannot look up"):
-        await FederatedBackend({"unable": unable}).get_by_id("one")
+    assert await backend.get_by_id("one") is not None
+    with pytest.raises(ServiceUnavailableError, match="no way to it"):
+        await backend.get_by_id("none")
 
 
 @in_virtual_time
-async def test_it_is_healthy_if_one_backend_would_answer() -> None:
-    late = shelf("x")
+async def test_it_is_healthy_if_one_backend_would_answer_in_time() -> None:
+    late, down = shelf("x"), failing(ServiceUnavailableError("down"))
     late.gate.clear()
-    down = failing(ServiceUnavailableError("down"))
-    backend = FederatedBackend({"up": shelf("x"), "down": down, "late": late}, timeout_seconds=0.02)
 
-    assert await backend.health() == {"up": True, "down": False, "late": False}
-    assert await backend.health_check()
-    assert not await FederatedBackend({"down": down}).health_check()
+    assert await FederatedBackend({"up": shelf("x"), "down": down, "late": late}).health_check()
+    assert not await FederatedBackend({"down": down, "late": late}).health_check()
 
 
 @pytest.mark.asyncio
@@ -294,9 +186,9 @@ async def test_closing_closes_all_backends_even_if_one_fails_to_close() -> None:
     broken, fine = failing(OSError("disk")), shelf("x")
 
     with pytest.raises(OSError, match="disk"):
-        await FederatedBackend([broken, fine]).close()
+        await FederatedBackend([fine, broken, fine]).close()
 
-    assert (broken.closed, fine.closed) == (1, 1)
+    assert (broken.closed, fine.closed) == (1, 2)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -322,21 +214,10 @@ async def test_the_order_does_not_depend_on_which_backend_answers_first(seed: in
     ("options", "message"),
     [
         ({"backends": []}, "one backend at least"),
-        ({"backends": {}}, "one backend at least"),
-        ({"backends": {"a/b": shelf("x")}}, "slash"),
-        ({"backends": {"": shelf("x")}}, "slash"),
-        ({"backends": {"a": 1}}, "a is a int"),
-        ({"backends": ["chroma"]}, "not a backend"),
         ({"weights": {"c": 1}}, "weights names c"),
-        ({"weights": [1]}, "one for each of the 2"),
         ({"weights": {"a": 0}}, "weight of a"),
-        ({"weights": {"a": True}}, "weight of a"),
-        ({"weights": {"a": math.nan}}, "weight of a"),
-        ({"rank_constant": 0}, "rank_constant"),
         ({"timeout_seconds": math.inf}, "timeout_seconds"),
         ({"candidates": 0}, "candidates"),
-        ({"candidates": True}, "candidates"),
-        ({"merge_by": "id"}, "merge_by"),
     ],
     ids=str,
 )

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from ragstack_common import multislice_retriever
 from ragstack_common.contextual_headers import prepend
 from ragstack_common.multislice_retriever import MultiSliceRetriever, deduplicate_results
+from ragstack_common.retrieval import RetrievedChunk
 from ragstack_common.retrieval.engines.bedrock import chunk_of, uri_of
-from ragstack_common.retrieval.merge import Found, merge_slices
+from ragstack_common.retrieval.merge import merge_slices
 from ragstack_common.retrieval.models import UNNAMED_SOURCE
 from tests.support.knowledge_base import KNOWLEDGE_BASE, TOPIC, chunk, hit, hits, is_filtered
 
@@ -30,8 +31,9 @@ HITS = st.lists(
 )
 
 
-def found(name: str, boost: float, hits: list[Any]) -> Found:
-    return Found(name, boost, [chunk_of(each) for each in hits])
+def merged(filtered: list[Any], unfiltered: list[Any], boost: float) -> list[RetrievedChunk]:
+    slices = {"filtered": [*map(chunk_of, filtered)], "unfiltered": [*map(chunk_of, unfiltered)]}
+    return list(merge_slices(slices, {"filtered": boost}, "document"))
 
 
 class InOrder:
@@ -78,7 +80,7 @@ def test_a_document_has_the_best_of_its_scores_and_no_document_is_lost(
         if uri is not None:
             best[uri] = max(best.get(uri, 0.0), (each.get("score") or 0.0) * factor)
 
-    chunks = [*merge_slices([found("filtered", boost, filtered), found("unfiltered", 1.0, unfiltered)])]
+    chunks = merged(filtered, unfiltered, boost)
 
     scores = [chunk.ranked_by.score for chunk in chunks]
     assert {c.source: c.ranked_by.score for c in chunks if not c.source.startswith(UNNAMED_SOURCE)} == best
@@ -86,10 +88,9 @@ def test_a_document_has_the_best_of_its_scores_and_no_document_is_lost(
 
 
 def test_a_tie_is_broken_by_the_base_score_and_then_by_the_uri() -> None:
-    boosted = found("filtered", 1.25, [hit("s3://b/a", 0.4)])
-    plain = found("unfiltered", 1.0, [hit("s3://b/c", 0.5), hit("s3://b/b", 0.5)])
+    chunks = merged([hit("s3://b/a", 0.4)], [hit("s3://b/c", 0.5), hit("s3://b/b", 0.5)], 1.25)
 
-    assert [chunk.source for chunk in merge_slices([boosted, plain])] == ["s3://b/b", "s3://b/c", "s3://b/a"]
+    assert [chunk.source for chunk in chunks] == ["s3://b/b", "s3://b/c", "s3://b/a"]
 
 
 def test_a_contextual_header_is_separated_from_the_content() -> None:

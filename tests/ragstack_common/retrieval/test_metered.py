@@ -1,6 +1,5 @@
 """What a backend does is measured, and nothing of it changed."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -59,10 +58,6 @@ async def test_a_search_is_measured_and_its_answer_left_as_it_is() -> None:
         ("docs.TopScore", "None", 0.95),
         ("docs.ScoreSpread", "None", pytest.approx(0.8)),
     ]
-    snapshot = backend.snapshot()
-    assert (snapshot.searches, snapshot.chunks, snapshot.empty, snapshot.incomplete) == (1, 3, 0, 0)
-    assert snapshot.score_tenths == (0, 1, 0, 0, 1, 0, 0, 0, 0, 1)
-    assert snapshot.p50_milliseconds == pytest.approx(250)
 
 
 @pytest.mark.asyncio
@@ -74,7 +69,6 @@ async def test_hits_of_a_cache_within_are_counted() -> None:
         await backend.retrieve("q")
 
     assert ledger["cached.CacheHits"] == [0, 1, 1]
-    assert backend.snapshot().cache_hits == 2
 
 
 @pytest.mark.asyncio
@@ -89,7 +83,6 @@ async def test_a_part_that_failed_is_counted_by_its_name() -> None:
     assert ledger["all.Incomplete"] == [1]
     assert ledger["all.down.Failures"] == [1]
     assert ledger["all.Failures"] == []
-    assert backend.snapshot().part_failures == {"down": 1}
 
 
 @pytest.mark.asyncio
@@ -104,24 +97,8 @@ async def test_an_error_is_counted_by_its_class_and_goes_on_to_the_caller() -> N
         with pytest.raises(type(error)):
             await backend.retrieve_batch(["q"])
 
-    assert backend.snapshot().failures == {"ThrottledError": 4, "InvalidFilterError": 2}
-    assert backend.snapshot().searches == 0
     assert (len(ledger["shelf.Failures"]), len(ledger["shelf.Refusals"])) == (4, 2)
     assert ledger["shelf.Latency"] == []
-
-
-@pytest.mark.asyncio
-async def test_a_cancelled_search_counts_as_abandoned_not_failed() -> None:
-    shelf = Shelf(chunk("a"))
-    shelf.gate.clear()
-    backend = MeteredBackend(shelf)
-
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
-            await backend.retrieve("q")
-
-    assert backend.snapshot().abandoned == 1
-    assert backend.snapshot().failures == {}
 
 
 @pytest.mark.asyncio
@@ -133,40 +110,6 @@ async def test_a_batch_is_measured_as_one() -> None:
 
     assert [names(answer) for answer in answers] == ["a b", "a b"]
     assert ledger.lines == [("shelf.BatchLatency", "Milliseconds", 2000), ("shelf.BatchQueries", "Count", 2)]
-    assert (backend.snapshot().batches, backend.snapshot().chunks) == (1, 4)
-
-
-@pytest.mark.asyncio
-async def test_a_stream_is_passed_on_and_measured_to_its_first_chunk_and_at_its_end() -> None:
-    ledger = Ledger()
-    backend = MeteredBackend(Shelf(*map(chunk, "abcde")), ledger, clock=Ticks(0, 0.5))
-
-    streamed = [found async for found in backend.stream("q", limit=4, page_size=2)]
-
-    assert names(streamed) == "a b c d"
-    assert ledger.lines == [("shelf.FirstChunkLatency", "Milliseconds", 500), ("shelf.StreamedChunks", "Count", 4)]
-    assert (backend.snapshot().streams, backend.snapshot().chunks) == (1, 4)
-
-
-@pytest.mark.asyncio
-async def test_a_stream_that_is_left_early_is_counted_and_closes_the_one_within() -> None:
-    closed: list[str] = []
-
-    class Open(Shelf):
-        async def stream(self, *_: Any, **__: Any) -> Any:
-            try:
-                for found in self.chunks:
-                    yield found
-            finally:
-                closed.append("inner")
-
-    backend = MeteredBackend(Open(*map(chunk, "abc")))
-    stream = backend.stream("q")
-    await anext(stream)
-    await stream.aclose()  # type: ignore[attr-defined]
-
-    assert closed == ["inner"]
-    assert (backend.snapshot().streams, backend.snapshot().chunks) == (1, 1)
 
 
 @pytest.mark.asyncio
@@ -196,7 +139,7 @@ async def test_powertools_is_a_sink(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"Name": "docs.Latency", "Unit": "Milliseconds"} in described["Metrics"]
 
 
-@pytest.mark.parametrize("name", ["", "x" * 101, 5])
-def test_an_invalid_name_is_rejected(name: Any) -> None:
-    with pytest.raises(ConfigurationError, match="name must be"):
+@pytest.mark.parametrize("name", ["", "x" * 101])
+def test_an_invalid_name_is_rejected(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="name must have"):
         create_retrieval_backend({"type": "metered", "backend": Shelf(), "name": name})

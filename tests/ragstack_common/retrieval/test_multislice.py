@@ -15,7 +15,6 @@ from ragstack_common.errors import (
     ThrottledError,
 )
 from ragstack_common.retrieval import (
-    CorpusCount,
     Ranking,
     RetrievalBackend,
     RetrievedChunk,
@@ -133,10 +132,14 @@ def test_the_minimal_score_is_compared_with_the_boosted_one() -> None:
     assert named(search([chunk("f", 0.42)], [chunk("u", 0.49)], request)) == [("f", 0.525)]
 
 
-def test_without_a_filter_the_backend_answers_as_it_does_by_itself() -> None:
-    own = SearchOutcome([chunk("u", 0.5)], (SliceReport("own", "failed", 1.0),), 1.0, notes=("as it is",))
+def test_without_a_filter_there_is_one_search_with_the_whole_request() -> None:
+    backend, request = Programmed([], [chunk("u", 0.5)]), SearchRequest("Judy", 3, 0.2, deduplicate_by="document")
 
-    assert search([], own, SearchRequest("Judy", min_score=0.2)) is own
+    outcome = asyncio.run(MultiSliceBackend(backend).search(request))
+
+    assert backend.requests == [request]
+    assert [(part.name, part.status) for part in outcome.parts] == [("unfiltered", "ok")]
+    assert outcome.chunks[0].ranked_by.found_by == ("unfiltered",)
 
 
 def test_switched_off_it_makes_one_search_with_the_filter_and_no_boost() -> None:
@@ -192,37 +195,7 @@ def test_a_filter_that_the_backend_cannot_express_is_refused_whatever_the_other_
         search(InvalidFilterError("startsWith(topic, 'x') is not known here"), [chunk("u", 0.5)])
 
 
-def test_a_part_missing_in_a_slice_makes_the_search_incomplete() -> None:
-    parts = (SliceReport("chroma", "ok", 1.0, 1), SliceReport("milvus", "failed", 1.0, error="down"))
-    half = SearchOutcome([chunk("f", 0.5)], parts, 1.0, notes=("the reranker is down",))
-
-    outcome = search(half, [chunk("u", 0.4)])
-
-    assert not outcome.complete
-    assert [(part.name, part.status, part.error) for part in outcome.parts] == [
-        ("filtered", "ok", None),
-        ("filtered/milvus", "failed", "down"),
-        ("unfiltered", "ok", None),
-    ]
-    assert outcome.notes == ("filtered: the reranker is down",)
-
-
-def test_corpora_are_counted_among_the_merged_results() -> None:
-    def found(name: str, corpus: str, score: float) -> RetrievedChunk:
-        return chunk(name, score).ranked(Ranking(base_score=score, score=score, found_by=(corpus,)))
-
-    counts = (CorpusCount("legal", 3, 1), CorpusCount("handbook", 2, 1))
-    filtered = SearchOutcome([found("a", "legal", 0.5)], (), 1.0, corpora=counts)
-    unfiltered = SearchOutcome(
-        [found("a", "legal", 0.5), found("b", "legal", 0.4), found("c", "handbook", 0.3)], (), 1.0, corpora=counts
-    )
-
-    outcome = search(filtered, unfiltered, SearchRequest("Judy", 2, metadata_filter=TOPIC))
-
-    assert outcome.corpora == (CorpusCount("legal", 3, 2), CorpusCount("handbook", 2, 0))
-
-
-@pytest.mark.parametrize("options", [{"filtered_score_boost": 0}, {"timeout_seconds": 0}, {"timeout_seconds": "x"}])
+@pytest.mark.parametrize("options", [{"filtered_score_boost": 0}, {"timeout_seconds": 0}])
 def test_a_configuration_out_of_range_is_refused(options: dict[str, Any]) -> None:
     register_backend("programmed", lambda: Programmed([], []))
 

@@ -1,64 +1,94 @@
-"""Several calls at once, under one deadline, none of which can fail the others."""
+"""Several searches in parallel, under one deadline, none of which can fail the others."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from ragstack_common.errors import RetrievalTimeoutError, ThrottledError
-from ragstack_common.retrieval.parts import ask_together, one_line
+from ragstack_common import errors
+from ragstack_common.retrieval import SearchRequest
+from ragstack_common.retrieval.models import SliceReport
+from ragstack_common.retrieval.parts import Parts, failure_of, one_line, search_together
+from tests.support.backends import Shelf, chunk, names
+from tests.support.virtual_time import in_virtual_time
+
+DOWN = errors.ServiceUnavailableError("no way\nto it")
+SLOW = errors.ThrottledError("too many requests")
+UNABLE = errors.InvalidFilterError("equals(v) cannot be expressed")
 
 
-async def value(found: int, turns: int = 0) -> int:
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    return found
+def shelf(error: BaseException | None = None, *, late: bool = False, parts: tuple[SliceReport, ...] = ()) -> Shelf:
+    made = Shelf(chunk("one"))
+    made.error, made.parts = error, parts
+    if late:
+        made.gate.clear()
+    return made
 
 
-async def failing() -> int:
-    raise ThrottledError("slow down")
+async def together(**shelves: Shelf) -> Parts:
+    return await search_together({name: (each, SearchRequest("q")) for name, each in shelves.items()}, 0.02)
 
 
-async def waiting() -> int:
-    return await asyncio.get_running_loop().create_future()
+@in_virtual_time
+async def test_parts_that_fail_or_are_late_are_reported_in_order_and_the_others_answer() -> None:
+    late = shelf(late=True)
 
+    parts = await together(late=late, down=shelf(DOWN), broken=shelf(OSError("disk")), up=shelf())
+    await asyncio.sleep(0)
 
-@pytest.mark.asyncio
-async def test_endings_have_the_order_of_the_calls_whoever_ends_first() -> None:
-    ended = await ask_together({"late": value(1, turns=9), "made": lambda: value(2), "down": failing()}, 5)
-
-    assert [(name, end.value, end.status) for name, end in ended.items()] == [
-        ("late", 1, "ok"),
-        ("made", 2, "ok"),
-        ("down", None, "failed"),
+    assert {name: names(chunks) for name, chunks in parts.rankings.items()} == {"up": "one"}
+    assert [(part.name, part.status, part.hits, part.error) for part in parts.reports] == [
+        ("late", "timeout", 0, "The backend late did not answer within 0.02 seconds"),
+        ("down", "failed", 0, "no way to it"),
+        ("broken", "failed", 0, "OSError"),
+        ("up", "ok", 1, None),
     ]
-    assert isinstance(ended["down"].error, ThrottledError)
-    assert all(end.milliseconds >= 0 for end in ended.values())
+    assert late.cancelled == 1
 
 
 @pytest.mark.asyncio
-async def test_what_is_late_ends_with_an_error_that_names_it_and_the_time() -> None:
-    ended = await ask_together({"stuck": waiting(), "up": value(1)}, 0.01)
+async def test_a_search_of_several_parts_is_reported_part_by_part() -> None:
+    slices = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "failed", 1.0, 0, "throttled"))
 
-    assert ended["up"].value == 1
-    assert ended["stuck"].status == "timeout"
-    assert isinstance(ended["stuck"].error, RetrievalTimeoutError)
-    assert str(ended["stuck"].error) == "The backend stuck did not answer within 0.01 seconds"
+    parts = await together(kb=shelf(parts=slices), one=shelf(parts=slices[1:]))
+
+    assert [(part.name, part.status, part.error) for part in parts.reports] == [
+        ("kb: unfiltered", "ok", None),
+        ("kb: filtered", "failed", "throttled"),
+        ("one", "failed", "throttled"),
+    ]
 
 
 @pytest.mark.asyncio
-async def test_an_error_of_making_the_call_is_that_of_its_part() -> None:
-    def broken() -> asyncio.Future[int]:
-        raise ValueError("cannot be asked")
+async def test_if_all_fail_the_error_names_every_cause() -> None:
+    with pytest.raises(errors.RetrievalError) as raised:
+        await together(a=shelf(DOWN), b=shelf(SLOW), c=shelf(OSError("disk")))
 
-    ended = await ask_together({"broken": broken, "up": lambda: value(1)}, 5)
-
-    assert one_line(ended["broken"].error or OSError()) == "ValueError"
-    assert ended["up"].value == 1
+    message = str(raised.value)
+    assert type(raised.value) is errors.RetrievalError
+    assert all(part in message for part in ["a: no way to it", "b: too many requests", "c: OSError"])
+    assert isinstance(raised.value.__cause__, ExceptionGroup)
+    assert raised.value.__cause__.exceptions[:2] == (DOWN, SLOW)
 
 
 @pytest.mark.parametrize(
-    ("error", "line"),
-    [(ThrottledError("slow\n  down"), "slow down"), (OSError("disk"), "OSError"), (OSError(), "OSError")],
+    ("causes", "kind"),
+    [
+        ([SLOW, errors.ThrottledError("y")], errors.ThrottledError),
+        ([SLOW, DOWN], errors.RetrievalError),
+        ([UNABLE, UNABLE, errors.RetrievalTimeoutError("late")], errors.InvalidFilterError),
+        ([UNABLE, errors.InvalidQueryError("y")], errors.InvalidRequestError),
+        ([UNABLE, SLOW], errors.RetrievalError),
+        ([KeyError("x"), KeyError("x")], errors.RetrievalError),
+        ([errors.UnknownEngineError("x", []), errors.UnknownEngineError("y", [])], errors.ConfigurationError),
+    ],
 )
-def test_an_error_is_told_in_one_line(error: Exception, line: str) -> None:
+def test_an_error_of_all_has_the_nearest_class_that_they_share(causes: list[Exception], kind: type) -> None:
+    assert type(failure_of(dict(zip("abc", causes, strict=False)))) is kind
+
+
+@pytest.mark.parametrize(
+    ("error", "line"), [(DOWN, "no way to it"), (OSError("disk"), "OSError"), (OSError(), "OSError")]
+)
+def test_an_error_is_told_in_one_line(error: Any, line: str) -> None:
     assert one_line(error) == line

@@ -27,11 +27,12 @@ from ragstack_common.retrieval import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.engine import Engine
+from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 
 SECRET = "appeal of John Smith"
 TEXT = "The tribunal heard the appeal."
-EVERYTHING = TracingSettings(inputs=True, outputs=True)
+EVERYTHING = TracingSettings.from_env({"RAGSTACK_TRACE_CONTENT": "true"})
 
 _exporter = InMemorySpanExporter()
 
@@ -212,32 +213,33 @@ def test_an_error_is_recorded_with_its_message_only_where_that_is_ours(error: Ex
     assert ("exception.message" in (span.events[0].attributes or {})) == told
 
 
-def test_a_corpus_that_is_missing_is_an_event_and_its_own_span_has_the_error() -> None:
+def test_a_part_that_is_missing_is_an_event_and_its_own_span_has_the_error() -> None:
     burning = Library(error=ServiceUnavailableError("it burns"))
-    backend = BalancedBackend(backends={"au": Library(), "nz": burning})
 
-    spans = spans_of(backend)
+    spans = spans_of(FederatedBackend({"au": Library(), "nz": burning}))
 
-    (event,) = spans["retrieve balanced"][0].events
+    (event,) = spans["retrieve federated"][0].events
     assert (event.name, dict(event.attributes or {})) == ("part missing", {"part": "nz", "status": "failed"})
-    assert not attributes(spans["retrieve balanced"][0])["complete"]
+    assert not attributes(spans["retrieve federated"][0])["complete"]
     assert sorted(s.status.status_code.name for s in spans["retrieve library"]) == ["ERROR", "UNSET"]
 
 
 @pytest.mark.parametrize(
-    ("env", "settings"),
+    ("env", "inputs", "outputs"),
     [
-        ({}, TracingSettings()),
-        ({"RAGSTACK_TRACE_CONTENT": "true"}, EVERYTHING),
-        ({"RAGSTACK_TRACE_CONTENT": "false"}, TracingSettings()),
-        ({"RAGSTACK_TRACE_CONTENT": "true", "OPENINFERENCE_HIDE_INPUTS": "true"}, TracingSettings(outputs=True)),
-        ({"RAGSTACK_TRACE_CONTENT": "1", "OPENINFERENCE_HIDE_OUTPUTS": "True"}, TracingSettings(inputs=True)),
+        ({}, False, False),
+        ({"RAGSTACK_TRACE_CONTENT": "true"}, True, True),
+        ({"OPENINFERENCE_HIDE_INPUTS": "false"}, False, False),
+        ({"RAGSTACK_TRACE_CONTENT": "true", "OPENINFERENCE_HIDE_INPUTS": "true"}, False, True),
+        ({"RAGSTACK_TRACE_CONTENT": "1", "OPENINFERENCE_HIDE_OUTPUTS": "True"}, True, False),
     ],
 )
 def test_content_is_told_where_one_variable_says_so_and_none_hides_it(
-    env: dict[str, str], settings: TracingSettings
+    env: dict[str, str], inputs: bool, outputs: bool
 ) -> None:
-    assert TracingSettings.from_env(env) == settings
+    settings = TracingSettings.from_env(env)
+
+    assert (settings.inputs, settings.outputs) == (inputs, outputs)
 
 
 def test_the_query_function_takes_the_setting_from_its_environment() -> None:
