@@ -1,7 +1,6 @@
 """Measure a search balanced over eight corpora, compared with the slowest of them alone and with all in sequence.
 
-It is measured on the local Bedrock, one process that computes all eight searches on this machine's cores; and on a
-service in its own process that answers each page after a fixed time, so that only the cost of balancing is left: eight
+A service in its own process answers each page after a fixed time, so that only the cost of balancing is left: eight
 responses to read instead of one, and the reranking. The contenders take turns on each query.
 
 Run: ``python benchmarks/balanced.py [--rounds 3] [--candidates 20 200] [--service-ms 100]``. Reach: balanced at most
@@ -14,20 +13,16 @@ import gc
 import json
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
 from pydoc_data.topics import topics
 from typing import Any, Final
 
-import boto3
-from parts.measuring import CREDENTIALS, fixed_time_service, local_bedrock, table
+from parts.measuring import CREDENTIALS, fixed_time_service, table
 from rich.console import Console
+from rich.table import Table
 
-from local_bedrock.creation import create_knowledge_base
-from local_bedrock.pytest_plugin import KnowledgeBase
-from ragstack_common.clients import retrieval_client
 from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_common.retrieval.models import SearchRequest
@@ -58,39 +53,32 @@ def main() -> None:
     os.environ |= CREDENTIALS
     console = Console(width=120)
     gc.freeze()  # as the query function does after its imports
-    with tempfile.TemporaryDirectory() as folder, local_bedrock(folder) as (endpoint, _):
-        base = filled(endpoint)
-        show(console, "the local Bedrock, one process", endpoint, base.id, options)
     with fixed_time_service(options.service_ms / 1000, respond) as endpoint:
-        title = f"a service that takes {options.service_ms:g} ms for a page"
-        show(console, title, endpoint, "ABCDEFGHIJ", options)
+        os.environ["AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME"] = endpoint
+        console.print(report(options))
 
 
-def show(console: Console, title: str, endpoint: str, base_id: str, options: argparse.Namespace) -> None:
-    os.environ["AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME"] = endpoint
-    retrieval_client.cache_clear()  # the next client gets this endpoint
+def report(options: argparse.Namespace) -> Table:
     rows = []
     for candidates in options.candidates:
-        times = asyncio.run(measured(base_id, candidates, options.rounds))
+        times = asyncio.run(measured(candidates, options.rounds))
         slowest, balanced, reranked, sequential = (statistics.median(part) for part in times.values())
         figures = (f"{value:.1f}" for value in (slowest, balanced, reranked, sequential))
         ratios = (f"{value / slowest:.2f}" for value in (balanced, reranked, sequential))
         rows.append((str(candidates), *figures, *ratios))
     names = ("candidates each", "slowest alone ms", "balanced ms", "reranked too ms", "in sequence ms")
     ratio_names = ("balanced / slowest", "reranked / slowest", "sequence / slowest")
-    console.print(
-        table(
-            f"{len(CORPORA)} corpora in {title}, {len(QUERIES) * options.rounds} searches each",
-            (*names, *ratio_names),
-            rows,
-            f"Medians. Reach: balanced at most {REACH} times the slowest corpus alone",
-        )
+    return table(
+        f"{len(CORPORA)} corpora, {options.service_ms:g} ms for a page, {len(QUERIES) * options.rounds} searches each",
+        (*names, *ratio_names),
+        rows,
+        f"Medians. Reach: balanced at most {REACH} times the slowest corpus alone",
     )
 
 
-async def measured(base_id: str, candidates: int, rounds: int) -> Times:
+async def measured(candidates: int, rounds: int) -> Times:
     times: Times = {"slowest": [], "balanced": [], "reranked": [], "sequential": []}
-    engine = BedrockBackend(base_id, timeout_seconds=60)
+    engine = BedrockBackend("ABCDEFGHIJ", timeout_seconds=60)
     options: dict[str, Any] = {"per_corpus": candidates, "timeout_seconds": 60}
     plain = BalancedBackend(engine, CORPORA, reranker=None, **options)
     reranking = BalancedBackend(engine, CORPORA, **options)
@@ -119,20 +107,6 @@ def passages() -> Iterator[tuple[str, str]]:
         for part in range(PASSAGES_IN_CORPUS):
             start = (number * PASSAGES_IN_CORPUS + part) * PASSAGE
             yield corpus, text[start : start + PASSAGE]
-
-
-def filled(endpoint: str) -> KnowledgeBase:
-    """Create a knowledge base with all passages."""
-    agent = boto3.client("bedrock-agent", endpoint_url=endpoint)
-    identifier = create_knowledge_base(agent, "benchmark")
-    source = agent.create_data_source(
-        knowledgeBaseId=identifier, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
-    )
-    base = KnowledgeBase(endpoint, identifier, source["dataSource"]["dataSourceId"])
-    for corpus in CORPORA:
-        texts = [text for name, text in passages() if name == corpus]
-        base.add({f"{corpus}-{n}": text for n, text in enumerate(texts)}, {"corpus": corpus})
-    return base
 
 
 def respond(request: dict[str, Any]) -> bytes:

@@ -1,8 +1,8 @@
 """Measure the ingestion path end to end: S3, the queues, both deployed functions, the registry, the local Bedrock.
 
-Many small documents at once: documents a second, the number of Bedrock calls compared with the least possible, and the
-functions' requests to DynamoDB, SQS and EventBridge. Single uploads, one after the other: the time from the end of
-PutObject until Retrieve finds the document, and until the registry says INDEXED.
+Many small documents at once: documents a second, and the number of Bedrock calls compared with the least possible.
+Single uploads, one after the other: the time from the end of PutObject until Retrieve finds the document, and until the
+registry says INDEXED.
 
 It is compared, on the same local Bedrock, with ingestion jobs: one is started after each change and polled four times a
 second until it is COMPLETE. The quota of one job in ten seconds is lifted for it; the other quotas are those of AWS.
@@ -15,13 +15,14 @@ knows of it later, because SQS delays whole seconds. Everything it starts ends w
 import argparse
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
-from parts.ingestion_stack import Calls, Peer, Stack, running_stack
+from parts.ingestion_stack import Peer, Stack, running_stack
 from parts.measuring import percentile, table
 from rich.console import Console
 from rich.table import Table
@@ -48,9 +49,8 @@ class Bulk:
     documents: int
     upload_seconds: float
     seconds: float
-    calls: Calls
+    calls: Counter[str]
     failed: int
-    dead_letters: int
     peer_upload_seconds: float = 0.0
     peer_seconds: float = 0.0
 
@@ -62,7 +62,7 @@ class Bulk:
     @property
     def made(self) -> int:
         """All calls of all operations."""
-        return sum(self.calls.bedrock.values())
+        return sum(self.calls.values())
 
 
 @dataclass
@@ -92,12 +92,8 @@ def main() -> None:
         warm_up(stack, peer)
         bulk = many(stack, peer, chosen.documents)
         single = one_by_one(stack, peer, chosen.uploads)
-        last = stack.calls()
     console.print(bulk_table(bulk))
-    console.print(requests_table(bulk))
     console.print(single_table(single, chosen.indexing_seconds))
-    if last.errors:
-        console.print(f"Answered with an error: {dict(last.errors)}")
     if missed := out_of_reach(bulk, single, chosen.indexing_seconds):
         raise SystemExit("\n".join(missed))
 
@@ -134,9 +130,8 @@ def many(stack: Stack, peer: Peer, documents: int) -> Bulk:
         documents,
         uploaded - start,
         ended - start,
-        stack.calls().since(before),
+        stack.calls() - before,
         stack.documents(Status.FAILED),
-        stack.dead_letters(),
     )
     with display.step(f"The peer: {documents:,} documents and one job"):
         start = time.perf_counter()
@@ -203,27 +198,15 @@ def bulk_table(bulk: Bulk) -> Table:
         ("upload, s", f"{bulk.upload_seconds:.1f}", f"{bulk.peer_upload_seconds:.1f}"),
         ("until all are INDEXED, s", f"{bulk.seconds:.1f}", f"{bulk.peer_seconds:.1f}"),
         ("documents a second", f"{ours:.1f}", f"{theirs:.1f}"),
-        *((operation, f"{calls:,}") for operation, calls in sorted(bulk.calls.bedrock.items())),
+        *((operation, f"{calls:,}") for operation, calls in sorted(bulk.calls.items())),
         ("calls of Bedrock / the least", f"{bulk.made:,} / {bulk.least:,} = {bulk.made / bulk.least:.2f}"),
-        ("FAILED, in the dead-letter queue", f"{bulk.failed}, {bulk.dead_letters}"),
+        ("FAILED", f"{bulk.failed}"),
     ]
     return table(
         f"{bulk.documents:,} small documents at once, to INDEXED",
         ("", "this project", "one ingestion job"),
         rows,
         f"Reach: at most {REACH_CALLS} times the least. AWS allows 5 calls a second of each operation.",
-    )
-
-
-def requests_table(bulk: Bulk) -> Table:
-    services = ("DynamoDB", "AmazonSQS", "AWSEvents")
-    rows = [(f"{service} requests", bulk.calls.of_service(service)) for service in services]
-    rows += sorted((f"  {name}", count) for name, count in bulk.calls.requests.items())
-    rows += sorted(bulk.calls.contents.items())
-    return table(
-        "Requests of the functions to other services",
-        ("", "in all", "a document"),
-        ((name, f"{count:,}", f"{count / bulk.documents:.2f}") for name, count in rows),
     )
 
 
@@ -250,7 +233,7 @@ def out_of_reach(bulk: Bulk, single: Single, indexing_seconds: float) -> list[st
     missed = []
     if bulk.made > REACH_CALLS * bulk.least:
         missed.append(f"More than {REACH_CALLS} times the least number of calls")
-    if bulk.failed or bulk.dead_letters:
+    if bulk.failed:
         missed.append("Valid documents failed")
     if percentile(single.found, 99) > indexing_seconds + REACH_SECONDS:
         missed.append(f"A single upload was searchable later than {REACH_SECONDS} s after the indexing time")

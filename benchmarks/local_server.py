@@ -21,14 +21,12 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import boto3
 import numpy as np
-from botocore.config import Config
 from parts.measuring import local_bedrock, percentile, table
 from rich.console import Console
 from rich.progress import track
@@ -62,7 +60,6 @@ class Measured:
 
     chunks: int
     milliseconds: dict[tuple[str, int], list[float]]
-    boto3_milliseconds: list[float]
     documents: int
     ingestion_seconds: float
     memory_mib: float
@@ -94,8 +91,14 @@ class Bedrock:
     def __init__(self, url: str, process_id: int) -> None:
         self.url = url
         self.process_id = process_id
-        self.agent = self._client("bedrock-agent")
-        self.runtime = self._client("bedrock-agent-runtime")
+        session: Any = boto3.Session()
+        self.agent = session.client(
+            "bedrock-agent",
+            endpoint_url=url,
+            region_name="us-east-1",
+            aws_access_key_id="local",
+            aws_secret_access_key="local",
+        )
 
     def ingest(self, corpus: Corpus, documents: int, knowledge_base_id: str, data_source_id: str) -> float:
         """Submit documents; return the seconds until all are indexed."""
@@ -134,14 +137,6 @@ class Bedrock:
         answer = json.load(connection.getresponse())
         assert len(answer["retrievalResults"]) == RESULTS, answer
 
-    def ask_with_boto3(self, knowledge_base_id: str, configuration: dict[str, Any], query: str) -> None:
-        """Search as users do."""
-        self.runtime.retrieve(
-            knowledgeBaseId=knowledge_base_id,
-            retrievalQuery={"text": query},
-            retrievalConfiguration=vector_search(configuration),
-        )
-
     def memory_mib(self) -> float:
         """Return the resident memory of the server and its child processes."""
         found = subprocess.run(["ps", "-eo", "pid=,ppid=,rss="], capture_output=True, text=True, check=True)
@@ -153,17 +148,6 @@ class Bedrock:
             _LOCAL.url, _LOCAL.connection = self.url, http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
         connection: http.client.HTTPConnection = _LOCAL.connection
         return connection
-
-    def _client(self, service: str) -> Any:
-        session: Any = boto3.Session()
-        return session.client(
-            service,
-            endpoint_url=self.url,
-            region_name="us-east-1",
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
-            config=Config(retries={"total_max_attempts": 1}, read_timeout=60),
-        )
 
 
 _LOCAL: Final = threading.local()
@@ -180,7 +164,6 @@ def main() -> int:
     measured = [measure(chunks, arguments) for chunks in arguments.chunks]
     console = Console(width=140)
     console.print(searches(measured, arguments.clients), ingestions(measured))
-    print_growth(console, measured, arguments.clients[0])
     return 0
 
 
@@ -201,12 +184,9 @@ def measure(chunks: int, arguments: argparse.Namespace) -> Measured:
                 for search, configuration in SEARCHES.items()
                 for clients in arguments.clients
             }
-            through_boto3 = timed(
-                lambda query: bedrock.ask_with_boto3(ids[0], SEARCHES["SEMANTIC"], query), queries[:100], 1
-            )
             memory = bedrock.memory_mib()
         peer = ask_peer(folder, arguments, queries)
-    return Measured(peer["chunks"], milliseconds, through_boto3, documents, seconds, memory, peer)
+    return Measured(peer["chunks"], milliseconds, documents, seconds, memory, peer)
 
 
 def searches(measured: Sequence[Measured], clients: Sequence[int]) -> Table:
@@ -216,7 +196,6 @@ def searches(measured: Sequence[Measured], clients: Sequence[int]) -> Table:
         rows += [
             [name, f"{size.chunks:,}", *(p50_p99(size.milliseconds[name, n]) for n in clients)] for name in SEARCHES
         ]
-        rows.append(["SEMANTIC, boto3", f"{size.chunks:,}", p50_p99(size.boto3_milliseconds)])
         rows.append([peer, f"{size.chunks:,}", *(p50_p99(size.peer["milliseconds"][str(n)]) for n in clients)])
     columns = ("search", "chunks", *(f"{number} at once" for number in clients))
     return table("Retrieve through HTTP: milliseconds p50 / p99", columns, rows)
@@ -236,15 +215,6 @@ def ingestions(measured: Sequence[Measured]) -> Table:
     ]
     columns = ("chunks", "documents/s", "chunks/s", "MiB", "Chroma vectors/s", "Chroma MiB")
     return table("Ingestion and memory", columns, rows)
-
-
-def print_growth(console: Console, measured: Sequence[Measured], clients: int) -> None:
-    for smaller, larger in pairwise(measured):
-        before, after = (percentile(size.milliseconds["SEMANTIC", clients], 50) for size in (smaller, larger))
-        console.print(
-            f"{smaller.chunks:,} to {larger.chunks:,} chunks ({larger.chunks / smaller.chunks:.1f} times as many):"
-            f" SEMANTIC p50 {after / before:.1f} times"
-        )
 
 
 def p50_p99(milliseconds: Sequence[float]) -> str:

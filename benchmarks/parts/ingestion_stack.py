@@ -1,4 +1,4 @@
-"""A local stack in its own folder, whose functions' requests are counted; and the same documents by ingestion jobs."""
+"""A local stack in its own folder; and the same documents by ingestion jobs."""
 
 import socket
 import tempfile
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import urllib3
 from botocore.exceptions import ClientError
-from parts.counting_proxy import Counted, counting
 
 from local_bedrock.creation import create_knowledge_base
 from ragstack_common.documents import s3_uri
@@ -23,7 +22,6 @@ from ragstack_local import display
 from ragstack_local.connection import Connection, Project
 from ragstack_local.stack.local_stack import StackOptions, local_stack
 
-COUNTED_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_EVENTBRIDGE")
 PEER_BUCKET: Final = "benchmark-peer"
 POLL_SECONDS: Final = 0.25
 """More often than clients ask on AWS, so these are the best figures that ingestion jobs can have."""
@@ -33,45 +31,12 @@ SOURCE_URI: Final = "x-amz-bedrock-kb-source-uri"
 
 
 @dataclass(frozen=True)
-class Calls:
-    """The calls between two moments.
-
-    Attributes:
-        bedrock: Calls of each operation.
-        errors: Those of them with an error response, by operation and code.
-        requests: Requests of the functions to DynamoDB, SQS and EventBridge, by operation.
-        contents: Items and messages in them.
-    """
-
-    bedrock: Counter[str]
-    errors: Counter[str]
-    requests: Counter[str]
-    contents: Counter[str]
-
-    def since(self, before: "Calls") -> "Calls":
-        """Return the calls after *before*."""
-        return Calls(
-            self.bedrock - before.bedrock,
-            self.errors - before.errors,
-            self.requests - before.requests,
-            self.contents - before.contents,
-        )
-
-    def of_service(self, service: str) -> int:
-        """Add up the requests to one service."""
-        return sum(count for name, count in self.requests.items() if name.startswith(f"{service}."))
-
-
-@dataclass(frozen=True)
 class Stack:
     """A running stack, and clients for it."""
 
     connection: Connection
-    counted: Counted
     registry: DocumentRegistry
-    environment: Mapping[str, str]
     s3: Any
-    sqs: Any
     agent: Any
     runtime: Any
 
@@ -80,13 +45,11 @@ class Stack:
         self.s3.put_object(Bucket=self.connection.bucket, Key=key, Body=body.encode())
         return s3_uri(self.connection.bucket, key)
 
-    def calls(self) -> Calls:
-        """Return the calls so far."""
+    def calls(self) -> Counter[str]:
+        """Count the calls to Bedrock so far, by operation."""
         url = f"{self.connection.bedrock_endpoint}/_ragstack/metrics"
         operations = urllib3.request("GET", url, retries=False).json()["operations"]
-        errors = Counter({f"{name} {code}": n for name, o in operations.items() for code, n in o["errors"].items()})
-        requests, contents = self.counted.snapshot()
-        return Calls(Counter({name: o["calls"] for name, o in operations.items()}), errors, requests, contents)
+        return Counter({name: figures["calls"] for name, figures in operations.items()})
 
     def documents(self, status: Status) -> int:
         """Count the documents of one status, by the registry's index."""
@@ -113,13 +76,6 @@ class Stack:
             retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": 1, "filter": only_it}},
         )
         return any(query in result["content"]["text"] for result in answer["retrievalResults"])
-
-    def dead_letters(self) -> int:
-        """Count the messages in the dead-letter queue."""
-        answer = self.sqs.get_queue_attributes(
-            QueueUrl=self.connection.dead_letter_queue_url, AttributeNames=["ApproximateNumberOfMessages"]
-        )
-        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
 
 @dataclass(frozen=True)
@@ -189,41 +145,15 @@ def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) 
             bedrock_arguments=("--admin", *bedrock_arguments),
             context=context,
         )
-        with (
-            local_stack(project, options, display.step) as up,
-            counting(str(up.connection.aws_endpoint)) as (url, counted),
-        ):
+        with local_stack(project, options, display.step) as up:
             connection = up.connection
-            environment = _count(connection, url)
             yield Stack(
                 connection,
-                counted,
-                DocumentRegistry(environment["REGISTRY_TABLE"], connection.client("dynamodb")),
-                environment,
+                DocumentRegistry(str(connection.registry_table), connection.client("dynamodb")),
                 s3=connection.client("s3"),
-                sqs=connection.client("sqs"),
                 agent=connection.client("bedrock-agent"),
                 runtime=connection.client("bedrock-agent-runtime"),
             )
-
-
-def _count(connection: Connection, url: str) -> dict[str, str]:
-    """Send the ingestion functions' requests through the proxy; returns the environment of `ingestion`."""
-    functions = connection.client("lambda")
-    found: dict[str, str] = {}
-    for page in functions.get_paginator("list_functions").paginate():
-        for function in page["Functions"]:
-            variables = function.get("Environment", {}).get("Variables", {})
-            if "STATUS_QUEUE_URL" not in variables:
-                continue
-            functions.update_function_configuration(
-                FunctionName=function["FunctionName"],
-                Environment={"Variables": {**variables, **dict.fromkeys(COUNTED_ENDPOINTS, url)}},
-            )
-            found = variables if variables.get("POWERTOOLS_SERVICE_NAME") == "ingestion" else found or variables
-    if not found:
-        raise SystemExit("The stack has no ingestion function")
-    return found
 
 
 def _free_ports() -> tuple[int, int]:
