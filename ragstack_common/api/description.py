@@ -6,94 +6,83 @@ It corrects the framework's own description where that would be wrong.
 import json
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
 
 from ragstack_common.api.routes import add_routes
 from ragstack_common.config import API_KEY_AUTH, IAM_AUTH
 
-_ERROR: Final[Mapping[str, Any]] = {
-    "title": "Error",
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message", "details", "requestId"],
-            "properties": {
-                "code": {"type": "string", "description": "The error code, such as InvalidFilter"},
-                "message": {"type": "string", "description": "One line that says what is wrong"},
-                "details": {
-                    "type": "array",
-                    "description": "Each invalid member of the body",
-                    "items": {
-                        "type": "object",
-                        "required": ["member", "problem"],
-                        "properties": {"member": {"type": "string"}, "problem": {"type": "string"}},
-                    },
-                },
-                "requestId": {"type": "string", "description": "The id of the request in the log"},
-            },
-        }
-    },
-}
 
-_TOOL_LIST: Final[Mapping[str, Any]] = {
-    "title": "ToolList",
-    "type": "object",
-    "required": ["tools"],
-    "properties": {
-        "tools": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["name", "description", "input_schema", "output_schema"],
-                "properties": {
-                    "name": {"type": "string"},
-                    "description": {"type": "string"},
-                    "input_schema": {"type": "object", "description": "JSON schema of the input"},
-                    "output_schema": {"type": "object", "description": "JSON schema of the output"},
-                },
-            },
-        }
-    },
-}
+class Problem(BaseModel):
+    """An invalid member of the body."""
 
-_TOOL_INPUT: Final[Mapping[str, Any]] = {
-    "title": "ToolInput",
-    "type": "object",
-    "required": ["input"],
-    "additionalProperties": False,
-    "properties": {"input": {"type": "object", "description": "Valid under the tool's input_schema in GET /tools"}},
-}
+    member: str
+    problem: str
 
-_TOOL_SUCCESS: Final[Mapping[str, Any]] = {
-    "title": "ToolSuccess",
-    "type": "object",
-    "required": ["success", "output", "stats"],
-    "properties": {
-        "success": {"const": True},
-        "output": {"type": "object", "description": "Valid under the tool's output_schema in GET /tools"},
-        "stats": {
-            "type": "object",
-            "required": ["execution_time"],
-            "properties": {"execution_time": {"type": "string", "examples": ["1.2s"]}},
-        },
-    },
-}
 
-_TOOL_FAILURE: Final[Mapping[str, Any]] = {
-    "title": "ToolFailure",
-    "type": "object",
-    "required": ["success", "error"],
-    "properties": {"success": {"const": False}, "error": {"type": "string"}},
-}
+class ErrorDetail(BaseModel):
+    """What went wrong."""
 
-_SCHEMAS: Final = {
-    schema["title"]: schema for schema in (_ERROR, _TOOL_LIST, _TOOL_INPUT, _TOOL_SUCCESS, _TOOL_FAILURE)
-}
+    code: str = Field(description="The error code, such as InvalidFilter")
+    message: str = Field(description="One line that says what is wrong")
+    details: list[Problem]
+    requestId: str = Field(description="The id of the request in the log")  # noqa: N815 - the interface's name
+
+
+class Error(BaseModel):
+    """The answer to a request that failed."""
+
+    error: ErrorDetail
+
+
+class Tool(BaseModel):
+    """A tool with the JSON schemas of its input and output."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+
+
+class ToolList(BaseModel):
+    """The tools."""
+
+    tools: list[Tool]
+
+
+class ToolInput(BaseModel):
+    """The input of a tool."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input: dict[str, Any] = Field(description="Valid under the tool's input_schema in GET /tools")
+
+
+class ToolStats(BaseModel):
+    """How long a tool took."""
+
+    execution_time: str = Field(examples=["1.2s"])
+
+
+class ToolSuccess(BaseModel):
+    """The output of a tool."""
+
+    success: Literal[True]
+    output: dict[str, Any] = Field(description="Valid under the tool's output_schema in GET /tools")
+    stats: ToolStats
+
+
+class ToolFailure(BaseModel):
+    """The answer of a tool that failed."""
+
+    success: Literal[False]
+    error: str
+
+
+_MODELS: Final = (Error, ToolList, ToolInput, ToolSuccess, ToolFailure)
 _SECURITY_SCHEMES: Final[Mapping[str, Mapping[str, Any]]] = {
     IAM_AUTH: {
         "type": "apiKey",
@@ -112,15 +101,7 @@ _LOCAL_PATH: Final = "/_aws/execute-api"
 
 _FRAMEWORK_SCHEMAS: Final = ("HTTPValidationError", "ResponseValidationError", "ValidationError")
 
-OK: Final = str(HTTPStatus.OK.value)
-BAD_REQUEST: Final = str(HTTPStatus.BAD_REQUEST.value)
-NOT_FOUND: Final = str(HTTPStatus.NOT_FOUND.value)
-CONFLICT: Final = str(HTTPStatus.CONFLICT.value)
-FRAMEWORK_STATUS: Final = str(HTTPStatus.UNPROCESSABLE_ENTITY.value)
-EVERY_OTHER: Final = "default"
-_TITLE: Final = "RAGStack"
-_VERSION: Final = "1"
-_SUBJECT: Final = "Search your documents, and manage their ingestion"
+_REFERENCE: Final = "#/components/schemas/{model}"
 
 
 def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> str:
@@ -129,7 +110,7 @@ def describe(app: APIGatewayRestResolver, base_url: str, auth: str | None) -> st
     Args:
         app: The routes of the query function.
         base_url: The base of every path, without a slash at the end.
-        auth: One of ``config.API_AUTHS``; None if callers do not authenticate.
+        auth: iam or api_key; None if callers do not authenticate.
     """
     documents = APIGatewayRestResolver(enable_validation=True)
     add_routes(documents, _never)
@@ -163,8 +144,10 @@ def _never() -> NoReturn:
 
 
 def _framework_description(app: APIGatewayRestResolver) -> dict[str, Any]:
-    text = app.get_openapi_json_schema(title=_TITLE, version=_VERSION, description=_SUBJECT)
-    described: dict[str, Any] = json.loads(text)
+    subject = "Search your documents, and manage their ingestion"
+    described: dict[str, Any] = json.loads(
+        app.get_openapi_json_schema(title="RAGStack", version="1", description=subject)
+    )
     return described
 
 
@@ -178,26 +161,25 @@ def _correct(described: dict[str, Any]) -> None:
     schemas = _schemas(described)
     for name in _FRAMEWORK_SCHEMAS:
         schemas.pop(name, None)
-    schemas |= _SCHEMAS
+    _, more = models_json_schema([(model, "validation") for model in _MODELS], ref_template=_REFERENCE)
+    schemas |= more["$defs"]
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
             # Generated clients name their functions after it: `retrieve`, without path and method.
             suffix = re.sub(r"\W", "_", path) + f"_{method}"
             operation["operationId"] = operation["operationId"].removesuffix(suffix)
-            responses = operation["responses"]
-            responses.pop(FRAMEWORK_STATUS, None)
             failure = "ToolFailure" if path.startswith("/tools") else "Error"
+            responses = operation["responses"]
+            responses.pop("422", None)
             if method == "post" or "parameters" in operation:
-                responses[BAD_REQUEST] = _response("The request must be changed", failure)
-            if path.endswith("/{id}"):
-                responses[NOT_FOUND] = _response("The id is unknown, or not known yet", failure)
-            if path in ("/api/failures/replay", "/api/failures/discard"):
-                responses[NOT_FOUND] = _response("A document, job or message is unknown; nothing was done", failure)
+                responses["400"] = _response("The request must be changed", failure)
+            if path.endswith(("/{id}", "/replay", "/discard")):
+                responses["404"] = _response("What the request names is unknown, or not known yet", failure)
             if (method, path) == ("post", "/api/ingestion-jobs"):
-                responses[CONFLICT] = _response("A job of that kind is queued or running", failure)
-            responses[EVERY_OTHER] = _response("The request failed; the message says why", failure)
+                responses["409"] = _response("A job of that kind is queued or running", failure)
+            responses["default"] = _response("The request failed; the message says why", failure)
             if path.startswith("/tools"):
-                responses[OK] = _response("Done", "ToolSuccess" if method == "post" else "ToolList")
+                responses["200"] = _response("Done", "ToolSuccess" if method == "post" else "ToolList")
                 if method == "post":
                     operation["requestBody"] = {"required": True, "content": _content("ToolInput")}
 
@@ -207,4 +189,4 @@ def _response(description: str, schema: str) -> dict[str, Any]:
 
 
 def _content(schema: str) -> dict[str, Any]:
-    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return {"application/json": {"schema": {"$ref": _REFERENCE.format(model=schema)}}}

@@ -1,18 +1,16 @@
-"""The HTTP interface of a function behind API Gateway: reads requests strictly, and answers errors in one form.
-
-Powertools routes the requests.
-"""
+"""The HTTP interface of a function behind API Gateway: Powertools with strict requests and one form of errors."""
 
 import base64
 import json
 import logging
-import math
 from collections.abc import Iterable, Mapping, Sequence
+from email.message import Message
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+from pydantic_core import from_json
 
 from ragstack_common.error_responses import code_of, message_of, status_of
 from ragstack_common.errors import InvalidRequestError, RagStackError, UnsupportedContentTypeError, loggable
@@ -27,24 +25,16 @@ TOOLS: Final = "/tools"
 """Routes under it answer errors in the form that the tools' specification fixes."""
 
 MAX_BODY_CHARACTERS: Final = 2 * 1024 * 1024
-"""The longest filter has a million, and the longest query 20,000. To check 7 million took 5 seconds."""
-
-MAX_JSON_DEPTH: Final = 64
-"""Objects and lists inside each other. A filter of 16 levels takes about 35."""
-
-MAX_NUMBER_CHARACTERS: Final = 400
-"""The largest float has 309 digits before its point."""
+"""The longest filter has a million, and the longest query 20,000."""
 
 MAX_DETAILS: Final = 20
 """Problems that one answer lists. A body can have a hundred thousand unknown members; an answer has 6 MB at most."""
 
 MAX_NAME_CHARACTERS: Final = 80
-"""How much of a name that the caller made up an answer quotes."""
+"""Characters of a caller's own names that an answer quotes."""
 
 RETRY_AFTER_SECONDS: Final = "1"
 """The knowledge base counts requests by the second. API Gateway's own answers say the same."""
-
-_TOO_DEEP: Final = f"The request body is nested deeper than {MAX_JSON_DEPTH} levels"
 
 
 class Api(APIGatewayRestResolver):
@@ -120,7 +110,7 @@ class Api(APIGatewayRestResolver):
         return answer
 
     def _explain_validation(self, error: RequestValidationError) -> Response[Any]:
-        message, details = invalid_members(error.errors())
+        message, details = _invalid_members(error.errors())
         body = self._body(self.current_event.path, "InvalidRequest", message, details)
         return json_answer(HTTPStatus.BAD_REQUEST, body)
 
@@ -150,140 +140,55 @@ def _readable(event: Mapping[str, Any]) -> dict[str, Any]:
         InvalidRequestError: The body is too long, or not UTF-8 in base64 although it should be.
     """
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
-    content_type, body = headers.pop("content-type", None) or "", event.get("body")
-    if not body:
-        return {**event, "headers": headers, "body": None}
-    check_content_type(content_type)
-    if event.get("isBase64Encoded"):
-        try:
-            body = base64.b64decode(body, validate=True).decode()
-        except ValueError as error:
-            raise InvalidRequestError(f"The request body is not text in UTF-8: {error}") from None
-    if len(body) > MAX_BODY_CHARACTERS:
-        raise InvalidRequestError(
-            f"The request body has {len(body):,} characters; at most {MAX_BODY_CHARACTERS:,} are accepted"
-        )
     # Without the header, Powertools reads every body as JSON.
-    return {**event, "headers": headers, "body": body, "isBase64Encoded": False}
+    content_type, body = headers.pop("content-type", None), event.get("body")
+    if body:
+        _check_content_type(content_type or "application/json")
+        if event.get("isBase64Encoded"):
+            try:
+                body = base64.b64decode(body, validate=True).decode()
+            except ValueError as error:
+                raise InvalidRequestError(f"The request body is not text in UTF-8: {error}") from None
+        if len(body) > MAX_BODY_CHARACTERS:
+            raise InvalidRequestError(
+                f"The request body has {len(body):,} characters; at most {MAX_BODY_CHARACTERS:,} are accepted"
+            )
+    return {**event, "headers": headers, "body": body or None, "isBase64Encoded": False}
 
 
-def invalid_members(problems: Iterable[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]]]:
-    """Describe each invalid member of a request, at most 20 of them.
-
-    Args:
-        problems: As pydantic lists them.
-
-    Returns:
-        The message, and the details.
-    """
-    found = list(problems)
-    details = [
-        {
-            # The location begins with "body". After the member's name it may say which of its types was tried.
-            "member": next((part for part in problem["loc"][1:] if isinstance(part, str)), "body")[
-                :MAX_NAME_CHARACTERS
-            ],
-            "problem": str(problem["msg"]),
-        }
-        for problem in found[:MAX_DETAILS]
-    ]
-    message = "; ".join(f"{detail['member']}: {detail['problem']}" for detail in details)
-    more = len(found) - len(details)
-    return f"{message}; and {more} more" if more else message, details
-
-
-def check_content_type(content_type: str) -> None:
-    """Accept JSON in UTF-8, and a body without a content type.
-
-    Args:
-        content_type: The header's value; empty without the header.
-
-    Raises:
-        UnsupportedContentTypeError: It is another type, or not UTF-8.
-    """
-    media_type, *parameters = (part.strip().lower() for part in content_type.split(";"))
-    charsets = [part.removeprefix("charset=").strip('"') for part in parameters if part.startswith("charset=")]
-    if media_type not in ("", "application/json") or any(charset not in ("utf-8", "utf8") for charset in charsets):
+def _check_content_type(content_type: str) -> None:
+    header = Message()
+    header["Content-Type"] = content_type
+    if header.get_content_type() != "application/json" or header.get_content_charset("utf-8") not in ("utf-8", "utf8"):
         raise UnsupportedContentTypeError(
             f"The content type {content_type[:MAX_NAME_CHARACTERS]!r} is not supported: send JSON in UTF-8, with the "
             "header Content-Type: application/json"
         )
 
 
+def _invalid_members(problems: Iterable[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]]]:
+    """Return a message and details about the invalid members of a request, as pydantic lists them."""
+    found = list(problems)
+    details = []
+    for problem in found[:MAX_DETAILS]:
+        # The location begins with "body". After the member's name it may say which of its types was tried.
+        member = next((part for part in problem["loc"][1:] if isinstance(part, str)), "body")
+        details.append({"member": member[:MAX_NAME_CHARACTERS], "problem": str(problem["msg"])})
+    message = "; ".join(f"{detail['member']}: {detail['problem']}" for detail in details)
+    more = len(found) - len(details)
+    return f"{message}; and {more} more" if more else message, details
+
+
 def read_json(text: str) -> dict[str, Any]:
-    """Read a body strictly: one JSON object with unique names and finite numbers, at most 64 levels deep.
+    """Read a body: one JSON object.
 
     Raises:
-        InvalidRequestError: The body is anything else; the message says what.
+        InvalidRequestError: The body is anything else.
     """
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_constant=_constant,
-            parse_float=_float,
-            parse_int=_int,
-        )
-    except RecursionError:
-        raise InvalidRequestError(_TOO_DEEP) from None
-    except ValueError as error:
+        value = from_json(text, allow_inf_nan=False)
+    except (TypeError, ValueError) as error:  # a TypeError for text that is not Unicode
         raise InvalidRequestError(f"The request body is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise InvalidRequestError("The request body must be a JSON object")
-    _check_values(value)
     return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in members:
-            raise InvalidRequestError(f"{name[:MAX_NAME_CHARACTERS]}: the request body has this name twice")
-        members[name] = value
-    return members
-
-
-def _constant(name: str) -> float:
-    raise InvalidRequestError(f"The request body holds {name}, which is not JSON")
-
-
-def _int(text: str) -> int:
-    _check_length(text)
-    return int(text)
-
-
-def _float(text: str) -> float:
-    _check_length(text)
-    number = float(text)
-    if not math.isfinite(number):
-        raise InvalidRequestError(f"The request body holds {text}, which is too large a number")
-    return number
-
-
-def _check_length(number: str) -> None:
-    if len(number) > MAX_NUMBER_CHARACTERS:
-        raise InvalidRequestError(f"The request body holds a number of {len(number)} characters")
-
-
-def _check_values(value: Any) -> None:
-    """Check what the parser accepts: the depth, and lone surrogates. Without recursion."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict | list):
-                if depth > MAX_JSON_DEPTH:
-                    raise InvalidRequestError(_TOO_DEEP)
-                inner += [*each.keys(), *each.values()] if isinstance(each, dict) else each
-            elif isinstance(each, str) and not _is_unicode(each):
-                raise InvalidRequestError("The request body holds text that is not valid Unicode")
-        level = inner
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -99,7 +99,9 @@ class RetrieveRequest(BaseModel):
     version_filter: Version | None = Field(
         default=None, description="Search only this version of the documents", examples=["2026"]
     )
-    min_score: float | None = Field(default=None, ge=0, description="Drops results with a lower score")
+    min_score: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="Drops results with a lower score"
+    )
     rerank: Reranker | None = Field(
         default=None,
         description="Whether to rerank the candidates by the words of the query; true means lexical. Default: as the "

