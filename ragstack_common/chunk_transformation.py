@@ -7,7 +7,6 @@ Source: Amazon Bedrock User Guide, kb-custom-transformation (event, response, ob
 CustomTransformationConfiguration.
 """
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -46,11 +45,23 @@ class TransformationEvent(BaseModel):
         try:
             return cls.model_validate(event)
         except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-                for problem in error.errors(include_input=False, include_url=False)
-            )
-            raise InvalidRequestError(f"This is not a custom transformation event, version 1.0: {problems}") from None
+            message = f"This is not a custom transformation event, version 1.0: {_problems(error)}"
+            raise InvalidRequestError(message) from None
+
+
+class _Content(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    content_type: str = Field(default="", alias="contentType")
+    body: str | None = Field(default=None, alias="contentBody")
+
+
+class _Batch(BaseModel):
+    """The chunks of one object in the intermediate bucket; unknown members are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    contents: list[_Content] = Field(alias="fileContents")
 
 
 class ChunkTransformation:
@@ -78,62 +89,58 @@ class ChunkTransformation:
 
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
         name, sections, chunks, unchanged = _name_of(file), Sections(), 0, 0
-        given = file.get("contentBatches")
-        batches: Any = given
-        if isinstance(given, list):
-            batches = []
-            for batch in given:
-                try:
-                    count, transformed = self._batch(bucket, batch, name, sections)
-                except InvalidDocumentError as error:
-                    extra = {"file": name, "batch": str(batch)[:500]}
-                    LOGGER.error("a batch is passed through unchanged: %s", error, extra=extra)
-                    count, transformed, unchanged = 0, batch, unchanged + 1
-                batches.append(transformed)
-                chunks += count
-        else:
-            LOGGER.error("a file is passed through unchanged: it has no list contentBatches", extra={"file": name})
-            unchanged = 1
+        batches: list[dict[str, Any]] = []
+        for batch in file["contentBatches"]:
+            try:
+                chunks += self._write(bucket, batch["key"], name, sections)
+                batches.append({**batch, "key": f"{TRANSFORMED_CHUNKS_PREFIX}{batch['key']}"})
+            except InvalidDocumentError as error:
+                LOGGER.error("a batch is passed through unchanged: %s", error, extra={"file": name, **batch})
+                batches.append(batch)
+                unchanged += 1
         self._metrics.add_metric("ChunksGivenHeaders", "Count", chunks)
         self._metrics.add_metric(BATCHES_PASSED_THROUGH, "Count", unchanged)
-        counts = {"file": name, "batches": len(batches or ()), "chunks": chunks}
-        LOGGER.info("added headers to chunks", extra=counts)
+        LOGGER.info("added headers to chunks", extra={"file": name, "batches": len(batches), "chunks": chunks})
         return {
             "originalFileLocation": file.get("originalFileLocation"),
             "fileMetadata": file.get("fileMetadata") or {},
             "contentBatches": batches,
         }
 
-    def _batch(self, bucket: str, batch: Any, name: str, sections: Sections) -> tuple[int, dict[str, Any]]:
-        """Write a batch with headers; returns the number of headers and the batch for the response."""
-        key = batch.get("key") if isinstance(batch, dict) else None
-        if not isinstance(key, str) or not key:
-            raise InvalidDocumentError("it has no key")
-        document = self._read(bucket, key)
+    def _write(self, bucket: str, key: str, name: str, sections: Sections) -> int:
+        """Write a batch with headers, and return their number."""
+        batch = self._read(bucket, key)
         chunks = 0
-        for content in _text_contents(document):
-            body = content["contentBody"]
-            path = sections.path_over(body)
-            header = contextual_headers.compose(name, sections.title, path)
-            if header:
-                content["contentBody"] = contextual_headers.prepend(header, body)
-                chunks += 1
-        written = f"{TRANSFORMED_CHUNKS_PREFIX}{key}"
-        body = json.dumps(document).encode()
-        self._client.put_object(Bucket=bucket, Key=written, Body=body, ContentType="application/json")
-        return chunks, {**batch, "key": written}
+        for content in batch.contents:
+            if content.body is not None and not content.content_type.upper().startswith(NOT_TEXT):
+                path = sections.path_over(content.body)
+                if header := contextual_headers.compose(name, sections.title, path):
+                    content.body = contextual_headers.prepend(header, content.body)
+                    chunks += 1
+        self._client.put_object(
+            Bucket=bucket,
+            Key=f"{TRANSFORMED_CHUNKS_PREFIX}{key}",
+            Body=batch.model_dump_json(by_alias=True, exclude_unset=True).encode(),
+            ContentType="application/json",
+        )
+        return chunks
 
-    def _read(self, bucket: str, key: str) -> Any:
+    def _read(self, bucket: str, key: str) -> _Batch:
         try:
-            data = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+            return _Batch.model_validate_json(self._client.get_object(Bucket=bucket, Key=key)["Body"].read())
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") not in ("NoSuchKey", "404"):
                 raise
             raise InvalidDocumentError(f"s3://{bucket}/{key} does not exist: start the ingestion job again") from error
-        try:
-            return json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise InvalidDocumentError(f"{key} is not JSON: {error}") from None
+        except ValidationError as error:
+            raise InvalidDocumentError(_problems(error)) from None
+
+
+def _problems(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+        for problem in error.errors(include_input=False, include_url=False)
+    )
 
 
 def _name_of(file: Mapping[str, Any]) -> str:
@@ -144,24 +151,3 @@ def _name_of(file: Mapping[str, Any]) -> str:
     places = [location, *(place for place in location.values() if isinstance(place, dict))]
     found = (place.get(member) for place in places for member in ("uri", "url", "id"))
     return next((name for name in found if isinstance(name, str)), "")
-
-
-def _text_contents(document: Any) -> list[dict[str, Any]]:
-    """Return the contents of a batch that are text, in order; changing them changes the batch.
-
-    Raises:
-        InvalidDocumentError: The batch has another form.
-    """
-    contents = document.get("fileContents") if isinstance(document, dict) else None
-    if not isinstance(contents, list):
-        raise InvalidDocumentError("it has no list fileContents")
-    texts = []
-    for number, content in enumerate(contents):
-        if not isinstance(content, dict):
-            raise InvalidDocumentError(f"its fileContents[{number}] is not an object")
-        if str(content.get("contentType", "")).upper().startswith(NOT_TEXT):
-            continue
-        if not isinstance(content.get("contentBody"), str):
-            raise InvalidDocumentError(f"its fileContents[{number}] has no text contentBody")
-        texts.append(content)
-    return texts

@@ -21,39 +21,27 @@ _INTERNALS: Final = re.compile(
     re.IGNORECASE,
 )
 
-STATUS_OF: Final = {
+_STATUS_OF: Final = {
     errors.RagStackError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.ConfigurationError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.UnknownEngineError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.MissingPackageError: HTTPStatus.INTERNAL_SERVER_ERROR,
-    errors.DimensionMismatchError: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.EmbeddingError: HTTPStatus.BAD_GATEWAY,
     errors.InvalidRequestError: HTTPStatus.BAD_REQUEST,
-    errors.InvalidQueryError: HTTPStatus.BAD_REQUEST,
     errors.UnsupportedContentTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    errors.UnknownCorpusError: HTTPStatus.BAD_REQUEST,
-    errors.InvalidFilterError: HTTPStatus.BAD_REQUEST,
-    errors.InvalidDocumentError: HTTPStatus.BAD_REQUEST,
     errors.KnowledgeBaseNotFoundError: HTTPStatus.NOT_FOUND,
     errors.CollectionNotFoundError: HTTPStatus.NOT_FOUND,
-    errors.PartitionNotFoundError: HTTPStatus.NOT_FOUND,
     errors.NotKnownError: HTTPStatus.NOT_FOUND,
-    errors.DocumentNotFoundError: HTTPStatus.NOT_FOUND,
-    errors.JobNotFoundError: HTTPStatus.NOT_FOUND,
     errors.JobConflictError: HTTPStatus.CONFLICT,
     errors.RegistryError: HTTPStatus.BAD_GATEWAY,
     errors.DeliveryError: HTTPStatus.BAD_GATEWAY,
     errors.AccessDeniedError: HTTPStatus.FORBIDDEN,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.RetrievalTimeoutError: HTTPStatus.GATEWAY_TIMEOUT,
-    errors.ServiceUnavailableError: HTTPStatus.BAD_GATEWAY,
     errors.RetrievalError: HTTPStatus.BAD_GATEWAY,
 }
 
 
 def status_of(error: errors.RagStackError) -> HTTPStatus:
-    """Return the status of the nearest class in the tree."""
-    return next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
+    """Return the status of the error's class, or of its nearest base."""
+    return next(_STATUS_OF[kind] for kind in type(error).__mro__ if kind in _STATUS_OF)
 
 
 def code_of(error: errors.RagStackError) -> str:

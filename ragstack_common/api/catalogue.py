@@ -1,18 +1,17 @@
 """Which corpora and versions can be searched: as the document registry counts them, or as the engine finds them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.config import ALL_CORPORA
 from ragstack_common.errors import RetrievalTimeoutError
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
     from ragstack_common.filters import Scalar
     from ragstack_common.retrieval import RetrievalBackend
 
@@ -73,111 +72,82 @@ class Values:
     """
 
     values: "Sequence[Scalar]"
-    documents: Sequence[int] | None
+    documents: list[int] | None
     complete: bool
 
 
-class ValueSource(Protocol):
-    """Reads the values of an attribute."""
-
-    async def read(self, key: str) -> Values:
-        """Return the values of *key*."""
+ValueSource = Callable[[str], Awaitable[Values]]
+"""Returns the values of an attribute."""
 
 
-class RegistryValues:
-    """Reads values and counts from the document registry: one query, however many documents there are."""
+def values_of_registry(table: str) -> ValueSource:
+    """Read values and counts from the document registry: one query, however many documents there are.
 
-    def __init__(self, table: str, client: "DynamoDBClient | None" = None) -> None:
-        """Bind the registry's table.
+    The source raises RegistryError if the registry cannot be read.
+    """
+    # Searches do without the registry.
+    from ragstack_common.api.documents import counted_values  # noqa: PLC0415
+    from ragstack_common.clients import dynamodb_client  # noqa: PLC0415
+    from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
 
-        Args:
-            table: Its name.
-            client: A boto3 client of DynamoDB; by default one is made.
-        """
-        from ragstack_common.clients import dynamodb_client  # noqa: PLC0415 - searches do without the registry
-        from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
+    catalogue = Catalogue(dynamodb_client(), table)
 
-        self._catalogue = Catalogue(client or dynamodb_client(), table)
-
-    async def read(self, key: str) -> Values:
-        """Return the values of *key*.
-
-        Raises:
-            RegistryError: The registry cannot be read.
-        """
-        from ragstack_common.error_responses import reaching_the_registry  # noqa: PLC0415
-        from ragstack_common.retrieval.values import natural_order  # noqa: PLC0415
-
-        with reaching_the_registry():
-            found = self._catalogue.facets(key)
-        counts = [(facet.value, facet.documents) for facet in found if facet.value is not None]
-        counts.sort(key=lambda counted: natural_order(counted[0]))
+    async def read(key: str) -> Values:
+        counts = counted_values(catalogue, key).get(key, [])
         return Values([value for value, _ in counts], [documents for _, documents in counts], complete=True)
 
+    return read
 
-class EngineValues:
-    """Finds values by searching the engine, and remembers them for a minute."""
 
-    def __init__(self, engine: "RetrievalBackend", timeout_seconds: float, clock: Callable[[], float]) -> None:
-        """Bind the engine.
+def values_of_engine(engine: "RetrievalBackend", timeout_seconds: float, clock: Callable[[], float]) -> ValueSource:
+    """Find values by searching the engine, and remember them for a minute.
 
-        Args:
-            engine: Where documents are searched.
-            timeout_seconds: For all searches that one answer takes.
-            clock: Seconds, never decreasing.
-        """
-        self._engine = engine
-        self._timeout_seconds = timeout_seconds
-        self._clock = clock
-        self._remembered: dict[str, tuple[float, Values]] = {}
+    The source raises RetrievalTimeoutError if the searches do not end in time, or RetrievalError.
 
-    async def read(self, key: str) -> Values:
-        """Return the values of *key*.
+    Args:
+        engine: Where documents are searched.
+        timeout_seconds: For all searches that one answer takes.
+        clock: Seconds, never decreasing.
+    """
+    from ragstack_common.retrieval.values import distinct_values  # noqa: PLC0415 - searches do without
 
-        Raises:
-            RetrievalTimeoutError: The searches did not end in time.
-            RetrievalError: The engine failed.
-        """
-        from ragstack_common.retrieval.values import distinct_values  # noqa: PLC0415 - searches do without
+    remembered: TTLCache[str, Values] = TTLCache(maxsize=2, ttl=REMEMBERED_SECONDS, timer=clock)
 
-        end, values = self._remembered.get(key, (0.0, None))
-        if values is None or self._clock() >= end:
+    async def read(key: str) -> Values:
+        if key not in remembered:
             try:
-                async with asyncio.timeout(self._timeout_seconds):
-                    found = await distinct_values(self._engine, key)
+                async with asyncio.timeout(timeout_seconds):
+                    found = await distinct_values(engine, key)
             except TimeoutError as error:
                 raise RetrievalTimeoutError(
-                    f"The values of {key} were not found within {self._timeout_seconds:g} seconds; try again"
+                    f"The values of {key} were not found within {timeout_seconds:g} seconds; try again"
                 ) from error
-            values = Values(found.values, None, complete=found.complete)
-            self._remembered[key] = (self._clock() + REMEMBERED_SECONDS, values)
-        return values
+            remembered[key] = Values(found.values, None, complete=found.complete)
+        return remembered[key]
+
+    return read
 
 
 async def list_corpora(source: ValueSource, configured: Sequence[str]) -> Corpora:
     """List the configured corpora first, with documents or not, then the others. Errors are those of the source."""
-    found = await source.read(CORPUS_KEY)
+    found = await source(CORPUS_KEY)
+    numbers: Sequence[int | None] = found.documents or [None] * len(found.values)
+    counts = dict(zip(found.values, numbers, strict=True))
     # A search can choose a corpus only by a text, and ALL_CORPORA stands for all of them.
-    counts = {
-        value: None if found.documents is None else found.documents[number]
-        for number, value in enumerate(found.values)
-        if isinstance(value, str) and value not in ("", ALL_CORPORA)
-    }
-    without_documents = None if found.documents is None else 0
+    names = [value for value in found.values if isinstance(value, str) and value not in ("", ALL_CORPORA)]
     corpora = [
         SearchableCorpus(
             name=name,
             configured=name in configured,
-            searchable=name in counts,
-            documents=counts.get(name, without_documents),
+            searchable=name in names,
+            documents=counts[name] if name in names else None if found.documents is None else 0,
         )
-        for name in dict.fromkeys([*configured, *counts])
+        for name in dict.fromkeys([*configured, *names])
     ]
     return Corpora(corpora=corpora, complete=found.complete)
 
 
 async def list_versions(source: ValueSource) -> Versions:
     """List the versions. Errors are those of the source."""
-    found = await source.read(VERSION_KEY)
-    documents = None if found.documents is None else list(found.documents)
-    return Versions(versions=list(found.values), documents=documents, complete=found.complete)
+    found = await source(VERSION_KEY)
+    return Versions(versions=list(found.values), documents=found.documents, complete=found.complete)

@@ -1,17 +1,18 @@
 """The dead-letter queue: reads every message without removing it, and deletes messages on request."""
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ragstack_common.error_responses import failing_as
 from ragstack_common.errors import DeliveryError, InvalidDocumentError, InvalidRequestError
+from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import read_looks
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
-from ragstack_common.registry.jobs import Job, JobKind
+from ragstack_common.registry.jobs import Job
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -35,7 +36,7 @@ HIDDEN_SECONDS: Final = 60
 WAIT_SECONDS: Final = 1
 """With long polling SQS asks all its servers; without, an answer may be empty although there are messages."""
 
-READ_SECONDS: Final = 10.0
+MAX_MESSAGES: Final = 1000
 MAX_CHARACTERS: Final = 2_000_000
 """How much of the queue one request reads: API Gateway waits 29 seconds, and an answer has 6 MB at most."""
 
@@ -83,19 +84,15 @@ class JobInQueue:
         return self.message.kind is not None
 
     @property
-    def job_id(self) -> str | None:
-        """None for a job that was never started."""
-        return self.job.id if self.job else self.message.job_id or None
-
-    @property
-    def kind(self) -> JobKind | None:
-        """None if nothing says it."""
-        return self.job.kind if self.job else self.message.kind
-
-    @property
-    def by(self) -> str | None:
-        """Who asked for the job; None if nothing says it."""
-        return self.job.by if self.job else self.message.by or None
+    def description(self) -> dict[str, Any]:
+        """The members that a listing and a replay show; None for what nothing says."""
+        job, message = self.job, self.message
+        return {
+            "job_id": job.id if job else message.job_id or None,
+            "kind": job.kind if job else message.kind,
+            "by": job.by if job else message.by or None,
+            "status": self.status,
+        }
 
     @property
     def status(self) -> str:
@@ -115,8 +112,9 @@ class JobInQueue:
     @property
     def name(self) -> str:
         """For people; begins a sentence."""
-        kind = f" ({self.kind})" if self.kind else ""
-        return f"Job {self.job_id}{kind}" if self.job_id else f"A job{kind} that {self.message.by} asked for"
+        shown = self.description
+        kind = f" ({shown['kind']})" if shown["kind"] else ""
+        return f"Job {shown['job_id']}{kind}" if shown["job_id"] else f"A job{kind} that {self.message.by} asked for"
 
     def ends_with_message(self, now: float) -> bool:
         """Whether neither a function nor a newer message continues the job."""
@@ -155,17 +153,9 @@ class Reading:
 class DeadLetterQueue:
     """The dead-letter queue. Each call raises DeliveryError if the queue fails."""
 
-    def __init__(self, url: str, sqs: "SQSClient", *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Bind the queue.
-
-        Args:
-            url: The queue's URL.
-            sqs: A boto3 client of SQS.
-            clock: Seconds, never decreasing.
-        """
+    def __init__(self, url: str, sqs: "SQSClient") -> None:
         self._url = url
         self._sqs = sqs
-        self._clock = clock
         self._held: dict[str, str] = {}
 
     def read(self) -> Reading:
@@ -189,8 +179,7 @@ class DeadLetterQueue:
         Raises:
             DeliveryError: The queue did not delete all of them.
         """
-        for start in range(0, len(messages), MESSAGES_PER_CALL):
-            batch = messages[start : start + MESSAGES_PER_CALL]
+        for batch in batched(messages, MESSAGES_PER_CALL):
             entries: Any = [{"Id": str(n), "ReceiptHandle": each.receipt_handle} for n, each in enumerate(batch)]
             with _reaching_the_queue():
                 answer = self._sqs.delete_message_batch(QueueUrl=self._url, Entries=entries)
@@ -201,8 +190,7 @@ class DeadLetterQueue:
 
     def _receive_all(self) -> Reading:
         reading, seen, characters = Reading(), set[str](), 0
-        end = self._clock() + READ_SECONDS
-        while self._clock() < end and characters < MAX_CHARACTERS:
+        while len(seen) < MAX_MESSAGES and characters < MAX_CHARACTERS:
             answer: Any = self._sqs.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=MESSAGES_PER_CALL,
@@ -226,10 +214,9 @@ class DeadLetterQueue:
     def _release(self) -> None:
         handles = list(self._held.values())
         self._held.clear()
-        for start in range(0, len(handles), MESSAGES_PER_CALL):
+        for batch in batched(handles, MESSAGES_PER_CALL):
             entries: Any = [
-                {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": 0}
-                for number, handle in enumerate(handles[start : start + MESSAGES_PER_CALL])
+                {"Id": str(n), "ReceiptHandle": each, "VisibilityTimeout": 0} for n, each in enumerate(batch)
             ]
             with _reaching_the_queue():
                 self._sqs.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
@@ -242,26 +229,21 @@ def _reaching_the_queue() -> "AbstractContextManager[None]":
 def _failed_message(message: dict[str, Any]) -> FailedMessage:
     body = message["Body"]
     cause = message.get("MessageAttributes", {}).get("Cause", {}).get("StringValue")
-    uris: tuple[str, ...] = ()
-    fault = job = None
-    with suppress(InvalidRequestError):
-        job = read_job_message(body)
-    if job is None:
-        try:
-            uris = tuple(read_looks(body))
-            fault = None if uris else "The message names no document"
-        except InvalidDocumentError as error:
-            fault = str(error)
-    return FailedMessage(
+    read = partial(
+        FailedMessage,
         message_id=message["MessageId"],
         body=body,
         receipt_handle=message["ReceiptHandle"],
         sent_at=int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000,
         cause=cause or _reason_of_failure(body),
-        uris=uris,
-        job=job,
-        fault=fault,
     )
+    with suppress(InvalidRequestError):
+        return read(job=read_job_message(body))
+    try:
+        uris = tuple(read_looks(body))
+    except InvalidDocumentError as error:
+        return read(fault=str(error))
+    return read(uris=uris, fault=None if uris else "The message names no document")
 
 
 def _reason_of_failure(body: str) -> str | None:

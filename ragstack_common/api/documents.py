@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from botocore.exceptions import ClientError
@@ -18,6 +17,7 @@ from pydantic import BaseModel, Field
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
+from ragstack_common.filters import Scalar
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DEFAULT_LIMIT, DocumentRegistry
 from ragstack_common.registry.records import (
@@ -354,25 +354,34 @@ class Documents:
         return key
 
 
-def facets_of(catalogue: Catalogue, key: str | None) -> Facets:
-    """List the attributes of searchable documents with their values.
-
-    Args:
-        catalogue: The counts.
-        key: One attribute; None for all.
+def counted_values(catalogue: Catalogue, key: str | None = None) -> dict[str, list[tuple[Scalar, int]]]:
+    """Return the values of an attribute, or of all, in their natural order, with the number of documents of each.
 
     Raises:
         RegistryError: The registry cannot be read.
     """
     with reaching_the_registry():
         found = catalogue.facets(key)
-        documents = catalogue.documents()
-    facets = []
-    for name, of_name in groupby(found, key=lambda facet: facet.key):
-        values = [(facet.value, facet.documents) for facet in of_name if facet.value is not None]
-        values.sort(key=lambda counted: natural_order(counted[0]))
-        facets.append(Facet(key=name, values=[FacetValue(value=value, documents=many) for value, many in values]))
-    return Facets(facets=facets, documents=documents)
+    values: dict[str, list[tuple[Scalar, int]]] = {}
+    for facet in found:
+        of_key = values.setdefault(facet.key, [])
+        if facet.value is not None:
+            of_key.append((facet.value, facet.documents))
+    return {name: sorted(counts, key=lambda counted: natural_order(counted[0])) for name, counts in values.items()}
+
+
+def facets_of(catalogue: Catalogue, key: str | None) -> Facets:
+    """List one attribute of searchable documents, or all, with their values.
+
+    Raises:
+        RegistryError: The registry cannot be read.
+    """
+    facets = [
+        Facet(key=name, values=[FacetValue(value=value, documents=documents) for value, documents in counts])
+        for name, counts in counted_values(catalogue, key).items()
+    ]
+    with reaching_the_registry():
+        return Facets(facets=facets, documents=catalogue.documents())
 
 
 def summary_of(record: DocumentRecord) -> DocumentSummary:

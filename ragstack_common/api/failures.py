@@ -31,6 +31,7 @@ from ragstack_common.api.failure_models import (
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DeliveryError, InvalidRequestError, JobNotFoundError, NotKnownError
 from ragstack_common.ingestion.advice import advice_for
+from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import Queue, look
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry
@@ -195,8 +196,7 @@ class Failures:
 
     def _send(self, messages: Sequence[FailedMessage], answer: ReplayAnswer, sent: dict[str, ReplayedDocument]) -> None:
         """Send what messages are about, then delete them."""
-        for start in range(0, len(messages), DOCUMENTS_PER_MESSAGE):
-            batch = messages[start : start + DOCUMENTS_PER_MESSAGE]
+        for batch in batched(messages, DOCUMENTS_PER_MESSAGE):
             self._send_jobs(batch, answer)
             self._send_documents((uri for message in batch for uri in message.uris), sent)
             self._dead_letters.delete(batch)
@@ -209,10 +209,7 @@ class Failures:
             if found is None:
                 continue
             job = ReplayedJob(
-                job_id=found.job_id,
-                kind=found.kind,
-                status=found.status,
-                by=found.by,
+                **found.description,
                 reason=redacted_or_none(found.job.reason) if found.job else None,
                 sent=found.to_send is not None,
             )
@@ -225,8 +222,7 @@ class Failures:
 
     def _send_documents(self, uris: Iterable[str], sent: dict[str, ReplayedDocument]) -> None:
         rest = [uri for uri in dict.fromkeys(uris) if uri not in sent]
-        for start in range(0, len(rest), DOCUMENTS_PER_MESSAGE):
-            group = rest[start : start + DOCUMENTS_PER_MESSAGE]
+        for group in batched(rest, DOCUMENTS_PER_MESSAGE):
             # Read before sending: a record that changes afterwards was written because of the message.
             with reaching_the_registry():
                 records = self._registry.read(group)
@@ -315,10 +311,7 @@ def _failed_job(found: JobInQueue, messages: Sequence[FailedMessage]) -> FailedJ
     advice, actions = found.advice
     said = [found.job.reason if found.job else None, *(message.cause for message in messages)]
     return FailedJob(
-        job_id=found.job_id,
-        kind=found.kind,
-        status=found.status,
-        by=found.by,
+        **found.description,
         reasons=_reasons(said) or [NOT_HANDLED],
         since=iso(messages[0].sent_at),
         message_ids=[message.message_id for message in messages],

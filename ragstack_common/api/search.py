@@ -13,12 +13,12 @@ from ragstack_common.api.catalogue import (
     CORPUS_KEY,
     VERSION_KEY,
     Corpora,
-    EngineValues,
-    RegistryValues,
     ValueSource,
     Versions,
     list_corpora,
     list_versions,
+    values_of_engine,
+    values_of_registry,
 )
 from ragstack_common.config import (
     ALL_CORPORA,
@@ -273,8 +273,8 @@ class QueryService:
         """The registry if it counts the documents that are searched, else the engine."""
         settings = self._settings
         if settings.registry_table is not None and settings.retrieval_engine == BEDROCK_ENGINE:
-            return RegistryValues(settings.registry_table)
-        return EngineValues(self._engine, settings.timeout_seconds, self._clock)
+            return values_of_registry(settings.registry_table)
+        return values_of_engine(self._engine, settings.timeout_seconds, self._clock)
 
     async def _search(self, request: RetrieveRequest) -> SearchOutcome:
         with inner_deadline(self._settings.timeout_seconds):

@@ -185,7 +185,7 @@ def test_the_versions_are_in_their_natural_order_and_keep_their_types() -> None:
 
 def test_what_can_be_searched_is_remembered_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(query.service()._values, "_clock", lambda: now[0])
+    monkeypatch.setattr(query.service(), "_clock", lambda: now[0])
     call("GET", "/api/versions")
     first = Counted.searches
 
