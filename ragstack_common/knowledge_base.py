@@ -34,9 +34,9 @@ with needs_extra("chroma", "KnowledgeBase"):
     from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle, get_or_create
     from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
     from ragstack_common.retrieval.engines.chroma.store import (
+        ClientConnection,
         Connection,
         FolderConnection,
-        MemoryConnection,
         close_client,
         quiet,
         translated_errors,
@@ -83,7 +83,6 @@ class SearchOptions(TypedDict, total=False):
         filters: The same, under the name that backends use. If both are given, both must match.
         hybrid: Whether a keyword search over the whole collection ranks too.
         rerank: Whether the best chunks are reordered by phrase, frequency and proximity of the query's words.
-        expand: Whether the query is extended by its first results and searched again.
         neighbours: Number of chunks before and after each result that are merged into it.
     """
 
@@ -91,7 +90,6 @@ class SearchOptions(TypedDict, total=False):
     filters: Mapping[str, Any] | None
     hybrid: bool
     rerank: bool
-    expand: bool
     neighbours: int
 
 
@@ -154,7 +152,8 @@ class KnowledgeBase:
             with translated_errors("memory"):
                 self.chroma_client = chromadb.EphemeralClient(settings=quiet())
                 self.collection = get_or_create(self.chroma_client, self.collection_name, model)
-            connection = MemoryConnection(self.chroma_client)
+            memory = self.chroma_client
+            connection = ClientConnection("memory", lambda: memory)
         self._chunks = ChromaCollection(connection, self.collection_name, model)
         self._search = CollectionSearch(self._chunks, scan_limit)
 
@@ -213,8 +212,7 @@ class KnowledgeBase:
         filters = [part for part in given if part is not None]
         request = SearchRequest(query, n_results, filters={"$and": filters} if filters else None)
         count = max(RERANKED_CANDIDATES, n_results) if rerank else n_results
-        hybrid, expand = options.get("hybrid", False), options.get("expand", False)
-        (chunks,) = self._search.several([query], count, request.restriction, hybrid=hybrid, expand=expand)
+        (chunks,) = self._search.several([query], count, request.restriction, hybrid=options.get("hybrid", False))
         if rerank:
             chunks = _reranked(query, chunks)[:n_results]
         if neighbours and chunks:

@@ -7,16 +7,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
 import boto3
-import numpy as np
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, unit
+from ragstack_common.embedding.protocol import ModelEmbedding
 from ragstack_common.errors import EmbeddingError
 from ragstack_common.retrieval_errors import reason_of
 
@@ -25,9 +23,6 @@ ATTEMPTS: Final = 8
 CALLS_AT_ONCE: Final = 8
 LEAST_CHARACTERS: Final = 200
 """If a text of this length is too long, the message means something else."""
-
-PROBE: Final = "A text that shows how long a vector is."
-
 
 _TOO_LONG: Final = re.compile(r"too many input tokens|maxLength|too long|exceed", re.IGNORECASE)
 
@@ -78,7 +73,7 @@ _SHAPES: Final[Mapping[str, _Shape]] = {
 }
 
 
-class BedrockEmbedding(Embedding):
+class BedrockEmbedding(ModelEmbedding):
     """A model of Amazon Bedrock.
 
     Args:
@@ -89,49 +84,14 @@ class BedrockEmbedding(Embedding):
         EmbeddingError: The model is not supported, or AWS rejects the call.
     """
 
-    fusion_weight = MODEL_FUSION_WEIGHT
-
     def __init__(self, model: str, client: Any = None) -> None:
         self._model = model
         self._shape = _shape(model)
-        self.name = f"bedrock:{model}"
         self._client = client or _client()
-        self.description = f"{self.name} at {self._client.meta.endpoint_url}"
-        self._closed = False
-        self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="embedding")
-        found = self._asked([PROBE], is_query=False)
-        self.dimension = unit(found, rows=1, dimension=None, source=self.description).shape[1]
+        self.texts_in_call = self._shape.texts_in_call
+        super().__init__(f"bedrock:{model}", f"bedrock:{model} at {self._client.meta.endpoint_url}", CALLS_AT_ONCE)
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages, with up to eight calls at once."""
-        size = self._shape.texts_in_call
-        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        try:
-            for number, found in enumerate(self._threads.map(self._passages, batches)):
-                vectors[number * size : number * size + len(found)] = found
-        except (CancelledError, RuntimeError):
-            if self._closed:
-                raise EmbeddingClosed from None
-            raise
-        return vectors
-
-    def embed_query(self, text: str) -> Vectors:
-        """Embed a query."""
-        found = self._asked([text], is_query=True)
-        (vector,) = unit(found, rows=1, dimension=self.dimension, source=self.description)
-        return np.asarray(vector)
-
-    def close(self) -> None:
-        """Stop after the calls in progress."""
-        self._closed = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _passages(self, texts: Sequence[str]) -> Vectors:
-        found = self._asked(texts, is_query=False)
-        return unit(found, rows=len(texts), dimension=self.dimension, source=self.description)
-
-    def _asked(self, texts: Sequence[str], *, is_query: bool) -> Any:
+    def _vectors(self, texts: Sequence[str], *, is_query: bool) -> Any:
         longest = min(self._shape.characters_in_text, max(map(len, texts)))
         while True:
             body = self._shape.body([text[:longest] for text in texts], is_query)

@@ -3,11 +3,11 @@
 import hashlib
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import apsw
 import numpy as np
@@ -15,51 +15,52 @@ import numpy.typing as npt
 
 from ragstack_common.embedding.protocol import Embedding, Vectors
 
+T = TypeVar("T")
+
 QUERIES_KEPT: Final = 1_000
 
 TEXTS_AT_ONCE: Final = 256
 """Texts embedded before they are stored: at most this work is lost if the process ends."""
 
-FILE_VERSION: Final = 1
-"""Increase it when a model gives another vector for the same text."""
-
 MAX_FILE_BYTES: Final = 512 * 1024**2
-EVICTED_SHARE: Final = 10
-"""A full file loses its oldest tenth."""
-
-_KEYS_IN_QUERY: Final = 500
+MOST_FAILURES: Final = 3
+"""A damaged file is replaced; after this many failures nothing is cached any more."""
 
 log = logging.getLogger(__name__)
 
 
 class CachedEmbedding(Embedding):
-    """Asks a model once for each passage, and once for each of the most recent queries.
+    """Asks a model once for each passage, and once for each of the most recent queries. Any thread may use it.
 
     Vectors have 16-bit precision, as in the index, whether they are cached or not. A blank text is the zero vector.
+    A damaged file is replaced. Without a writable file nothing is cached. Neither is an error.
 
     Args:
         model: Slow, or charged by the call.
-        path: File of the cached passages.
+        path: File of the cached passages; it is opened or created at the first use.
+        max_bytes: A larger file loses its oldest tenth.
     """
 
-    def __init__(self, model: Embedding, path: Path) -> None:
+    def __init__(self, model: Embedding, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
         self.name, self.description = model.name, model.description
         self.dimension, self.fusion_weight = model.dimension, model.fusion_weight
         self._model = model
-        self._file = VectorFile(path)
         self._query = lru_cache(maxsize=QUERIES_KEPT)(model.embed_query)
+        self._path = path
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._connection: apsw.Connection | None = None
+        self._failures = 0
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, only those that are not cached."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
-            some = texts[start : start + TEXTS_AT_ONCE]
-            keys = [self._key(text) if text.strip() else None for text in some]
-            text_of = {key: text for key, text in zip(keys, some, strict=True) if key is not None}
-            values = self._values(text_of)
-            for row, key in enumerate(keys, start):
-                if key is not None:
-                    vectors[row] = values[key]
+            keys = {text: self._key(text) for text in texts[start : start + TEXTS_AT_ONCE] if text.strip()}
+            values = self._values(keys)
+            for row, text in enumerate(texts[start : start + TEXTS_AT_ONCE], start):
+                if text in keys:
+                    vectors[row] = values[keys[text]]
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -69,120 +70,70 @@ class CachedEmbedding(Embedding):
     def close(self) -> None:
         """Close the model and the file."""
         self._model.close()
-        self._file.close()
+        with self._lock:
+            self._failures = MOST_FAILURES
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
 
-    def _values(self, text_of: dict[bytes, str]) -> dict[bytes, npt.NDArray[np.float16]]:
+    def _values(self, keys: dict[str, bytes]) -> dict[bytes, npt.NDArray[np.float16]]:
         size = np.dtype("<f2").itemsize * self.dimension
-        found = {key: value for key, value in self._file.find(list(text_of)).items() if len(value) == size}
-        missing = [key for key in text_of if key not in found]
+        wanted = list(keys.values())
+        stored: dict[bytes, bytes] = self._in_file(lambda file: dict(_find(file, wanted)), {})
+        found = {key: value for key, value in stored.items() if len(value) == size}
+        missing = [text for text, key in keys.items() if key not in found]
         if missing:
-            embedded = self._model.embed([text_of[key] for key in missing]).astype("<f2")
-            made = {key: row.tobytes() for key, row in zip(missing, embedded, strict=True)}
-            self._file.store(made)
-            found.update(made)
+            embedded = self._model.embed(missing).astype("<f2")
+            made = {keys[text]: row.tobytes() for text, row in zip(missing, embedded, strict=True)}
+            self._in_file(lambda file: _store(file, made, self._max_bytes), None)
+            found |= made
         return {key: np.frombuffer(value, dtype="<f2") for key, value in found.items()}
 
     def _key(self, text: str) -> bytes:
         return hashlib.blake2b(f"{self.name}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
-
-class VectorFile:
-    """Values by key in an SQLite file. Any thread may use it.
-
-    A damaged file is replaced by an empty one. Without a writable file nothing is cached. Neither is an error.
-
-    Args:
-        path: The file; it is opened or created at the first use.
-        max_bytes: A larger file loses its oldest entries.
-    """
-
-    def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
-        self._path = path
-        self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._opened = False
-        self._connection: apsw.Connection | None = None
-
-    def find(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the values of the known keys."""
-        found: dict[bytes, bytes] = {}
+    def _in_file(self, work: Callable[[apsw.Connection], T], otherwise: T) -> T:
         with self._lock:
-            connection = self._open()
-            if connection is None:
-                return found
+            if self._failures == MOST_FAILURES:
+                return otherwise
             try:
-                for start in range(0, len(keys), _KEYS_IN_QUERY):
-                    some = keys[start : start + _KEYS_IN_QUERY]
-                    marks = ",".join("?" * len(some))
-                    found.update(connection.execute(f"SELECT key, value FROM entry WHERE key IN ({marks})", some))  # noqa: S608 - only marks
+                if self._connection is None:
+                    self._connection = _open(self._path)
+                return work(self._connection)
             except apsw.Error as error:
-                self._replace(error)
-                return {}
-        return found
+                log.warning("The cached embeddings in %s cannot be used and are replaced: %s", self._path, error)
+                self._failures += 1
+                if self._connection is not None:
+                    with suppress(apsw.Error):
+                        self._connection.close()
+                self._connection = None
+                for suffix in ("", "-wal", "-shm"):
+                    with suppress(OSError):
+                        self._path.with_name(self._path.name + suffix).unlink()
+                return otherwise
 
-    def store(self, values: Mapping[bytes, bytes]) -> None:
-        """Store values, and drop the oldest entries of a full file."""
-        with self._lock:
-            connection = self._open()
-            if connection is None:
-                return
-            try:
-                with connection:
-                    self._evict(connection)
-                    connection.executemany("REPLACE INTO entry (key, value) VALUES (?, ?)", values.items())
-            except apsw.Error as error:
-                self._replace(error)
 
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._opened = True
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+def _open(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    try:
+        # Losing the last entries costs no more than embedding them again.
+        connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8000")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, value BLOB NOT NULL)"
+        )
+    except apsw.Error:
+        connection.close()
+        raise
+    return connection
 
-    def _open(self) -> apsw.Connection | None:
-        if not self._opened:
-            self._opened = True
-            try:
-                self._connection = self._connect()
-            except apsw.Error as error:
-                self._replace(error)
-        return self._connection
 
-    def _replace(self, error: apsw.Error) -> None:
-        log.warning("The cached embeddings in %s cannot be used and are replaced: %s", self._path, error)
-        if self._connection is not None:
-            with suppress(apsw.Error):
-                self._connection.close()
-        self._connection = None
-        try:
-            for suffix in ("", "-wal", "-shm"):
-                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-            self._connection = self._connect()
-        except (apsw.Error, OSError) as second_error:
-            log.warning("Embeddings are not cached: %s", second_error)
+def _find(file: apsw.Connection, keys: Sequence[bytes]) -> apsw.Cursor:
+    return file.execute(f"SELECT key, value FROM entry WHERE key IN ({','.join('?' * len(keys))})", keys)  # noqa: S608 - only marks
 
-    def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self._path))
-        try:
-            # Losing the last entries costs no more than embedding them again.
-            connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8000")
-            if connection.execute("PRAGMA user_version").get != FILE_VERSION:
-                connection.execute("DROP TABLE IF EXISTS entry")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS entry"
-                " (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, value BLOB NOT NULL)"
-            )
-            connection.execute(f"PRAGMA user_version = {FILE_VERSION}")
-        except apsw.Error:
-            connection.close()
-            raise
-        return connection
 
-    def _evict(self, connection: apsw.Connection) -> None:
-        used_pages = connection.execute("PRAGMA page_count").get - connection.execute("PRAGMA freelist_count").get
-        if used_pages * connection.execute("PRAGMA page_size").get > self._max_bytes:
-            connection.execute(
-                "DELETE FROM entry WHERE id <= (SELECT min(id) + (max(id) - min(id)) / ? FROM entry)", (EVICTED_SHARE,)
-            )
+def _store(file: apsw.Connection, values: dict[bytes, bytes], max_bytes: int) -> None:
+    with file:
+        used_pages = file.execute("PRAGMA page_count").get - file.execute("PRAGMA freelist_count").get
+        if used_pages * file.execute("PRAGMA page_size").get > max_bytes:
+            file.execute("DELETE FROM entry WHERE id <= (SELECT min(id) + (max(id) - min(id)) / 10 FROM entry)")
+        file.executemany("REPLACE INTO entry (key, value) VALUES (?, ?)", values.items())

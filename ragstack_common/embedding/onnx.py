@@ -1,17 +1,16 @@
 """A sentence-embedding model in ONNX form, run on the CPU."""
 
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from ragstack_common.embedding import model_folder
 from ragstack_common.embedding.model_folder import POOLINGS, ModelFolder, Pooling
-from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, cores, unit
+from ragstack_common.embedding.protocol import ModelEmbedding, Vectors, cores, scalar
 from ragstack_common.errors import EmbeddingError
 
 CHARACTERS_PER_TOKEN: Final = 64
@@ -20,14 +19,13 @@ CHARACTERS_PER_TOKEN: Final = 64
 POOLED_OUTPUTS: Final = ("sentence_embedding", "embedding", "embeddings")
 TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
 INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})
-PROBE: Final = "A text that shows how long a vector is."
 
 _ERRORS_ONLY: Final = 3
 _TEXTS_BY_VALUES: Final = 2
 _TEXTS_BY_TOKENS_BY_VALUES: Final = 3
 
 
-class OnnxEmbedding(Embedding):
+class OnnxEmbedding(ModelEmbedding):
     """A model and its tokenizer.
 
     Each text is a batch of its own, one for each core at a time: a quantized model scales its numbers by the whole
@@ -46,12 +44,8 @@ class OnnxEmbedding(Embedding):
         EmbeddingError: The folder has no usable model, or the model pools itself and *pooling* is given.
     """
 
-    fusion_weight = MODEL_FUSION_WEIGHT
-
     def __init__(self, folder: Path, pooling: Pooling | None = None) -> None:
         self._model = model_folder.read(folder, pooling)
-        self.name = f"onnx:{self._model.name}"
-        self.description = self.name
         self._tokenizer = open_tokenizer(self._model)
         self._session = open_session(self._model.model)
         self._inputs = model_inputs(self._session)
@@ -61,49 +55,18 @@ class OnnxEmbedding(Embedding):
                 f"The model {self._model.name} pools its tokens itself and cannot pool by {pooling}: leave that"
                 " out, or choose a model that returns last_hidden_state"
             )
-        self._closed = False
-        self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="embedding")
-        self.dimension = len(self._run(self._encoded([PROBE])[0]))
+        super().__init__(f"onnx:{self._model.name}", f"onnx:{self._model.name}", cores())
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages on all cores."""
-        encoded = self._encoded([self._model.passage_prefix + text for text in texts])
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        try:
-            for row, found in enumerate(self._threads.map(self._run, encoded)):
-                vectors[row] = found
-        except (CancelledError, RuntimeError):
-            if self._closed:
-                raise EmbeddingClosed from None
-            raise
-        return unit(vectors, rows=len(texts), dimension=self.dimension, source=self.name)
-
-    def embed_query(self, text: str) -> Vectors:
-        """Embed a query in the calling thread, so that it does not wait for passages."""
-        found = self._run(self._encoded([self._model.query_prefix + text])[0])
-        (vector,) = unit([found], rows=1, dimension=self.dimension, source=self.name)
-        return np.asarray(vector)
-
-    def close(self) -> None:
-        """Abandon all texts that have not started."""
-        self._closed = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _encoded(self, texts: Sequence[str]) -> list[Encoding]:
+    def _vectors(self, texts: Sequence[str], *, is_query: bool) -> Vectors:
+        prefix = self._model.query_prefix if is_query else self._model.passage_prefix
         longest = CHARACTERS_PER_TOKEN * self._model.max_tokens
-        # The tokenizer accepts only Unicode scalar values.
-        return self._tokenizer.encode_batch(
-            [text[:longest].encode("utf-8", "replace").decode("utf-8") for text in texts]
-        )
-
-    def _run(self, text: Encoding) -> Vectors:
-        ids = np.array([text.ids], dtype=np.int64)
+        ids = np.array([self._tokenizer.encode(scalar(f"{prefix}{texts[0]}"[:longest])).ids], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         try:
             (found,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
         except Exception as error:
             raise EmbeddingError(f"The model {self.name} failed ({_first_line(error)})") from error
-        return np.asarray(found[0] if self._is_pooled else _pooled(found[0], self._model.pooling), dtype=np.float32)
+        return np.asarray([found[0] if self._is_pooled else _pooled(found[0], self._model.pooling)], dtype=np.float32)
 
 
 def load(choice: str, default_pooling: str) -> OnnxEmbedding:

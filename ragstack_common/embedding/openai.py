@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import numpy as np
 from openai import APIConnectionError, APIStatusError, AuthenticationError, OpenAI, OpenAIError
 
-from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Embedding, EmbeddingClosed, Vectors, unit
+from ragstack_common.embedding.protocol import ModelEmbedding
 from ragstack_common.errors import EmbeddingError
 
 TIMEOUT_SECONDS: Final = 120.0
@@ -21,21 +20,19 @@ QUERY_TIMEOUT_SECONDS: Final = 15.0
 QUERY_RETRIES: Final = 2
 """A user waits for the answer: AWS's clients time out after a minute."""
 
-TEXTS_IN_CALL: Final = 64
+CALLS_AT_ONCE: Final = 2
 CHARACTERS_IN_TEXT: Final = 24_000
 """OpenAI's limit of 8,191 tokens, at three characters a token."""
 
 LEAST_CHARACTERS: Final = 200
 """If a text of this length is too long, the message means something else."""
 
-PROBE: Final = "A text that shows how long a vector is."
-
 _TOO_LONG: Final = re.compile(
     r"too (long|large)|(maximum|context|sequence|input).{0,40}(length|tokens)|exceed", re.IGNORECASE
 )
 
 
-class OpenAIEmbedding(Embedding):
+class OpenAIEmbedding(ModelEmbedding):
     """A model of a server.
 
     Args:
@@ -46,42 +43,18 @@ class OpenAIEmbedding(Embedding):
         EmbeddingError: The server cannot be reached, or rejects the call.
     """
 
-    fusion_weight = MODEL_FUSION_WEIGHT
+    texts_in_call = 64
 
     def __init__(self, client: OpenAI, model: str) -> None:
-        self._client, self._model = client, model
-        self._closed = False
-        self.name = f"openai:{model}"
-        self.description = f"{self.name} at {client.base_url}"
-        # No retries: a server that is not running should fail at once.
-        found = self._asked(client.with_options(max_retries=0), [PROBE])
-        self.dimension = unit(found, rows=1, dimension=None, source=self.description).shape[1]
+        self._client, self._model = client.with_options(max_retries=0), model
+        super().__init__(f"openai:{model}", f"openai:{model} at {client.base_url}", CALLS_AT_ONCE)
+        self._client = client  # the first call had no retries: a server that is not running should fail at once
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages, up to 64 in a call."""
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for start in range(0, len(texts), TEXTS_IN_CALL):
-            if self._closed:
-                raise EmbeddingClosed
-            batch = [text[:CHARACTERS_IN_TEXT] for text in texts[start : start + TEXTS_IN_CALL]]
-            vectors[start : start + len(batch)] = unit(
-                list(self._fitting(self._client, batch)),
-                rows=len(batch),
-                dimension=self.dimension,
-                source=self.description,
-            )
-        return vectors
-
-    def embed_query(self, text: str) -> Vectors:
-        """Embed a query, with a short timeout."""
-        client = self._client.with_options(timeout=QUERY_TIMEOUT_SECONDS, max_retries=QUERY_RETRIES)
-        found = list(self._fitting(client, [text[:CHARACTERS_IN_TEXT]]))
-        (vector,) = unit(found, rows=1, dimension=self.dimension, source=self.description)
-        return np.asarray(vector)
-
-    def close(self) -> None:
-        """Stop after the call in progress."""
-        self._closed = True
+    def _vectors(self, texts: Sequence[str], *, is_query: bool) -> list[list[float]]:
+        client = self._client
+        if is_query:
+            client = client.with_options(timeout=QUERY_TIMEOUT_SECONDS, max_retries=QUERY_RETRIES)
+        return list(self._fitting(client, [text[:CHARACTERS_IN_TEXT] for text in texts]))
 
     def _fitting(self, client: OpenAI, texts: Sequence[str]) -> Iterator[list[float]]:
         """Embed texts; halve each text that is too long until it fits. One such text fails a whole call."""
@@ -116,30 +89,17 @@ def load(address: str, api_key: str | None) -> OpenAIEmbedding:
     """Connect to a server.
 
     Args:
-        address: ``URL#MODEL``; ``#MODEL`` is optional if the server has one model.
+        address: ``URL#MODEL``.
         api_key: For a server with authentication.
 
     Raises:
-        EmbeddingError: The server cannot be reached, rejects the call, or has several models.
+        EmbeddingError: The server cannot be reached, or rejects the call.
     """
     url, _, model = address.partition("#")
-    if not url.startswith(("http://", "https://")):
-        raise EmbeddingError(f"{url!r} is not the URL of a server: write openai:http://127.0.0.1:11434/v1#MODEL")
+    if not url.startswith(("http://", "https://")) or not model:
+        raise EmbeddingError(f"{address!r} is not URL#MODEL: write for example openai:http://127.0.0.1:11434/v1#MODEL")
     client = OpenAI(base_url=url, api_key=api_key or "none", timeout=TIMEOUT_SECONDS, max_retries=RETRIES)
-    return OpenAIEmbedding(client, model or _only_model(client))
-
-
-def _only_model(client: OpenAI) -> str:
-    try:
-        models = [model.id for model in client.with_options(max_retries=0).models.list()]
-    except OpenAIError as error:
-        raise _explained(error, f"The server at {client.base_url}") from error
-    if len(models) != 1:
-        raise EmbeddingError(
-            f"The server at {client.base_url} has the models {', '.join(models) or 'none'}: choose the one that embeds"
-            " texts by writing openai:URL#MODEL"
-        )
-    return models[0]
+    return OpenAIEmbedding(client, model)
 
 
 def _explained(error: OpenAIError, source: str) -> EmbeddingError:

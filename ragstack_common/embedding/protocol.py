@@ -2,7 +2,9 @@
 
 import os
 import sys
+from abc import abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Final, Protocol
 
 import numpy as np
@@ -69,6 +71,69 @@ class Embedding(Protocol):
     def close(self) -> None:
         """Abandon calls in progress, and release threads, processes and files."""
         return
+
+
+class ModelEmbedding(Embedding):
+    """Base of models: batches, checks of the output, and closing. A subclass needs :meth:`_vectors`.
+
+    Attributes:
+        texts_in_call: Passages that one call of the model embeds.
+
+    Args:
+        name: The model, independent of its folder or address.
+        description: The name and the location.
+        workers: Calls of the model at once.
+
+    Raises:
+        EmbeddingError: The model failed to embed a first text.
+    """
+
+    fusion_weight = MODEL_FUSION_WEIGHT
+    texts_in_call = 1
+
+    def __init__(self, name: str, description: str, workers: int) -> None:
+        self.name = name
+        self.description = description
+        self._closed = False
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="embedding")
+        found = self._vectors(["A text that shows how long a vector is."], is_query=False)
+        self.dimension = unit(found, rows=1, dimension=None, source=description).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed passages, several at once."""
+        size = self.texts_in_call
+        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        try:
+            for number, found in enumerate(self._threads.map(self._checked, batches)):
+                vectors[number * size : number * size + len(found)] = found
+        except (CancelledError, RuntimeError):
+            if self._closed:
+                raise EmbeddingClosed from None
+            raise
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """Embed a query in the calling thread, so that it does not wait for passages."""
+        return np.asarray(self._checked([text], is_query=True)[0])
+
+    def close(self) -> None:
+        """Abandon calls that have not started."""
+        self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _checked(self, texts: Sequence[str], *, is_query: bool = False) -> Vectors:
+        found = self._vectors(texts, is_query=is_query)
+        return unit(found, rows=len(texts), dimension=self.dimension, source=self.description)
+
+    @abstractmethod
+    def _vectors(self, texts: Sequence[str], *, is_query: bool) -> npt.ArrayLike:
+        """Return one vector of any length for each text; up to ``texts_in_call`` are given."""
+
+
+def scalar(text: str) -> str:
+    """Replace lone surrogates: tokenizers accept only Unicode scalar values."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def unit(vectors: npt.ArrayLike, *, rows: int, dimension: int | None, source: str) -> Vectors:

@@ -44,13 +44,13 @@ def sources(documents: list[dict[str, Any]]) -> list[str]:
     return [document["metadata"]["source"] for document in documents]
 
 
-@pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"expand": True}, {"neighbours": 2}])
+@pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"neighbours": 2}])
 def test_every_search_option_finds_the_answer_first(base: KnowledgeBase, options: dict[str, Any]) -> None:
     assert sources(base.retrieve("What is a knowledge graph?", **options))[0] == "graph.md"
 
 
 def test_all_search_options_together_find_the_answer_first(base: KnowledgeBase) -> None:
-    documents = base.retrieve("knowledge graph", 2, hybrid=True, rerank=True, expand=True, neighbours=1)
+    documents = base.retrieve("knowledge graph", 2, hybrid=True, rerank=True, neighbours=1)
 
     assert sources(documents)[0] == "graph.md"
     assert all(0.0 <= document["relevance_score"] <= 1.0 for document in documents)
@@ -131,7 +131,7 @@ def test_search_raises_errors(base: KnowledgeBase) -> None:
 def test_an_empty_collection_finds_nothing_and_logs_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with KnowledgeBase("empty", tmp_path, environment={}) as base:
         assert base.retrieve("anything") == []
-        assert base.retrieve("anything", hybrid=True, rerank=True, expand=True, neighbours=1) == []
+        assert base.retrieve("anything", hybrid=True, rerank=True, neighbours=1) == []
         assert base.get_versions() == []
         assert base.last_error is None
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstack_common.embedding import HashedEmbedding
-from ragstack_common.embedding.cache import CachedEmbedding, VectorFile
+from ragstack_common.embedding.cache import CachedEmbedding
 from tests.support.embedding_models import CountingEmbedding
 
 TEXTS = ["Herons stand in the shallow water.", "A bridge is made of steel.", "Ospreys dive."]
@@ -124,17 +124,18 @@ def test_without_a_writable_file_everything_is_embedded(model: CountingEmbedding
     assert model.passages == TEXTS + TEXTS
 
 
-def test_a_full_file_drops_its_oldest_entries(tmp_path: Path) -> None:
-    file = VectorFile(tmp_path / "file", max_bytes=200_000)
+def test_a_full_file_drops_its_oldest_entries(model: CountingEmbedding, path: Path) -> None:
+    cached = CachedEmbedding(model, path, max_bytes=50_000)
+    texts = [f"Bird number {number}" for number in range(1_000)]
 
-    for number in range(250):
-        file.store({f"{number}-{part}".encode(): bytes(500) for part in range(20)})
-    newest, oldest = file.find([b"249-0"]), file.find([b"0-0"])
-    file.close()
+    for start in range(0, 1_000, 10):
+        cached.embed(texts[start : start + 10])
+    model.passages.clear()
+    cached.embed(texts[-10:] + texts[:10])
+    cached.close()
 
-    assert newest
-    assert not oldest
-    assert (tmp_path / "file").stat().st_size < 300_000
+    assert model.passages == texts[:10]
+    assert path.stat().st_size < 100_000
 
 
 def test_threads_can_share_the_cache(cached: CachedEmbedding) -> None:

@@ -1,15 +1,18 @@
 """Chroma as an engine: a folder on this machine, or a server. Needs the extra ``chroma``."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import chromadb
 
 from ragstack_common.embedding import Embedding
 from ragstack_common.filters import Filter
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
-from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Hit
+from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection
 from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
-from ragstack_common.retrieval.engines.chroma.store import Connection, FolderConnection, ServerConnection
+from ragstack_common.retrieval.engines.chroma.store import ClientConnection, Connection, FolderConnection, quiet
 from ragstack_common.retrieval.models import RetrievedChunk
 
 DEFAULT_PORT: Final = 8000
@@ -72,10 +75,13 @@ class ChromaBackend(BatchEngine):
             raise ValueError("collection_name is missing")
         if scan_limit < 0:
             raise ValueError(f"scan_limit must be 0 or more, not {scan_limit}")
-        server = {"ssl": ssl, "headers": headers and dict(headers), "tenant": tenant, "database": database}
+        server: dict[str, Any] = {"host": host, "port": port, "ssl": ssl, "headers": headers and dict(headers)}
+        server |= {"tenant": tenant, "database": database}
         given = {name: value for name, value in server.items() if value is not None}
         connection: Connection = (
-            FolderConnection(Path(path)) if path is not None else ServerConnection(str(host), port, **given)
+            FolderConnection(Path(path))
+            if path is not None
+            else ClientConnection(f"the server {host}:{port}", lambda: chromadb.HttpClient(**given, settings=quiet()))
         )
         self.hybrid = hybrid
         self._collection = ChromaCollection(connection, collection_name, embedding, source_key)
@@ -91,8 +97,8 @@ class ChromaBackend(BatchEngine):
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Return the chunk with this id, with a score of 1, or None."""
-        collection, hits = self._collection, [Hit(chunk_id, 1.0)]
-        look_up = lambda: collection.run(lambda handle: collection.chunks(handle, hits))  # noqa: E731
+        collection = self._collection
+        look_up = partial(collection.run, lambda handle: collection.chunks(handle, {chunk_id: 1.0}))
         found = await self.within_deadline(self.in_thread(look_up))
         return found[0] if found else None
 

@@ -78,14 +78,6 @@ class Handle:
     dimension: int | None
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A chunk that a search found, with a score from 0 to 1."""
-
-    id: str
-    score: float
-
-
 class ChromaCollection:
     """Reads a collection. Any thread may use it. A method sees all writes before its call.
 
@@ -133,8 +125,10 @@ class ChromaCollection:
 
     def nearest(
         self, handle: Handle, vectors: Sequence[Vectors], count: int, where: Where | None, ids: list[str] | None
-    ) -> list[list[Hit]]:
-        """Return up to *count* chunks nearest to each vector, best first, ties by id. A zero vector finds none.
+    ) -> list[dict[str, float]]:
+        """Return ids and scores of the chunks nearest to each vector, best first, ties by id.
+
+        A zero vector finds none.
 
         Args:
             handle: The collection.
@@ -152,7 +146,7 @@ class ChromaCollection:
                     f"The embedding {handle.embedding.model.name} has {len(vector)} dimensions and the collection "
                     f"{self.name} {handle.dimension}: choose the embedding that it was built with"
                 )
-        found: list[list[Hit]] = [[] for _ in vectors]
+        found: list[dict[str, float]] = [{} for _ in vectors]
         searched = [number for number, vector in enumerate(vectors) if np.any(vector)]
         if handle.dimension is None or not searched or ids == []:
             return found
@@ -165,27 +159,21 @@ class ChromaCollection:
         )
         for number, keys, distances in zip(searched, answer["ids"], answer["distances"] or [], strict=True):
             ordered = sorted(zip(distances, keys, strict=True))[:count]
-            found[number] = [Hit(key, handle.score(distance)) for distance, key in ordered]
+            found[number] = {key: handle.score(distance) for distance, key in ordered}
         return found
 
-    def chunks(self, handle: Handle, hits: Sequence[Hit]) -> list[RetrievedChunk]:
+    def chunks(self, handle: Handle, scores: Mapping[str, float]) -> list[RetrievedChunk]:
         """Return chunks with text and metadata, in the given order, without those deleted meanwhile."""
-        keys = list(dict.fromkeys(hit.id for hit in hits))
-        if not keys:
+        if not scores:
             return []
-        answer = handle.collection.get(ids=keys, include=["documents", "metadatas"])
+        answer = handle.collection.get(ids=list(scores), include=["documents", "metadatas"])
         known = {key: (text, metadata) for key, text, metadata in _rows(answer)}
-        return [self._chunk(hit, *known[hit.id]) for hit in hits if hit.id in known]
+        return [self._chunk(key, score, *known[key]) for key, score in scores.items() if key in known]
 
     def matching(self, handle: Handle, where: Where) -> list[RetrievedChunk]:
         """Return all chunks that match, each with a score of 0."""
         answer = handle.collection.get(where=where, include=["documents", "metadatas"])
-        return [self._chunk(Hit(key, 0.0), text, metadata) for key, text, metadata in _rows(answer)]
-
-    def vectors(self, handle: Handle, ids: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of chunks, in any order."""
-        rows = handle.collection.get(ids=list(ids), include=["embeddings"])["embeddings"]
-        return [] if rows is None else [np.asarray(row) for row in rows]
+        return [self._chunk(key, 0.0, text, metadata) for key, text, metadata in _rows(answer)]
 
     def rows(self, handle: Handle, *, documents: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, text and metadata of every chunk."""
@@ -229,9 +217,9 @@ class ChromaCollection:
             self._recorded = (name, embedding)
         return self._recorded[1]
 
-    def _chunk(self, hit: Hit, text: str, metadata: dict[str, Any]) -> RetrievedChunk:
-        source = next((metadata[key] for key in self.source_keys if metadata.get(key)), hit.id)
-        return RetrievedChunk(content=text, score=hit.score, source=str(source), metadata=metadata, chunk_id=hit.id)
+    def _chunk(self, key: str, score: float, text: str, metadata: dict[str, Any]) -> RetrievedChunk:
+        source = next((metadata[name] for name in self.source_keys if metadata.get(name)), key)
+        return RetrievedChunk(content=text, score=score, source=str(source), metadata=metadata, chunk_id=key)
 
 
 def get_or_create(client: "ClientAPI", name: str, embedding: Embedding | None) -> Collection:

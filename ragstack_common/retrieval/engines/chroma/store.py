@@ -4,7 +4,7 @@ Any thread may use a connection.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -28,7 +28,6 @@ from chromadb.errors import (
 from ragstack_common.errors import (
     AccessDeniedError,
     CollectionNotFoundError,
-    DimensionMismatchError,
     InvalidRequestError,
     ServiceUnavailableError,
     ThrottledError,
@@ -80,34 +79,17 @@ class Connection(Protocol):
         ...
 
 
-class MemoryConnection:
-    """A client that the caller made and closes."""
-
-    def __init__(self, client: "ClientAPI") -> None:
-        self._store = OpenStore(client)
-
-    @contextmanager
-    def client(self) -> Iterator[OpenStore]:
-        """See :class:`Connection`."""
-        with translated_errors("memory"):
-            yield self._store
-
-    def close(self) -> None:
-        """See :class:`Connection`."""
-
-
-class ServerConnection:
-    """A Chroma server. The first use connects.
+class ClientConnection:
+    """One client for all uses, such as that of a server. The first use opens it.
 
     Args:
-        host: Name or address.
-        port: HTTP port, or HTTPS port with *ssl*.
-        options: Other arguments of ``chromadb.HttpClient``: ssl, headers, tenant, database.
+        place: The store, as messages name it.
+        make: Opens the client.
     """
 
-    def __init__(self, host: str, port: int, **options: Any) -> None:
-        self._place = f"the server {host}:{port}"
-        self._options = {"host": host, "port": port, **options}
+    def __init__(self, place: str, make: "Callable[[], ClientAPI]") -> None:
+        self._place = place
+        self._make = make
         self._store: OpenStore | None = None
         self._lock = Lock()
 
@@ -116,9 +98,7 @@ class ServerConnection:
         """See :class:`Connection`."""
         with translated_errors(self._place):
             with self._lock:
-                if self._store is None:
-                    self._store = OpenStore(chromadb.HttpClient(**self._options, settings=quiet()))
-                store = self._store
+                self._store = store = self._store or OpenStore(self._make())
             yield store
 
     def close(self) -> None:
@@ -233,7 +213,6 @@ def translated_errors(place: str) -> Iterator[None]:
 
     Raises:
         CollectionNotFoundError: The collection, database or tenant does not exist.
-        DimensionMismatchError: A vector has another length than those of the collection.
         InvalidRequestError: Chroma rejects an argument.
         AccessDeniedError: The server rejects the caller.
         ThrottledError: The server limits the request rate.
@@ -244,7 +223,9 @@ def translated_errors(place: str) -> Iterator[None]:
     except NotFoundError as error:
         raise CollectionNotFoundError(f"{_text(error)} in {place}: check the name, or build the collection") from error
     except (InvalidArgumentError, InvalidDimensionException) as error:
-        raise _rejection(error, place) from error
+        if "Error executing plan" in str(error):  # it could not read what another process is writing
+            raise ServiceUnavailableError(f"Chroma in {place} failed, try again: {_text(error)}") from error
+        raise InvalidRequestError(f"Chroma rejects the request: {_text(error)}") from error
     except (AuthorizationError, ChromaAuthError) as error:
         raise AccessDeniedError(f"Chroma denies access to {place}: check the headers and the database") from error
     except RateLimitError as error:
@@ -260,14 +241,6 @@ def translated_errors(place: str) -> Iterator[None]:
         if str(error).startswith("Could not connect"):
             raise ServiceUnavailableError(f"Chroma in {place} cannot be reached: is it running?") from error
         raise
-
-
-def _rejection(error: ChromaError, place: str) -> Exception:
-    if "dimension" in str(error):
-        return DimensionMismatchError(f"{_text(error)}: choose the embedding that the collection was built with")
-    if "Error executing plan" in str(error):  # it could not read what another process is writing
-        return ServiceUnavailableError(f"Chroma in {place} failed, try again: {_text(error)}")
-    return InvalidRequestError(f"Chroma rejects the request: {_text(error)}")
 
 
 def _text(error: Exception) -> str:
