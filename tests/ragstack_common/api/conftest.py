@@ -14,12 +14,15 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.documents import handler as documents
+from lambdas.query import handler as query
 from ragstack_common.api import routes
 from ragstack_common.clients import dynamodb_client, s3_client, sqs_client
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
+from tests.support.aws_service import AwsService
 from tests.support.events import Context, api_event
+from tests.support.knowledge_base import KNOWLEDGE_BASE
 from tests.support.registry_table import TABLE, create_table
 
 BUCKET: Final = "documents"
@@ -158,6 +161,27 @@ def call(aws: Aws) -> Call:
         return answer["statusCode"], json.loads(answer["body"])
 
     return send
+
+
+@pytest.fixture
+def ask(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
+    """Send a request to the query function, which was just deployed; `searches` answers what it asks of Bedrock."""
+    for name in ("DATA_SOURCE_ID", "MULTI_CORPUS_METADATA", "RETRIEVAL_ENGINE", "RETRIEVAL_ENGINE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
+    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
+    monkeypatch.setattr(query.metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(query.metrics, "service", "query")
+
+    def send(method: str, path: str, body: Any = None, /, **more: Any) -> tuple[int, Any]:
+        answer = query.handler({**api_event(method, path, body), **more}, Context())
+        return answer["statusCode"], json.loads(answer["body"])
+
+    query.service.cache_clear()
+    query.tools.cache_clear()
+    yield send
+    query.service.cache_clear()
+    query.tools.cache_clear()
 
 
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:

@@ -16,32 +16,21 @@ from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.retrieval import register_backend
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
+from tests.ragstack_common.api.conftest import Call
 from tests.support.aws_service import AwsService
-from tests.support.events import Context, api_event
-from tests.support.knowledge_base import KNOWLEDGE_BASE, hits
+from tests.support.knowledge_base import hits
 from tests.support.registry_table import TABLE, create_table
 
 
 @pytest.fixture
-def registry(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The registry of a function that is just deployed; what it searches is another server, which counts requests."""
+def registry(ask: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The registry of a function that was just deployed."""
     with mock_aws():
         moto_api_backend.reset()
         client = boto3.client("dynamodb", region_name="eu-west-1")
         create_table(client, TABLE)
-        for name, value in {
-            "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": searches.endpoint,
-            "KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE,
-            "REGISTRY_TABLE": TABLE,
-            "POWERTOOLS_METRICS_NAMESPACE": "RAGStack",
-        }.items():
-            monkeypatch.setenv(name, value)
-        for name in ("DATA_SOURCE_ID", "MULTI_CORPUS_METADATA", "RETRIEVAL_ENGINE", "RETRIEVAL_ENGINE_CONFIG"):
-            monkeypatch.delenv(name, raising=False)
-        query.metrics.namespace, query.metrics.service = "RAGStack", "query"
-        query.service.cache_clear()
+        monkeypatch.setenv("REGISTRY_TABLE", TABLE)
         yield client
-        query.service.cache_clear()
 
 
 def write(client: Any, key: str, status: Status, **attributes: Any) -> None:
@@ -52,13 +41,8 @@ def write(client: Any, key: str, status: Status, **attributes: Any) -> None:
     assert DocumentRegistry(TABLE, client).write([Change(DocumentRecord(record.uri), record)]) == set()
 
 
-def get(path: str) -> tuple[int, Any]:
-    answer = query.handler(api_event("GET", path), Context())
-    return answer["statusCode"], json.loads(answer["body"])
-
-
 def test_corpora_are_the_configured_ones_and_those_of_documents_with_their_counts(
-    registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+    ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULTI_CORPUS_METADATA", "law,people")
     for number in range(3):
@@ -69,7 +53,7 @@ def test_corpora_are_the_configured_ones_and_those_of_documents_with_their_count
     write(registry, "text.md", Status.INDEXED, corpus="7")
     write(registry, "failed.md", Status.FAILED, corpus="law")
 
-    assert get("/api/corpora") == (
+    assert ask("GET", "/api/corpora") == (
         200,
         {
             "corpora": [
@@ -84,46 +68,48 @@ def test_corpora_are_the_configured_ones_and_those_of_documents_with_their_count
     assert searches.requests == []
 
 
-def test_versions_are_in_natural_order_with_their_types_and_counts(registry: Any, searches: AwsService) -> None:
+def test_versions_are_in_natural_order_with_their_types_and_counts(
+    ask: Call, registry: Any, searches: AwsService
+) -> None:
     for key, version in (("a", "10"), ("b", "9"), ("c", 9), ("d", True), ("e", "9"), ("f", "v1.10"), ("g", "v1.9")):
         write(registry, key, Status.INDEXED, version=version)
     write(registry, "h", Status.INDEXED, versions="not this one")
 
-    assert get("/api/versions") == (
+    assert ask("GET", "/api/versions") == (
         200,
         {"versions": [True, 9, "9", "10", "v1.9", "v1.10"], "documents": [1, 1, 2, 1, 1, 1], "complete": True},
     )
     assert searches.requests == []
 
 
-def test_searches_do_not_need_the_registry(registry: Any, searches: AwsService) -> None:
+def test_searches_do_not_need_the_registry(ask: Call, registry: Any, searches: AwsService) -> None:
     registry.delete_table(TableName=TABLE)
     searches.program("Retrieve", hits())
 
-    answer = query.handler(api_event("POST", "/api/retrieve", {"query": "q"}), Context())
+    answer = ask("POST", "/api/retrieve", {"query": "q"})
 
-    assert answer["statusCode"] == 200
+    assert answer[0] == 200
     assert "_values" not in vars(query.service())
 
 
 def test_without_a_registry_the_engine_is_searched_for_values(
-    registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+    ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(registry, "a.md", Status.INDEXED, corpus="people")
     monkeypatch.setenv("REGISTRY_TABLE", "")
     searches.program("Retrieve", hits())
 
-    assert get("/api/corpora") == (200, {"corpora": [], "complete": True})
+    assert ask("GET", "/api/corpora") == (200, {"corpora": [], "complete": True})
     assert len(searches.asked("Retrieve")) > 0
 
 
-def test_for_another_engine_the_registry_is_not_read(registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_another_engine_the_registry_is_not_read(ask: Call, registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     register_backend("in_memory", lambda documents: InMemoryBackend([Document(**each) for each in documents]))
     law = {"id": "a", "source": "a.md", "text": "A law.", "metadata": {"corpus": "law"}}
     monkeypatch.setenv("RETRIEVAL_ENGINE", "in_memory")
     monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", json.dumps({"documents": [law]}))
     write(registry, "a.md", Status.INDEXED, corpus="people")
 
-    assert get("/api/corpora")[1]["corpora"] == [
+    assert ask("GET", "/api/corpora")[1]["corpora"] == [
         {"name": "law", "configured": False, "searchable": True, "documents": None}
     ]

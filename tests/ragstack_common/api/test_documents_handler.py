@@ -10,7 +10,6 @@ from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.registry.records import Observation, Status
 from tests.ragstack_common.api.conftest import Aws, Call, error_of
-from tests.support.events import Context, api_event
 
 ROUTES = {
     ("post", "/api/documents"),
@@ -97,13 +96,8 @@ def test_a_request_is_counted(call: Call, capsys: pytest.CaptureFixture[str]) ->
     assert [line["Requests"] for line in lines] == [[1.0]]
 
 
-def test_the_description_of_the_interface_names_every_route_of_both_functions_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
-    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
-
-    described = json.loads(query.handler(api_event("GET", "/openapi.json"), Context())["body"])
+def test_the_description_of_the_interface_names_every_route_of_both_functions_once(ask: Call) -> None:
+    _, described = ask("GET", "/openapi.json")
 
     routes = [(method, path) for path, operations in described["paths"].items() for method in operations]
     assert len(routes) == len(set(routes))
@@ -121,11 +115,8 @@ def test_the_description_of_the_interface_names_every_route_of_both_functions_on
     assert len(names) == len(set(names))
 
 
-def test_the_description_has_parameters_with_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
-    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
-
-    described = json.loads(query.handler(api_event("GET", "/openapi.json"), Context())["body"])
+def test_the_description_has_parameters_with_their_bounds(ask: Call) -> None:
+    _, described = ask("GET", "/openapi.json")
 
     parameters = {each["name"]: each for each in described["paths"]["/api/documents"]["get"]["parameters"]}
     assert parameters.keys() == {"status", "corpus", "limit", "next_token", "key", "uri"}

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ import pytest
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
-from tests.ragstack_common.api.conftest import Aws
+from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.api_server import BASE_PATH, api_server
 from tests.support.aws_service import AwsService
-from tests.support.events import Context, api_event
+from tests.support.events import api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
 
 CLIENTS = Path(__file__).parents[3] / ".clients" / "bin"
@@ -26,44 +26,36 @@ OF_DOCUMENTS = ("/api/documents", "/api/facets", "/api/ingestion-jobs")
 KEY = "a-key-of-the-api"
 
 
-@pytest.fixture(autouse=True)
-def counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query.metrics, "namespace", "RAGStack")
-    monkeypatch.setattr(query.metrics, "service", "query")
-
-
 @pytest.fixture
-def api(aws: Aws, searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def api(aws: Aws, ask: Call, searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The API behind a key, by its address without a path."""
     searches.program("Retrieve", hits(hit("s3://documents/a.md", 0.9, "Book early.")))
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
     monkeypatch.setenv("API_AUTH", "api_key")
-    query.service.cache_clear()
-    query.tools.cache_clear()
     functions = {True: documents.handler, False: query.handler}
     with api_server(lambda path: functions[path.startswith(OF_DOCUMENTS)], {"x-api-key": KEY}) as url:
         yield url
-    query.service.cache_clear()
-    query.tools.cache_clear()
 
 
-def described(event: dict[str, Any]) -> Any:
-    return json.loads(query.handler(event, Context())["body"])
+@pytest.fixture
+def described(ask: Call) -> Callable[..., Any]:
+    """The description that a stage serves."""
 
+    def described(path: str = "/prod/openapi.json") -> Any:
+        context = api_event("GET", "/openapi.json")["requestContext"]
+        return ask("GET", "/openapi.json", requestContext={**context, "path": path})[1]
 
-def of_stage(path: str = "/prod/openapi.json") -> dict[str, Any]:
-    event = api_event("GET", "/openapi.json")
-    return {**event, "requestContext": {**event["requestContext"], "path": path}}
+    return described
 
 
 @pytest.mark.parametrize(
     ("path", "base"), [("/prod/openapi.json", "/prod"), ("/v1/openapi.json", "/v1"), ("/openapi.json", "")]
 )
-def test_the_server_of_the_description_is_the_address_with_the_stage(path: str, base: str) -> None:
+def test_the_server_of_the_description_is_the_address_with_the_stage(
+    described: Callable[..., Any], path: str, base: str
+) -> None:
     host = "https://abc123.execute-api.eu-west-1.amazonaws.com"
 
-    assert described(of_stage(path))["servers"] == [{"url": host + base}]
+    assert described(path)["servers"] == [{"url": host + base}]
 
 
 @pytest.mark.parametrize(
@@ -77,19 +69,19 @@ def test_the_server_of_the_description_is_the_address_with_the_stage(path: str, 
     ],
 )
 def test_the_description_says_how_callers_prove_who_they_are(
-    monkeypatch: pytest.MonkeyPatch, auth: str, scheme: dict[str, str]
+    described: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, auth: str, scheme: dict[str, str]
 ) -> None:
     monkeypatch.setenv("API_AUTH", auth)
 
-    described_ = described(of_stage())
+    description = described()
 
-    assert described_["security"] == [{auth: []}]
-    assert described_["components"]["securitySchemes"][auth].items() >= scheme.items()
+    assert description["security"] == [{auth: []}]
+    assert description["components"]["securitySchemes"][auth].items() >= scheme.items()
 
 
-def test_an_api_that_asks_nobody_has_no_security_scheme() -> None:
-    assert "security" not in described(of_stage())
-    assert "securitySchemes" not in described(of_stage())["components"]
+def test_an_api_that_asks_nobody_has_no_security_scheme(described: Callable[..., Any]) -> None:
+    assert "security" not in described()
+    assert "securitySchemes" not in described()["components"]
 
 
 @pytest.mark.skipif(GENERATOR is None, reason="openapi-python-client is missing: run `make clients`")

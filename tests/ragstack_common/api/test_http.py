@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.api.http import MAX_DETAILS
-from tests.ragstack_common.api.conftest import Aws
+from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.aws_service import AwsService
 from tests.support.events import REQUEST_ID, Context, api_event
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
@@ -44,26 +44,17 @@ Send = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture
-def send(aws: Aws, searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Send]:
+def send(aws: Aws, ask: Call, searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Send:
     """Send a request to the function that serves its path."""
     searches.program("Retrieve", hits(hit()))
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
+    documents.service()
     monkeypatch.delenv("REGISTRY_TABLE")
-    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
 
     def send(method: str, path: str, body: Any = None, /, **more: Any) -> tuple[int, Any]:
         answer = FUNCTIONS[path].handler({**api_event(method, path, body), **more}, Context())
         return answer["statusCode"], json.loads(answer["body"])
 
-    for function in (query.service, query.tools):
-        function.cache_clear()
-    with monkeypatch.context() as patch:
-        patch.setenv("REGISTRY_TABLE", "registry")
-        documents.service()
-    yield send
-    for function in (query.service, query.tools):
-        function.cache_clear()
+    return send
 
 
 def message_of(body: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from ragstack_common.registry.jobs import JobStore
 from ragstack_common.registry.records import Status, Transition
 from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.aws_service import AwsService, Fault
-from tests.support.events import REQUEST_ID, Context, api_event
+from tests.support.events import REQUEST_ID
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, is_unfiltered
 from tests.support.registry_table import TABLE
 
@@ -46,23 +45,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return written
 
 
-@pytest.fixture(autouse=True)
-def function(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
-    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
-    query.service.cache_clear()
-    query.tools.cache_clear()
-    yield
-    query.service.cache_clear()
-    query.tools.cache_clear()
-
-
-def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    answer = query.handler(api_event(method, path, body), Context())
-    return answer["statusCode"], json.loads(answer["body"])
-
-
 REQUESTS = [
     ("POST", "/api/retrieve", {"query": "q"}),
     ("POST", "/api/retrieve", {"query": "q", "metadata_filter": {"topic": "x"}}),
@@ -78,7 +60,7 @@ REQUESTS = [
     "code", ["AccessDeniedException", "ValidationException", "ResourceNotFoundException", "InternalServerException"]
 )
 def test_an_error_of_bedrock_is_answered_with_its_code_alone(
-    searches: AwsService, log: io.StringIO, code: str, method: str, path: str, body: Any
+    searches: AwsService, ask: Call, log: io.StringIO, code: str, method: str, path: str, body: Any
 ) -> None:
     searches.program("Retrieve", Fault(code, MESSAGE))
 
@@ -93,7 +75,7 @@ def test_an_error_of_bedrock_is_answered_with_its_code_alone(
 
 @pytest.mark.parametrize("corpora", [None, "people,law"])
 def test_the_report_of_a_slice_has_the_code_alone(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch, corpora: str | None
+    ask: Call, searches: AwsService, monkeypatch: pytest.MonkeyPatch, corpora: str | None
 ) -> None:
     if corpora:
         monkeypatch.setenv("MULTI_CORPUS_METADATA", corpora)
@@ -110,7 +92,7 @@ def test_the_report_of_a_slice_has_the_code_alone(
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9", "http://internal.example:99999", "no address"])
-def test_an_unusable_endpoint_is_not_named(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+def test_an_unusable_endpoint_is_not_named(ask: Call, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", endpoint)
 
     status, answer = ask("POST", "/api/retrieve", {"query": "q"})
@@ -119,7 +101,7 @@ def test_an_unusable_endpoint_is_not_named(monkeypatch: pytest.MonkeyPatch, endp
     assert endpoint.removeprefix("http://") not in json.dumps(answer)
 
 
-def test_an_invalid_setting_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_is_named_without_its_value(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", '["password"]')
 
     _, answer = ask("POST", "/api/retrieve", {"query": "q"})

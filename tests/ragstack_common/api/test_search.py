@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -10,12 +11,12 @@ import pytest
 
 from lambdas.query import handler as query
 from ragstack_common.contextual_headers import prepend
+from tests.ragstack_common.api.conftest import Call, error_of
 from tests.support.aws_service import AwsService, Dropped, Fault, Late
 from tests.support.events import Context, api_event, sample
 from tests.support.knowledge_base import (
     DATA_SOURCE,
     KNOWLEDGE_BASE,
-    chunk,
     hit,
     hits,
     is_filtered,
@@ -24,45 +25,21 @@ from tests.support.knowledge_base import (
 )
 from tests.support.waiting import eventually
 
+Retrieve = Callable[..., tuple[int, Any]]
 
-@pytest.fixture(autouse=True)
-def function(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A function that is just deployed."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    monkeypatch.setenv("KNOWLEDGE_BASE_ID", KNOWLEDGE_BASE)
+
+@pytest.fixture
+def retrieve(ask: Call, monkeypatch: pytest.MonkeyPatch) -> Retrieve:
+    """Search one data source."""
     monkeypatch.setenv("DATA_SOURCE_ID", DATA_SOURCE)
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "query")
-    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
-    service = query.service
-    service.cache_clear()
-    yield
-    service.cache_clear()
+    return partial(ask, "POST", "/api/retrieve")
 
 
-def call(event: dict[str, Any]) -> tuple[int, Any]:
-    answer = query.handler(event, Context())
-    return answer["statusCode"], json.loads(answer["body"])
-
-
-def retrieve(body: Any, **more: Any) -> tuple[int, Any]:
-    return call(api_event("POST", "/api/retrieve", body, **more))
-
-
-def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
-    status, body = answer
-    assert set(body) == {"error"}
-    assert set(body["error"]) == {"code", "message", "details", "requestId"}
-    assert body["error"]["message"]
-    assert "\n" not in body["error"]["message"]
-    return status, body["error"]["code"]
-
-
-def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(searches: AwsService) -> None:
+def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(ask: Call, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit("s3://b/train.md", 0.6, "Book early.")), when=is_filtered)
     searches.program("Retrieve", hits(hit("s3://b/bus.md", 0.7, "By bus.")), when=is_unfiltered)
 
-    status, body = call(sample("api_gateway_retrieve"))
+    status, body = ask("", "", **sample("api_gateway_retrieve"))
 
     assert status == 200
     assert [(r["source"], r["score"], r["content"]) for r in body["results"]] == [
@@ -77,7 +54,9 @@ def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(sear
     assert searches.refusals == []
 
 
-def test_the_search_goes_to_the_knowledge_base_and_data_source_of_the_settings(searches: AwsService) -> None:
+def test_the_search_goes_to_the_knowledge_base_and_data_source_of_the_settings(
+    retrieve: Retrieve, searches: AwsService
+) -> None:
     searches.program("Retrieve", hits())
 
     retrieve({"query": "trains"})
@@ -87,7 +66,7 @@ def test_the_search_goes_to_the_knowledge_base_and_data_source_of_the_settings(s
     assert search_of(request)["filter"]["equals"]["value"] == DATA_SOURCE
 
 
-def test_the_number_of_results_and_the_lowest_score_bound_the_answer(searches: AwsService) -> None:
+def test_the_number_of_results_and_the_lowest_score_bound_the_answer(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(*(hit(f"s3://b/{n}", 0.9 - n / 10) for n in range(5))))
 
     _, three = retrieve({"query": "trains", "top_k": 3})
@@ -97,7 +76,7 @@ def test_the_number_of_results_and_the_lowest_score_bound_the_answer(searches: A
     assert [r["score"] for r in good["results"]] == [0.9, pytest.approx(0.8)]
 
 
-def test_the_score_is_explained_when_asked_for(searches: AwsService) -> None:
+def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.5)))
 
     _, plain = retrieve({"query": "trains"})
@@ -113,7 +92,9 @@ def test_the_score_is_explained_when_asked_for(searches: AwsService) -> None:
     }
 
 
-def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mark(searches: AwsService) -> None:
+def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mark(
+    retrieve: Retrieve, searches: AwsService
+) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.96), hit("s3://b/b", 0.88)), when=is_filtered)
     searches.program("Retrieve", hits(hit("s3://b/c", 1.0)), when=is_unfiltered)
 
@@ -125,7 +106,7 @@ def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mar
     assert [result["source"] for result in best["results"]] == ["s3://b/a"]
 
 
-def test_a_result_that_lies_nowhere_has_no_source_and_is_no_duplicate(searches: AwsService) -> None:
+def test_a_result_that_lies_nowhere_has_no_source_and_is_no_duplicate(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit(None, 0.5, "One."), hit(None, 0.4, "Two.")))
 
     _, body = retrieve({"query": "trains"})
@@ -133,7 +114,7 @@ def test_a_result_that_lies_nowhere_has_no_source_and_is_no_duplicate(searches: 
     assert [(result["source"], result["content"]) for result in body["results"]] == [(None, "One."), (None, "Two.")]
 
 
-def test_what_a_picture_is_made_of_is_no_metadata_of_the_document(searches: AwsService) -> None:
+def test_what_a_picture_is_made_of_is_no_metadata_of_the_document(retrieve: Retrieve, searches: AwsService) -> None:
     picture = {"content": {"type": "IMAGE", "byteContent": "data:image/png;base64,aGk="}, "score": 0.5}
     searches.program("Retrieve", hits({**picture, "metadata": {"topic": "x"}}))
 
@@ -142,7 +123,7 @@ def test_what_a_picture_is_made_of_is_no_metadata_of_the_document(searches: AwsS
     assert (body["results"][0]["content_type"], body["results"][0]["metadata"]) == ("IMAGE", {"topic": "x"})
 
 
-def test_a_version_and_a_corpus_restrict_every_slice(searches: AwsService) -> None:
+def test_a_version_and_a_corpus_restrict_every_slice(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits())
 
     retrieve(
@@ -158,7 +139,7 @@ def test_a_version_and_a_corpus_restrict_every_slice(searches: AwsService) -> No
     assert searches.refusals == []
 
 
-def test_a_contextual_header_stands_beside_the_content_and_not_in_it(searches: AwsService) -> None:
+def test_a_contextual_header_stands_beside_the_content_and_not_in_it(retrieve: Retrieve, searches: AwsService) -> None:
     with_header = prepend("leave policy\nAnnual leave", "Up to five days.")
     searches.program("Retrieve", hits(hit("s3://b/a", 0.5, with_header), hit("s3://b/b", 0.4, "No header.")))
 
@@ -170,24 +151,7 @@ def test_a_contextual_header_stands_beside_the_content_and_not_in_it(searches: A
     ]
 
 
-def test_results_may_be_kept_apart_by_chunk(searches: AwsService) -> None:
-    searches.program("Retrieve", hits(chunk("s3://b/a", 0.5, "1"), chunk("s3://b/a", 0.4, "2")))
-
-    _, by_document = retrieve({"query": "trains"})
-    _, by_chunk = retrieve({"query": "trains", "deduplicate_by": "chunk"})
-
-    assert (len(by_document["results"]), len(by_chunk["results"])) == (1, 2)
-
-
-def test_a_search_that_finds_nothing_is_a_success(searches: AwsService) -> None:
-    searches.program("Retrieve", hits())
-
-    status, body = retrieve({"query": "trains"})
-
-    assert (status, body["results"], body["complete"]) == (200, [], True)
-
-
-def test_a_failed_slice_is_reported_beside_the_results_of_the_other(searches: AwsService) -> None:
+def test_a_failed_slice_is_reported_beside_the_results_of_the_other(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", Fault("ValidationException", "no such key"), when=is_filtered)
     searches.program("Retrieve", hits(hit()), when=is_unfiltered)
 
@@ -217,7 +181,9 @@ def test_a_failed_slice_is_reported_beside_the_results_of_the_other(searches: Aw
         ({"query": "q", "scope_filter": {"tenant": "other"}}, "scope_filter"),
     ],
 )
-def test_a_member_that_does_not_fit_is_named(searches: AwsService, body: dict[str, Any], names: str) -> None:
+def test_a_member_that_does_not_fit_is_named(
+    retrieve: Retrieve, searches: AwsService, body: dict[str, Any], names: str
+) -> None:
     answer = retrieve(body)
 
     assert error_of(answer) == (400, "InvalidRequest")
@@ -227,13 +193,13 @@ def test_a_member_that_does_not_fit_is_named(searches: AwsService, body: dict[st
 
 @pytest.mark.parametrize("filter_", [{"topic": {"$equal": 1}}, {"topic": []}, {"$and": []}, {"year": {"$gt": "x"}}])
 def test_a_malformed_filter_is_a_bad_request_that_says_what_is_wrong(
-    searches: AwsService, filter_: dict[str, Any]
+    retrieve: Retrieve, searches: AwsService, filter_: dict[str, Any]
 ) -> None:
     assert error_of(retrieve({"query": "q", "metadata_filter": filter_})) == (400, "InvalidFilter")
     assert searches.requests == []
 
 
-def test_a_body_of_megabytes_is_a_bad_request_before_it_is_parsed(searches: AwsService) -> None:
+def test_a_body_of_megabytes_is_a_bad_request_before_it_is_parsed(retrieve: Retrieve, searches: AwsService) -> None:
     status, body = retrieve({"query": "q", **{f"member {n}": 1 for n in range(200_000)}})
 
     assert (status, body["error"]["code"]) == (400, "InvalidRequest")
@@ -252,13 +218,14 @@ def test_a_body_of_megabytes_is_a_bad_request_before_it_is_parsed(searches: AwsS
     ],
 )
 def test_a_failed_search_is_answered_with_the_status_and_the_code_of_its_cause(
-    searches: AwsService, fault: Any, expected: tuple[int, str]
+    retrieve: Retrieve, searches: AwsService, fault: Any, expected: tuple[int, str]
 ) -> None:
     searches.program("Retrieve", fault)
 
     assert error_of(retrieve({"query": "q"})) == expected
 
 
+@pytest.mark.usefixtures("ask")
 def test_a_throttled_search_is_answered_with_429(searches: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random, "random", lambda: 0.0)  # botocore's back-off
     searches.program("Retrieve", Fault("ThrottlingException", "Rate exceeded."))
@@ -270,7 +237,7 @@ def test_a_throttled_search_is_answered_with_429(searches: AwsService, monkeypat
 
 
 def test_a_service_that_does_not_answer_in_time_is_a_gateway_timeout(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch
+    retrieve: Retrieve, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RETRIEVAL_TIMEOUT_SECONDS", "0.2")
     searches.program("Retrieve", Late(hits(), until=Event()))
@@ -281,10 +248,12 @@ def test_a_service_that_does_not_answer_in_time_is_a_gateway_timeout(
 
 
 @pytest.mark.parametrize("path", ["/api/retrieve", "/health"])
-def test_a_function_without_its_settings_says_which_is_missing(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_a_function_without_its_settings_says_which_is_missing(
+    ask: Call, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     monkeypatch.delenv("KNOWLEDGE_BASE_ID")
 
-    answer = call(api_event("GET" if path == "/health" else "POST", path, {"query": "q"}))
+    answer = ask("GET" if path == "/health" else "POST", path, {"query": "q"})
 
     assert error_of(answer) == (500, "Configuration")
     assert "KNOWLEDGE_BASE_ID" in answer[1]["error"]["message"]
@@ -309,17 +278,17 @@ def test_a_bug_is_answered_without_its_trace_which_stands_in_the_log(
     ("method", "path"),
     [("GET", "/"), ("GET", "/api/retrieve"), ("POST", "/api/retrieve/x"), ("DELETE", "/health"), ("GET", "/api/ask")],
 )
-def test_an_unknown_path_is_not_found(method: str, path: str) -> None:
-    assert error_of(call(api_event(method, path))) == (404, "NotFound")
+def test_an_unknown_path_is_not_found(ask: Call, method: str, path: str) -> None:
+    assert error_of(ask(method, path)) == (404, "NotFound")
 
 
-def test_a_healthy_function_says_so_without_searching(searches: AwsService) -> None:
-    assert call(api_event("GET", "/health")) == (200, {"status": "ok"})
+def test_a_healthy_function_says_so_without_searching(ask: Call, searches: AwsService) -> None:
+    assert ask("GET", "/health") == (200, {"status": "ok"})
     assert searches.requests == []
 
 
-def test_every_reference_and_every_answer_of_the_description_is_complete() -> None:
-    _, described = call(api_event("GET", "/openapi.json"))
+def test_every_reference_and_every_answer_of_the_description_is_complete(ask: Call) -> None:
+    _, described = ask("GET", "/openapi.json")
 
     for reference in references(described):
         part: Any = described
@@ -349,7 +318,11 @@ def references(part: Any) -> Iterator[str]:
     "answer", [hits(hit()), Fault("ValidationException", "Value 'QUERYTEXT' at 'text' is bad"), Dropped]
 )
 def test_no_text_of_a_query_or_a_document_stands_in_the_log(
-    searches: AwsService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, answer: Any
+    retrieve: Retrieve,
+    searches: AwsService,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    answer: Any,
 ) -> None:
     searches.program("Retrieve", answer)
 
@@ -362,7 +335,7 @@ def test_no_text_of_a_query_or_a_document_stands_in_the_log(
 
 
 def test_no_value_of_a_rejected_filter_stands_in_the_log(
-    searches: AwsService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    retrieve: Retrieve, searches: AwsService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO"):
         status, answer = retrieve({"query": "q", "metadata_filter": {"name": {"$gt": "Judy Doe"}}})
@@ -375,7 +348,7 @@ def test_no_value_of_a_rejected_filter_stands_in_the_log(
     assert "Judy" not in logged
 
 
-def test_a_request_is_counted(searches: AwsService, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_request_is_counted(retrieve: Retrieve, searches: AwsService, capsys: pytest.CaptureFixture[str]) -> None:
     searches.program("Retrieve", hits(hit()))
 
     retrieve({"query": "q"})

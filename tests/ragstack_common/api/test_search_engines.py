@@ -1,7 +1,7 @@
 """The query function over an engine of the user's own: every member of a request, and what can be searched."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,8 @@ from ragstack_common.errors import RagStackError
 from ragstack_common.retrieval import RetrievalBackend, register_backend
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
-from tests.support.events import REQUEST_ID, Context, api_event
+from tests.ragstack_common.api.conftest import Call
+from tests.support.events import REQUEST_ID
 
 DOCUMENTS = [
     {"id": "us1", "text": "A tenant of a flat may leave with thirty days of notice.", "corpus": "legal_us"},
@@ -22,6 +23,9 @@ DOCUMENTS = [
     {"id": "other", "text": "The notice board of the flat hangs in the hall.", "version": 3},
 ]
 CORPORA = "legal_us,legal_uk,legislation_nz"
+
+
+Search = Callable[..., Any]
 
 
 class Counted(InMemoryBackend):
@@ -41,20 +45,12 @@ def document(id: str, text: str, **metadata: Any) -> Document:  # noqa: A002 - a
 
 
 @pytest.fixture(autouse=True)
-def function(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def function(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     register_backend("in_memory", made)
-    for name in ("KNOWLEDGE_BASE_ID", "DATA_SOURCE_ID", "MULTI_CORPUS_METADATA"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("KNOWLEDGE_BASE_ID")
     monkeypatch.setenv("RETRIEVAL_ENGINE", "in_memory")
     monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", json.dumps({"documents": DOCUMENTS}))
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "RAGStack")
-    query.metrics.namespace, query.metrics.service = "RAGStack", "query"
     Counted.searches = 0
-    query.service.cache_clear()
-    query.tools.cache_clear()
-    yield
-    query.service.cache_clear()
-    query.tools.cache_clear()
 
 
 @pytest.fixture
@@ -62,29 +58,28 @@ def corpora(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULTI_CORPUS_METADATA", CORPORA)
 
 
-def call(method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    answer = query.handler(api_event(method, path, body), Context())
-    return answer["statusCode"], json.loads(answer["body"])
+@pytest.fixture
+def search(ask: Call) -> Search:
+    def send(**more: Any) -> Any:
+        status, answer = ask("POST", "/api/retrieve", {"query": "notice to leave a flat", **more})
+        assert status == 200, answer
+        return answer
 
-
-def search(**more: Any) -> Any:
-    status, answer = call("POST", "/api/retrieve", {"query": "notice to leave a flat", **more})
-    assert status == 200, answer
-    return answer
+    return send
 
 
 def sources(answer: Any) -> set[str]:
     return {result["source"] for result in answer["results"]}
 
 
-def test_another_engine_answers_without_a_knowledge_base() -> None:
+def test_another_engine_answers_without_a_knowledge_base(search: Search) -> None:
     answer = search()
 
     assert sources(answer) == {f"{each['id']}.md" for each in DOCUMENTS}
     assert (answer["complete"], answer["corpora"], answer["notes"]) == (True, [], [])
 
 
-def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing() -> None:
+def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing(search: Search) -> None:
     answer = search(query="notice to a tenant", metadata_filter={"corpus": "legal_uk"}, explain=True)
 
     best = answer["results"][0]
@@ -96,20 +91,20 @@ def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing() -> None:
     assert len(answer["results"]) == len(DOCUMENTS)
 
 
-def test_a_corpus_that_nobody_configured_is_a_filter_like_any_other() -> None:
+def test_a_corpus_that_nobody_configured_is_a_filter_like_any_other(search: Search) -> None:
     assert sources(search(corpus_filter="legal_uk")) == {"uk1.md"}
     assert sources(search(corpus_filter="there is none")) == set()
     assert len(sources(search(corpus_filter="all"))) == len(DOCUMENTS)
 
 
-def test_a_version_excludes_every_other_and_its_type_counts() -> None:
+def test_a_version_excludes_every_other_and_its_type_counts(search: Search) -> None:
     assert sources(search(version_filter="2")) == {"us2.md"}
     assert sources(search(version_filter=3)) == {"other.md"}
     assert sources(search(version_filter="3")) == set()
     assert sources(search(version_filter="2", corpus_filter="legal_uk")) == set()
 
 
-def test_words_put_the_candidates_in_order_when_asked_to_and_say_so() -> None:
+def test_words_put_the_candidates_in_order_when_asked_to_and_say_so(search: Search) -> None:
     plain = search(query="deposit of a flat", explain=True)["results"]
     reranked = search(query="deposit of a flat", rerank=True, explain=True)["results"]
 
@@ -121,7 +116,9 @@ def test_words_put_the_candidates_in_order_when_asked_to_and_say_so() -> None:
     )
 
 
-def test_lexical_is_another_word_for_true_and_the_setting_is_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lexical_is_another_word_for_true_and_the_setting_is_what_is_left_out(
+    search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RERANK", "lexical")
 
     by_setting = search(explain=True)["results"]
@@ -132,7 +129,9 @@ def test_lexical_is_another_word_for_true_and_the_setting_is_what_is_left_out(mo
     assert not_at_all[0]["ranking"]["signals"] == {}
 
 
-def test_corpora_give_equally_many_candidates_and_are_counted(corpora: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corpora_give_equally_many_candidates_and_are_counted(
+    search: Search, corpora: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LARGE_RETRIEVAL_SIZE_ALL_CORPUS", "2")
 
     answer = search(explain=True, top_k=2)
@@ -152,7 +151,7 @@ def test_corpora_give_equally_many_candidates_and_are_counted(corpora: None, mon
 
 
 def test_a_search_over_corpora_has_as_many_results_as_the_setting_says(
-    corpora: None, monkeypatch: pytest.MonkeyPatch
+    search: Search, corpora: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEARCH_K", "2")
 
@@ -160,10 +159,12 @@ def test_a_search_over_corpora_has_as_many_results_as_the_setting_says(
     assert len(search(top_k=3)["results"]) == 3
 
 
-def test_the_corpora_are_those_configured_and_those_found(corpora: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_corpora_are_those_configured_and_those_found(
+    ask: Call, corpora: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MULTI_CORPUS_METADATA", "legislation_nz,legal_us")
 
-    assert call("GET", "/api/corpora") == (
+    assert ask("GET", "/api/corpora") == (
         200,
         {
             "corpora": [
@@ -176,42 +177,44 @@ def test_the_corpora_are_those_configured_and_those_found(corpora: None, monkeyp
     )
 
 
-def test_the_versions_are_in_their_natural_order_and_keep_their_types() -> None:
-    assert call("GET", "/api/versions") == (
+def test_the_versions_are_in_their_natural_order_and_keep_their_types(ask: Call) -> None:
+    assert ask("GET", "/api/versions") == (
         200,
         {"versions": [3, "1", "2", "10"], "documents": None, "complete": True},
     )
 
 
-def test_what_can_be_searched_is_remembered_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_be_searched_is_remembered_for_a_minute(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(query.service(), "_clock", lambda: now[0])
-    call("GET", "/api/versions")
+    ask("GET", "/api/versions")
     first = Counted.searches
 
     now[0] += catalogue.REMEMBERED_SECONDS - 1
-    call("GET", "/api/versions")
+    ask("GET", "/api/versions")
     remembered = Counted.searches
     now[0] += 1
-    call("GET", "/api/versions")
+    ask("GET", "/api/versions")
 
     assert first == remembered > 0
     assert Counted.searches == 2 * first
 
 
-def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(
+    ask: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*_: Any, **__: Any) -> Any:
         raise RagStackError("out of order")
 
     with monkeypatch.context() as patch:
         patch.setattr(Counted, "retrieve", broken)
-        failed = call("GET", "/api/corpora")
+        failed = ask("GET", "/api/corpora")
 
     assert failed == (
         500,
         {"error": {"code": "RagStack", "message": "out of order", "details": [], "requestId": REQUEST_ID}},
     )
-    assert call("GET", "/api/corpora")[0] == 200
+    assert ask("GET", "/api/corpora")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -223,12 +226,12 @@ def test_an_engine_that_fails_is_answered_with_its_error_and_not_remembered(monk
     ],
 )
 def test_an_engine_that_cannot_be_made_is_named(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], says: str
+    ask: Call, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], says: str
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    status, answer = call("GET", "/health")
+    status, answer = ask("GET", "/health")
 
     assert status == 500
     assert says in answer["error"]["message"]
@@ -247,20 +250,22 @@ def test_an_engine_that_cannot_be_made_is_named(
         ({"explain": "very"}, "explain", ""),
     ],
 )
-def test_a_member_that_does_not_fit_is_named_once(body: dict[str, Any], names: str, says: str) -> None:
-    status, answer = call("POST", "/api/retrieve", {"query": "q", **body})
+def test_a_member_that_does_not_fit_is_named_once(ask: Call, body: dict[str, Any], names: str, says: str) -> None:
+    status, answer = ask("POST", "/api/retrieve", {"query": "q", **body})
 
     (detail,) = answer["error"]["details"]
     assert (status, detail["member"]) == (400, names)
     assert says in detail["problem"]
 
 
-def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(
+    ask: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = {"leases": {"type": "in_memory", "documents": DOCUMENTS}}
     monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", json.dumps(config))
 
-    listed = call("GET", "/tools")
-    ran = call("POST", "/tools/retriever", {"input": {"collection_name": "leases", "texts": ["deposit"], "top_k": 1}})
+    listed = ask("GET", "/tools")
+    ran = ask("POST", "/tools/retriever", {"input": {"collection_name": "leases", "texts": ["deposit"], "top_k": 1}})
 
     assert [tool["name"] for tool in listed[1]["tools"]] == ["retriever"]
     assert ran[0] == 200
@@ -287,27 +292,27 @@ def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(monkeypatch
     ],
 )
 def test_what_a_tool_refuses_has_the_tools_own_form(
-    monkeypatch: pytest.MonkeyPatch, name: str, body: Any, expected: tuple[int, str]
+    ask: Call, monkeypatch: pytest.MonkeyPatch, name: str, body: Any, expected: tuple[int, str]
 ) -> None:
     collection = {"type": "in_memory", "documents": DOCUMENTS}
     monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", json.dumps({"leases": collection, "wills": collection}))
 
-    status, answer = call("POST", f"/tools/{name}", body)
+    status, answer = ask("POST", f"/tools/{name}", body)
 
     assert (status, answer) == (expected[0], {"success": False, "error": expected[1]})
 
 
-def test_tools_that_are_misconfigured_say_so_in_their_own_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_that_are_misconfigured_say_so_in_their_own_form(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", '{"leases": 7}')
 
-    for answer in (call("GET", "/tools"), call("POST", "/tools/retriever", {"input": {}})):
+    for answer in (ask("GET", "/tools"), ask("POST", "/tools/retriever", {"input": {}})):
         assert answer[0] == 500
         assert answer[1]["success"] is False
         assert "RETRIEVER_TOOL_COLLECTIONS" in answer[1]["error"]
 
 
-def test_the_description_names_the_errors_that_are_answered_and_no_others() -> None:
-    _, described = call("GET", "/openapi.json")
+def test_the_description_names_the_errors_that_are_answered_and_no_others(ask: Call) -> None:
+    _, described = ask("GET", "/openapi.json")
 
     statuses = {
         (method, path): set(operation["responses"])
