@@ -103,39 +103,6 @@ def test_the_accounts_logging_role_is_set_on_request_only(
     assert assembly.violations == []
 
 
-def test_by_default_the_stacks_need_no_setting_of_the_account(aws: Any) -> None:
-    assert aws.resources("AWS::ApiGateway::Account") == {}
-    assert "AccessLogSetting" not in aws.only("AWS::ApiGateway::Stage")
-
-
-def test_an_error_of_api_gateway_looks_like_every_other(aws: Any) -> None:
-    responses = [each["Properties"] for each in aws.resources("AWS::ApiGateway::GatewayResponse").values()]
-
-    bodies = [
-        json.loads(response["ResponseTemplates"]["application/json"].replace("$context.error.messageString", '"why"'))
-        for response in responses
-    ]
-
-    assert {response["ResponseType"] for response in responses} == {
-        "DEFAULT_4XX",
-        "DEFAULT_5XX",
-        "ACCESS_DENIED",
-        "THROTTLED",
-    }
-    assert all(body["error"].keys() == {"code", "message", "details", "requestId"} for body in bodies)
-
-
-def test_a_caller_without_the_right_is_refused_without_the_message_that_names_accounts(aws: Any) -> None:
-    [denied] = [
-        each["Properties"]["ResponseTemplates"]["application/json"]
-        for each in aws.resources("AWS::ApiGateway::GatewayResponse").values()
-        if each["Properties"]["ResponseType"] == "ACCESS_DENIED"
-    ]
-
-    assert "messageString" not in denied
-    assert "execute-api:Invoke" in denied
-
-
 def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existing: Any, local: Any) -> None:
     for assembly in (aws, existing, local):
         outputs = {
@@ -159,12 +126,19 @@ def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existi
         }
 
 
-def test_api_gateway_throttles_as_the_functions_do(aws: Any) -> None:
-    [throttled] = [
-        each["Properties"]
+def test_an_error_of_api_gateway_looks_like_every_other(aws: Any) -> None:
+    responses = {
+        each["Properties"]["ResponseType"]: each["Properties"]
         for each in aws.resources("AWS::ApiGateway::GatewayResponse").values()
-        if each["Properties"]["ResponseType"] == "THROTTLED"
-    ]
+    }
 
-    assert json.loads(throttled["ResponseTemplates"]["application/json"])["error"]["code"] == "Throttled"
-    assert throttled["ResponseParameters"] == {"gatewayresponse.header.Retry-After": "'1'"}
+    errors = {
+        kind: json.loads(each["ResponseTemplates"]["application/json"].replace("$context.error.messageString", '"why"'))
+        for kind, each in responses.items()
+    }
+
+    assert errors.keys() == {"DEFAULT_4XX", "DEFAULT_5XX", "ACCESS_DENIED", "THROTTLED"}
+    assert all(body["error"].keys() == {"code", "message", "details", "requestId"} for body in errors.values())
+    assert errors["ACCESS_DENIED"]["error"]["message"] != "why", "API Gateway's own message names accounts"
+    assert errors["THROTTLED"]["error"]["code"] == "Throttled"
+    assert responses["THROTTLED"]["ResponseParameters"] == {"gatewayresponse.header.Retry-After": "'1'"}

@@ -14,10 +14,6 @@ UNPACKED = Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
 """Where the CDK's packages lie unpacked, which takes ten seconds; it is told of this place where there is no home."""
 
 
-def test_app_py_builds_the_stacks_in_at_most_thirty_lines() -> None:
-    assert len((ROOT / "app.py").read_text().splitlines()) <= 30
-
-
 @pytest.mark.parametrize(
     "context",
     [{}, {"auth": "api_key"}, {"contextual_headers": "off"}, TUNED, EXISTING, LOCAL],

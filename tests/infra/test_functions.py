@@ -185,38 +185,16 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
     assert assembly.violations == []
 
 
-BEDROCK = {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"}
-OTHER_RERANKER = "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0"
+def test_a_reranking_model_brings_the_rights_to_rerank_and_to_invoke_it(synthesize: Any) -> None:
+    model = "arn:aws:bedrock:us-west-2::foundation-model/amazon.rerank-v1:0"
+    balanced = {
+        "type": "balanced",
+        "corpora": ["a", "b"],
+        "reranker": {"type": "bedrock", "model": model},
+        "backend": {"type": "bedrock", "knowledge_base_id": "ZYXWVUTSRQ"},
+    }
 
-
-@pytest.mark.parametrize(
-    ("engine", "config", "model"),
-    [
-        (
-            "cached",
-            {"backend": {"type": "reranked", "reranker": {"type": "bedrock"}, "backend": BEDROCK}},
-            "::foundation-model/cohere.rerank-v3-5:0",
-        ),
-        (
-            "federated",
-            {
-                "backends": [
-                    {
-                        "type": "balanced",
-                        "corpora": ["a", "b"],
-                        "reranker": {"type": "bedrock", "model": OTHER_RERANKER},
-                        "backend": BEDROCK,
-                    }
-                ]
-            },
-            OTHER_RERANKER,
-        ),
-    ],
-)
-def test_a_reranking_model_brings_the_rights_to_rerank_and_to_invoke_it(
-    synthesize: Any, engine: str, config: dict[str, Any], model: str
-) -> None:
-    assembly = synthesize(retrieval_engine=engine, retrieval_engine_config=json.dumps(config))
+    assembly = synthesize(retrieval_engine="federated", retrieval_engine_config=json.dumps({"backends": [balanced]}))
 
     rights = assembly.rights("query")
     assert rights["bedrock:Rerank"] == '["*", ""]'

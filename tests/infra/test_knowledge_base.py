@@ -76,19 +76,6 @@ def test_a_create_only_setting_makes_new_resources_whose_outputs_other_stacks_no
     assert before.isdisjoint(logical_ids())
 
 
-def test_the_stacks_that_use_a_replaced_knowledge_base_are_deployed_again(
-    aws: Any, synthesize: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors, "EMBEDDING_DIMENSION", 512)
-
-    # The same as the default, and not synthesized yet.
-    replaced = synthesize(knowledge_base="s3_vectors")
-
-    # The CDK skips a stack whose template is the deployed one, whatever it refers to.
-    changed = {name for name, template in replaced.templates.items() if template != aws.templates[name]}
-    assert changed == {"RagStackKnowledgeBase", "RagStackIngestion", "RagStackApi"}
-
-
 def logical_ids() -> set[str]:
     """What the outputs for other stacks are named after, and the resources that go together."""
     app, options = App(), Options(contextual_headers=False)
@@ -143,26 +130,6 @@ def test_bedrocks_own_keys_are_not_filterable(aws: Any) -> None:
     keys = index["MetadataConfiguration"]["NonFilterableMetadataKeys"]
 
     assert sorted(keys) == ["AMAZON_BEDROCK_METADATA", "AMAZON_BEDROCK_TEXT"]
-
-
-def test_the_index_takes_what_the_embedding_model_gives(aws: Any) -> None:
-    index = aws.only("AWS::S3Vectors::Index")
-    configuration = aws.only("AWS::Bedrock::KnowledgeBase")["KnowledgeBaseConfiguration"]
-
-    vectors = configuration["VectorKnowledgeBaseConfiguration"]
-    model = vectors["EmbeddingModelConfiguration"]["BedrockEmbeddingModelConfiguration"]
-
-    assert "amazon.titan-embed-text-v2:0" in str(vectors["EmbeddingModelArn"])
-    assert (index["Dimension"], index["DataType"], index["DistanceMetric"]) == (1024, "float32", "cosine")
-    assert (model["Dimensions"], model["EmbeddingDataType"].lower()) == (index["Dimension"], index["DataType"])
-
-
-def test_the_knowledge_base_keeps_its_vectors_in_the_index(aws: Any) -> None:
-    storage = aws.only("AWS::Bedrock::KnowledgeBase")["StorageConfiguration"]
-    (index,) = aws.resources("AWS::S3Vectors::Index")
-
-    assert storage["Type"] == "S3_VECTORS"
-    assert storage["S3VectorsConfiguration"]["IndexArn"] == {"Fn::GetAtt": [index, "IndexArn"]}
 
 
 def test_the_vectors_are_encrypted_and_kept(aws: Any) -> None:

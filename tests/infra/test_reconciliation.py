@@ -49,9 +49,3 @@ def test_differences_raise_an_alarm(aws: Any) -> None:
     assert aws.environment("reconcile")["POWERTOOLS_SERVICE_NAME"] == "reconcile"
     assert aws.environment("reconcile")["POWERTOOLS_METRICS_NAMESPACE"] == alarm["Namespace"]
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
-
-
-def test_a_reconciliation_has_the_longest_time_that_there_is(aws: Any) -> None:
-    function = aws.function("reconcile")
-
-    assert (function["Timeout"], function["MemorySize"]) == (900, 1769)

@@ -69,11 +69,3 @@ def test_what_the_local_target_changes_is_on_the_list(synthesize: Any) -> None:
     assert {re.sub(r"^/\w+/Resources/|^/|(?<=ApiUrl/Value)/.*", "", path) for path in changed} == expected
     # Authentication, which this compares as it was chosen, is the sixth.
     assert len(CHANGED_LOCALLY) == 6
-
-
-def test_the_functions_reach_the_local_bedrock(local: Any) -> None:
-    for service in ("query", "ingestion", "ingestion_status", "reconcile"):
-        environment = local.environment(service)
-
-        assert environment["AWS_ENDPOINT_URL_BEDROCK_AGENT"] == "http://127.0.0.1:9999"
-        assert environment["AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME"] == "http://127.0.0.1:9999"

@@ -141,26 +141,6 @@ def test_the_version_is_printed_with_or_without_the_extras(names: set[str]) -> N
     assert (done.returncode, done.stdout) == (0, f"{DISTRIBUTION} {__version__}\n")
 
 
-def test_the_distribution_is_called_as_the_messages_call_it() -> None:
-    assert PROJECT["name"] == DISTRIBUTION
-
-
-def test_no_text_tells_to_install_the_distribution_of_someone_else() -> None:
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    texts = [path for path in files.split("\0") if path.endswith((".py", ".md", ".toml", ".txt", ".in"))]
-    foreign = re.compile(r"ragstack\[|\binstall (-\S+ )*['\"]?ragstack(?!-kb|[\w.-])")
-
-    found = [
-        path
-        for path in texts
-        if (ROOT / path).is_file()
-        and path != "tests/ragstack_common/test_extras.py"
-        and foreign.search((ROOT / path).read_text())
-    ]
-
-    assert found == []
-
-
 def test_the_library_pins_none_of_its_packages_to_one_version() -> None:
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
     listed = [requirement for group in groups for requirement in group if not requirement.startswith(DISTRIBUTION)]

@@ -92,17 +92,6 @@ def test_searches_do_not_need_the_registry(ask: Call, registry: Any, searches: A
     assert "_values" not in vars(query.service())
 
 
-def test_without_a_registry_the_engine_is_searched_for_values(
-    ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(registry, "a.md", Status.INDEXED, corpus="people")
-    monkeypatch.setenv("REGISTRY_TABLE", "")
-    searches.program("Retrieve", hits())
-
-    assert ask("GET", "/api/corpora") == (200, {"corpora": [], "complete": True})
-    assert len(searches.asked("Retrieve")) > 0
-
-
 def test_for_another_engine_the_registry_is_not_read(ask: Call, registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     register_backend("in_memory", lambda documents: InMemoryBackend([Document(**each) for each in documents]))
     law = {"id": "a", "source": "a.md", "text": "A law.", "metadata": {"corpus": "law"}}

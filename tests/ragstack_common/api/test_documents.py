@@ -160,15 +160,6 @@ def test_a_document_whose_function_was_killed_says_so(aws: Aws, call: Call, stat
     assert "`ragstack replay`" in detail(call)["waiting_for"]
 
 
-def test_a_change_that_the_registry_recorded_is_reported(aws: Aws, call: Call) -> None:
-    aws.record("a.md", Status.INDEXING, aws.put("a.md"), again=True)
-
-    answer = detail(call)
-
-    assert answer["again"] is True
-    assert "changed in the bucket" in answer["waiting_for"]
-
-
 @pytest.mark.parametrize("status", [Status.INDEXED, Status.PARTIALLY_INDEXED, Status.FAILED])
 def test_a_new_upload_never_has_the_status_of_the_previous_version(aws: Aws, call: Call, status: Status) -> None:
     aws.record("a.md", status, replace(aws.put("a.md", "One."), attributes=ATTRIBUTES), finished_at=AT, attempts=3)

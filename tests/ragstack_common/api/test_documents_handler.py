@@ -1,6 +1,5 @@
 """The function for documents as a whole: facets, failures behind it, its description, and what it does not serve."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,13 +88,6 @@ def test_an_unreachable_bucket_is_reported(aws: Aws, call: Call, method: str) ->
     assert aws.keys() == ["a.md"]
 
 
-def test_a_request_is_counted(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    call("GET", "/api/facets")
-
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
-    assert [line["Requests"] for line in lines] == [[1.0]]
-
-
 def test_the_description_of_the_interface_names_every_route_of_both_functions_once(ask: Call) -> None:
     _, described = ask("GET", "/openapi.json")
 
@@ -113,15 +105,3 @@ def test_the_description_of_the_interface_names_every_route_of_both_functions_on
         operation["operationId"] for operations in described["paths"].values() for operation in operations.values()
     ]
     assert len(names) == len(set(names))
-
-
-def test_the_description_has_parameters_with_their_bounds(ask: Call) -> None:
-    _, described = ask("GET", "/openapi.json")
-
-    parameters = {each["name"]: each for each in described["paths"]["/api/documents"]["get"]["parameters"]}
-    assert parameters.keys() == {"status", "corpus", "limit", "next_token", "key", "uri"}
-    assert (parameters["limit"]["schema"]["minimum"], parameters["limit"]["schema"]["maximum"]) == (1, 100)
-    upload = described["components"]["schemas"]["UploadRequest"]
-    assert upload["required"] == ["content_type", "size"]
-    assert upload["additionalProperties"] is False
-    assert "WrittenStatus" not in json.dumps(described)

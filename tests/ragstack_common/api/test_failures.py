@@ -230,15 +230,6 @@ def test_a_job_is_listed_with_its_status_and_what_to_do(
     assert found["actions"] == actions
 
 
-def test_a_job_that_the_registry_does_not_know_is_forgotten(aws: Aws, call: Call) -> None:
-    bury(aws, about(UNKNOWN_JOB))
-
-    (found,) = call("GET", PATH)[1]["jobs"]
-
-    assert (found["job_id"], found["kind"], found["status"], found["by"]) == (UNKNOWN_JOB, None, "FORGOTTEN", None)
-    assert found["actions"] == ["reconcile", "discard"]
-
-
 def test_a_job_that_was_never_started_is_listed_until_one_has_run(aws: Aws, call: Call) -> None:
     bury(aws, JobMessage(kind=RECONCILE, by="schedule").body)
 

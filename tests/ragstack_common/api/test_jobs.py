@@ -83,22 +83,6 @@ def test_an_invalid_member_is_named_and_no_job_is_created(
     assert aws.messages() == []
 
 
-@pytest.mark.parametrize(
-    ("parameters", "names"),
-    [
-        ({"limit": "0"}, "limit"),
-        ({"next_token": "x"}, "next_token"),
-        ({"status": "RUNNING"}, "status"),
-    ],
-    ids=str,
-)
-def test_an_invalid_parameter_is_named(call: Call, parameters: dict[str, str], names: str) -> None:
-    answer = call("GET", PATH, **parameters)
-
-    assert error_of(answer) == (400, "InvalidRequest")
-    assert answer[1]["error"]["message"].startswith(names)
-
-
 @pytest.mark.parametrize("identifier", ["nonsense", "20260102T030405006-0a1b2c3d"])
 def test_an_unknown_job_is_not_found(call: Call, identifier: str) -> None:
     assert error_of(call("GET", f"{PATH}/{identifier}")) == (404, "JobNotFound")

@@ -16,7 +16,6 @@ from tests.support.aws_service import AwsService, Dropped, Fault, Late
 from tests.support.events import Context, api_event, sample
 from tests.support.knowledge_base import (
     DATA_SOURCE,
-    KNOWLEDGE_BASE,
     hit,
     hits,
     is_filtered,
@@ -52,18 +51,6 @@ def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(ask:
         ("unfiltered", "ok", 1),
     ]
     assert searches.refusals == []
-
-
-def test_the_search_goes_to_the_knowledge_base_and_data_source_of_the_settings(
-    retrieve: Retrieve, searches: AwsService
-) -> None:
-    searches.program("Retrieve", hits())
-
-    retrieve({"query": "trains"})
-
-    [request] = searches.asked("Retrieve")
-    assert request["knowledgeBaseId"] == KNOWLEDGE_BASE
-    assert search_of(request)["filter"]["equals"]["value"] == DATA_SOURCE
 
 
 def test_the_number_of_results_and_the_lowest_score_bound_the_answer(retrieve: Retrieve, searches: AwsService) -> None:
@@ -149,19 +136,6 @@ def test_a_contextual_header_stands_beside_the_content_and_not_in_it(retrieve: R
         ("Up to five days.", "leave policy\nAnnual leave"),
         ("No header.", None),
     ]
-
-
-def test_a_failed_slice_is_reported_beside_the_results_of_the_other(retrieve: Retrieve, searches: AwsService) -> None:
-    searches.program("Retrieve", Fault("ValidationException", "no such key"), when=is_filtered)
-    searches.program("Retrieve", hits(hit()), when=is_unfiltered)
-
-    status, body = retrieve({"query": "trains", "metadata_filter": {"topic": "travel"}})
-
-    assert status == 200
-    assert len(body["results"]) == 1
-    assert body["complete"] is False
-    assert body["slices"][0]["status"] == "failed"
-    assert body["slices"][0]["error"].startswith("Retrieve failed: ValidationException; ")
 
 
 @pytest.mark.parametrize(

@@ -116,19 +116,6 @@ def test_words_put_the_candidates_in_order_when_asked_to_and_say_so(search: Sear
     )
 
 
-def test_lexical_is_another_word_for_true_and_the_setting_is_what_is_left_out(
-    search: Search, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RERANK", "lexical")
-
-    by_setting = search(explain=True)["results"]
-    by_name = search(explain=True, rerank="lexical")["results"]
-    not_at_all = search(explain=True, rerank=False)["results"]
-
-    assert [result["ranking"] for result in by_setting] == [result["ranking"] for result in by_name]
-    assert not_at_all[0]["ranking"]["signals"] == {}
-
-
 def test_corpora_give_equally_many_candidates_and_are_counted(
     search: Search, corpora: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,12 +269,6 @@ def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(
             {"input": {"collection_name": "leases", "texts": ["valid query", 123]}},
             (400, "texts[1] must be a string"),
         ),
-        (
-            "retriever",
-            {"input": {"collection_name": "nonexistent", "texts": ["query"]}},
-            (404, "query failed: collection not found"),
-        ),
-        ("retriever", "[]", (400, "The request body must be a JSON object")),
         ("hammer", {"input": {}}, (404, "unknown tool: hammer; registered: retriever")),
     ],
 )
