@@ -30,7 +30,7 @@ REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 BEDROCK_RERANKER: Final = "bedrock"
 
-BEDROCK_RERANKER_OPTIONS: Final = frozenset({"type", "model", "timeout_seconds", "fields"})
+BEDROCK_RERANKER_OPTIONS: Final = frozenset({"type", "model", "timeout_seconds"})
 
 RERANKERS_IN_THE_LAYER: Final = frozenset({"lexical", BEDROCK_RERANKER})
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 POOL_CONNECTIONS: Final = 64
 """As many as the threads of searches; further connections are closed after their call."""
 
-CONTROL_CONNECT_SECONDS: Final = 5.0
-CONTROL_READ_SECONDS: Final = 30.0
+CONNECT_SECONDS: Final = 5.0
+READ_SECONDS: Final = 30.0
 """IngestKnowledgeBaseDocuments with ten documents answers well within this."""
 
 REGISTRY_READ_SECONDS: Final = 10.0
@@ -34,9 +34,6 @@ ATTEMPTS: Final = 3
 _MAKING: Final = Lock()
 """Threads may share a client, but not create clients from one session in parallel."""
 
-ONE_ATTEMPT: Final = 1
-"""For calls that ragstack_common.retry retries."""
-
 
 @cache
 def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
@@ -44,13 +41,9 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
 
     A search abandons late calls; these timeouts end them on the wire soon after.
     """
-    client: AgentsforBedrockRuntimeClient = _client(
-        "bedrock-agent-runtime",
-        connect_timeout=timeout_seconds,
-        read_timeout=timeout_seconds,
-        # The engine checks what it sends, and the service the rest.
-        parameter_validation=False,
-    )
+    timeouts: dict[str, Any] = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
+    # The engine checks what it sends, and the service the rest.
+    client: AgentsforBedrockRuntimeClient = _client("bedrock-agent-runtime", parameter_validation=False, **timeouts)
     return client
 
 
@@ -58,95 +51,67 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
 def s3_vectors_client(
     timeout_seconds: float, region: str | None = None, endpoint_url: str | None = None
 ) -> "S3VectorsClient":
-    """Create the client of S3 Vectors, whose timeouts follow the deadline of a search or of a batch of documents.
-
-    Args:
-        timeout_seconds: Of connecting and of reading, over 0.
-        region: By default the function's own, or that of the AWS settings.
-        endpoint_url: By default that of AWS, or of ``AWS_ENDPOINT_URL_S3VECTORS``.
-    """
-    client: S3VectorsClient = _client(
-        "s3vectors",
-        region=region,
-        endpoint_url=endpoint_url,
-        connect_timeout=timeout_seconds,
-        read_timeout=timeout_seconds,
-    )
+    """Create the client of S3 Vectors, whose timeouts follow the deadline of a search or of a batch of documents."""
+    timeouts: dict[str, Any] = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
+    client: S3VectorsClient = _client("s3vectors", region=region, endpoint_url=endpoint_url, **timeouts)
     return client
 
 
 @cache
 def agent_client() -> "AgentsforBedrockClient":
-    """Create the client for ingestion, whose callers retry themselves."""
-    client: AgentsforBedrockClient = _client(
-        "bedrock-agent",
-        connect_timeout=CONTROL_CONNECT_SECONDS,
-        read_timeout=CONTROL_READ_SECONDS,
-        attempts=ONE_ATTEMPT,
-    )
+    """Create the client for ingestion, which makes one attempt, because its callers retry themselves."""
+    client: AgentsforBedrockClient = _client("bedrock-agent", attempts=1)
     return client
 
 
 @cache
 def s3_client() -> "S3Client":
     """Create the client for documents and their sidecars."""
-    client: S3Client = _client(
-        "s3",
-        connect_timeout=CONTROL_CONNECT_SECONDS,
-        read_timeout=CONTROL_READ_SECONDS,
-        # A bucket with KMS encryption accepts presigned URLs only with this signature.
-        signature_version="s3v4",
-    )
+    # A bucket with KMS encryption accepts presigned URLs only with this signature.
+    client: S3Client = _client("s3", signature_version="s3v4")
     return client
 
 
 @cache
 def sqs_client() -> "SQSClient":
     """Create the client for the queues."""
-    client: SQSClient = _client("sqs", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS)
+    client: SQSClient = _client("sqs")
     return client
 
 
 @cache
 def dynamodb_client() -> "DynamoDBClient":
     """Create the client for the document registry."""
-    client: DynamoDBClient = _client(
-        "dynamodb", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=REGISTRY_READ_SECONDS
-    )
+    client: DynamoDBClient = _client("dynamodb", read_timeout=REGISTRY_READ_SECONDS)
     return client
 
 
 @cache
 def events_client() -> "EventBridgeClient":
     """Create the client for document events."""
-    client: EventBridgeClient = _client(
-        "events", connect_timeout=CONTROL_CONNECT_SECONDS, read_timeout=CONTROL_READ_SECONDS
-    )
+    client: EventBridgeClient = _client("events")
     return client
 
 
 def _client(
-    service: str,
-    attempts: int = ATTEMPTS,
-    *,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-    **config: Any,
+    service: str, *, attempts: int = ATTEMPTS, region: str | None = None, endpoint_url: str | None = None, **config: Any
 ) -> Any:
+    settings = {
+        "connect_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "max_pool_connections": POOL_CONNECTIONS,
+        "retries": {"mode": "standard", "total_max_attempts": attempts},
+        "tcp_keepalive": True,
+        # A fixed value: botocore would otherwise build one for each call, at a tenth of the call's own time.
+        "user_agent": f"RAGStack Botocore/{botocore.__version__}",
+    }
     with _MAKING:
         return _session().create_client(
             service,
             endpoint_url=endpoint_url,
-            region_name=region
-            or os.environ.get("AWS_REGION"),  # Lambda sets it; botocore itself reads AWS_DEFAULT_REGION
-            config=Config(
-                max_pool_connections=POOL_CONNECTIONS,
-                retries={"mode": "standard", "total_max_attempts": attempts},
-                tcp_keepalive=True,
-                # A fixed value: botocore would otherwise build one for each call, at a tenth of the call's own time.
-                user_agent=f"RAGStack Botocore/{botocore.__version__}",
-                **config,
-            ),
+            # Lambda sets AWS_REGION; botocore itself reads AWS_DEFAULT_REGION.
+            region_name=region or os.environ.get("AWS_REGION"),
+            config=Config(**{**settings, **config}),
         )
 
 

@@ -62,21 +62,19 @@ def create_retrieval_backend(config: Mapping[str, Any]) -> RetrievalBackend:
     options = dict(config)
     name = options.pop(TYPE_KEY, None)
     maker = _maker(name)
-    if isinstance(options.get("backend"), Mapping):
-        options["backend"] = create_retrieval_backend(options["backend"])
-    options |= {"backends": _several(options["backends"])} if "backends" in options else {}
+    if "backend" in options:
+        options["backend"] = _made(options["backend"])
+    match options.get("backends"):
+        case Mapping() as several:
+            options["backends"] = {key: _made(each) for key, each in several.items()}
+        case list() as several:
+            options["backends"] = [_made(each) for each in several]
     try:
         return maker(**options)
     except (TypeError, ValueError) as error:
         if isinstance(error, ConfigurationError):
             raise
         raise ConfigurationError(f"The backend {name} cannot be created from this configuration: {error}") from error
-
-
-def _several(configs: Any) -> Any:
-    if isinstance(configs, Mapping):
-        return {name: _made(config) for name, config in configs.items()}
-    return [_made(config) for config in configs]
 
 
 def _made(config: Any) -> Any:

@@ -62,11 +62,6 @@ async def test_awaited_calls_end_in_the_order_of_the_calls_with_their_values_and
 
 
 @pytest.mark.asyncio
-async def test_nothing_awaited_has_no_endings() -> None:
-    assert await await_together([], NEVER_MIND_SECONDS) == []
-
-
-@pytest.mark.asyncio
 async def test_an_awaited_call_that_outlives_the_deadline_is_cancelled_and_not_waited_for() -> None:
     cancelled = asyncio.Event()
 

@@ -202,15 +202,6 @@ def test_the_input_schema_is_the_table(registry: Registry) -> None:
     assert (schema["properties"]["top_k"]["default"], schema["properties"]["top_k"]["maximum"]) == (10, 100)
 
 
-def test_a_text_found_by_several_queries_is_one_result_with_its_best_score(registry: Registry) -> None:
-    close, far = "neural networks consist of interconnected nodes", "nodes"
-    alone = execute(registry, collection_name="xmidas", texts=[close], top_k=1)["data"]["results"][0]
-
-    answer = execute(registry, collection_name="xmidas", texts=[far, close, far], top_k=1)["data"]
-
-    assert answer == {"results": [alone], "count": 1}
-
-
 def test_a_missing_partition_is_an_error(registry: Registry) -> None:
     answer = execute(registry, collection_name="xmidas", partition_name="nowhere", texts=["query"])
 
@@ -225,19 +216,6 @@ def test_the_environment_configures_the_tool(address: str) -> None:
     assert execute(registry, collection_name="xmidas", texts=["soup"], top_k=1)["data"]["results"][0]["id"] == 1002
     assert execute(registry, collection_name="other", texts=["soup"])["error"] == "query failed: collection not found"
     asyncio.run(registry.close())
-
-
-def test_fifty_concurrent_queries_have_the_right_answers(registry: Registry) -> None:
-    texts = ["artificial intelligence", "machine learning", "neural networks", "soup on Mondays"]
-    alone = [execute(registry, collection_name="xmidas", texts=[text], top_k=2) for text in texts]
-
-    async def together() -> list[Any]:
-        inputs = [{"collection_name": "xmidas", "texts": [texts[n % 4]], "top_k": 2} for n in range(50)]
-        return await asyncio.gather(*(registry.execute(ToolInput("retriever", data)) for data in inputs))
-
-    answers = [result.as_json() for result in asyncio.run(together())]
-
-    assert answers == [alone[n % 4] for n in range(50)]
 
 
 def test_the_python_examples_of_the_documentation_run(

@@ -1,6 +1,6 @@
 """Reranking models of Amazon Bedrock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +32,6 @@ class BedrockReranker:
         model: The ARN of a reranking model; by default Cohere's in the client's Region.
         client: A boto3 client of bedrock-agent-runtime; by default the one for searches.
         timeout_seconds: Timeout of the default client.
-        fields: Additional fields for the model.
     """
 
     name = "bedrock"
@@ -44,12 +43,10 @@ class BedrockReranker:
         *,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        fields: Mapping[str, Any] | None = None,
     ) -> None:
         self._model = model
         self._given_client = client
         self._timeout_seconds = timeout_seconds
-        self._fields = dict(fields or {})
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
         """Order chunks by the model's relevance scores.
@@ -87,11 +84,7 @@ class BedrockReranker:
         return [min(1.0, max(0.0, found[number])) for number in range(len(texts))]
 
     def _request(self, region: str, partition: str, query: str, texts: Sequence[str]) -> dict[str, Any]:
-        model: dict[str, Any] = {
-            "modelArn": self._model or f"arn:{partition}:bedrock:{region}::foundation-model/{DEFAULT_RERANKING_MODEL}"
-        }
-        if self._fields:
-            model["additionalModelRequestFields"] = self._fields
+        arn = self._model or f"arn:{partition}:bedrock:{region}::foundation-model/{DEFAULT_RERANKING_MODEL}"
         return {
             "queries": [{"type": "TEXT", "textQuery": {"text": query}}],
             "sources": [
@@ -100,6 +93,9 @@ class BedrockReranker:
             ],
             "rerankingConfiguration": {
                 "type": "BEDROCK_RERANKING_MODEL",
-                "bedrockRerankingConfiguration": {"modelConfiguration": model, "numberOfResults": len(texts)},
+                "bedrockRerankingConfiguration": {
+                    "modelConfiguration": {"modelArn": arn},
+                    "numberOfResults": len(texts),
+                },
             },
         }

@@ -1,6 +1,6 @@
 """Rerankers by name; only the named one is imported."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final, TypeAlias
@@ -45,14 +45,8 @@ def load_reranker(choice: RerankerChoice) -> ChunkReranker:
         raise ConfigurationError(f"The reranker {name} cannot be created from this configuration: {error}") from error
 
 
-def _lexical(
-    *,
-    weights: Mapping[str, float] | None = None,
-    wanted: Mapping[str, Any] | None = None,
-    metadata_fields: Sequence[str] | None = None,
-) -> ChunkReranker:
-    own = None if weights is None else RerankingWeights(**weights)
-    return LexicalChunkReranker(LexicalReranker(own, wanted=wanted, metadata_fields=metadata_fields))
+def _lexical(*, weights: Mapping[str, float] | None = None) -> ChunkReranker:
+    return LexicalChunkReranker(LexicalReranker(None if weights is None else RerankingWeights(**weights)))
 
 
 def _maker(name: str) -> Callable[..., ChunkReranker]:

@@ -39,22 +39,8 @@ class RerankingWeights:
     Raises:
         ConfigurationError: A factor is negative, infinite or no number.
 
-    Source: The specification of the search pipeline, section 6, for all but ``vector``, which it does not weigh.
-        Without it a good embedding's order is lost; it was chosen by nDCG@10 of the 50 best by cosine, of the hashed
-        embedding and of all-MiniLM-L6-v2 in eight bits (no set was held out, so no gain of it is proof):
-
-        ========= =================== ====== ===== ===== ===== =====
-        embedding set                 before 0     .1    .3    1
-        ========= =================== ====== ===== ===== ===== =====
-        hashed    SciFact             .561   .618  .620  .629  .626
-        hashed    CACM                .245   .314  .325  .332  .303
-        hashed    AWS documentation   .403   .723  .721  .720  .687
-        hashed    chunks of 400       .561   .631  .631  .632  .622
-        MiniLM    SciFact             .646   .636  .666  .691  .698
-        MiniLM    CACM                .395   .414  .448  .465  .456
-        MiniLM    AWS documentation   .446   .790  .806  .800  .762
-        MiniLM    chunks of 400       .576   .639  .659  .667  .652
-        ========= =================== ====== ===== ===== ===== =====
+    Source: The specification of the search pipeline, section 6, for all but ``vector``, without which a good
+        embedding's order is lost (docs/EVALUATION.md).
     """
 
     phrase: float = 0.5
@@ -128,7 +114,7 @@ class Signals(NamedTuple):
         frequency: BM25 of the keywords, divided by the maximum for any text.
         proximity: Mean over the keywords of the proximity of the nearest other keyword: 1 for neighbours, .5 with 50
             characters between them, 0 for a missing keyword. 0 for a query of one keyword.
-        metadata: Matched attributes, as a share of those that any of the texts matched or that are wanted.
+        metadata: Matched attributes, as a share of those that any of the texts matched.
         vector: The score of the search; if any is over 1, its share of the highest.
         total: Sum of the weighted signals; the weight of metadata counts once for each attribute matched.
         score: The total, as a share of the maximum for this query.
@@ -154,20 +140,10 @@ class LexicalReranker:
 
     Args:
         weights: Weights of the signals; by default those that :func:`configure_reranker` has set at each search.
-        wanted: Wanted values of attributes, one or a list for each; each match is a bonus.
-        metadata_fields: The attributes that are compared with the query; None for all, an empty list for none.
     """
 
-    def __init__(
-        self,
-        weights: RerankingWeights | None = None,
-        *,
-        wanted: Mapping[str, Any] | None = None,
-        metadata_fields: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, weights: RerankingWeights | None = None) -> None:
         self._weights = weights
-        self._wanted = dict(wanted or {})
-        self._named = metadata_fields
 
     @property
     def weights(self) -> RerankingWeights:
@@ -186,18 +162,28 @@ class LexicalReranker:
         found = [
             [words.places(term, text, MOST_PLACES) if term in text else [] for term in asked.terms] for text in texts
         ]
-        attributes = AttributeMatches(query, self._wanted, self._named)
+        attributes = AttributeMatches(query)
         matched = [attributes.of(passage.metadata) for passage in passages]
-        return _weighed(
-            self.weights,
-            [_phrase(asked, text, places) for text, places in zip(texts, found, strict=True)],
-            _frequencies(found, [len(text) for text in texts]),
-            [_proximity(asked.terms, places) for places in found],
-            matched,
-            len(attributes.wanted.union(*matched)),
-            _vectors([passage.score for passage in passages]),
-            is_one_word=len(asked.terms) == 1,
-        )
+        matchable = len(frozenset[str]().union(*matched))
+        frequencies = _frequencies(found, [len(text) for text in texts])
+        vectors = _vectors([passage.score for passage in passages])
+        weights = self.weights
+        highest = weights.phrase + weights.frequency + weights.metadata * matchable + weights.vector
+        highest += 0.0 if len(asked.terms) == 1 else weights.proximity
+        signals = []
+        for text, places, names, frequency, vector in zip(texts, found, matched, frequencies, vectors, strict=True):
+            phrase, proximity = _phrase(asked, text, places), _proximity(asked.terms, places)
+            total = (
+                weights.phrase * phrase
+                + weights.frequency * frequency
+                + weights.proximity * proximity
+                + weights.metadata * len(names)
+                + weights.vector * vector
+            )
+            share = len(names) / matchable if matchable else 0.0
+            score = min(1.0, total / highest) if highest else 0.0
+            signals.append(Signals(phrase, frequency, proximity, share, vector, total, score, names))
+        return signals
 
     def order(self, query: str, documents: Sequence[Passage | str]) -> list[tuple[int, Signals]]:
         """Return the indexes of the texts, best first, with their signals.
@@ -229,36 +215,6 @@ def _with(result: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     ranking = {**(result.get("ranking") or {}), "signals": signals.as_numbers(), "matched": list(signals.matched)}
     ranking.setdefault("base_score", _number(result.get("score")))
     return {**result, "score": signals.score, "ranking": ranking}
-
-
-def _weighed(
-    weights: RerankingWeights,
-    phrases: list[float],
-    frequencies: list[float],
-    proximities: list[float],
-    matched: list[tuple[str, ...]],
-    attributes: int,
-    vectors: list[float],
-    *,
-    is_one_word: bool,
-) -> list[Signals]:
-    highest = weights.phrase + weights.frequency + weights.metadata * attributes + weights.vector
-    highest += 0.0 if is_one_word else weights.proximity
-    signals = []
-    for phrase, frequency, proximity, names, vector in zip(
-        phrases, frequencies, proximities, matched, vectors, strict=True
-    ):
-        total = (
-            weights.phrase * phrase
-            + weights.frequency * frequency
-            + weights.proximity * proximity
-            + weights.metadata * len(names)
-            + weights.vector * vector
-        )
-        share = len(names) / attributes if attributes else 0.0
-        score = min(1.0, total / highest) if highest else 0.0
-        signals.append(Signals(phrase, frequency, proximity, share, vector, total, score, names))
-    return signals
 
 
 def _phrase(asked: words.Query, text: str, places: list[list[int]]) -> float:

@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 
 from ragstack_common import deadline
-from ragstack_common import filters as filter_language
 from ragstack_common.api.search import QueryService, RetrieveRequest
 from ragstack_common.config import QuerySettings
 from ragstack_common.errors import (
-    ConfigurationError,
     ServiceUnavailableError,
-    UnknownCorpusError,
 )
 from ragstack_common.filters import Filter, parse
 from ragstack_common.retrieval import (
@@ -25,8 +22,7 @@ from ragstack_common.retrieval import (
     SearchRequest,
     create_retrieval_backend,
 )
-from ragstack_common.retrieval.balanced import BalancedBackend, BalancedSettings
-from ragstack_common.retrieval.base import ReportingBackend
+from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.engine import Engine
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
@@ -36,6 +32,7 @@ from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.rerank.chunks import LexicalChunkReranker
 from ragstack_common.retrieval.reranked import RerankedBackend
 from tests.support.aws_service import AwsService, Late
+from tests.support.backends import Shelf
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, search_of
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -48,32 +45,20 @@ def chunk(content: str, score: float, corpus: Any, **more: Any) -> RetrievedChun
     return RetrievedChunk(content=content, score=score, source=source, metadata={"corpus": corpus}, **more)
 
 
-class Store(ReportingBackend):
-    """Holds chunks, filters them as the filter language has it, and behaves per corpus as it is told."""
-
-    name = "store"
+class Store(Shelf):
+    """Behaves as a test says when a corpus is searched."""
 
     def __init__(self, *chunks: RetrievedChunk, behaviour: Mapping[str, Callable[[], Any]] | None = None) -> None:
-        self.chunks = chunks
+        super().__init__(*sorted(chunks, key=lambda c: -c.score), name="store")
         self.behaviour = behaviour or {}
-        self.requests: list[SearchRequest] = []
-        self.closed = 0
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
-        self.requests.append(request)
         for name, behave in self.behaviour.items():
             if name in str(request.filters):
                 await behave()
-        condition = request.restriction
-        kept = [c for c in self.chunks if condition is None or filter_language.evaluate(condition, c.metadata)]
-        kept = sorted(kept, key=lambda c: -c.score)[: request.top_k]
-        if request.metadata_filter is None:
-            return SearchOutcome(kept, (SliceReport("store", "ok", 1.0, len(kept)),), 1.0)
-        slices = tuple(SliceReport(name, "ok", 1.0, len(kept)) for name in ("filtered", "unfiltered"))
-        return SearchOutcome(kept, slices, 1.0)
-
-    async def close(self) -> None:
-        self.closed += 1
+        if request.metadata_filter is not None:
+            self.parts = tuple(SliceReport(name, "ok", 1.0) for name in ("filtered", "unfiltered"))
+        return await super()._search(request)
 
 
 async def fail() -> None:
@@ -115,15 +100,6 @@ def test_no_corpus_dominates_the_candidates_and_the_reranker_decides_among_them(
     assert {found.metadata["corpus"] for found in outcome.chunks[:6]} == set(CORPORA[1:])
 
 
-@pytest.mark.parametrize("corpus_filter", [None, "all"])
-def test_all_corpora_are_searched_by_default(corpus_filter: str | None) -> None:
-    store = library()
-
-    search(BalancedBackend(store, CORPORA), corpus_filter=corpus_filter)
-
-    assert [request.filters for request in store.requests] == [parse({"corpus": name}) for name in CORPORA]
-
-
 @pytest.mark.parametrize(
     "request_of",
     [
@@ -140,11 +116,6 @@ def test_a_named_corpus_alone_is_searched_for_more_candidates(request_of: Callab
 
     assert [request.top_k for request in store.requests] == [500]
     assert outcome.corpora == (CorpusCount("legal_uk", 3, 3),)
-
-
-def test_an_unknown_corpus_is_rejected_with_a_list_of_the_known_ones() -> None:
-    with pytest.raises(UnknownCorpusError, match=r"'legal_de'.*legal_us, legal_uk, legislation_nz, or all"):
-        retrieve(BalancedBackend(library(), CORPORA), APPEAL, corpus_filter="legal_de")
 
 
 def test_the_corpus_key_and_the_filters_of_the_request_hold_together() -> None:
@@ -223,13 +194,6 @@ def test_a_chunk_of_several_corpora_is_returned_once_with_both() -> None:
     assert outcome.corpora == (CorpusCount("a", 1, 1), CorpusCount("b", 1, 1))
 
 
-def test_the_minimal_score_is_compared_with_the_final_score() -> None:
-    outcome = search(BalancedBackend(library(), CORPORA), top_k=10, min_score=0.5)
-
-    assert len(outcome.chunks) == 6
-    assert all(found.score >= 0.5 for found in outcome.chunks)
-
-
 def test_the_counts_of_each_corpus_are_logged_without_the_query(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "ragstack"):
         search(BalancedBackend(library(), CORPORA), top_k=7)
@@ -264,39 +228,6 @@ def test_a_stream_is_one_search_so_that_its_order_holds() -> None:
 def test_invalid_arguments_are_rejected_by_name(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         BalancedBackend(**{"backend": Store(), **options})
-
-
-def test_the_settings_are_read_from_the_environment() -> None:
-    env = {
-        "MULTI_CORPUS_METADATA": "au, nz",
-        "LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "300",
-        "LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "600",
-        "SEARCH_K": "15",
-        "POOLING": "mean+max",
-    }
-
-    settings = BalancedSettings.from_env(env)
-    shown = settings.over(Store()).span_attributes()
-
-    assert settings == BalancedSettings(
-        corpora=("au", "nz"), per_corpus=300, single_corpus=600, search_k=15, pooling="mean+max"
-    )
-    assert (shown["corpora"], shown["large_retrieval_size"], shown["pooling"]) == ("au,nz", 300, "mean+max")
-
-
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"MULTI_CORPUS_METADATA": "a,,b"},
-        {"MULTI_CORPUS_METADATA": "a,all"},
-        {"LARGE_RETRIEVAL_SIZE_ALL_CORPUS": "0"},
-        {"LARGE_RETRIEVAL_SIZE_SINGLE_CORPUS": "many"},
-        {"SEARCH_K": "-1"},
-    ],
-)
-def test_an_invalid_setting_is_rejected_by_name(env: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match=next(iter(env))):
-        BalancedSettings.from_env(env)
 
 
 def test_a_balanced_backend_is_made_from_json() -> None:

@@ -48,12 +48,6 @@ def test_the_model_reads_query_and_text_together_and_decides_the_order(tmp_path:
     assert reranked[0].ranking.signals == {"cross_encoder": reranked[0].score}
 
 
-def test_what_is_equal_to_the_model_keeps_the_order_of_the_search(tmp_path: Path) -> None:
-    folder = make_cross_encoder_folder(tmp_path / "model")
-
-    assert [found.source for found in rerank(load_reranker(f"cross_encoder:{folder}"), *["river"] * 4)] == list("0123")
-
-
 def test_a_long_text_is_cut_and_the_query_is_not(tmp_path: Path) -> None:
     folder = make_cross_encoder_folder(tmp_path / "model", max_tokens=8)
 

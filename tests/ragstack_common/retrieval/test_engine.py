@@ -10,7 +10,6 @@ import pytest
 from ragstack_common.errors import (
     InvalidFilterError,
     InvalidQueryError,
-    InvalidRequestError,
     RetrievalTimeoutError,
     ServiceUnavailableError,
 )
@@ -50,16 +49,6 @@ def search(engine: Engine, **request: Any) -> Any:
     return asyncio.run(engine.search(SearchRequest("q", **request)))
 
 
-def test_the_engine_is_asked_for_as_many_chunks_as_are_wanted() -> None:
-    engine = Shelf()
-
-    outcome = search(engine, top_k=3)
-
-    assert engine.counts == [3]
-    assert [chunk.content for chunk in outcome.chunks] == ["0", "1", "2"]
-    assert [(part.name, part.status, part.hits) for part in outcome.parts] == [("shelf", "ok", 3)]
-
-
 @pytest.mark.parametrize(("top_k", "asked"), [(3, 12), (25, 100), (26, 100), (100, 100)])
 def test_for_documents_it_is_asked_for_more_chunks_up_to_what_it_can_return(top_k: int, asked: int) -> None:
     engine = Shelf()
@@ -70,30 +59,9 @@ def test_for_documents_it_is_asked_for_more_chunks_up_to_what_it_can_return(top_
     assert [chunk.source for chunk in outcome.chunks] == [f"{n}" for n in range(min(top_k, 20))]
 
 
-def test_conditions_and_the_minimal_score_leave_chunks_out() -> None:
-    outcome = search(Shelf(), top_k=10, min_score=0.95, filters={"n": {"$gte": 3}})
-
-    assert [chunk.content for chunk in outcome.chunks] == ["3", "4", "5"]
-
-
 def test_more_than_the_engine_can_return_is_refused() -> None:
     with pytest.raises(InvalidQueryError, match="1 to 100"):
         search(Shelf(), top_k=101)
-
-
-def test_an_engine_has_no_slices() -> None:
-    with pytest.raises(InvalidRequestError, match=r"shelf.*MultiSliceBackend"):
-        search(Shelf(), metadata_filter={"n": 1})
-
-
-def test_an_engine_that_awaits_too_long_is_given_up_at_the_deadline() -> None:
-    engine = Shelf(slow=lambda: asyncio.sleep(NEVER_MIND_SECONDS), timeout_seconds=DEADLINE_SECONDS)
-    start = time.monotonic()
-
-    with pytest.raises(RetrievalTimeoutError, match=r"shelf did not answer within 0\.03 seconds"):
-        search(engine)
-
-    assert time.monotonic() - start < NEVER_MIND_SECONDS / 3
 
 
 def test_a_blocking_call_is_given_up_at_the_deadline_and_the_loop_does_not_wait_for_it() -> None:
@@ -103,7 +71,7 @@ def test_a_blocking_call_is_given_up_at_the_deadline_and_the_loop_does_not_wait_
     )
     start = time.monotonic()
 
-    with pytest.raises(RetrievalTimeoutError):
+    with pytest.raises(RetrievalTimeoutError, match=r"shelf did not answer within 0\.03 seconds"):
         search(engine)
     release.set()
 

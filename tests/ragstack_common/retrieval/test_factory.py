@@ -86,13 +86,6 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "elasticsearch"
 
 
-def test_a_configuration_names_a_class_and_its_arguments() -> None:
-    backend = create_retrieval_backend({"type": "plain", "path": "p"})
-
-    assert isinstance(backend, Plain)
-    assert backend.path == "p"
-
-
 @pytest.mark.parametrize("name", ["x", None, 7, {}])
 def test_a_type_that_is_unknown_is_a_value_error_that_names_it_and_the_known_ones(name: Any) -> None:
     with pytest.raises(ValueError, match="Unknown backend type: ") as caught:
@@ -148,20 +141,14 @@ def test_a_registered_name_takes_over_one_that_is_built_in() -> None:
     assert isinstance(create_retrieval_backend({"type": "chroma", "path": "p"}), Plain)
 
 
-def test_an_installed_package_adds_its_engine_by_its_entry_point(installed: str) -> None:
+def test_an_installed_package_adds_its_engine_which_is_imported_when_it_is_asked_for(installed: str) -> None:
+    sys.modules.pop("ragstack_elastic_for_tests", None)
+    assert installed in known_backends()
+    assert "ragstack_elastic_for_tests" not in sys.modules
+
     backend = create_retrieval_backend({"type": installed, "es_config": "http://127.0.0.1:9200"})
 
     assert type(backend).__name__ == "ElasticBackend"
-    assert installed in known_backends()
-
-
-def test_an_installed_engine_is_imported_only_when_it_is_asked_for(installed: str) -> None:
-    sys.modules.pop("ragstack_elastic_for_tests", None)
-
-    known = known_backends()
-
-    assert installed in known
-    assert "ragstack_elastic_for_tests" not in sys.modules
 
 
 @pytest.mark.usefixtures("installed")

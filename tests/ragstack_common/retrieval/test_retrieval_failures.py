@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
+from botocore.exceptions import ClientError, NoCredentialsError
 
 from ragstack_common import errors
 from ragstack_common.filters import parse
@@ -60,20 +60,6 @@ def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
     assert [r.levelno for r in caplog.records if r.name == "ragstack"] == [logging.WARNING] * 2
     assert metrics.named("SliceFailures") == [("Count", 1)]
     assert len(metrics.named("SliceLatency")) == 2
-
-
-@pytest.mark.parametrize("answer", [b"<html>", b'{"retrievalResults": ', b"\xff"])
-@pytest.mark.parametrize("own_client", [True, False])
-def test_an_answer_that_is_not_json_is_a_failure(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes, own_client: bool
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    searches.program("Retrieve", Raw(answer))
-
-    with pytest.raises(errors.RetrievalError) as caught:
-        MultiSliceRetriever(None if own_client else searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None)
-
-    assert caught.value.__cause__ is not None
 
 
 WHOLE = json.dumps(hits(hit("s3://b/été", 0.5), hit("s3://b/b", 0.4)), ensure_ascii=False).encode()
@@ -129,14 +115,14 @@ def test_values_that_a_message_shortens_or_escapes_are_in_no_log() -> None:
     assert described.endswith("the value is bad")
 
 
-@pytest.mark.parametrize("answer", [b"{}", b'{"retrievalResults": null}'])
-def test_an_answer_without_results_is_a_failure_and_not_an_empty_result(
+@pytest.mark.parametrize("answer", [b"<html>", b"\xff", b"{}", b'{"retrievalResults": null}'])
+def test_an_answer_without_results_is_an_error_and_not_an_empty_result(
     searches: AwsService, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
     searches.program("Retrieve", Raw(answer))
 
-    with pytest.raises(errors.RetrievalError, match="TypeError"):
+    with pytest.raises(errors.RetrievalError, match="Retrieve failed"):
         MultiSliceRetriever().retrieve("Judy", KNOWLEDGE_BASE, None)
 
 
@@ -157,26 +143,6 @@ def test_a_search_without_a_knowledge_base_is_an_invalid_request(knowledge_base_
         MultiSliceRetriever().retrieve("Judy", knowledge_base_id, None)
 
 
-@pytest.mark.parametrize(("own_client", "cause"), [(True, ClientError), (False, ParamValidationError)])
-def test_a_knowledge_base_id_that_the_api_refuses_is_an_invalid_request(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch, own_client: bool, cause: type[Exception]
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-
-    with pytest.raises(errors.InvalidRequestError) as caught:
-        MultiSliceRetriever(None if own_client else searches.client()).retrieve("Judy", "KB123", None)
-
-    assert isinstance(caught.value.__cause__, cause)
-
-
-def test_a_refusal_outweighs_a_timeout_when_both_slices_fail(searches: AwsService) -> None:
-    searches.program("Retrieve", Late(hits(), until=Event()), when=is_filtered)
-    searches.program("Retrieve", Fault("AccessDeniedException"), when=is_unfiltered)
-
-    with deadline_after(1, lambda: len(searches.requests) == 2), pytest.raises(errors.AccessDeniedError):
-        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
-
-
 @pytest.mark.parametrize("hanging", [is_filtered, is_unfiltered])
 def test_the_deadline_holds_while_a_slice_hangs_and_the_other_ones_results_come_back(
     searches: AwsService, hanging: Any
@@ -190,21 +156,6 @@ def test_the_deadline_holds_while_a_slice_hangs_and_the_other_ones_results_come_
     assert uris(outcome.results) == ["s3://b/found"]
     assert sorted(report.status for report in outcome.slices) == ["ok", "timeout"]
     assert not outcome.complete
-
-
-def test_the_next_search_does_not_wait_for_the_abandoned_calls(searches: AwsService) -> None:
-    searches.program("Retrieve", Late(hits(), until=Event()))
-    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=DEADLINE_SECONDS)
-    with pytest.raises(errors.RetrievalTimeoutError):
-        retriever.retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)
-    searches.program("Retrieve", hits(hit("s3://b/found")))
-
-    outcome = MultiSliceRetriever(searches.client(), timeout_seconds=HANG_SECONDS).search(
-        "Judy", KNOWLEDGE_BASE, None, TOPIC
-    )
-
-    assert uris(outcome.results) == ["s3://b/found"]
-    assert outcome.complete
 
 
 def test_a_process_ends_without_waiting_for_its_abandoned_calls(searches: AwsService) -> None:

@@ -14,6 +14,7 @@ from ragstack_common.retrieval.base import RetrievalBackend, Wrapper
 from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.metered import MeteredBackend
 from ragstack_common.retrieval.models import SearchOutcome, SearchRequest
+from ragstack_common.retrieval.multislice import MultiSliceBackend
 from tests.support.backends import Shelf, chunk, names
 
 
@@ -62,19 +63,12 @@ async def test_chunks_without_ids_are_told_apart_by_source_and_text() -> None:
     assert [found.source async for found in shelf.stream("q", page_size=1)] == ["1", "2", "1"]
 
 
-@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": -1}, {"limit": True}, {"limit": 2.5}], ids=str)
+@pytest.mark.parametrize("name", ["limit", "page_size"])
+@pytest.mark.parametrize("value", [0, True, 2.5])
 @pytest.mark.asyncio
-async def test_a_limit_out_of_range_is_rejected(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidQueryError, match="limit must be 1 or more"):
-        await streamed(Shelf(chunk("a")), **options)
-
-
-@pytest.mark.parametrize("wrap", [lambda shelf: shelf, CachedRetrievalBackend, MeteredBackend])
-@pytest.mark.parametrize("page_size", [0, -1, True, 2.5, "5"])
-@pytest.mark.asyncio
-async def test_a_page_size_out_of_range_is_rejected(wrap: Any, page_size: Any) -> None:
-    with pytest.raises(InvalidQueryError, match="page_size must be 1 or more"):
-        await streamed(wrap(Shelf(chunk("a"))), page_size=page_size)
+async def test_a_limit_or_page_size_out_of_range_is_rejected(name: str, value: Any) -> None:
+    with pytest.raises(InvalidQueryError, match=f"{name} must be 1 or more"):
+        await streamed(Shelf(chunk("a")), **{name: value})
 
 
 @pytest.mark.asyncio
@@ -100,9 +94,9 @@ async def test_a_closed_stream_makes_no_further_search() -> None:
     assert len(shelf.requests) == 1
 
 
-@pytest.mark.parametrize("wrap", [CachedRetrievalBackend, MeteredBackend])
+@pytest.mark.parametrize("wrap", [CachedRetrievalBackend, MeteredBackend, MultiSliceBackend])
 @pytest.mark.asyncio
-async def test_a_cache_and_a_meter_let_an_engine_stream_in_its_own_way(wrap: Any) -> None:
+async def test_wrappers_that_do_not_rank_let_an_engine_stream_in_its_own_way(wrap: Any) -> None:
     class Cursor(Shelf):
         async def stream(self, *arguments: Any, **options: Any) -> Any:
             self.asked = (arguments, options)
