@@ -26,7 +26,7 @@ from ragstack_common.errors import (
 )
 from ragstack_common.retrieval import RetrievedChunk, create_retrieval_backend
 from ragstack_common.retrieval.engines.s3_vectors import S3VectorsBackend
-from tests.local_bedrock.support import REGION, Bedrock, client
+from tests.local_bedrock.support import Bedrock, client
 
 BUCKET = "engine"
 WITH_WORDS = {
@@ -313,20 +313,6 @@ def test_the_backend_can_be_made_from_json(make: Make, bedrock: Bedrock) -> None
             return await backend.retrieve("annual leave", top_k=1)
 
     assert asyncio.run(ask())[0].chunk_id == "leave"
-
-
-def test_the_documented_example_runs(
-    bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    text = (Path(__file__).parents[4] / "docs" / "RETRIEVAL.md").read_text(encoding="utf-8")
-    section = text[text.index("# S3 Vectors\n") :]
-    example = section[section.index("```python") + len("```python") :].partition("```")[0]
-    assert "http://127.0.0.1:4567" in example
-
-    exec(example.replace("http://127.0.0.1:4567", bedrock.url), {"__name__": "example"})
-
-    assert "leave.md Employees have thirty days of annual leave." in capsys.readouterr().out
 
 
 class _Small(HashedEmbedding):
