@@ -122,14 +122,14 @@ def limited(given: Iterable[Text | Sources], task: Task, settings: Settings) -> 
     pieces = list(given)
     whole = "".join(piece.text for piece in pieces if isinstance(piece, Text))
     end, reason = _end(whole, settings)
-    position = 0
+    left = end
     for piece in pieces:
         if isinstance(piece, Sources):
             yield piece
-        elif position < end:
-            yield Text(piece.text[: end - position])
-            position += len(piece.text)
-        if position >= end and isinstance(piece, Sources):
+        elif left > 0:
+            yield Text(piece.text[:left])
+            left -= len(piece.text)
+        else:
             break
     sent = "".join(turn.text for turn in task.turns)
     yield End(reason, estimated_tokens(sent), estimated_tokens(whole[:end]))
@@ -167,23 +167,17 @@ def with_parts(given: Iterable[Given]) -> Iterator[Text | Part | End]:
     """Pass text through, and add each part as soon as its sources are known; the parts cover all text."""
     answer, start = "", 0
     for piece in given:
-        match piece:
-            case Text(text):
-                answer += text
-                yield piece
-            case Sources(passages):
-                yield from _part(answer, start, passages)
-                start = len(answer)
-            case End():
-                yield from _part(answer, start, ())
-                yield piece
-
-
-def _part(answer: str, start: int, passages: tuple[int, ...]) -> Iterator[Part]:
-    text = answer[start:].strip()
-    if text:
-        first = answer.index(text, start)
-        yield Part(first, first + len(text) - 1, text, passages)
+        if isinstance(piece, Text):
+            answer += piece.text
+            yield piece
+            continue
+        text = answer[start:].strip()
+        if text:
+            first = answer.index(text, start)
+            yield Part(first, first + len(text) - 1, text, piece.passages if isinstance(piece, Sources) else ())
+        start = len(answer)
+        if isinstance(piece, End):
+            yield piece
 
 
 _NUMBERS: Final = r"\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\]"
@@ -205,11 +199,9 @@ def without_numbers(given: Iterator[Given], passages: int) -> Iterator[Given]:
     for piece in given:
         if isinstance(piece, Text):
             text += piece.text
-            divided, text = _divided(text, passages, last=False)
-            yield from divided
-        else:
-            divided, text = _divided(text, passages, last=True)
-            yield from divided
+        divided, text = _divided(text, passages, last=not isinstance(piece, Text))
+        yield from (part for part in divided if part != Text(""))
+        if not isinstance(piece, Text):
             yield piece
 
 
@@ -221,15 +213,11 @@ def _divided(text: str, passages: int, *, last: bool) -> tuple[list[Given], str]
         goes_on = match.end() == len(text) or (not match[2] and _NEXT_PERHAPS_BEGUN.match(text, match.end()))
         if goes_on and not last:
             return given, text[start:]
-        given += _said(text[start : match.start()] + match[2])
+        given.append(Text(text[start : match.start()] + match[2]))
         numbers = dict.fromkeys(int(number) - 1 for number in re.findall(r"\d+", match[1]))
         known = tuple(index for index in numbers if 0 <= index < passages)
         given += [Sources(known)] if known else []
         start = match.end()
     begun = None if last else _PERHAPS_BEGUN.search(text, start)
     end = begun.start() if begun else len(text)
-    return [*given, *_said(text[start:end])], text[end:]
-
-
-def _said(text: str) -> list[Given]:
-    return [Text(text)] if text else []
+    return [*given, Text(text[start:end])], text[end:]

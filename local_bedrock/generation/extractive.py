@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -16,9 +16,6 @@ NO_ANSWER: Final = "Sorry, I am unable to assist you with this request."
 """Amazon Bedrock's answer if the search results contain none."""
 
 MOST_QUOTES: Final = 4
-LONGEST_ANSWER: Final = 1_200
-"""Characters after which no further quote is added."""
-
 CONSIDERED_CLOSELY: Final = 16
 """The quotes that are embedded, best by words; embedding with a model is slow."""
 
@@ -67,27 +64,18 @@ _FIGURE: Final = re.compile(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A quote, its passage, and the question's words in it, in the headings above and in the sentence before."""
+    """A quote and its passage.
+
+    Attributes:
+        words: Weight of each of the question's words in it: below 1 in the headings above and in the sentence before.
+        coverage: Share of the question that it contains, weighted by rarity.
+    """
 
     quote: Quote
     passage: int
-    words: frozenset[str]
-    above: frozenset[str]
-    before: frozenset[str]
-
-    def coverage(self, rarity: Mapping[str, float]) -> float:
-        """Return the share of the question's words that it contains, weighted by rarity."""
-        inside = sum(rarity[word] for word in self.words)
-        above = sum(rarity[word] for word in self.above)
-        before = sum(rarity[word] for word in self.before)
-        return inside + ABOVE_WEIGHT * above + BEFORE_WEIGHT * before
-
-
-@dataclass(frozen=True)
-class _Scored:
-    candidate: _Candidate
-    coverage: float
-    score: float
+    words: Mapping[str, float]
+    coverage: float = 0.0
+    score: float = 0.0
 
 
 class ExtractiveGenerator:
@@ -125,75 +113,66 @@ class ExtractiveGenerator:
         candidates = _candidates(task.passages, frozenset(question))
         if not candidates or not question:
             return []
-        rarity = _rarity(question, candidates)
-        scored = self._scored(task.question, candidates, rarity)
-        if not scored:
-            return []
-        best, *others = scored
+        scored = self._scored(task.question, candidates, _rarity(question, candidates))
         close = [
-            found for found in others if found.score >= SECOND_BEST * best.score and found.coverage >= FURTHER_COVERAGE
+            candidate
+            for candidate in scored[1:]
+            if candidate.score >= SECOND_BEST * scored[0].score and candidate.coverage >= FURTHER_COVERAGE
         ]
-        return _ordered(_distinct([best, *close]))
+        return _ordered(_distinct([*scored[:1], *close]))
 
-    def _scored(self, question: str, candidates: Sequence[_Candidate], rarity: dict[str, float]) -> list[_Scored]:
+    def _scored(self, question: str, candidates: Sequence[_Candidate], rarity: Mapping[str, float]) -> list[_Candidate]:
         """Return the candidates that answer the question, best first; ties are in the order of the passages."""
         asks_figure = bool(_ASKS_FIGURE.search(question))
         found = []
         for candidate in candidates:
-            coverage = candidate.coverage(rarity)
-            score = coverage + RANK_WEIGHT / (1 + candidate.passage)
-            if asks_figure and _FIGURE.search(candidate.quote.text):
-                score += FIGURE_WEIGHT
-            if (candidate.words or candidate.above) and coverage >= LEAST_COVERAGE:
-                found.append(_Scored(candidate, coverage, score))
-        found.sort(key=lambda scored: -scored.score)
-        closely = found[:CONSIDERED_CLOSELY]
-        if not closely:
+            coverage = sum(weight * rarity[word] for word, weight in candidate.words.items())
+            has_figure = asks_figure and bool(_FIGURE.search(candidate.quote.text))
+            score = coverage + RANK_WEIGHT / (1 + candidate.passage) + FIGURE_WEIGHT * has_figure
+            if coverage >= LEAST_COVERAGE and max(candidate.words.values()) > BEFORE_WEIGHT:
+                found.append(replace(candidate, coverage=coverage, score=score))
+        if not found:
             return []
-        texts = [f"{one.candidate.quote.context}\n{one.candidate.quote.whole}" for one in closely]
+        closely = sorted(found, key=lambda candidate: -candidate.score)[:CONSIDERED_CLOSELY]
+        texts = [f"{candidate.quote.context}\n{candidate.quote.whole}" for candidate in closely]
         similar = self._embedding.embed(texts) @ self._embedding.embed_query(question)
         weight = self._embedding.fusion_weight
-        closely = [
-            _Scored(one.candidate, one.coverage, one.score + weight * max(0.0, float(cosine)))
-            for one, cosine in zip(closely, similar, strict=True)
+        rescored = [
+            replace(candidate, score=candidate.score + weight * max(0.0, float(cosine)))
+            for candidate, cosine in zip(closely, similar, strict=True)
         ]
-        return sorted(closely, key=lambda one: -one.score)
+        return sorted(rescored, key=lambda candidate: -candidate.score)
 
 
 def _candidates(passages: Sequence[str], question: frozenset[str]) -> list[_Candidate]:
     found = []
     for position, passage in enumerate(passages):
-        divided = quotes(passage)
-        words = [frozenset(stems(quote.whole)) & question for quote in divided]
-        for index, quote in enumerate(divided):
-            above = (frozenset(stems(quote.context)) & question) - words[index]
-            before = (words[index - 1] if index else frozenset()) - words[index] - above
-            found.append(_Candidate(quote, position, words[index], above, before))
+        before: frozenset[str] = frozenset()
+        for quote in quotes(passage):
+            inside = frozenset(stems(quote.whole)) & question
+            above = frozenset(stems(quote.context)) & question
+            weights = dict.fromkeys(before, BEFORE_WEIGHT) | dict.fromkeys(above, ABOVE_WEIGHT)
+            found.append(_Candidate(quote, position, weights | dict.fromkeys(inside, 1.0)))
+            before = inside
     return found
 
 
 def _rarity(question: Sequence[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
     """Weight the question's words by their rarity in the quotes; the weights sum to 1."""
     weights = {
-        word: math.log(1 + (len(candidates) + 1) / (sum(word in one.words for one in candidates) + 0.5))
+        word: math.log(1 + (len(candidates) + 1) / (sum(one.words.get(word) == 1 for one in candidates) + 0.5))
         for word in question
     }
     total = sum(weights.values())
     return {word: weight / total for word, weight in weights.items()}
 
 
-def _distinct(scored: Sequence[_Scored]) -> list[_Candidate]:
+def _distinct(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     chosen: list[_Candidate] = []
-    length = 0
-    for one in scored:
-        candidate = one.candidate
-        fits = not chosen or length + len(candidate.quote.text) <= LONGEST_ANSWER
-        if fits and not any(_same(candidate, other) for other in chosen):
+    for candidate in candidates:
+        if not any(_same(candidate, other) for other in chosen):
             chosen.append(candidate)
-            length += len(candidate.quote.text)
-        if len(chosen) == MOST_QUOTES:
-            break
-    return chosen
+    return chosen[:MOST_QUOTES]
 
 
 def _same(one: _Candidate, other: _Candidate) -> bool:
@@ -201,14 +180,10 @@ def _same(one: _Candidate, other: _Candidate) -> bool:
     if one.passage == other.passage and one.quote.start < other.quote.end and other.quote.start < one.quote.end:
         return True
     words, others = set(stems(one.quote.text)), set(stems(other.quote.text))
-    if _figures(words) != _figures(others):
-        # Quotes with different figures contradict each other.
+    # Quotes with different figures contradict each other.
+    if any(word[0].isdigit() for word in words ^ others):
         return False
     return len(words & others) >= SAME_SHARE * min(len(words), len(others))
-
-
-def _figures(words: set[str]) -> set[str]:
-    return {word for word in words if word[0].isdigit()}
 
 
 def _ordered(chosen: Sequence[_Candidate]) -> list[_Candidate]:

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -31,14 +31,6 @@ class _Work:
     action: str
     request: dict[str, Any]
     light: bool = False
-
-
-@dataclass(frozen=True)
-class _Bucket:
-    """The documents and sidecars of a bucket, by URI."""
-
-    documents: dict[str, Object]
-    sidecars: dict[str, Object]
 
 
 class Synchronisation:
@@ -107,16 +99,16 @@ class Synchronisation:
     def _submit_difference(self, job: Job) -> None:
         with self._database.read() as view:
             source = resources.find_data_source(view.connection, job.knowledge_base_id, job.data_source_id)
-        bucket = self._scan(source)
+        found, sidecars = self._scan(source)
         with self._database.read() as view:
             known = {document.name: document for document in documents.page(view.connection, job.data_source_id)}
             under_way = submissions.unfinished(view.connection, job.data_source_id)
-        work, skipped = _difference(job.id, bucket, known, under_way)
+        work, skipped = _difference(job.id, found, sidecars, known, under_way)
         if not self._update(
             job,
             "IN_PROGRESS",
-            numberOfDocumentsScanned=len(bucket.documents),
-            numberOfMetadataDocumentsScanned=len(bucket.sidecars),
+            numberOfDocumentsScanned=len(found),
+            numberOfMetadataDocumentsScanned=len(sidecars),
             numberOfDocumentsSkipped=skipped,
         ):
             return
@@ -124,13 +116,14 @@ class Synchronisation:
             if self._closing.is_set() or not self._submit(job, work[start : start + SUBMITTED_AT_ONCE]):
                 return
 
-    def _scan(self, source: DataSource) -> _Bucket:
+    def _scan(self, source: DataSource) -> tuple[dict[str, Object], dict[str, Object]]:
+        """Return the documents and the sidecars in the bucket, by URI."""
         configuration = source.request["dataSourceConfiguration"]["s3Configuration"]
         bucket = configuration["bucketArn"].rpartition(":")[2]
         prefix = (configuration.get("inclusionPrefixes") or [""])[0]
-        objects = [entry for entry in self._objects.list(bucket, prefix) if not entry.uri.endswith("/")]
-        sidecars = {entry.uri: entry for entry in objects if entry.uri.endswith(SIDECAR_SUFFIX)}
-        return _Bucket({entry.uri: entry for entry in objects if entry.uri not in sidecars}, sidecars)
+        objects = {entry.uri: entry for entry in self._objects.list(bucket, prefix) if not entry.uri.endswith("/")}
+        sidecars = {uri: objects.pop(uri) for uri in [*objects] if uri.endswith(SIDECAR_SUFFIX)}
+        return objects, sidecars
 
     def _submit(self, job: Job, batch: Iterable[_Work]) -> bool:
         """Submit work, unless the job was stopped."""
@@ -175,7 +168,11 @@ def _stopped(change: Change, job: Job) -> bool:
 
 
 def _difference(
-    job_id: str, bucket: _Bucket, known: dict[str, Document], under_way: Collection[str]
+    job_id: str,
+    found: Mapping[str, Object],
+    sidecars: Mapping[str, Object],
+    known: Mapping[str, Document],
+    under_way: Collection[str],
 ) -> tuple[list[_Work], int]:
     """Compare a bucket with the index.
 
@@ -184,11 +181,11 @@ def _difference(
         submission. Documents that this job submitted before a restart belong to neither.
     """
     work, skipped = [], 0
-    for uri, entry in bucket.documents.items():
+    for uri, entry in found.items():
         document = known.get(uri)
         if document is not None and document.job_id == job_id:
             continue
-        sidecar = bucket.sidecars.get(uri + SIDECAR_SUFFIX)
+        sidecar = sidecars.get(uri + SIDECAR_SUFFIX)
         kind = None if uri in under_way else _kind_of_change(entry, sidecar, document)
         if kind is None:
             skipped += 1
@@ -197,7 +194,7 @@ def _difference(
         if sidecar is not None:
             request["metadataUri"] = sidecar.uri
         work.append(_Work(uri, submissions.INGEST, request, light=entry.size <= formats.LARGEST_LIGHT_DOCUMENT))
-    gone = [name for name in known if name not in bucket.documents and name not in under_way]
+    gone = [name for name in known if name not in found and name not in under_way]
     return work + [_Work(name, submissions.DELETE, {"change": "gone"}) for name in gone], skipped
 
 

@@ -68,7 +68,7 @@ def update_knowledge_base(context: Context, request: Request) -> Answer:
         kept = {name: value for name, value in base.request.items() if name not in ("name", "description", "roleArn")}
         given = {name: request[name] for name in ("name", "description", "roleArn") if name in request}
         base = replace(base, name=request["name"], request={**kept, **given}, updated_at=context.clock())
-        resources.update_knowledge_base(change, base)
+        resources.update(change, base)
     return {"knowledgeBase": {**_described_base(base), "status": "UPDATING"}}
 
 
@@ -187,7 +187,7 @@ def update_data_source(context: Context, request: Request) -> Answer:
         if named not in (None, source.id):
             raise Conflict(f"DataSource with name {request['name']} already exists.")
         source = replace(source, name=request["name"], request=dict(request), updated_at=context.clock())
-        resources.update_data_source(change, source)
+        resources.update(change, source)
     return {"dataSource": _described_source(source)}
 
 

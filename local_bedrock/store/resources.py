@@ -73,11 +73,12 @@ def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
     change.connection.execute(schema.create_text_index(knowledge_base.id))
 
 
-def update_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
+def update(change: Change, resource: KnowledgeBase | DataSource) -> None:
     """Write the name, the request and the time of an update."""
+    table = "knowledge_base" if isinstance(resource, KnowledgeBase) else "data_source"
     change.connection.execute(
-        "UPDATE knowledge_base SET name = ?, request = ?, updated_at = ? WHERE id = ?",
-        (knowledge_base.name, json.dumps(knowledge_base.request), knowledge_base.updated_at, knowledge_base.id),
+        f"UPDATE {table} SET name = ?, request = ?, updated_at = ? WHERE id = ?",  # noqa: S608
+        (resource.name, json.dumps(resource.request), resource.updated_at, resource.id),
     )
 
 
@@ -106,14 +107,6 @@ def knowledge_base_named(connection: apsw.Connection, name: str) -> str | None:
 def add_data_source(change: Change, data_source: DataSource) -> None:
     """Insert one."""
     insert(change, "data_source", vars(data_source))
-
-
-def update_data_source(change: Change, data_source: DataSource) -> None:
-    """Write the name, the request and the time of an update."""
-    change.connection.execute(
-        "UPDATE data_source SET name = ?, request = ?, updated_at = ? WHERE id = ?",
-        (data_source.name, json.dumps(data_source.request), data_source.updated_at, data_source.id),
-    )
 
 
 def data_sources(
@@ -213,7 +206,8 @@ def once(
     token = request.get("clientToken")
     if token is None:
         return act()
-    fingerprint = _fingerprint(request)
+    document = json.dumps(request, sort_keys=True, default=lambda data: sha256(data).hexdigest())
+    fingerprint = sha256(document.encode()).hexdigest()
     change.connection.execute("DELETE FROM client_token WHERE created_at < ?", (now - LIFETIME_SECONDS,))
     row = change.connection.execute(
         "SELECT fingerprint, answer FROM client_token WHERE operation = ? AND scope = ? AND token = ?",
@@ -229,8 +223,3 @@ def once(
     if row[0] != fingerprint:
         raise InvalidRequest(f"The clientToken of this {operation} request was used before with other parameters")
     return dict(json.loads(row[1]))
-
-
-def _fingerprint(request: Mapping[str, Any]) -> str:
-    document = json.dumps(request, sort_keys=True, default=lambda data: sha256(data).hexdigest())
-    return sha256(document.encode()).hexdigest()

@@ -65,12 +65,18 @@ def submit(
         request: As in :class:`Submission`.
         content: As in :class:`Submission`.
         job_id: As in :class:`Submission`.
-        request_id: Identifies the call that submitted it directly.
-        light: Whether it is certain to be processed quickly.
         seconds: Minimum time before the work, divided among the earlier statuses.
+        request_id: The call that submitted it directly.
+        light: Whether it is likely to be processed quickly.
     """
     step = seconds / _STATUSES_BEFORE_WORK[action]
-    former_status, former_reason = _former(change.connection, document)
+    # The state before the first of several submissions.
+    former_status, former_reason = change.connection.execute(
+        "SELECT iif(s.document_id IS NULL, d.status, s.former_status),"
+        " iif(s.document_id IS NULL, d.reason, s.former_reason)"
+        " FROM document d LEFT JOIN submission s ON s.document_id = d.id WHERE d.data_source_id = ? AND d.name = ?",
+        (document.data_source_id, document.name),
+    ).fetchone() or (None, None)
     document_id = change.connection.execute(
         "INSERT INTO document (knowledge_base_id, data_source_id, type, name, status, generation, updated_at, job_id)"
         " VALUES (?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (data_source_id, name) DO UPDATE SET"
@@ -103,11 +109,8 @@ def requests_under_way(connection: apsw.Connection) -> int:
 
 def unfinished(connection: apsw.Connection, data_source_id: str) -> set[str]:
     """Return the names of the unfinished documents of a data source."""
-    rows = connection.execute(
-        "SELECT d.name FROM submission s JOIN document d ON d.id = s.document_id WHERE d.data_source_id = ?",
-        (data_source_id,),
-    )
-    return {name for (name,) in rows}
+    query = "SELECT d.name FROM submission s JOIN document d ON d.id = s.document_id WHERE d.data_source_id = ?"
+    return {name for (name,) in connection.execute(query, (data_source_id,))}
 
 
 def advance(change: Change, now: float) -> None:
@@ -221,13 +224,3 @@ def withdraw(change: Change, *, job_id: str | None = None, data_source_id: str |
     change.connection.executemany(
         "DELETE FROM document WHERE id = ?", [(document_id,) for document_id, status, _ in rows if status is None]
     )
-
-
-def _former(connection: apsw.Connection, document: DocumentKey) -> tuple[str | None, str | None]:
-    row = connection.execute(
-        "SELECT iif(s.document_id IS NULL, d.status, s.former_status),"
-        " iif(s.document_id IS NULL, d.reason, s.former_reason)"
-        " FROM document d LEFT JOIN submission s ON s.document_id = d.id WHERE d.data_source_id = ? AND d.name = ?",
-        (document.data_source_id, document.name),
-    ).fetchone()
-    return row or (None, None)
