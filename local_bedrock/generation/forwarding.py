@@ -1,8 +1,8 @@
 """Generate answers with a model on an OpenAI-compatible server, such as Ollama, vLLM or llama.cpp."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -51,8 +51,6 @@ class ForwardingGenerator:
         self._url = url
         self._model = model
         self._api_key = api_key
-        self._creating = threading.Lock()
-        self._client: OpenAI | None = None
         # Without user name and password.
         self._host = urlsplit(url).netloc.rpartition("@")[2]
         self._shown = urlsplit(url)._replace(netloc=self._host).geturl()
@@ -100,7 +98,7 @@ class ForwardingGenerator:
             "stop": list(settings.stop_sequences) or None,
         }
         messages: Any = [{"role": turn.role, "content": turn.text} for turn in task.turns]
-        return self._server().chat.completions.create(
+        return self._client.chat.completions.create(
             model=self._chosen_model(),
             messages=messages,
             stream=True,
@@ -110,25 +108,23 @@ class ForwardingGenerator:
 
     def _chosen_model(self) -> str:
         if self._model is None:
-            listed = [model.id for model in self._server().models.list()]
+            listed = [model.id for model in self._client.models.list()]
             if not listed:
                 raise GenerationError(f"The server at {self._shown} lists no model: load a model, or set --llm-model")
             self._model = listed[0]
         return self._model
 
-    def _server(self) -> "OpenAI":
-        with self._creating:
-            if self._client is None:
-                from openai import OpenAI, Timeout  # noqa: PLC0415 - slow to import, and needed by few
+    @cached_property
+    def _client(self) -> "OpenAI":
+        from openai import OpenAI, Timeout  # noqa: PLC0415 - slow to import, and needed by few
 
-                self._client = OpenAI(
-                    base_url=self._url,
-                    # For servers without keys, which must not get the environment's OPENAI_API_KEY.
-                    api_key=self._api_key or "none",
-                    max_retries=0,  # the caller's client retries
-                    timeout=Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
-                )
-            return self._client
+        return OpenAI(
+            base_url=self._url,
+            # For servers without keys, which must not get the environment's OPENAI_API_KEY.
+            api_key=self._api_key or "none",
+            max_retries=0,  # the caller's client retries
+            timeout=Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+        )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -1,8 +1,8 @@
 """Read documents from S3."""
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -57,8 +57,6 @@ class ObjectStore:
 
     def __init__(self, endpoint_url: str | None = None) -> None:
         self._endpoint_url = endpoint_url
-        self._creating = threading.Lock()
-        self._client: S3Client | None = None
 
     def read(self, uri: str, limit: int) -> Content:
         """Read an object, ``s3://bucket/key``.
@@ -71,7 +69,7 @@ class ObjectStore:
         if not bucket or not key:
             raise UnreadableDocument(f"{uri} is not the URI of an object: write s3://bucket/key.")
         try:
-            answer = self._s3().get_object(Bucket=bucket, Key=key)
+            answer = self._client.get_object(Bucket=bucket, Key=key)
             if answer["ContentLength"] > limit:
                 answer["Body"].close()
                 raise TooLarge(f"{uri} has {answer['ContentLength']:,} bytes; the maximum is {limit:,}.")
@@ -90,7 +88,7 @@ class ObjectStore:
         Raises:
             ListingFailed: The bucket doesn't exist, or access is denied.
         """
-        pages = self._s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         try:
             for page in pages:
                 for entry in page.get("Contents", ()):
@@ -98,11 +96,9 @@ class ObjectStore:
         except (ClientError, BotoCoreError) as error:
             raise ListingFailed(f"The bucket {bucket} cannot be listed: {error}") from None
 
-    def _s3(self) -> "S3Client":
-        with self._creating:
-            if self._client is None:
-                self._client = _client(self._endpoint_url)
-            return self._client
+    @cached_property
+    def _client(self) -> "S3Client":
+        return _client(self._endpoint_url)
 
 
 def _client(endpoint_url: str | None) -> "S3Client":

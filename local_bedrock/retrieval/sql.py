@@ -5,6 +5,7 @@ list (``in_list`` 1). ``kind`` is string, number or boolean; ``value`` has no de
 without conversion.
 """
 
+from dataclasses import replace
 from typing import TypeAlias
 
 from ragstack_common.filters.evaluation import kind_of
@@ -40,13 +41,11 @@ def _joined(word: str, members: tuple[Filter, ...], document: str) -> Sql:
 def _clause(clause: Clause, document: str) -> Sql:
     match clause.operator:
         case Operator.NOT_EQUALS:
-            condition, parameters = _equals_any((clause.value,))
-            return _documents(clause.key, condition, parameters, document, negated=True)
+            return to_sql(Not(replace(clause, operator=Operator.EQUALS)), document)
         case Operator.NOT_IN:
             present = _documents(clause.key, "1", [], document)
-            condition, parameters = _equals_any(clause.value)
-            absent = _documents(clause.key, condition, parameters, document, negated=True)
-            return f"({present[0]} AND {absent[0]})", present[1] + absent[1]
+            found = to_sql(replace(clause, operator=Operator.IN), document)
+            return f"({present[0]} AND NOT {found[0]})", present[1] + found[1]
         case Operator.EQUALS:
             condition, parameters = _equals_any((clause.value,))
         case Operator.IN:
@@ -70,10 +69,10 @@ def _clause(clause: Clause, document: str) -> Sql:
     return _documents(clause.key, condition, parameters, document)
 
 
-def _documents(key: str, condition: str, parameters: list[Scalar], document: str, *, negated: bool = False) -> Sql:
+def _documents(key: str, condition: str, parameters: list[Scalar], document: str) -> Sql:
     # The subquery does not depend on the outer row, so SQLite evaluates it once, with the index.
     found = f"SELECT document_id FROM attribute WHERE key = ? AND ({condition})"  # noqa: S608 - contains no input
-    return f"{document} {'NOT IN' if negated else 'IN'} ({found})", [key, *parameters]
+    return f"{document} IN ({found})", [key, *parameters]
 
 
 def _equals_any(values: object) -> Sql:

@@ -166,13 +166,15 @@ class Source:
 
     def synchronised(self) -> dict[str, Any]:
         """Run an ingestion job and wait for its end."""
-        job = self.bedrock.agent.start_ingestion_job(**self.ids)["ingestionJob"]
-        return self.ended(job["ingestionJobId"])
+        return self.ended(self.start_job())
+
+    def start_job(self) -> str:
+        return str(self.bedrock.agent.start_ingestion_job(**self.ids)["ingestionJob"]["ingestionJobId"])
 
     def ended(self, job_id: str) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
             job = self.bedrock.agent.get_ingestion_job(**self.ids, ingestionJobId=job_id)["ingestionJob"]
-            return job if job["status"] in ("COMPLETE", "FAILED") else None
+            return job if job["status"] in ("COMPLETE", "STOPPED", "FAILED") else None
 
         return eventually(look)
 

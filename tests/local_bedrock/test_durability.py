@@ -7,13 +7,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local_bedrock.__main__ import main
 from local_bedrock.options import Options
 from local_bedrock.server import PortInUseError, running
 from local_bedrock.service import Service
@@ -123,10 +121,7 @@ def test_a_job_that_is_killed_again_and_again_comes_to_the_right_counts(
         with process(tmp_path, "--s3-endpoint", s3_url) as (bedrock, child, _line):
             if not job_id:
                 source = bedrock.s3_source(bedrock.knowledge_base("killed-often"), bucket)
-                ids, job_id = (
-                    source.ids,
-                    bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]["ingestionJobId"],
-                )
+                ids, job_id = source.ids, source.start_job()
             time.sleep(moment.uniform(0, 0.5))
             os.kill(child.pid, signal.SIGKILL)
             child.wait(END_SECONDS)
@@ -186,7 +181,7 @@ def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
             for detail in source.settled(*map(custom_identifier, names[start : start + 10]))
         }
         of_bucket = Source(bedrock, scanned["knowledgeBaseId"], scanned["dataSourceId"])
-        statuses = {ended_job(of_bucket, job_id) for job_id in jobs}
+        statuses = {of_bucket.ended(job_id)["status"] for job_id in jobs}
         last = of_bucket.synchronised()
         listed = bedrock.agent.list_knowledge_base_documents(**scanned)["documentDetails"]
 
@@ -194,14 +189,6 @@ def test_killed_at_random_moments_every_acknowledged_document_comes_to_its_end(
     assert statuses <= {"COMPLETE", "STOPPED"}
     assert last["status"] == "COMPLETE"
     assert [detail["status"] for detail in listed] == ["INDEXED"] * 20
-
-
-def ended_job(source: Source, job_id: str) -> str:
-    def look() -> str | None:
-        job = source.bedrock.agent.get_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
-        return str(job["status"]) if job["status"] in ("COMPLETE", "STOPPED", "FAILED") else None
-
-    return eventually(look)
 
 
 def test_a_restart_changes_no_result(tmp_path: Path) -> None:
@@ -234,27 +221,12 @@ def test_another_embedding_than_that_of_the_data_is_an_error_that_names_both(
     assert "not with hashed (64 dimensions)" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--port", "0", "--embedding", "magic"), "There is no embedding 'magic'"),
-        (("--port", "nine"), "Invalid value for '--port'"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_one_line_and_no_traceback(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    options: tuple[str, ...],
-    words: str,
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["bedrock", "--data-dir", str(tmp_path), *options])
+def test_a_mistake_on_the_command_line_is_one_line_and_no_traceback(tmp_path: Path) -> None:
+    refused = run("--data-dir", str(tmp_path), "--port", "0", "--embedding", "magic")
 
-    with pytest.raises(SystemExit) as ended:
-        main()
-
-    assert ended.value.code == 2
-    assert words in capsys.readouterr().err
+    assert refused.returncode == 2
+    assert "There is no embedding 'magic'" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_a_data_folder_is_used_by_one_process(tmp_path: Path) -> None:
@@ -287,23 +259,18 @@ def test_readers_do_not_wait_for_a_running_ingestion(custom: Source) -> None:
     custom.ingested(text_document("heron", "Herons stand in the shallow water."))
     answered_meanwhile = 0
 
+    def status(identifier: dict[str, Any]) -> str:
+        return str(custom.details(identifier)[0]["status"])
+
     # One document takes long enough, unless the machine is so busy that it ends between two questions.
     for number in range(20):
         custom.ingest(text_document(f"long-{number}", "Nothing at all is said about anything. " * 20_000))
         long = custom_identifier(f"long-{number}")
-        eventually(partial(is_begun, custom, long))
-        while status(custom, long) == "IN_PROGRESS":
+        eventually(lambda: status(long) != "STARTING")  # noqa: B023 - called at once
+        while status(long) == "IN_PROGRESS":
             assert custom.texts("herons", numberOfResults=1) == ["Herons stand in the shallow water."]
-            answered_meanwhile += status(custom, long) == "IN_PROGRESS"
+            answered_meanwhile += status(long) == "IN_PROGRESS"
         if answered_meanwhile > 5:
             break
 
     assert answered_meanwhile > 5
-
-
-def is_begun(source: Source, identifier: dict[str, Any]) -> bool:
-    return status(source, identifier) != "STARTING"
-
-
-def status(source: Source, identifier: dict[str, Any]) -> str:
-    return str(source.details(identifier)[0]["status"])

@@ -89,12 +89,7 @@ def test_a_model_that_does_not_write_text_is_refused(runtime: Any, filled: str, 
 @pytest.mark.parametrize(
     ("configuration", "named"),
     [
-        (
-            {"generationConfiguration": {"guardrailConfiguration": {"guardrailId": "a", "guardrailVersion": "1"}}},
-            "guard",
-        ),
         ({"generationConfiguration": {"additionalModelRequestFields": {"top_k": 5}}}, "additionalModelRequestFields"),
-        ({"generationConfiguration": {"performanceConfig": {"latency": "optimized"}}}, "optimized latency"),
         (
             {"generationConfiguration": {"promptTemplate": {"textPromptTemplate": "Answer."}}},
             r"needs the placeholder \$search_results\$",
@@ -106,10 +101,6 @@ def test_a_model_that_does_not_write_text_is_refused(runtime: Any, filled: str, 
         (
             {"orchestrationConfiguration": {"queryTransformationConfiguration": {"type": "QUERY_DECOMPOSITION"}}},
             "queryTransformationConfiguration",
-        ),
-        (
-            {"orchestrationConfiguration": {"promptTemplate": {"textPromptTemplate": "x"}}},
-            "orchestrationConfiguration.promptTemplate",
         ),
         ({"retrievalConfiguration": {"managedSearchConfiguration": {}}}, "MANAGED"),
     ],

@@ -130,7 +130,7 @@ def test_a_job_leaves_documents_that_are_being_ingested_directly_to_that(
         source = bedrock.s3_source(bedrock.knowledge_base("both"), bucket)
         source.ingest(s3_document(bucket, "heron.txt"))
 
-        job_id = bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]["ingestionJobId"]
+        job_id = source.start_job()
         eventually(lambda: len(bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 2)
         clock.now += pace.indexing_seconds
         job = source.ended(job_id)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,39 +26,21 @@ def put(s3: Any, bucket: str, **bodies: str) -> None:
         s3.put_object(Bucket=bucket, Key=f"{name}.txt", Body=body.encode())
 
 
-def started(source: Source) -> str:
-    job = source.bedrock.agent.start_ingestion_job(**source.ids)["ingestionJob"]
-    return str(job["ingestionJobId"])
-
-
 def listed(source: Source) -> dict[str, str]:
     found = source.bedrock.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]
     return {detail["identifier"]["s3"]["uri"].rpartition("/")[2]: detail["status"] for detail in found}
 
 
-def stopped(source: Source, job_id: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        job = source.bedrock.agent.get_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
-        return job if job["status"] == "STOPPED" else None
-
-    return eventually(look)
-
-
-def has_ended(source: Source, job_id: str) -> bool:
-    job = source.bedrock.agent.get_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
-    return job["status"] in ("STOPPED", "COMPLETE")
-
-
 def test_stopping_a_job_removes_its_unstarted_new_documents(s3: Any, bucket: str, waiting: Bedrock) -> None:
     put(s3, bucket, heron="Herons stand.", osprey="Ospreys dive.")
     source = waiting.s3_source(waiting.knowledge_base("stop-new"), bucket)
-    job_id = started(source)
+    job_id = source.start_job()
     eventually(lambda: len(listed(source)) == 2)
 
     answer = waiting.agent.stop_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
 
-    ended = stopped(source, job_id)
-    assert answer["status"] == "STOPPING"
+    ended = source.ended(job_id)
+    assert (answer["status"], ended["status"]) == ("STOPPING", "STOPPED")
     assert (ended["statistics"]["numberOfDocumentsScanned"], ended["statistics"]["numberOfNewDocumentsIndexed"]) == (
         2,
         0,
@@ -83,10 +64,10 @@ def test_a_stopped_job_restores_its_documents_and_the_next_job_resumes(
 
     with running(tmp_path, s3_endpoint=s3_url, pace=Pace(indexing_seconds=3600.0)) as url:
         slow = Source(Bedrock.at(url), source.knowledge_base_id, source.id)
-        job_id = started(slow)
+        job_id = slow.start_job()
         eventually(lambda: set(listed(slow).values()) == {"STARTING"})
         slow.bedrock.agent.stop_ingestion_job(**slow.ids, ingestionJobId=job_id)
-        stopped(slow, job_id)
+        slow.ended(job_id)
         between, texts = listed(slow), slow.texts("herons", numberOfResults=1)
     with running(tmp_path, s3_endpoint=s3_url) as url:
         again = Source(Bedrock.at(url), source.knowledge_base_id, source.id)
@@ -101,15 +82,15 @@ def test_a_stopped_job_restores_its_documents_and_the_next_job_resumes(
 def test_stopping_is_idempotent_and_frees_the_knowledge_base(s3: Any, bucket: str, waiting: Bedrock) -> None:
     put(s3, bucket, heron="Herons stand.")
     source = waiting.s3_source(waiting.knowledge_base("stop-twice"), bucket)
-    job_id = started(source)
+    job_id = source.start_job()
 
     for _ in range(2):
         waiting.agent.stop_ingestion_job(**source.ids, ingestionJobId=job_id)
-    stopped(source, job_id)
+    source.ended(job_id)
     again = waiting.agent.stop_ingestion_job(**source.ids, ingestionJobId=job_id)["ingestionJob"]
 
     assert again["status"] == "STOPPED"
-    assert started(source) != job_id
+    assert source.start_job() != job_id
 
 
 def test_a_finished_job_cannot_be_stopped(s3_source: Source) -> None:
@@ -128,11 +109,11 @@ def test_jobs_and_stops_in_quick_succession_leave_no_job_running(s3: Any, bucket
     agent = s3_source.bedrock.agent
 
     for _ in range(5):
-        job_id = started(s3_source)
+        job_id = s3_source.start_job()
         # A job that has ended before anybody could stop it is complete.
         with suppress(agent.exceptions.ConflictException):
             agent.stop_ingestion_job(**s3_source.ids, ingestionJobId=job_id)
-        eventually(partial(has_ended, s3_source, job_id))
+        s3_source.ended(job_id)
     last = s3_source.synchronised()
 
     assert last["status"] == "COMPLETE"
