@@ -91,7 +91,16 @@ def evaluate(
     from evaluation.measuring import Plan, Progress  # noqa: PLC0415
     from evaluation.searching import Setup  # noqa: PLC0415
 
-    first = Setup(search, embedding, contextual_headers, rerank, filter_kind, slices, boost, engine)
+    first = Setup.of(
+        search=search,
+        embedding=embedding,
+        headers=contextual_headers,
+        rerank=rerank,
+        filter=filter_kind,
+        slices=slices,
+        boost=boost,
+        engine=engine,
+    )
     setups = [first, *(first.changed(changes) for changes in compare or ())]
     data = _read(dataset, split, queries)
     if write_documents is not None:
@@ -150,7 +159,7 @@ def tune(
     from evaluation.searching import Setup  # noqa: PLC0415
 
     data = _read(dataset, split, queries)
-    setup = Setup(search, embedding, contextual_headers)
+    setup = Setup.of(search=search, embedding=embedding, headers=contextual_headers)
     parameters, numbers = run.chosen(data, parameter or [run.ALL], values, setup.search)
     folder = _folder()
     if fresh:

@@ -4,13 +4,23 @@
 right attributes of a query are known, ``metadata.filter``; ``qrels/SPLIT.tsv`` has query, document and grade.
 """
 
-import json
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import (
+    BaseModel,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    ValidationError,
+)
 
 from ragstack_common.errors import RagStackError
 
@@ -123,12 +133,12 @@ def read(folder: Path, split: str = "test") -> DataSet:
         DataSetError: A file is missing or malformed.
     """
     documents = {
-        identifier: Document(identifier, _text(entry, "title", at, ""), _text(entry, "text", at), _object(entry, at))
-        for identifier, entry, at in _entries(folder / CORPUS)
+        name: Document(name, entry.title, entry.text, entry.metadata)
+        for name, entry in _entries(folder / CORPUS, _DocumentLine).items()
     }
     texts = {
-        identifier: Query(identifier, _query_text(entry, at), _filter(entry, at))
-        for identifier, entry, at in _entries(folder / QUERIES)
+        name: Query(name, entry.text, entry.metadata.filter)
+        for name, entry in _entries(folder / QUERIES, _QueryLine).items()
     }
     judgments = _judgments(folder / "qrels" / f"{split}.tsv", documents, texts)
     queries = tuple(
@@ -141,24 +151,44 @@ def read(folder: Path, split: str = "test") -> DataSet:
     return DataSet(folder.resolve().name, split, digest, documents, queries, kept)
 
 
-def _entries(file: Path) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield id, object and place of every line."""
-    seen: dict[str, int] = {}
+class _Line(BaseModel):
+    id: str = Field(alias="_id", min_length=1)
+
+
+class _DocumentLine(_Line):
+    title: StrictStr = ""
+    text: StrictStr
+    metadata: dict[str, Any] = {}
+
+
+class _QueryMetadata(BaseModel):
+    filter: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] = {}
+
+
+class _QueryLine(_Line):
+    text: Annotated[StrictStr, StringConstraints(pattern=r"\S")]
+    metadata: _QueryMetadata = _QueryMetadata()
+
+
+Line = TypeVar("Line", bound=_Line)
+
+
+def _entries(file: Path, kind: type[Line]) -> dict[str, Line]:
+    """Read every line, by id."""
+    found: dict[str, Line] = {}
     for number, line in _lines(file):
-        at = f"{file}, line {number}"
         try:
-            entry = json.loads(line)
-        except ValueError as error:
-            raise DataSetError(f"{at}: this is not JSON ({error})") from None
-        identifier = entry.get("_id") if isinstance(entry, dict) else None
-        if not isinstance(identifier, str) or not identifier:
-            raise DataSetError(f'{at}: an object with "_id", a text that is not empty, is expected')
-        if identifier in seen:
-            raise DataSetError(f"{at}: the _id {identifier!r} is already in line {seen[identifier]}")
-        seen[identifier] = number
-        yield identifier, entry, at
-    if not seen:
+            entry = kind.model_validate_json(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"])) or "the line"
+            raise DataSetError(f"{file}, line {number}: {where}: {problem['msg']}") from None
+        if entry.id in found:
+            raise DataSetError(f"{file}, line {number}: there is another {entry.id!r} above")
+        found[entry.id] = entry
+    if not found:
         raise DataSetError(f"{file}: the file is empty")
+    return found
 
 
 def _judgments(
@@ -192,31 +222,3 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
         raise DataSetError(f"{file}: this is not UTF-8 ({error})") from None
     except OSError as error:
         raise DataSetError(f"{file} cannot be read: {error.strerror}") from None
-
-
-def _text(entry: Mapping[str, Any], name: str, at: str, default: str | None = None) -> str:
-    value = entry.get(name, default)
-    if not isinstance(value, str):
-        raise DataSetError(f'{at}: "{name}" must be a text, not {value!r}')
-    return value
-
-
-def _query_text(entry: Mapping[str, Any], at: str) -> str:
-    text = _text(entry, "text", at)
-    if not text.strip():
-        raise DataSetError(f"{at}: the query is empty")
-    return text
-
-
-def _object(entry: Mapping[str, Any], at: str) -> Mapping[str, Any]:
-    value = entry.get("metadata") or {}
-    if not isinstance(value, dict):
-        raise DataSetError(f'{at}: "metadata" must be an object, not {value!r}')
-    return value
-
-
-def _filter(entry: Mapping[str, Any], at: str) -> Mapping[str, Any]:
-    value = _object(entry, at).get("filter") or {}
-    if not isinstance(value, dict) or not all(isinstance(part, str | int | float) for part in value.values()):
-        raise DataSetError(f'{at}: "metadata.filter" must be an object of single values, not {value!r}')
-    return value

@@ -37,6 +37,7 @@ CALL_SECONDS: Final = 120.0
 START_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.25
 WAITING: Final = ("STARTING", "PENDING", "IN_PROGRESS")
+FAILED: Final = ("FAILED", "it was not ingested")
 KNOWLEDGE_BASE: Final = "evaluation"
 
 SIDECAR_SUFFIX: Final = ".metadata.json"
@@ -75,14 +76,12 @@ class Index:
         knowledge_base_id: Of the collection.
         data_source_id: Of the collection.
         folder: The local Bedrock's data.
-        skipped: Number of documents without text.
     """
 
     url: str
     knowledge_base_id: str
     data_source_id: str
     folder: Path
-    skipped: int = 0
 
     def client(self, service: str) -> Any:
         """Make an unmodified boto3 client."""
@@ -105,7 +104,8 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress =
         child = _start(indexing, folder)
     try:
         index = _opened(_announced_url(child), folder)
-        yield _filled(index, data, child, progress)
+        _fill(index, data, child, progress)
+        yield index
     finally:
         child.stop()
 
@@ -172,11 +172,11 @@ def _opened(url: str, folder: Path) -> Index:
     return Index(url, identifier, found[0]["dataSourceId"], folder)
 
 
-def _filled(index: Index, data: DataSet, child: Child, progress: Progress) -> Index:
+def _fill(index: Index, data: DataSet, child: Child, progress: Progress) -> None:
     agent = index.client("bedrock-agent")
     wanted = sources(data.documents)
     there = _statuses(agent, index)
-    missing = [document for name, document in wanted.items() if there.get(name, "FAILED") == "FAILED"]
+    missing = [document for name, document in wanted.items() if there.get(name, FAILED)[0] == "FAILED"]
     for first in range(0, len(missing), DOCUMENTS_PER_CALL):
         some = missing[first : first + DOCUMENTS_PER_CALL]
         agent.ingest_knowledge_base_documents(
@@ -186,30 +186,23 @@ def _filled(index: Index, data: DataSet, child: Child, progress: Progress) -> In
         )
     while True:
         there = _statuses(agent, index)
-        done = sum(there.get(name) == "INDEXED" for name in wanted)
-        progress(done, len(wanted))
-        if not any(status in WAITING for status in there.values()):
+        failed = {name: there.get(name, FAILED) for name in wanted if there.get(name, FAILED)[0] != "INDEXED"}
+        progress(len(wanted) - len(failed), len(wanted))
+        if not any(status in WAITING for status, _ in there.values()):
             break
         child.require_alive()
         time.sleep(POLL_SECONDS)
-    if done < len(wanted):
-        raise EvaluationError(f"{len(wanted) - done} documents cannot be searched: {_reason(agent, index)}")
-    return Index(index.url, index.knowledge_base_id, index.data_source_id, index.folder, len(data.documents) - done)
+    if failed:
+        reasons = "; ".join(f"{name}: {status}, {reason}" for name, (status, reason) in list(failed.items())[:3])
+        raise EvaluationError(f"{len(failed)} documents cannot be searched: {reasons}")
 
 
-def _statuses(agent: Any, index: Index) -> dict[str, str]:
-    return {detail["identifier"]["custom"]["id"]: detail["status"] for detail in _details(agent, index)}
-
-
-def _reason(agent: Any, index: Index) -> str:
-    failed = [detail for detail in _details(agent, index) if detail["status"] != "INDEXED"]
-    return "; ".join(f"{d['identifier']['custom']['id']}: {d['status']}, {d.get('statusReason')}" for d in failed[:3])
-
-
-def _details(agent: Any, index: Index) -> Iterator[Mapping[str, Any]]:
+def _statuses(agent: Any, index: Index) -> dict[str, tuple[str, str | None]]:
+    """Return the status and the reason of each document."""
     ids = {"knowledgeBaseId": index.knowledge_base_id, "dataSourceId": index.data_source_id, "maxResults": PAGE}
-    for page in agent.get_paginator("list_knowledge_base_documents").paginate(**ids):
-        yield from page["documentDetails"]
+    pages = agent.get_paginator("list_knowledge_base_documents").paginate(**ids)
+    details = (detail for page in pages for detail in page["documentDetails"])
+    return {each["identifier"]["custom"]["id"]: (each["status"], each.get("statusReason")) for each in details}
 
 
 def _submitted(document: Document) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Results as a table on the terminal, as files for other programs, and as pictures."""
 
-import csv
 import json
 import os
 import platform
@@ -94,17 +93,10 @@ def rows(measured: Sequence[Measured]) -> list[list[str]]:
 
 
 def write(folder: Path, data: DataSet, measured: Sequence[Measured]) -> None:
-    """Write results.md, .csv, .json and .svg, queries.csv, and one run in TREC's form for each setup."""
+    """Write results.md, .json and .svg, and one run in TREC's form for each setup."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.md").write_text(markdown(data, measured), encoding="utf-8")
     (folder / "results.json").write_text(json.dumps(document(data, measured), indent=1), encoding="utf-8")
-    _write_csv(folder / "results.csv", headings(measured[0]), rows(measured))
-    queries = [
-        [one.label, query.id, *(f"{values[place]:.6f}" for values in one.values.values())]
-        for one in measured
-        for place, query in enumerate(data.queries)
-    ]
-    _write_csv(folder / "queries.csv", ["setup", "query", *measured[0].values], queries)
     for number, one in enumerate(measured):
         name = _NO_NAME.sub("-", one.label).strip("-")
         (folder / f"{number}-{name}.run").write_text("".join(f"{line}\n" for line in one.run.trec_lines()), "utf-8")
@@ -127,7 +119,7 @@ def document(data: DataSet, measured: Sequence[Measured]) -> dict[str, Any]:
         "setups": [
             {
                 "label": one.label,
-                "options": one.setup.as_json,
+                "options": one.setup.model_dump(),
                 "measures": {name: as_json(one.interval(name)) for name in one.values},
                 "difference_to_first": {name: as_json(one.difference(baseline, name)) for name in one.values},
                 "milliseconds": {"p50": one.milliseconds(50), "p95": one.milliseconds(95)},
@@ -158,11 +150,6 @@ def _between(interval: Interval, sign: str = "") -> str:
 def as_json(interval: Interval) -> dict[str, float]:
     """Return the mean and its interval."""
     return {"mean": interval.mean, "low": interval.low, "high": interval.high}
-
-
-def _write_csv(file: Path, names: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    with file.open("w", encoding="utf-8", newline="") as output:
-        csv.writer(output, lineterminator="\n").writerows([names, *lines])
 
 
 def _version(package: str) -> str:

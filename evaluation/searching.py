@@ -5,12 +5,13 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.dataset import DataSet, EvaluationError, Query
 from evaluation.index import Index, Indexing
@@ -31,13 +32,6 @@ from ragstack_common.retrieval.rerank import LexicalReranker
 Ids = npt.NDArray[np.int64]
 
 KEYWORD: Final = "KEYWORD"
-SEARCHES: Final = ("HYBRID", "SEMANTIC", KEYWORD)
-"""KEYWORD is the local Bedrock's BM25 alone, which no request to Bedrock asks for."""
-
-RERANKERS: Final = ("none", "lexical")
-FILTERS: Final = ("none", "right", "wrong")
-SLICES: Final = ("multislice", "filtered")
-
 PRIVATE: Final = "private"
 STACK: Final = "stack"
 BM25S: Final = "bm25s"
@@ -45,8 +39,6 @@ BM25S: Final = "bm25s"
 
 DEFAULT_BOOST: Final = 1.25
 """Source: the specification of MultiSliceRetriever, filtered_score_boost."""
-
-_CHOICES: Final = {"search": SEARCHES, "rerank": RERANKERS, "filter": FILTERS, "slices": SLICES}
 
 COLLECTION_TYPE: Final = "collection"
 """Type, in a backend's configuration, of the knowledge base that holds the data set."""
@@ -60,44 +52,54 @@ Ask = Callable[[str, Mapping[str, Any] | None], Sequence[str]]
 """Takes a query and its metadata filter; returns sources, best first."""
 
 
-@dataclass(frozen=True)
-class Setup:
+class Setup(BaseModel):
     """One way to search.
 
     Attributes:
-        search: HYBRID, SEMANTIC or KEYWORD.
+        search: KEYWORD is the local Bedrock's BM25 alone, which no request to Bedrock asks for.
         embedding: As `ragstack bedrock` takes it.
         headers: Whether chunks are indexed with contextual headers.
-        rerank: none or lexical.
+        rerank: The reranker.
         filter: Whether each query has no filter, one for its right attributes, or one for wrong ones.
         slices: multislice searches with and without the filter at once; filtered only with it.
-        boost: Factor on the scores of filtered hits, over 0.
+        boost: Factor on the scores of filtered hits.
         engine: private (a local Bedrock of its own), stack (the running local stack), bm25s (another program as the
             reference), or the file of a retrieval backend's configuration.
-
-    Raises:
-        EvaluationError: An option has a value that it cannot have.
     """
 
-    search: str = "HYBRID"
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    search: Literal["HYBRID", "SEMANTIC", "KEYWORD"] = "HYBRID"
     embedding: str = DEFAULT_EMBEDDING
     headers: bool = True
-    rerank: str = "none"
-    filter: str = "none"
-    slices: str = "multislice"
-    boost: float = DEFAULT_BOOST
+    rerank: Literal["none", "lexical"] = "none"
+    filter: Literal["none", "right", "wrong"] = "none"
+    slices: Literal["multislice", "filtered"] = "multislice"
+    boost: float = Field(DEFAULT_BOOST, gt=0, allow_inf_nan=False)
     engine: str = PRIVATE
 
-    def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise EvaluationError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
-        if not 0 < self.boost < float("inf"):
-            raise EvaluationError(f"boost must be over 0 and finite, not {self.boost:g}")
+    @model_validator(mode="after")
+    def _options_go_together(self) -> Self:
         if self.search == KEYWORD and (self.rerank, self.slices, self.engine) != ("none", "multislice", PRIVATE):
-            raise EvaluationError("KEYWORD is the private local Bedrock's BM25 alone: without reranker and slices")
+            raise ValueError("KEYWORD is the private local Bedrock's BM25 alone: without reranker and slices")
         if self.rerank != "none" and self.engine not in (PRIVATE, STACK):
-            raise EvaluationError("A backend's configuration decides how it reranks: leave rerank out")
+            raise ValueError("a backend's configuration decides how it reranks: leave rerank out")
+        return self
+
+    @classmethod
+    def of(cls, **options: Any) -> "Setup":
+        """Check the options.
+
+        Raises:
+            EvaluationError: There is no such option, or it cannot have the value.
+        """
+        try:
+            return cls.model_validate(options)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise EvaluationError(
+                ": ".join(map(str, (*problem["loc"], problem["msg"].removeprefix("Value error, "))))
+            ) from None
 
     def changed(self, changes: str) -> "Setup":
         """Return the setup with some options changed.
@@ -108,16 +110,8 @@ class Setup:
         Raises:
             EvaluationError: There is no such option, or it cannot have the value.
         """
-        known = {field.name for field in fields(self)}
-        values: dict[str, Any] = {}
-        for part in filter(None, (part.strip() for part in changes.split(","))):
-            name, _, value = part.partition("=")
-            if name not in known or not value:
-                raise EvaluationError(
-                    f"{part!r} is not a change: use one of {', '.join(sorted(known))}, as in boost=1.5"
-                )
-            values[name] = _value(name, value)
-        return replace(self, **values)
+        parts = (part.strip().partition("=") for part in changes.split(",") if part.strip())
+        return Setup.of(**self.model_dump() | {name: value for name, _, value in parts})
 
     @property
     def label(self) -> str:
@@ -131,24 +125,6 @@ class Setup:
             shown += [f"{self.filter} filter"]
             shown += [f"boost {self.boost:g}"] if self.slices == "multislice" else ["filtered slice alone"]
         return ", ".join(shown)
-
-    @property
-    def as_json(self) -> Mapping[str, Any]:
-        """The options, by name."""
-        return asdict(self)
-
-
-def _value(name: str, value: str) -> Any:
-    if name == "headers":
-        if value not in ("yes", "no"):
-            raise EvaluationError(f"headers must be yes or no, not {value!r}")
-        return value == "yes"
-    if name != "boost":
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        raise EvaluationError(f"boost must be a number, not {value!r}") from None
 
 
 def _short(embedding: str) -> str:
@@ -196,20 +172,20 @@ class LocalRankings:
             database.close()
             model.close()
 
-    def of_query(self, text: str, metadata_filter: Mapping[str, Any] | None = None) -> tuple[Ids, Ids]:
+    def of_query(self, text: str) -> tuple[Ids, Ids]:
         """Return the chunks that a query finds, best first: by BM25, and by vector."""
-        parsed = None if metadata_filter is None else filters.parse(metadata_filter)
-        search = Search(text, self.embedding.embed_query(text), hybrid=True, filters=parsed)
-        with self.database.read(self.knowledge_base_id) as view:
-            by_words, by_vector = rankings(view, self.knowledge_base_id, search)
-        return by_words, by_vector.chunks
+        return self._ranked(text, self.embedding.embed_query(text), None)
 
     def by_words(self, text: str, metadata_filter: Mapping[str, Any] | None = None) -> Ids:
         """Return the chunks that a query finds by BM25 alone, best first; nothing is embedded."""
+        return self._ranked(text, np.zeros(self.embedding.dimension, dtype=np.float32), metadata_filter)[0]
+
+    def _ranked(self, text: str, vector: Any, metadata_filter: Mapping[str, Any] | None) -> tuple[Ids, Ids]:
         parsed = None if metadata_filter is None else filters.parse(metadata_filter)
-        nothing = np.zeros(self.embedding.dimension, dtype=np.float32)
         with self.database.read(self.knowledge_base_id) as view:
-            return rankings(view, self.knowledge_base_id, Search(text, nothing, hybrid=True, filters=parsed))[0]
+            search = Search(text, vector, hybrid=True, filters=parsed)
+            by_words, by_vector = rankings(view, self.knowledge_base_id, search)
+        return by_words, by_vector.chunks
 
     def documents(self, chunks: Ids) -> list[str]:
         """Return the documents of chunks, each once, at its best rank."""

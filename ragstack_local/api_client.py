@@ -33,20 +33,10 @@ LOOPBACK: Final = re.compile(r"127(\.\d+){3}|::1|(.+\.)?localhost")
 _EXECUTE_API: Final = re.compile(r"[\w-]+\.execute-api\.([a-z0-9-]+)\.(vpce\.)?amazonaws\.com(\.cn)?")
 """Source: Amazon API Gateway developer guide, invoking REST APIs."""
 
-_FOR_A_SIGNATURE: Final = "AWS credentials and a region, for a signature (auth=iam)"
-_FOR_A_KEY: Final = "RAGSTACK_API_KEY or --api-key (auth=api_key)"
-_FOR_A_TOKEN: Final = "RAGSTACK_TOKEN or --token, for a bearer token"  # noqa: S105 - where it is read, not a token
-_NEEDED: Final = {
-    "MissingAuthenticationTokenException": _FOR_A_SIGNATURE,
-    "IncompleteSignatureException": _FOR_A_SIGNATURE,
-    "InvalidSignatureException": _FOR_A_SIGNATURE,
-    "UnrecognizedClientException": _FOR_A_SIGNATURE,
-    "ExpiredTokenException": _FOR_A_SIGNATURE,
-    "AccessDeniedException": f"{_FOR_A_SIGNATURE}, of an identity that may execute-api:Invoke",
-    "ForbiddenException": _FOR_A_KEY,
-    "UnauthorizedException": _FOR_A_TOKEN,
-}
-"""What to set, by the header x-amzn-ErrorType. Source: API Gateway developer guide, types of gateway responses."""
+_HOW_TO_AUTHENTICATE: Final = (
+    "set RAGSTACK_API_KEY or --api-key (auth=api_key), RAGSTACK_TOKEN or --token (a bearer token), or AWS credentials"
+    " and a region, for an identity that may execute-api:Invoke (auth=iam)"
+)
 
 
 @dataclass(frozen=True)
@@ -146,24 +136,13 @@ class ApiClient:
         # API Gateway uses both spellings.
         text = answer.get("message", answer.get("Message", answer)) if isinstance(answer, dict) else answer
         said = f"The API answered {response.status}: {' '.join(str(text).split()):.300}"
-        raise ApiError(f"{said}. {self._how_to_authenticate(response)}" if response.status in REFUSED else said)
-
-    def _how_to_authenticate(self, response: urllib3.BaseHTTPResponse) -> str:
-        """Describe what was sent, and which of the three ways to authenticate is needed."""
-        kinds = (("an API key", self.api_key), ("a bearer token", self.token), ("a signature", self.sign))
-        sent = " and ".join(name for name, given in kinds if given) or "no credentials"
-        name = response.headers.get("x-amzn-ErrorType", "").partition(":")[0]
-        needed = _NEEDED.get(name, f"{_FOR_A_SIGNATURE}; or {_FOR_A_KEY}; or {_FOR_A_TOKEN}")
-        return f"The request carried {sent}. Set what the deployment asks for: {needed}"
+        raise ApiError(f"{said}; {_HOW_TO_AUTHENTICATE}" if response.status in REFUSED else said)
 
     def _signed(self, method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
         session = boto3.Session()
         credentials, region = session.get_credentials(), self.region or session.region_name
         if credentials is None or region is None:
-            raise ApiError(
-                "The API needs signed requests: configure the AWS credentials and the region;"
-                f" or set {_FOR_A_KEY}; or {_FOR_A_TOKEN}"
-            )
+            raise ApiError(f"The API needs signed requests, and there are no AWS credentials: {_HOW_TO_AUTHENTICATE}")
         request = AWSRequest(method, url, data=payload, headers=headers)
         SigV4Auth(credentials, "execute-api", region).add_auth(request)
         return dict(request.headers)

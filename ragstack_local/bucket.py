@@ -2,12 +2,12 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import ClientError
 
@@ -42,9 +42,6 @@ class NotUploaded:
 
     reason: str
 
-
-Item = TypeVar("Item")
-Done = TypeVar("Done")
 
 Result: TypeAlias = Uploaded | Unchanged | NotUploaded
 
@@ -81,20 +78,6 @@ class Bucket:
         """Return the URI of an object; of the bucket for the empty key."""
         return s3_uri(self.name, key)
 
-    def key_of(self, uri: str) -> str | None:
-        """Return the key of an object of this bucket; None for a URI of another bucket."""
-        here = self.uri_of("")
-        return uri.removeprefix(here) if uri.startswith(here) else None
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        """List the keys that begin with a prefix.
-
-        Raises:
-            ClientError: The bucket cannot be listed.
-        """
-        for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix):
-            yield from (entry["Key"] for entry in page.get("Contents", ()))
-
     def put_all(
         self, files: Sequence[LocalFile], known: Mapping[str, DocumentRecord]
     ) -> Generator[tuple[LocalFile, Result]]:
@@ -108,7 +91,14 @@ class Bucket:
             ClientError: The bucket rejected a request.
             BotoCoreError: The bucket could not be reached.
         """
-        yield from _in_parallel(lambda file: self.put(file, known.get(self.uri(file))), files)
+        threads = ThreadPoolExecutor(TRANSFER_THREADS)
+        try:
+            started = {threads.submit(self.put, file, known.get(self.uri(file))): file for file in files}
+            for ended in as_completed(started):
+                yield started[ended], ended.result()
+        finally:
+            # After an error or Ctrl-C, files that have not started are dropped.
+            threads.shutdown(cancel_futures=True)
 
     def put(self, file: LocalFile, known: DocumentRecord | None = None) -> Result:
         """Upload a file after its sidecar, unless the bucket has both and the registry has their final status.
@@ -151,7 +141,8 @@ class Bucket:
         sidecar_key = file.key + SIDECAR_SUFFIX
         # Uploading the same sidecar again would cause another event, and index the document twice.
         is_compared = sidecar is None or (known is not None and known.revision > 0)
-        sidecar_etag = self._etag(sidecar_key) if is_compared else None
+        head = self._head(sidecar_key) if is_compared else None
+        sidecar_etag = head["ETag"] if head else None
         is_same_sidecar = sidecar_etag == (None if sidecar is None else _md5(sidecar))
         if known is not None and _is_about(known, content) and (head := self._as_known(file.key, known)) is not None:
             if is_same_sidecar and sidecar_etag == known.observed.sidecar_etag:
@@ -159,7 +150,7 @@ class Bucket:
             if not is_same_sidecar and sidecar is None:
                 # Deleting the sidecar alone causes the document to be indexed without attributes.
                 self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
-                return _uploaded(head, NO_SIDECAR)
+                return Uploaded(*_tags_of(head), NO_SIDECAR)
         if not is_same_sidecar and sidecar is not None:
             sidecar_etag = self.s3.put_object(Bucket=self.name, Key=sidecar_key, Body=sidecar)["ETag"]
         answer = self.s3.put_object(Bucket=self.name, Key=file.key, Body=content)
@@ -167,26 +158,13 @@ class Bucket:
             # After the document, so that the previous version is never indexed without its attributes.
             self.s3.delete_object(Bucket=self.name, Key=sidecar_key)
             sidecar_etag = None
-        if version_id := answer.get("VersionId"):
-            return Uploaded(answer["ETag"], version_id, sidecar_etag=sidecar_etag or NO_SIDECAR)
-        # A bucket without versions identifies an upload by its time.
-        return _uploaded(self.s3.head_object(Bucket=self.name, Key=file.key), sidecar_etag or NO_SIDECAR)
+        return Uploaded(answer["ETag"], answer.get("VersionId"), sidecar_etag or NO_SIDECAR)
 
     def current(self, uri: str) -> Uploaded | Gone:
         """Return what the bucket has now under a URI; nothing for a URI of another bucket."""
-        key = self.key_of(uri)
-        head = self._head(key) if key else None
-        return Gone() if head is None else _uploaded(head)
-
-    def remove_all(self, keys: Iterable[str]) -> Generator[str]:
-        """Delete documents with their sidecars in parallel, and yield each key when it is deleted.
-
-        Raises:
-            ClientError: The bucket rejected a request.
-            BotoCoreError: The bucket could not be reached.
-        """
-        for key, _ in _in_parallel(self.remove, keys):
-            yield key
+        here = self.uri_of("")
+        head = self._head(uri.removeprefix(here)) if uri.startswith(here) and uri != here else None
+        return Gone() if head is None else Uploaded(*_tags_of(head))
 
     def remove(self, key: str) -> None:
         """Delete a document, then its sidecar: in this order nothing is indexed without its attributes."""
@@ -201,10 +179,6 @@ class Bucket:
             return None
         return head
 
-    def _etag(self, key: str) -> str | None:
-        head = self._head(key)
-        return head["ETag"] if head else None
-
     def _head(self, key: str) -> Any | None:
         try:
             return self.s3.head_object(Bucket=self.name, Key=key)
@@ -212,17 +186,6 @@ class Bucket:
             if error.response["ResponseMetadata"]["HTTPStatusCode"] in _ABSENT:
                 return None
             raise
-
-
-def _in_parallel(work: Callable[[Item], Done], items: Iterable[Item]) -> Generator[tuple[Item, Done]]:
-    """Do work in threads; after an error or Ctrl-C, items that have not started are dropped."""
-    threads = ThreadPoolExecutor(TRANSFER_THREADS)
-    try:
-        started = {threads.submit(work, item): item for item in items}
-        for ended in as_completed(started):
-            yield started[ended], ended.result()
-    finally:
-        threads.shutdown(cancel_futures=True)
 
 
 def state_of(file: LocalFile) -> State:
@@ -250,7 +213,3 @@ def _is_about(known: DocumentRecord, content: bytes) -> bool:
 
 def _tags_of(head: Mapping[str, Any]) -> tuple[str, str | None]:
     return head["ETag"], head.get("VersionId")
-
-
-def _uploaded(head: Mapping[str, Any], sidecar_etag: str | None = None) -> Uploaded:
-    return Uploaded(*_tags_of(head), head["LastModified"].timestamp(), sidecar_etag)

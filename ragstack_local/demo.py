@@ -133,7 +133,7 @@ def _ask(api: ApiClient, question: Question) -> bool:
     took = time.perf_counter() - start
     results.print_results(answer, question.body["query"])
     if "explain" in question.body:
-        results.print_explanation(answer)
+        results.print_explanation(answer["results"])
     display.console.print(f"{took * 1000:.0f} ms through API Gateway", style="dim")
     is_answered = question.is_answered_by(answer["results"])
     if is_answered:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,9 +38,6 @@ PROGRAM: Final = "ragstack"
 
 BAR_CELLS: Final = 40
 INDENT: Final = 7
-
-NAME_CELLS: Final = 16
-"""Minimum width of a table's first column."""
 
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters (but not tab and line feed), separators of lines, bidirectional overrides, and lone surrogates."""
@@ -134,9 +132,7 @@ def progress(*, as_json: bool = False) -> Iterator[Progress]:
 
 def summary(statuses: Mapping[str, DocumentStatus]) -> str:
     """Count documents by status, in one line."""
-    counts: dict[str, int] = {}
-    for status in statuses.values():
-        counts[str(status)] = counts.get(str(status), 0) + 1
+    counts = Counter(map(str, statuses.values()))
     return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
 
 
@@ -204,7 +200,7 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Show figures in a table that fits the terminal without breaking words; if it cannot, row by row.
+    """Show figures in a table.
 
     Args:
         title: Printed above the table.
@@ -212,41 +208,10 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
         rows: A name, then a text for each other heading.
     """
     console.print(title, style="italic")
-    columns = list(zip(headings, *rows, strict=True))
-    for gap in (2, 1):
-        if widths := _widths(columns, console.width - gap * (len(columns) - 1)):
-            break
-    else:
-        longest = max(map(len, headings))
-        for name, *values in rows:
-            console.print(name, style="bold")
-            for heading, value in zip(headings[1:], values, strict=True):
-                console.print(f"  {heading:{longest}}  {value or '-'}")
-        return
-    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
-    for width, (heading, *texts) in zip(widths, columns, strict=True):
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for heading, *texts in zip(headings, *rows, strict=True):
         is_figure = all(text[:1] in "+-0123456789" for text in texts)
-        table.add_column(heading, width=width, justify="right" if is_figure else "left")
+        table.add_column(heading, overflow="fold", justify="right" if is_figure else "left")
     for row in rows:
         table.add_row(*row)
     console.print(table)
-
-
-def _widths(columns: Sequence[Sequence[str]], cells: int) -> list[int] | None:
-    """Fold columns into at most two lines to fit; None if they don't, or if names get less than NAME_CELLS."""
-    whole = [max(map(len, column)) for column in columns]
-    least = [max(map(_width_of_two_lines, column)) for column in columns]
-    least[0] = max(max(map(len, text.split() or [""])) for text in columns[0])
-    widths = [max(least[0], min(whole[0], NAME_CELLS)), *whole[1:]]
-    # Fold figures from the widest on; names get the rest.
-    for place in sorted(range(1, len(columns)), key=lambda place: -whole[place]):
-        widths[place] = max(least[place], widths[place] - max(0, sum(widths) - cells))
-    left = cells - sum(widths)
-    widths[0] = min(whole[0], widths[0] + left) if left >= 0 else widths[0]
-    return widths if left >= 0 else None
-
-
-def _width_of_two_lines(text: str) -> int:
-    words = text.split()
-    cuts = range(1, len(words) + 1)
-    return min((max(len(" ".join(words[:cut])), len(" ".join(words[cut:]))) for cut in cuts), default=0)

@@ -1,8 +1,8 @@
 """The documents of a stack, changed through its bucket and registry, or through an API alone.
 
 Uploads through the API need a request for each file and for each poll, and the API limits requests per second: 300
-small files took 19 s through the bucket and 32 s through the API of the same local stack. So the commands use the
-bucket of a stack if they can reach it.
+small files took 19 s through the bucket and 32 s through the API of the same local stack. So `ragstack ingest` uses the
+bucket of a stack if it can reach it.
 """
 
 import mimetypes
@@ -25,30 +25,21 @@ from ragstack_local.api_client import ApiClient
 from ragstack_local.bucket import Bucket, NotUploaded, Result
 from ragstack_local.connection import Connection
 from ragstack_local.errors import ApiError
-from ragstack_local.following import (
-    DELETED,
-    ENDED,
-    Awaited,
-    Gone,
-    Uploaded,
-    follow,
-    registry_of,
-    statuses_of,
-)
+from ragstack_local.following import DELETED, ENDED, Awaited, Gone, Uploaded, follow, registry_of, statuses_of
 from ragstack_local.uploads import LocalFile
 
 UPLOAD_SECONDS: Final = 300.0
 """For 50 MB over a slow line; the permission to upload expires a little later."""
 
+Statuses: TypeAlias = dict[str, DocumentStatus]
 Changed: TypeAlias = Callable[[Mapping[str, DocumentStatus]], None]
-
-_NOT_FOUND: Final = "Neither the bucket nor the registry has {}; nothing was done"
+Results: TypeAlias = Generator[tuple[LocalFile, str | None, Result]]
 
 
 class Documents(Protocol):
-    """What the commands do with documents."""
+    """Where `ragstack ingest` uploads."""
 
-    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Generator[tuple[LocalFile, str | None, Result]]:
+    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Results:
         """Upload files; yield each when it is done, with its URI if it has one.
 
         Args:
@@ -56,17 +47,7 @@ class Documents(Protocol):
             force: Whether files are uploaded that the bucket already has.
         """
 
-    def find(self, names: Sequence[str]) -> list[str]:
-        """Return the URIs of documents, named by URI or by key.
-
-        Raises:
-            DocumentNotFoundError: One of them does not exist.
-        """
-
-    def delete(self, uris: Sequence[str]) -> Generator[tuple[str, DocumentStatus]]:
-        """Delete documents and their sidecars; yield each when the bucket no longer has it."""
-
-    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> None:
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
         """Poll until documents have their awaited outcomes; see :func:`~ragstack_local.following.follow`."""
 
 
@@ -82,37 +63,21 @@ class StackDocuments:
         """Use a stack, with attributes for documents whose own sidecar does not set them."""
         return cls(Bucket.of(connection, given), registry_of(connection))
 
-    def upload(
-        self, files: Sequence[LocalFile], *, force: bool = False
-    ) -> Generator[tuple[LocalFile, str | None, Result]]:
+    def upload(self, files: Sequence[LocalFile], *, force: bool = False) -> Results:
         """Upload the files that differ; see :class:`Documents`."""
         known = {} if force else self.registry.read([self.bucket.uri(file) for file in files])
         for file, result in self.bucket.put_all(files, known):
             yield file, self.bucket.uri(file), result
 
-    def find(self, names: Sequence[str]) -> list[str]:
-        """Look in the registry, and in the bucket for documents that are too new for it; see :class:`Documents`."""
-        uris = [name if name.startswith("s3://") else self.bucket.uri_of(name) for name in names]
-        for uri, record in self.registry.read(uris).items():
-            if self.bucket.key_of(uri) is None:
-                raise DocumentNotFoundError(f"{uri} is not in the documents bucket {self.bucket.uri_of('')}")
-            if record.revision == 0 and isinstance(self.bucket.current(uri), Gone):
-                raise DocumentNotFoundError(_NOT_FOUND.format(uri))
-        return uris
-
-    def delete(self, uris: Sequence[str]) -> Generator[tuple[str, DocumentStatus]]:
-        """Delete in parallel; see :class:`Documents`."""
-        for key in self.bucket.remove_all(self.bucket.key_of(uri) or "" for uri in uris):
-            yield self.bucket.uri_of(key), Gone().until_then
-
-    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> None:
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
         """Poll the registry; see :class:`Documents`."""
-        follow(partial(statuses_of, self.registry), awaited, changed, timeout_seconds, current=self.bucket.current)
+        ask = partial(statuses_of, self.registry)
+        return follow(ask, awaited, changed, timeout_seconds, current=self.bucket.current)
 
 
 @dataclass(frozen=True)
 class ApiDocuments:
-    """Documents behind an API, without access to its bucket and registry.
+    """Documents behind an API.
 
     Attributes:
         api: The API.
@@ -122,7 +87,7 @@ class ApiDocuments:
     api: ApiClient
     given: Attributes = field(default_factory=dict)
 
-    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Generator[tuple[LocalFile, str | None, Result]]:  # noqa: ARG002 - the API does not say which files the bucket already has
+    def upload(self, files: Sequence[LocalFile], *, force: bool) -> Results:  # noqa: ARG002 - the API does not say which files the bucket already has
         """Upload every file, with permissions that the API grants; see :class:`Documents`."""
         for file in files:
             try:
@@ -132,33 +97,35 @@ class ApiDocuments:
             else:
                 yield file, uri, uploaded
 
-    def find(self, names: Sequence[str]) -> list[str]:
-        """Ask the API for each; see :class:`Documents`."""
-        return [str(self._named(name)["uri"]) for name in names]
-
-    def delete(self, uris: Sequence[str]) -> Generator[tuple[str, DocumentStatus]]:
-        """Delete one after the other; see :class:`Documents`."""
-        for uri in uris:
-            deleted = self.api.request("DELETE", f"/api/documents/{self._named(uri)['id']}", "status")
-            yield uri, DocumentStatus(deleted["status"], deleted["waiting_for"])
-
-    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> None:
+    def follow(self, awaited: Mapping[str, Awaited], changed: Changed, timeout_seconds: float) -> Statuses:
         """Poll each document, whose status is always about the bucket's newest object; see :class:`Documents`."""
-        follow(self._statuses, awaited, changed, timeout_seconds)
 
-    def details(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Return documents with their history, as GET /api/documents/{id} does.
+        def ask(waiting: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
+            return {uri: self._status(uri, outcome) for uri, outcome in waiting.items()}
+
+        return follow(ask, awaited, changed, timeout_seconds)
+
+    def delete(self, document: Mapping[str, Any]) -> DocumentStatus:
+        """Delete a listed document and its sidecar from the bucket.
 
         Raises:
-            DocumentNotFoundError: One of them does not exist.
+            ApiError: The API rejected the request.
+        """
+        deleted = self.api.request("DELETE", f"/api/documents/{document['id']}", "status")
+        return DocumentStatus(deleted["status"], deleted["waiting_for"])
+
+    def detail(self, name: str) -> dict[str, Any]:
+        """Return a document with its history, by URI or by key.
+
+        Raises:
+            DocumentNotFoundError: There is no such document.
             ApiError: The API rejected a request.
         """
-        for name in names:
-            yield self.api.request("GET", f"/api/documents/{self._named(name)['id']}", "status")
+        return self.api.request("GET", f"/api/documents/{self.named(name)['id']}", "status")
 
-    def listed(self, status: str) -> Iterator[dict[str, Any]]:
-        """List the documents with a status, page by page."""
-        parameters = {"status": status, "limit": "100"}
+    def listed(self, **filters: str) -> Iterator[dict[str, Any]]:
+        """List the documents with a ``status`` or of a ``corpus``, or all that are not deleted, page by page."""
+        parameters = {**filters, "limit": "100"}
         while True:
             page = self.api.request("GET", f"/api/documents?{urlencode(parameters)}", "documents")
             yield from page["documents"]
@@ -166,8 +133,16 @@ class ApiDocuments:
                 return
             parameters["next_token"] = page["next_token"]
 
-    def _statuses(self, awaited: Mapping[str, Awaited]) -> dict[str, DocumentStatus]:
-        return {uri: self._status(uri, outcome) for uri, outcome in awaited.items()}
+    def named(self, name: str) -> dict[str, Any]:
+        """Find a document by URI or by key.
+
+        Raises:
+            DocumentNotFoundError: There is no such document.
+        """
+        found = self._summary(name)
+        if found is None:
+            raise DocumentNotFoundError(f"Neither the bucket nor the registry has {name}; nothing was done")
+        return found
 
     def _status(self, uri: str, awaited: Awaited) -> DocumentStatus:
         found = self._summary(uri)
@@ -176,12 +151,6 @@ class ApiDocuments:
         if isinstance(awaited, Gone) and found["status"] in ENDED - {DELETED}:
             return awaited.until_then
         return DocumentStatus(found["status"], found["reason"])
-
-    def _named(self, name: str) -> dict[str, Any]:
-        found = self._summary(name)
-        if found is None:
-            raise DocumentNotFoundError(_NOT_FOUND.format(name))
-        return found
 
     def _summary(self, name: str) -> dict[str, Any] | None:
         parameter = {"uri" if name.startswith("s3://") else "key": name}

@@ -51,23 +51,18 @@ class Uploaded:
 
     Attributes:
         etag: Its entity tag.
-        version_id: Its version; None in a bucket without versions.
-        last_modified: Seconds since 1970; identifies the upload in a bucket without versions.
+        version_id: Its version.
         sidecar_etag: Of the sidecar that was uploaded with it; None for any, :data:`NO_SIDECAR` for none.
     """
 
     etag: str
     version_id: str | None
-    last_modified: float | None = None
     sidecar_etag: str | None = None
 
     def is_ended_by(self, record: DocumentRecord) -> bool:
         """Whether the record is final for this upload, not for the version before."""
         seen = record.observed
-        if self.version_id is not None:
-            is_this = seen.version_id == self.version_id
-        else:
-            is_this = (seen.etag, seen.last_modified) == (self.etag, self.last_modified)
+        is_this = (seen.etag, seen.version_id) == (self.etag, self.version_id)
         has_sidecar = self.sidecar_etag is None or self.sidecar_etag == (seen.sidecar_etag or NO_SIDECAR)
         return is_this and has_sidecar and record.is_final and not record.again
 

@@ -13,18 +13,9 @@ from ragstack_local import display
 from ragstack_local.bucket import NotUploaded, Result, Unchanged
 from ragstack_local.documents import Documents
 from ragstack_local.following import ENDED, NOT_UPLOADED, Uploaded
-from ragstack_local.uploads import FOLLOW_LINKS, Fault, LocalFile, Selection, Skip, Skipped, shown
+from ragstack_local.uploads import Fault, LocalFile, Selection, Skip, Skipped, shown
 
 SHOW_SKIPPED: Final = "--show-skipped"
-
-_NAMED: Final = 3
-
-_NOTEWORTHY: Final = {
-    Skip.LEAVES: "links that leave the folder",
-    Skip.READ_ALREADY: "links to folders that were read already",
-    Skip.ORPHAN: "sidecars without a document",
-}
-"""Reasons, in the plural, for which files are named even without --show-skipped."""
 
 
 @dataclass
@@ -113,30 +104,21 @@ def ingest(
     return done
 
 
-def note_skipped(selection: Selection, *, every: bool = False, hints: bool = False, as_json: bool = False) -> None:
-    """Print how many files are skipped, by type.
+def note_skipped(selection: Selection, *, every: bool = False, as_json: bool = False) -> None:
+    """Print how many files are skipped and why.
 
     Args:
         selection: The files that were found.
-        every: Whether each is listed, with the reason.
-        hints: Whether the options of `ragstack ingest` that change this are named.
+        every: Whether each is listed.
         as_json: Whether this goes to the error stream.
     """
     console = display.console_for(as_json=as_json)
-    plain = Counter(_kind_of(each) for each in selection.skipped if every or each.why not in _NOTEWORTHY)
-    if plain:
-        plural: dict[str, str] = {str(why): words for why, words in _NOTEWORTHY.items()}
-        counts = ", ".join(
-            f"{count:,} {plural.get(kind, kind) if count > 1 else kind}" for kind, count in sorted(plain.items())
-        )
-        more = f" ({SHOW_SKIPPED} lists them)" if hints and not every else ""
+    if counted := Counter(map(_kind_of, selection.skipped)):
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counted.items()))
+        more = "" if every else f" ({SHOW_SKIPPED} lists them)"
         console.print(f"Skipped: {counts}{more}", style="dim", soft_wrap=True)
     for each in selection.skipped if every else ():
         console.print(f"  {shown(each.path)}: {each.why}", style="dim", soft_wrap=True)
-    for why, words in () if every else _NOTEWORTHY.items():
-        if paths := [each.path for each in selection.skipped if each.why is why]:
-            more = f". {FOLLOW_LINKS} uploads them" if hints and why is Skip.LEAVES else ""
-            console.print(f"Skipped, {words}: {_some_of(paths)}{more}", style="yellow", soft_wrap=True)
 
 
 def _kind_of(skipped: Skipped) -> str:
@@ -144,8 +126,3 @@ def _kind_of(skipped: Skipped) -> str:
     if skipped.why is not Skip.TYPE:
         return str(skipped.why)
     return shown(Path(skipped.path.suffix.lower())) if skipped.path.suffix else "without a type"
-
-
-def _some_of(paths: Sequence[Path]) -> str:
-    names = ", ".join(shown(Path(path.name)) for path in paths[:_NAMED])
-    return f"{names} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else names

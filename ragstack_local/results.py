@@ -1,5 +1,6 @@
 """How search results are shown: ranked passages, and a table that explains their ranking."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -20,16 +21,17 @@ DOCUMENT_CELLS: Final = 12
 SCORE_CELLS: Final = 6
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
-_RULE_CHARACTERS: Final = frozenset("|:+=- \t")
-_DEEPEST_HEADING: Final = 6
-_SEPARATOR: Final = " · "
+_MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
+"""Headings, rules and tables in Markdown."""
 
 
 def print_results(answer: Mapping[str, Any], query: str) -> None:
     """Show ranked results, each with the excerpt that has most words of the query, and how the search went."""
     for rank, result in enumerate(answer["results"], start=1):
         head = Text.assemble(f"{rank:>3}  {result['score']:.3f}  ", (result["source"] or "(no source)", "bold"))
-        attributes = Text(_attributes(result["metadata"]), "dim")
+        known = result["metadata"]
+        shown = [f"{name}={known[name]}" for name in ("corpus", "version", "topic") if name in known]
+        attributes = Text(" ".join(shown), "dim")
         is_one_line = head.cell_len + 2 + attributes.cell_len <= console.width
         # A source is never wrapped: users copy it.
         console.print(Text.assemble(head, "  ", attributes) if is_one_line else head, soft_wrap=True)
@@ -54,15 +56,10 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
                 console.print(f"  {part['name']}: {part['error']}", style="yellow")
 
 
-def print_explanation(answer: Mapping[str, Any]) -> None:
-    """Show how the results were ranked."""
-    if answer["results"]:
-        console.print()
-        console.print(explanation(answer["results"]))
-
-
-def explanation(results: Sequence[Mapping[str, Any]]) -> Table:
+def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
     """Show for each result its slices, base score, boost, reranker signals and score; needs ``explain``."""
+    if not results:
+        return
     rankings = [result["ranking"] for result in results]
     signals = list(dict.fromkeys(name for ranking in rankings for name in ranking["signals"]))
     shown = Table(
@@ -70,7 +67,7 @@ def explanation(results: Sequence[Mapping[str, Any]]) -> Table:
         header_style="dim",
         pad_edge=False,
         padding=(0, 1, 0, 0),
-        title="How the results were ranked",
+        title="\nHow the results were ranked",
         title_justify="left",
     )
     shown.add_column("", justify="right", no_wrap=True, min_width=len(str(len(results))))
@@ -89,7 +86,7 @@ def explanation(results: Sequence[Mapping[str, Any]]) -> Table:
             *(_measured(ranking["signals"].get(name)) for name in signals),
             Text.assemble((f"{ranking['score']:.3f}", "bold"), "\n", boost),
         )
-    return shown
+    console.print(shown)
 
 
 def bar(share: float, cells: int = BAR_CELLS) -> str:
@@ -108,7 +105,7 @@ def _measured(value: float | None) -> Text:
 
 def excerpt(text: str, query: str) -> str:
     """Return the passage, in whole words and without Markdown marks, that has most words of the query."""
-    words = _without_marks(text).split()
+    words = _MARKS.sub(" ", text).split()
     wanted = {_bare(word) for word in query.split()}
     hits = [len(_bare(word)) > SHORT_WORD and _bare(word) in wanted for word in words]
     before = EXCERPT_WORDS // 4
@@ -120,27 +117,5 @@ def excerpt(text: str, query: str) -> str:
     return ("… " if start else "") + cut + (" …" if start + EXCERPT_WORDS < len(words) else "")
 
 
-def _without_marks(text: str) -> str:
-    """Remove rules, table borders and heading marks from Markdown; a dot separates cells and headings."""
-    lines = []
-    for row in map(str.strip, text.splitlines()):
-        words = row.lstrip("#")
-        if _RULE_CHARACTERS.issuperset(row) and ("--" in row or "==" in row):
-            continue
-        if row.startswith("|") or row.endswith("|"):
-            cells = [cell for cell in map(str.strip, row.split("|")) if cell]
-            lines.append("".join(cell + _SEPARATOR for cell in cells))
-        elif words[:1].isspace() and 0 < len(row) - len(words) <= _DEEPEST_HEADING:
-            lines.append(words.strip() + _SEPARATOR)
-        else:
-            lines.append(row)
-    return "\n".join(lines).strip(_SEPARATOR + "\n")
-
-
 def _bare(word: str) -> str:
     return word.casefold().strip(".,;:!?()[]{}\"'`*|#")
-
-
-def _attributes(metadata: Mapping[str, Any]) -> str:
-    shown = [f"{name}={metadata[name]}" for name in ("corpus", "version", "topic") if name in metadata]
-    return " ".join(shown)

@@ -69,7 +69,14 @@ class StackTarget:
         Raises:
             StackError: There is none, or the environment names only an API.
         """
-        return connect(self.aws, self.stack_prefix)
+        if self.aws:
+            return Connection.of_deployed_stack(self.stack_prefix)
+        if os.environ.get(API_URL_VARIABLE):
+            raise StackError(
+                f"{API_URL_VARIABLE} names only an API, and this command needs the stack: give --aws, or unset the"
+                " variable to use the local stack"
+            )
+        return Connection.of_running_stack(Project.find().running)
 
 
 @dataclass(frozen=True)
@@ -82,13 +89,7 @@ class Target(StackTarget):
 
     @property
     def is_api(self) -> bool:
-        """Whether only an API is named; ``--aws`` has precedence over the variable.
-
-        Raises:
-            BadParameter: Both are given as options.
-        """
-        if self.aws and is_option(self.api_url, API_URL_VARIABLE):
-            raise typer.BadParameter("give this or --aws, not both", param_hint="--api-url")
+        """Whether only an API is named; ``--aws`` has precedence."""
         return bool(self.api_url) and not self.aws
 
     def api(self) -> ApiClient:
@@ -96,11 +97,8 @@ class Target(StackTarget):
 
         Raises:
             StackError: There is none.
-            BadParameter: The URL is not an API's, or given together with ``--aws``; a key and a token are both given
-                as options; or a header cannot hold the secret.
+            BadParameter: The URL is not an API's, or a header cannot hold the secret.
         """
-        if is_option(self.api_key, API_KEY_VARIABLE) and is_option(self.token, TOKEN_VARIABLE):
-            raise typer.BadParameter("give this or --token, not both", param_hint="--api-key")
         for option, secret in (("--api-key", self.api_key), ("--token", self.token)):
             if secret and not (secret.isascii() and secret.isprintable()):
                 raise typer.BadParameter(
@@ -136,23 +134,6 @@ def with_target(command: Callable[..., None]) -> Callable[..., None]:
     vars(run)["__signature__"] = inspect.Signature(parameters, return_annotation=None)
     run.__annotations__ = hints
     return run
-
-
-def connect(aws: bool, stack_prefix: str) -> Connection:
-    """Find the running local stack, or the deployed one. Errors are those of :meth:`StackTarget.connect`."""
-    if aws:
-        return Connection.of_deployed_stack(stack_prefix)
-    if os.environ.get(API_URL_VARIABLE):
-        raise StackError(
-            f"{API_URL_VARIABLE} names an API, and this needs the stack's bucket, queues and tables too: give --aws,"
-            " with AWS credentials for them, or unset the variable to use the local stack"
-        )
-    return Connection.of_running_stack(Project.find().running)
-
-
-def is_option(value: str | None, variable: str) -> bool:
-    """Whether a value was given as an option, and not by its variable."""
-    return bool(value) and value != os.environ.get(variable)
 
 
 def not_blank(text: str | None) -> str | None:

@@ -7,7 +7,7 @@ be when the document's is not.
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -33,12 +33,7 @@ _ABSENT: Final = (errno.ENOENT, errno.ENAMETOOLONG)
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file to upload.
-
-    Attributes:
-        path: Where it is.
-        key: Its key in the bucket.
-    """
+    """A file to upload, and its key in the bucket."""
 
     path: Path
     key: str
@@ -62,9 +57,6 @@ class Skip(StrEnum):
     LEAVES = "link that leaves the folder"
     READ_ALREADY = "link to a folder that was read already"
     ORPHAN = "sidecar without a document"
-
-
-LINKS: Final = frozenset({Skip.LEAVES, Skip.READ_ALREADY})
 
 
 @dataclass(frozen=True)
@@ -119,7 +111,6 @@ def select(paths: Sequence[Path], prefix: str = "", *, follow_links: bool = Fals
     search = _Search(prefix.strip("/"), follow_links)
     for path in paths:
         search.add(path.expanduser())
-    search.check_named_sidecars()
     return Selection(tuple(search.files.values()), tuple(search.skipped), tuple(search.faults))
 
 
@@ -130,29 +121,17 @@ class _Search:
     files: dict[str, LocalFile] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
-    named_sidecars: list[Path] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
         """Add a path that the user named."""
         if path.is_dir():
             root = path.resolve()
             self._walk(root, root, root.name, {str(root)})
-        elif path.name.endswith(SIDECAR_SUFFIX):
-            self.named_sidecars.append(path)
-        elif path.suffix.lower() not in SUFFIXES:
+        elif path.suffix.lower() not in SUFFIXES and not path.name.endswith(SIDECAR_SUFFIX):
             supported = ", ".join(sorted(SUFFIXES))
             self.faults.append(Fault(path, f"Its type is not supported; supported are {supported}"))
         else:
             self._add_file(path, path.name, path.parent.resolve())
-
-    def check_named_sidecars(self) -> None:
-        """Report sidecars that the user named without their documents; a pattern such as * names both."""
-        chosen = {file.sidecar_path for file in self.files.values()}
-        self.faults += [
-            Fault(path, "A sidecar is uploaded with its document: name the document")
-            for path in self.named_sidecars
-            if path not in chosen
-        ]
 
     def _walk(self, root: Path, folder: Path, name: str, read: set[str]) -> None:
         """Add the content of a folder.
@@ -171,57 +150,48 @@ class _Search:
             return
         for entry in entries:
             path, inner = folder / entry.name, f"{name}/{entry.name}" if name else entry.name
-            if entry.name.startswith("."):
-                self.skipped.append(Skipped(path, Skip.HIDDEN))
-                continue
             is_link = entry.is_symlink()
             leaves = is_link and _leaves(path, root)
-            if leaves and not self.follow_links:
-                self.skipped.append(Skipped(path, Skip.LEAVES))
-                continue
             try:
                 is_folder = entry.is_dir()
             except OSError as error:
                 self.faults.append(Fault(path, _unreadable(error)))
                 continue
-            if not is_folder:
+            real = os.path.realpath(path)
+            if entry.name.startswith("."):
+                self.skipped.append(Skipped(path, Skip.HIDDEN))
+            elif leaves and not self.follow_links:
+                self.skipped.append(Skipped(path, Skip.LEAVES))
+            elif not is_folder:
                 self._add_file(path, inner, root)
-            elif leaves or not is_link:
-                real = os.path.realpath(path) if self.follow_links else str(path)
-                if real in read:
-                    self.skipped.append(Skipped(path, Skip.READ_ALREADY))
-                else:
-                    read.add(real)
-                    self._walk(root, path, inner, read)
+            elif real not in read and (leaves or not is_link):
+                read.add(real)
+                self._walk(root, path, inner, read)
+            elif leaves:
+                self.skipped.append(Skipped(path, Skip.READ_ALREADY))
 
     def _add_file(self, path: Path, name: str, root: Path) -> None:
+        file = LocalFile(path, f"{self.prefix}/{name}".lstrip("/"))
         if path.name.endswith(SIDECAR_SUFFIX):
             if not os.path.exists(path.with_name(path.name.removesuffix(SIDECAR_SUFFIX))):
                 self.skipped.append(Skipped(path, Skip.ORPHAN))
         elif path.suffix.lower() not in SUFFIXES:
             self.skipped.append(Skipped(path, Skip.TYPE))
-        elif os.path.isfile(path):
-            self._take(path, name, root)
+        elif reason := self._fault(file, root):
+            self.faults.append(Fault(path, reason))
         else:
-            reason = "It is a link to a missing file" if os.path.islink(path) else "It is not a regular file"
-            self.faults.append(Fault(path, reason))
+            self.files.setdefault(file.key, file)
 
-    def _take(self, path: Path, name: str, root: Path) -> None:
-        file = LocalFile(path, f"{self.prefix}/{name}".lstrip("/"))
-        other = self.files.get(file.key)
-        if reason := self._fault(file, root, other):
-            self.faults.append(Fault(path, reason))
-        elif other is None:
-            self.files[file.key] = file
-
-    def _fault(self, file: LocalFile, root: Path, other: LocalFile | None) -> str | None:
+    def _fault(self, file: LocalFile, root: Path) -> str | None:
+        other, sidecar = self.files.get(file.key), file.sidecar_path
+        if not os.path.isfile(file.path):
+            return "It is a link to a missing file" if os.path.islink(file.path) else "It is not a regular file"
         try:
             file.key.encode()
         except UnicodeEncodeError:
             return "Its name is not UTF-8, which a key must be: rename it"
-        if other and not _is_one_file(file.path, other.path):
+        if other and not file.path.samefile(other.path):
             return f"{shown(other.path)} is uploaded as {file.key} already: upload one of them with another --prefix"
-        sidecar = file.sidecar_path
         if not self.follow_links and os.path.islink(sidecar) and _leaves(sidecar, root):
             # Uploaded without its attributes, it could be found by people who must not see it.
             return f"Its sidecar is a link that leaves the folder: replace it by a copy, or ingest with {FOLLOW_LINKS}"
@@ -242,13 +212,6 @@ def _unreadable(error: OSError) -> str:
     return f"It cannot be read: {os.strerror(error.errno or 0)}"
 
 
-def _is_one_file(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except FileNotFoundError:
-        return one == other  # it has just vanished
-
-
 def read_options(corpus: str | None, version: str | None, metadata: Sequence[str]) -> dict[str, AttributeValue]:
     """Read the attributes that the command line gives to every document.
 
@@ -259,21 +222,22 @@ def read_options(corpus: str | None, version: str | None, metadata: Sequence[str
             value is a text.
 
     Raises:
-        InvalidDocumentError: An attribute is invalid; the message begins with the option.
+        InvalidDocumentError: An attribute is invalid.
     """
     found: dict[str, AttributeValue] = {}
-    for option, name, value in _named(corpus, version, metadata):
+    if corpus is not None:
+        found["corpus"] = corpus
+    if version is not None:
+        found["version"] = version
+    for option in metadata:
+        name, _, text = (part.strip() for part in option.partition("="))
+        if not (name and text):
+            raise InvalidDocumentError(f"{option!r} is not a NAME=VALUE pair")
         if name in found:
-            raise InvalidDocumentError(f"{option}: {name} is given twice")
-        found[name] = value
-    try:
-        write_sidecar(found)
-    except InvalidDocumentError as error:
-        raise InvalidDocumentError(f"--metadata: {error}") from None
-    try:
-        check_corpus(found)
-    except InvalidDocumentError as error:
-        raise InvalidDocumentError(f"--corpus: {error}") from None
+            raise InvalidDocumentError(f"{name} is given twice")
+        found[name] = _value(option.partition("=")[2])
+    write_sidecar(found)
+    check_corpus(found)
     return found
 
 
@@ -317,35 +281,17 @@ def _checked(file: LocalFile, given: Attributes, vector_store: str) -> bytes:
         ) from None
 
 
-def _named(
-    corpus: str | None, version: str | None, metadata: Sequence[str]
-) -> Iterator[tuple[str, str, AttributeValue]]:
-    named: Mapping[str, str | None] = {"corpus": corpus, "version": version}
-    for name, text in named.items():
-        if text is None:
-            continue
-        if not text.strip():
-            raise InvalidDocumentError(f"--{name}: write what it is called")
-        yield f"--{name}", name, text
-    for option in metadata:
-        name, equals, text = option.partition("=")
-        if not (name.strip() and equals and text.strip()):
-            raise InvalidDocumentError(f"--metadata: {option!r} is not a NAME=VALUE pair")
-        yield "--metadata", name.strip(), _value(option, text)
-
-
-def _value(option: str, text: str) -> AttributeValue:
+def _value(text: str) -> Any:
     try:
-        value: Any = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return text
     if value is None or isinstance(value, dict):
         raise InvalidDocumentError(
-            f"--metadata: {option!r}: an attribute is a text, a number, true or false, or a list of texts;"
-            f" write {option.partition('=')[0]}='\"...\"' for these words as a text"
+            f"{text} cannot be an attribute, which is a text, a number, true or false, or a list of texts;"
+            " write it in double quotes for a text"
         )
-    found: AttributeValue = value
-    return found
+    return value
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -29,8 +29,6 @@ PARALLEL_REQUESTS: Final = 8
 EXCERPT_CHARACTERS: Final = 200
 """How much of an unreadable message is listed: two lines."""
 
-IDS_SHOWN: Final = 3
-
 _SETTLED: Final = frozenset({*FOUND, DELETED})
 _NOT_READ: Final = DocumentStatus("WAITING", "Its message has not been read yet")
 
@@ -47,15 +45,7 @@ def failures(target: Target, as_json: AsJson = False) -> None:
     """
     found = _list_failures(target.api())
     if as_json:
-        display.print_json(
-            {
-                "documents": [_failure_as_json(document, "uri") for document in found["documents"]],
-                "jobs": [_failure_as_json(job, "job_id") for job in found["jobs"]],
-                "unreadable": [
-                    {name: message[name] for name in ("message_id", "cause", "body")} for message in found["unreadable"]
-                ],
-            }
-        )
+        display.print_json(found)
         return
     for document in found["documents"]:
         style = "green" if document["status"] in _SETTLED else "red"
@@ -110,13 +100,16 @@ def replay(
 
     For a program:  ragstack replay --json
     """
-    request = _replay_request(names or [], everything=everything)
+    if names and everything:
+        raise typer.BadParameter("give URIs and jobs, or --all, not both", param_hint="--all")
+    job_ids = [name for name in names or () if is_job_id(name)]
+    uris = [name for name in names or () if not is_job_id(name)]
     api = target.api()
     statuses: dict[str, DocumentStatus] = {}
     jobs: dict[str, Mapping[str, Any]] = {}
     try:
         with display.progress(as_json=as_json) as bars:
-            replayed = _send(api, request, bars)
+            replayed = _send(api, {"documents": uris, "jobs": job_ids, "failed": everything})
             statuses.update(dict.fromkeys((document["uri"] for document in replayed["documents"]), _NOT_READ))
             if wait:
                 deadline = time.monotonic() + timeout
@@ -160,10 +153,10 @@ def discard(
     if not (message_ids or unreadable):
         raise typer.BadParameter("name messages, or give --unreadable", param_hint="MESSAGE_ID")
     api = target.api()
-    chosen = _discard(api, {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True})["messages"]
+    asked = {"message_ids": message_ids or [], "unreadable": unreadable, "dry_run": True}
+    chosen = api.request("POST", f"{FAILURES}/discard", "messages", asked)["messages"]
     if as_json:
-        shown = [{**message, "sent_at": _seconds(message["sent_at"])} for message in chosen]
-        display.print_json({"discarded": shown})
+        display.print_json({"discarded": chosen})
     elif not chosen:
         console.print("There is no unreadable dead letter.")
     for message in () if as_json else chosen:
@@ -178,7 +171,8 @@ def discard(
     if unreadable and not yes:
         typer.confirm(f"Discard {counted(len(chosen), 'dead letter')} for good?", abort=True, err=True)
     # Exactly the messages that were shown.
-    done = _discard(api, {"message_ids": [message["message_id"] for message in chosen]})
+    shown = {"message_ids": [message["message_id"] for message in chosen]}
+    done = api.request("POST", f"{FAILURES}/discard", "messages", shown)
     out = display.console_for(as_json=as_json)
     out.print(f"Discarded: {counted(len(done['messages']), 'dead letter')}")
     for job in done["ended_jobs"]:
@@ -197,19 +191,12 @@ def _list_failures(api: ApiClient) -> dict[str, Any]:
     return {**found, "documents": [documents[uri] for uri in sorted(documents)]}
 
 
-def _failure_as_json(failure: Mapping[str, Any], name: str) -> dict[str, Any]:
-    shown = {member: value for member, value in failure.items() if member not in ("id", "actions")}
-    advice = _advice(failure, name)
-    return {**shown, "since": _seconds(failure["since"]), "letters": len(failure["message_ids"]), "advice": advice}
-
-
 def _print_failure(failure: Mapping[str, Any], name: str, more: str = "") -> None:
     for reason in failure["reasons"]:
         print_below(reason)
     ids = failure["message_ids"]
-    others = f" and {len(ids) - IDS_SHOWN:,} more" if len(ids) > IDS_SHOWN else ""
-    messages = f"; message {', '.join(ids[:IDS_SHOWN])}{others}" if ids else ""
-    age = display.duration(max(0.0, time.time() - _seconds(failure["since"])))
+    messages = f"; message {', '.join(ids)}" if ids else ""
+    age = display.duration(time.time() - datetime.fromisoformat(failure["since"]).timestamp())
     print_below(f"{counted(len(ids), 'dead letter')}{more}, {age} ago{messages}", "dim")
     print_below(_advice(failure, name), "yellow")
 
@@ -230,39 +217,19 @@ def _start_another(kind: str | None) -> str:
     return f"ragstack reconcile{' --full' if kind == 'full' else ''}"
 
 
-def _replay_request(names: Sequence[str], *, everything: bool) -> dict[str, Any]:
-    if names and everything:
-        raise typer.BadParameter("give URIs and jobs, or --all, not both", param_hint="--all")
-    for name in names:
-        is_uri = name.startswith("s3://") and name.encode(errors="replace").decode() == name
-        if not is_uri and not is_job_id(name):
-            raise typer.BadParameter(
-                f"{name!a} names no document and no job: write s3://BUCKET/KEY, or a job's id", param_hint="URI_OR_JOB"
-            )
-    jobs = [name for name in names if is_job_id(name)]
-    documents = [name for name in names if not is_job_id(name)]
-    return {"documents": documents, "jobs": jobs, "failed": everything}
-
-
-def _send(api: ApiClient, request: Mapping[str, Any], bars: Progress) -> dict[str, Any]:
+def _send(api: ApiClient, request: Mapping[str, Any]) -> dict[str, Any]:
     """Replay until the API has nothing more to send."""
-    bar = bars.add_task("Sending   ", total=None, detail="dead letters")
-    replayed = api.request("POST", f"{FAILURES}/replay", "deleted", request)
-    documents = {document["uri"]: document for document in replayed["documents"]}
-    while token := replayed["next_token"]:
-        bars.update(bar, completed=replayed["deleted"])
-        more = api.request("POST", f"{FAILURES}/replay", "deleted", {**request, "next_token": token})
-        documents |= {document["uri"]: document for document in more["documents"]}
-        replayed = {
-            "jobs": replayed["jobs"] + more["jobs"],
-            "deleted": replayed["deleted"] + more["deleted"],
-            # What stays is counted again by each request that reads the queue.
-            "unreadable": max(replayed["unreadable"], more["unreadable"]),
-            "shared": max(replayed["shared"], more["shared"]),
-            "next_token": more["next_token"],
-        }
-    bars.update(bar, total=replayed["deleted"], completed=replayed["deleted"])
-    return {**replayed, "documents": list(documents.values())}
+    pages = [api.request("POST", f"{FAILURES}/replay", "deleted", request)]
+    while token := pages[-1]["next_token"]:
+        pages.append(api.request("POST", f"{FAILURES}/replay", "deleted", {**request, "next_token": token}))
+    return {
+        "documents": list({document["uri"]: document for page in pages for document in page["documents"]}.values()),
+        "jobs": [job for page in pages for job in page["jobs"]],
+        "deleted": sum(page["deleted"] for page in pages),
+        # What stays is counted again by each request that reads the queue.
+        "unreadable": max(page["unreadable"] for page in pages),
+        "shared": max(page["shared"] for page in pages),
+    }
 
 
 def _follow_documents(
@@ -335,10 +302,6 @@ def _status_since(api: ApiClient, replayed: Mapping[str, Any]) -> DocumentStatus
     return DocumentStatus(document["status"], document["reason"])
 
 
-def _discard(api: ApiClient, request: Mapping[str, Any]) -> dict[str, Any]:
-    return api.request("POST", f"{FAILURES}/discard", "messages", request)
-
-
 def _replay_as_json(
     replayed: Mapping[str, Any], statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -349,11 +312,8 @@ def _replay_as_json(
         ],
         "jobs": [
             {
-                "job_id": job["job_id"],
-                "kind": job["kind"],
-                "status": jobs.get(job["job_id"], job)["status"],
-                "reason": jobs.get(job["job_id"], job)["reason"],
-                "sent": job["sent"],
+                **{name: job[name] for name in ("job_id", "kind", "sent")},
+                **{name: jobs.get(job["job_id"], job)[name] for name in ("status", "reason")},
             }
             for job in replayed["jobs"]
         ],
@@ -367,32 +327,20 @@ def _print_replayed(replayed: Mapping[str, Any]) -> None:
     if jobs := [job for job in replayed["jobs"] if job["sent"]]:
         sent.append(counted(len(jobs), "job"))
     console.print(f"Sent again: {', '.join(sent)}; deleted: {counted(replayed['deleted'], 'dead letter')}")
-    for job in replayed["jobs"]:
-        if not job["sent"]:
-            console.print(Text(_why_not_sent(job), "yellow"), soft_wrap=True)
-    if replayed["unreadable"]:
-        console.print(
-            f"Kept because they are unreadable: {counted(replayed['unreadable'], 'dead letter')};"
-            " see `ragstack failures` and `ragstack discard --unreadable`",
-            style="yellow",
-        )
-    if replayed["shared"]:
-        console.print(
-            f"Kept because they name other documents too: {counted(replayed['shared'], 'dead letter')};"
-            " `ragstack replay` replays them all",
-            style="yellow",
-        )
-
-
-def _why_not_sent(job: Mapping[str, Any]) -> str:
-    kind = f" ({job['kind']})" if job["kind"] else ""
-    name = f"Job {job['job_id']}{kind}"
-    if job["status"] == "FORGOTTEN":
-        return f"{name} is not in the registry, so it was not sent. `ragstack reconcile` compares everything again"
-    reason = f": {job['reason']}" if job["reason"] else ""
-    if job["status"] in ("COMPLETE", "RUNNING"):
-        return f"{name} is {job['status']}, so it was not sent{reason}"
-    return f"{name} is {job['status']}, so it was not sent{reason}. `{_start_another(job['kind'])}` starts another"
+    notes = [
+        f"Job {job['job_id']} is {job['status']}, so it was not sent{': ' + job['reason'] if job['reason'] else ''}"
+        + ("" if job["status"] in ("COMPLETE", "RUNNING") else f". `{_start_another(job['kind'])}` starts another")
+        for job in replayed["jobs"]
+        if not job["sent"]
+    ]
+    for name, why, command in (
+        ("unreadable", "they are unreadable", "`ragstack discard --unreadable` deletes them"),
+        ("shared", "they name other documents too", "`ragstack replay` replays them all"),
+    ):
+        if count := replayed[name]:
+            notes.append(f"Kept because {why}: {counted(count, 'dead letter')}; {command}")
+    for note in notes:
+        console.print(note, style="yellow", soft_wrap=True)
 
 
 def _print_outcome(statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -404,8 +352,3 @@ def _print_outcome(statuses: Mapping[str, DocumentStatus], jobs: Mapping[str, Ma
         reason = f": {job['reason']}" if job["reason"] else ""
         text = Text.assemble((job["status"], style), f" job {job['id']} ({job['kind']}){reason}")
         console.print(text, soft_wrap=True)
-
-
-def _seconds(text: str) -> float:
-    """Read a time of the API as seconds since 1970, as the JSON output has it."""
-    return datetime.fromisoformat(text).timestamp()

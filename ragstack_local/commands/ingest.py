@@ -1,27 +1,25 @@
 """``ragstack ingest``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from ragstack_common.documents import DocumentStatus
 from ragstack_common.errors import InvalidDocumentError
-from ragstack_common.registry.records import Attributes
 from ragstack_local import display
 from ragstack_local.documents import ApiDocuments, Documents, StackDocuments
 from ragstack_local.errors import StackError
 from ragstack_local.following import DELETED, ENDED, FOUND
 from ragstack_local.ingestion import SHOW_SKIPPED, Round, note_skipped
 from ragstack_local.ingestion import ingest as upload_and_follow
-from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, with_target
+from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, Timeout, with_target
 from ragstack_local.uploads import FOLLOW_LINKS, Selection, read_options, select, shown
 
 if TYPE_CHECKING:
-    from ragstack_local.watching import Outcome, Watch
-
-STATUS_WIDTH: Final = 8
+    from ragstack_local.watching import Watch
 
 
 @with_target
@@ -56,7 +54,7 @@ def ingest(
     show_skipped: Annotated[
         bool, typer.Option(SHOW_SKIPPED, help="List every skipped file with the reason, not only the number.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for all documents.", min=1)] = 900.0,
+    timeout: Timeout = 900.0,
     as_json: AsJson = False,
 ) -> None:
     """Upload documents and wait until each is searchable or has failed.
@@ -87,9 +85,12 @@ def ingest(
         raise typer.BadParameter("this needs the stack's bucket and registry: give --aws", param_hint="--watch")
     if watch and as_json:
         raise typer.BadParameter("--watch runs until Ctrl-C, so there is no result to print", param_hint="--json")
-    given = _attributes(corpus, version, metadata or [])
+    try:
+        given = read_options(corpus, version, metadata or [])
+    except InvalidDocumentError as error:
+        raise typer.BadParameter(str(error)) from None
     selection = select(paths, prefix, follow_links=follow_links)
-    note_skipped(selection, every=show_skipped, hints=True, as_json=as_json)
+    note_skipped(selection, every=show_skipped, as_json=as_json)
     if not selection.files and not selection.faults and not watch:
         raise StackError("There are no documents in these paths")
     done, watched = Round(), None
@@ -99,7 +100,7 @@ def ingest(
             documents = ApiDocuments(target.api(), given)
         else:
             documents = stack = StackDocuments.of(target.connect(), given)
-            watched = _watch(paths, prefix, stack, selection, follow_links=follow_links) if watch else None
+            watched = _watch(paths, prefix, stack, timeout, selection, follow_links=follow_links) if watch else None
         try:
             done = upload_and_follow(documents, selection.files, timeout, force=force, as_json=as_json)
         except KeyboardInterrupt as interrupt:
@@ -127,14 +128,6 @@ def _end(done: Round, timeout: float) -> None:
         raise StackError(f"Not every document reached a final status within {timeout:g} s: see `ragstack status`")
     if any(status not in FOUND for status in done.statuses.values()):
         raise typer.Exit(NOTHING_FOUND)
-
-
-def _attributes(corpus: str | None, version: str | None, metadata: Sequence[str]) -> Attributes:
-    try:
-        return read_options(corpus, version, metadata)
-    except InvalidDocumentError as error:
-        option, _, words = str(error).partition(": ")
-        raise typer.BadParameter(words, param_hint=option) from None
 
 
 def _as_json(done: Round, selection: Selection) -> dict[str, Any]:
@@ -167,37 +160,35 @@ def _print(done: Round) -> None:
 
 
 def _watch(
-    paths: list[Path], prefix: str, documents: StackDocuments, selection: Selection, *, follow_links: bool
+    paths: list[Path],
+    prefix: str,
+    documents: StackDocuments,
+    timeout: float,
+    selection: Selection,
+    *,
+    follow_links: bool,
 ) -> "Watch":
     from ragstack_local.watching import Watch  # noqa: PLC0415 - only --watch needs the library
 
-    watch = Watch(
-        paths,
-        prefix,
-        documents,
-        report=_print_outcome,
-        warn=lambda text: display.console.print(text, style="yellow", soft_wrap=True),
-        follow_links=follow_links,
-    )
+    def warn(text: str) -> None:
+        display.console.print(text, style="yellow", soft_wrap=True)
+
+    watch = Watch(paths, prefix, documents, timeout, _print_changes, warn, follow_links)
     watch.note(selection)
     return watch
 
 
-def _print_outcome(outcome: "Outcome") -> None:
-    """Show what became of a document, in one line."""
-    good = outcome.status in FOUND or outcome.status == DELETED
-    text = Text.assemble((f"{outcome.status:{STATUS_WIDTH}}", "green" if good else "red"), f" {outcome.uri}")
-    if outcome.status.reason and not good:
-        text.append(f": {outcome.status.reason}")
-    text.append(f"  {outcome.seconds:.1f} s", "dim")
-    display.console.print(text, soft_wrap=True)
+def _print_changes(statuses: Mapping[str, DocumentStatus]) -> None:
+    for uri, status in statuses.items():
+        good = status in FOUND or status == DELETED
+        reason = f": {status.reason}" if status.reason and not good else ""
+        text = Text.assemble((status, "green" if good else "red"), f" {uri}{reason}")
+        display.console.print(text, soft_wrap=True)
 
 
 def _keep_watching(watched: "Watch") -> None:
     display.console.print("\nWatching. Press Ctrl-C to stop.")
     try:
         watched.run()
-    except KeyboardInterrupt:
-        left = watched.in_progress
-        more = f" {display.counted(left, 'document')} continuing in the background." if left else ""
-        display.console.print(f"\nStopped watching.{more}")
+    except KeyboardInterrupt as interrupt:
+        display.console.print(f"\nStopped watching. {interrupt}".rstrip())

@@ -1,7 +1,6 @@
 """``ragstack query``, and the commands that list what it can be restricted to: corpora, versions, facets."""
 
 import json
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,16 +12,7 @@ from rich.text import Text
 from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_RESULTS
 from ragstack_local import display, results
 from ragstack_local.display import console, counted
-from ragstack_local.targets import (
-    API_KEY_VARIABLE,
-    API_URL_VARIABLE,
-    NOTHING_FOUND,
-    TOKEN_VARIABLE,
-    Target,
-    is_option,
-    not_blank,
-    with_target,
-)
+from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, not_blank, with_target
 
 NO_RERANKER: Final = "none"
 BEDROCK_RERANKER: Final = "bedrock"
@@ -31,8 +21,6 @@ _HINTS: Final = {
     "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
     "version_filter": "`ragstack versions` lists the values of --doc-version.",
 }
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print the API's response as JSON.")]
 
 
 class DeduplicateBy(StrEnum):
@@ -103,7 +91,9 @@ def query(
 
     A Chroma collection:  ragstack query --engine chroma -q "rate limit" -c handbook --db-path chroma
     """
-    words = _question(text, question)
+    if (text is None) == (question is None):
+        raise typer.BadParameter("give the question once, as an argument or as --query", param_hint="TEXT")
+    words = str(text or question)
     body: dict[str, Any] = {
         "query": words,
         "metadata_filter": _json(metadata_filter),
@@ -117,16 +107,11 @@ def query(
     }
     request = {name: value for name, value in body.items() if value is not None}
     if engine == BEDROCK_ENGINE:
-        _reject({"--collection": collection, "--db-path": db_path}, "needs --engine chroma")
+        for option, value in (("--collection", collection), ("--db-path", db_path)):
+            if value:
+                raise typer.BadParameter("needs --engine chroma", param_hint=option)
         answer = target.api().retrieve(request)
     else:
-        for_the_api = {
-            "--aws": target.aws,
-            "--api-url": is_option(target.api_url, API_URL_VARIABLE),
-            "--api-key": is_option(target.api_key, API_KEY_VARIABLE),
-            "--token": is_option(target.token, TOKEN_VARIABLE),
-        }
-        _reject(for_the_api, f"is for the API, not for --engine {engine}")
         from ragstack_local.engine_search import search  # noqa: PLC0415 - other searches start without the engines
 
         reranker = rerank if rerank and rerank.startswith(BEDROCK_RERANKER) else None
@@ -138,7 +123,7 @@ def query(
         for name in () if answer["results"] else _HINTS.keys() & request:
             console.print(_HINTS[name], style="dim")
         if explain:
-            results.print_explanation(answer)
+            results.print_explanation(answer["results"])
     if not answer["results"]:
         raise typer.Exit(NOTHING_FOUND)
 
@@ -213,36 +198,25 @@ def facets(
         console.print(f"No document has the attribute {key}. `ragstack facets` lists all attributes.", soft_wrap=True)
 
 
-def _note_incomplete(answer: Mapping[str, Any]) -> None:
+def _note_incomplete(answer: dict[str, Any]) -> None:
     if not answer["complete"]:
         console.print("There are more.", style="yellow")
 
 
 def _reranker(name: str | None, engine: str) -> str | bool | None:
     """Return the request's ``rerank``; False for Bedrock's models, which are wrapped around an engine instead."""
-    kind = None if name is None else name.partition(":")[0]
-    if kind == BEDROCK_RERANKER:
-        if engine == BEDROCK_ENGINE:
-            raise typer.BadParameter(
-                "the API accepts only none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
-                " or search with --engine and a file that describes an engine",
-                param_hint="--rerank",
-            )
-        return False
-    if name not in (None, NO_RERANKER, LEXICAL):
+    is_bedrock = name is not None and name.partition(":")[0] == BEDROCK_RERANKER
+    if is_bedrock and engine == BEDROCK_ENGINE:
+        raise typer.BadParameter(
+            "the API accepts only none or lexical. Deploy the engine `reranked` with the reranker bedrock,"
+            " or search with --engine and a file that describes an engine",
+            param_hint="--rerank",
+        )
+    if not is_bedrock and name not in (None, NO_RERANKER, LEXICAL):
         raise typer.BadParameter(
             f"{name!r} is not one of {NO_RERANKER}, {LEXICAL}, {BEDROCK_RERANKER}[:MODEL_ARN]", param_hint="--rerank"
         )
-    return False if name == NO_RERANKER else name
-
-
-def _question(text: str | None, question: str | None) -> str:
-    if text is not None and question is not None:
-        raise typer.BadParameter("the question is given twice", param_hint="--query")
-    words = question if text is None else text
-    if words is None:
-        raise typer.BadParameter("say what you want to know", param_hint="TEXT")
-    return words
+    return False if is_bedrock or name == NO_RERANKER else name
 
 
 def _json(text: str | None) -> Any:
@@ -250,9 +224,3 @@ def _json(text: str | None) -> Any:
         return None if text is None else json.loads(text)
     except ValueError as error:
         raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
-
-
-def _reject(given: Mapping[str, object], reason: str) -> None:
-    for option, value in given.items():
-        if value:
-            raise typer.BadParameter(reason, param_hint=option)

@@ -22,17 +22,6 @@ from ragstack_local.targets import StackTarget, with_target
 
 STOP_SECONDS: Final = 20.0
 
-SET_BY_THE_STACK: Final = (
-    "target",
-    "prefix",
-    "knowledge_base",
-    "knowledge_base_id",
-    "data_source_id",
-    "bedrock_endpoint",
-    "aws_endpoint",
-)
-"""Context values that users can't set."""
-
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
 DataDir = Annotated[
@@ -75,7 +64,6 @@ def up(
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
     """
     project = Project.find()
-    project.require_checkout()
     options = _options(project, port, bedrock_port, data_dir, embedding, context, bedrock_arguments, allow_origin)
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection, options.data)
@@ -99,7 +87,6 @@ def demo(
     Example:  ragstack demo --once
     """
     project = Project.find()
-    project.require_checkout()
     options = _options(project, port, bedrock_port, data_dir, embedding, context, bedrock_arguments)
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
@@ -109,10 +96,7 @@ def demo(
             display.console.print(f"\nAsk more:  {display.program()} query 'your question'   Stop the stack: Ctrl-C")
             _keep_up(stack)
     if once:
-        again = _same_stack(port, bedrock_port, data_dir, embedding, context, bedrock_arguments)
-        display.console.print(
-            f"\nThe stack has stopped. To search these documents again:  {display.program()} {again}", soft_wrap=True
-        )
+        display.console.print(f"\nThe stack has stopped. To start it again:  {display.program()} up")
 
 
 def down() -> None:
@@ -165,15 +149,16 @@ def _options(
     origins: list[str] | None = None,
 ) -> StackOptions:
     """Check everything, also the options for the local Bedrock, before a process starts."""
+    project.require_checkout()
     bedrock.check(bedrock_arguments or [])
     return StackOptions(
-        (data_dir or project.data / "local").absolute(),
-        port,
-        bedrock_port,
-        embedding,
-        tuple(bedrock_arguments or ()),
-        tuple(origins or ()),
-        dict(_context_value(text) for text in context or ()),
+        data=(data_dir or project.data / "local").absolute(),
+        port=port,
+        bedrock_port=bedrock_port,
+        embedding=embedding,
+        bedrock_arguments=tuple(bedrock_arguments or ()),
+        origins=tuple(origins or ()),
+        context=dict(_context_value(text) for text in context or ()),
     )
 
 
@@ -181,29 +166,7 @@ def _context_value(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise typer.BadParameter(f"{text} is not a NAME=VALUE pair", param_hint="--context")
-    if name in SET_BY_THE_STACK:
-        raise typer.BadParameter(f"{name} is set by the local stack itself", param_hint="--context")
     return name, value
-
-
-def _same_stack(
-    port: int,
-    bedrock_port: int,
-    data_dir: Path | None,
-    embedding: str,
-    context: list[str] | None,
-    bedrock_arguments: list[str] | None,
-) -> str:
-    """Return the arguments that start the stack of a demonstration again."""
-    options = (
-        ("--port", port, DEFAULT_PORT),
-        ("--bedrock-port", bedrock_port, DEFAULT_BEDROCK_PORT),
-        ("--data-dir", data_dir, None),
-        ("--embedding", embedding, DEFAULT_EMBEDDING),
-        *(("--context", value, None) for value in context or ()),
-    )
-    given = [part for name, value, default in options if value != default for part in (name, str(value))]
-    return shlex.join(["up", *given, *(["--", *bedrock_arguments] if bedrock_arguments else [])])
 
 
 def _keep_up(stack: RunningStack) -> None:

@@ -1,6 +1,5 @@
 """`ragstack eval` and `ragstack tune`, as a user starts them, with a real local Bedrock."""
 
-import csv
 import json
 import signal
 import sqlite3
@@ -86,12 +85,8 @@ def test_a_wrong_filter_alone_finds_nothing_and_a_right_one_puts_its_kind_first(
 def test_the_files_say_the_same_as_each_other(evaluated: Path) -> None:
     setups = results(evaluated)["setups"]
 
-    with (evaluated / "queries.csv").open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    by_query = [float(row["nDCG@10"]) for row in rows if row["setup"] == "bm25s"]
-    assert by_query == setups[2]["by_query"]["nDCG@10"]
     assert "| HYBRID, hashed | " in (evaluated / "results.md").read_text()
-    assert len((evaluated / "results.csv").read_text().splitlines()) == len(setups) + 1
+    assert len(list(evaluated.glob("*.run"))) == len(setups)
     assert "KEYWORD" in (evaluated / "results.svg").read_text()
 
 
@@ -182,9 +177,9 @@ def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
     [
         (["--engine", "nowhere.json"], "nowhere.json is not a backend configuration"),
         (["--engine", "stack"], "No local stack is running"),
-        (["--search", "VECTOR"], "search must be one of HYBRID, SEMANTIC, KEYWORD"),
+        (["--search", "VECTOR"], "search: Input should be 'HYBRID', 'SEMANTIC' or 'KEYWORD'"),
         (["--split", "dev"], "dev.tsv cannot be read"),
-        (["--compare", "boost=-1"], "boost must be over 0"),
+        (["--compare", "boost=-1"], "boost: Input should be greater than 0"),
         (["--embedding", "word2vec"], "There is no embedding 'word2vec'"),
     ],
 )

@@ -52,7 +52,7 @@ def test_without_credentials_or_region_nothing_is_sent(
     for name in missing:
         monkeypatch.delenv(name)
 
-    with pytest.raises(ApiError, match="configure the AWS credentials and the region"):
+    with pytest.raises(ApiError, match="there are no AWS credentials"):
         on_aws(api).retrieve({"query": "x"})
 
     assert api.requests == []
@@ -170,7 +170,7 @@ def test_a_domain_of_ones_own_is_asked_without_credentials_where_there_are_none(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
 
     assert not ApiClient.at("https://search.example").sign
-    with pytest.raises(ApiError, match="configure the AWS credentials and the region; or set RAGSTACK_API_KEY"):
+    with pytest.raises(ApiError, match="there are no AWS credentials: set RAGSTACK_API_KEY"):
         ApiClient.at(f"https://{HOST}/prod").retrieve({"query": "x"})
 
 
@@ -182,37 +182,14 @@ def test_an_invalid_api_url_is_rejected(url: str) -> None:
         ApiClient.at(url)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "words"),
-    [
-        (
-            403,
-            "MissingAuthenticationTokenException",
-            "carried no credentials. Set what the deployment asks for: AWS",
-        ),
-        (403, "AccessDeniedException:http://internal.amazon.com/x", "that may execute-api:Invoke"),
-        (403, "ForbiddenException", "asks for: RAGSTACK_API_KEY or --api-key (auth=api_key)"),
-        (401, "UnauthorizedException", "asks for: RAGSTACK_TOKEN or --token, for a bearer token"),
-        (401, "", "(auth=iam); or RAGSTACK_API_KEY or --api-key (auth=api_key); or RAGSTACK_TOKEN or --token"),
-    ],
-)
-def test_a_refusal_tells_what_was_sent_and_which_of_the_three_to_set(
-    api: Api, status: int, kind: str, words: str
-) -> None:
-    api.will_answer(status, {"message": "No"}, **{"x-amzn-ErrorType": kind})
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_lists_the_three_ways_to_authenticate_and_no_secret(api: Api, status: int) -> None:
+    api.will_answer(status, {"Message": "User is not authorized"})
 
-    with pytest.raises(ApiError) as caught:
-        ApiClient.at(api.url).retrieve({"query": "x"})
-
-    assert str(caught.value).startswith(f"The API answered {status}: No. The request ")
-    assert words in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-
-
-def test_a_refusal_names_no_secret(api: Api) -> None:
-    api.will_answer(403, {"Message": "User is not authorized"})
-
-    with pytest.raises(ApiError, match=r"403: User is not authorized\. The request carried an API key and a") as caught:
+    with pytest.raises(
+        ApiError, match=f"{status}: User is not authorized; set RAGSTACK_API_KEY or --api-key"
+    ) as caught:
         ApiClient.at(api.url, SECRET, SECRET).retrieve({"query": "x"})
 
+    assert "RAGSTACK_TOKEN or --token" in str(caught.value)
     assert SECRET not in str(caught.value)

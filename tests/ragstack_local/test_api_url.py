@@ -133,7 +133,7 @@ def test_a_command_that_needs_a_stack_says_so_if_only_an_api_is_named(tmp_path: 
     done = ragstack("env", data=tmp_path, RAGSTACK_API_URL="https://search.example")
 
     assert done.returncode == 3
-    assert "RAGSTACK_API_URL names an API, and this needs the stack's bucket, queues and tables too" in done.stderr
+    assert "RAGSTACK_API_URL names only an API, and this command needs the stack" in done.stderr
 
 
 def test_an_engine_of_ones_own_is_searched_although_variables_name_an_api(tmp_path: Path) -> None:

@@ -233,18 +233,6 @@ def test_a_sidecar_that_is_a_broken_link_does_not_remove_the_attributes(connecti
     assert keys(connection) == [file.key, file.key + SIDECAR]
 
 
-def test_a_bucket_without_versions_says_when_it_took_an_upload(connection: Connection, folder: Path) -> None:
-    name = f"{connection.bucket}-plain"
-    connection.client("s3").create_bucket(Bucket=name)
-    plain = replace(connection, bucket=name)
-
-    uploaded = indexed(plain, note(folder))
-
-    assert uploaded.version_id is None
-    assert uploaded.last_modified is not None
-    assert isinstance(put(plain, note(folder)), Unchanged)
-
-
 def test_a_file_that_vanishes_before_its_upload_does_not_keep_the_others_from_theirs(
     connection: Connection, folder: Path
 ) -> None:

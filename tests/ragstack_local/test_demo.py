@@ -1,11 +1,8 @@
 """The demonstration: what it asks, and how it judges the answers."""
 
 import json
-import shlex
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +12,9 @@ from typer.testing import CliRunner
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import demo, display
 from ragstack_local.cli import app
-from ragstack_local.commands import stack as stack_commands
 from ragstack_local.demo import QUESTIONS, Question
 from ragstack_local.errors import StackError
 from ragstack_local.ingestion import Round
-from ragstack_local.stack.local_stack import RunningStack
 from tests.ragstack_local.support import Api, running_stack, stack_at
 
 ROOT = Path(__file__).parents[2]
@@ -165,32 +160,3 @@ def test_the_path_that_make_sets_is_not_the_users(checkout: Path, monkeypatch: p
     monkeypatch.setenv("MAKELEVEL", "1")
 
     assert display.program() == ".venv/bin/ragstack"
-
-
-@pytest.fixture
-def not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stack that is up at once, and a demonstration of nothing."""
-
-    @contextmanager
-    def started(*_: object) -> Iterator[RunningStack]:
-        yield RunningStack(stack_at(), ())
-
-    monkeypatch.setattr(stack_commands, "local_stack", started)
-    monkeypatch.setattr(stack_commands, "run_demo", lambda *_: None)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        (),
-        ("--port", "5566", "--bedrock-port", "5567"),
-        ("--data-dir", "my data", "--embedding", "fastembed", "--context", "search_k=7", "--", "--quotas"),
-    ],
-)
-def test_the_demonstration_ends_with_the_command_that_starts_its_stack_again(
-    not_started: None, options: tuple[str, ...]
-) -> None:
-    done = CliRunner().invoke(app, ["demo", "--once", *options], env={"COLUMNS": "60"})
-
-    assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1].endswith(f"ragstack {shlex.join(['up', *options])}")

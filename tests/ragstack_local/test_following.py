@@ -17,7 +17,7 @@ INDEXED = DocumentRecord(
     "s3://documents/leave.md",
     revision=3,
     status=Status.INDEXED,
-    observed=Observation(etag='"a"', version_id="v2", last_modified=100.0, sidecar_etag='"s"'),
+    observed=Observation(etag='"a"', version_id="v2", sidecar_etag='"s"'),
 )
 
 
@@ -49,13 +49,9 @@ class Time:
         (Uploaded('"a"', "v2"), True),
         (Uploaded('"a"', "v1"), False),
         (Uploaded('"a"', "v3"), False),
-        (Uploaded('"b"', "v2"), True),
         (Uploaded('"a"', "v2", sidecar_etag='"s"'), True),
         (Uploaded('"a"', "v2", sidecar_etag='"t"'), False),
         (Uploaded('"a"', "v2", sidecar_etag=NO_SIDECAR), False),
-        (Uploaded('"a"', None, 100.0), True),
-        (Uploaded('"a"', None, 101.0), False),
-        (Uploaded('"b"', None, 100.0), False),
         (Gone(), False),
     ],
     ids=str,

@@ -111,7 +111,7 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
     }
 
     results.print_results(answer, ATTACK)
-    results.print_explanation(answer)
+    results.print_explanation(answer["results"])
     display.print_unsearchable({ATTACK: DocumentStatus("FAILED", ATTACK)})
     display.print_table(ATTACK, [ATTACK, "n"], [[ATTACK, "1"]])
     print_report({ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}})

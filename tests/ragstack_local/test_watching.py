@@ -1,19 +1,22 @@
-"""Folders that are watched, tick by tick; and once with the notifications of the system."""
+"""Folders that are watched, one look after the other; and once with the notifications of the system."""
 
 import json
 import shutil
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ragstack_common.documents import s3_uri
+import pytest
+
+from ragstack_common.documents import DocumentStatus, s3_uri
 from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.documents import StackDocuments
 from ragstack_local.uploads import select
-from ragstack_local.watching import LOOK_SECONDS, RETRY_SECONDS, Outcome, Watch
+from ragstack_local.watching import Watch
 from tests.ragstack_local import functions
 from tests.support.waiting import eventually
 
@@ -21,59 +24,45 @@ SIDECAR = ".metadata.json"
 
 
 class Watched:
-    """A watch whose clock stands still, and what it said."""
+    """A watch, the functions that process what it uploads and deletes, and what it reported."""
 
-    def __init__(self, connection: Connection, *paths: Path, follow_links: bool = False, **given: Any) -> None:
+    def __init__(self, connection: Connection, *paths: Path, follow_links: bool = False) -> None:
         self.connection = connection
-        self.told: list[Outcome] = []
+        self.told: list[str] = []
         self.warnings: list[str] = []
-        self.slept: list[float] = []
-        self.now = 0.0
-        self.watch = Watch(
-            paths,
-            "",
-            StackDocuments.of(connection, given),
-            report=self.told.append,
-            warn=self.warnings.append,
-            follow_links=follow_links,
-            clock=lambda: self.now,
-            sleep=self.slept.append,
-        )
+        documents = _Processed(StackDocuments.of(connection).bucket, functions.registry(connection))
+        object.__setattr__(documents, "connection", connection)
+        self.watch = Watch(paths, "", documents, 10, self._report, self.warnings.append, follow_links)
         self.watch.note(select(paths, follow_links=follow_links))
-        self.watch.tick()
 
-    def tick(self) -> list[str]:
-        """Notice, see that it has settled, have the functions do their work, and read what is said."""
+    def look(self) -> list[str]:
         before = len(self.told)
-        self.watch.tick(changed=True)
-        self.watch.tick()
-        self.work()
-        self.watch.tick()
-        return [f"{outcome.status} {self.key(outcome.uri)}" for outcome in self.told[before:]]
+        self.watch.look()
+        return self.told[before:]
 
-    def work(self) -> None:
-        for uri in self.watch._in_progress:
-            if self.key(uri) in objects(self.connection):
+    def _report(self, statuses: Mapping[str, DocumentStatus]) -> None:
+        here = s3_uri(self.connection.bucket, "")
+        self.told += [f"{status} {uri.removeprefix(here)}" for uri, status in statuses.items()]
+
+
+class _Processed(StackDocuments):
+    """Documents that the functions have processed when they are followed."""
+
+    connection: Connection
+
+    def follow(self, awaited: Mapping[str, Any], changed: Any, timeout_seconds: float) -> dict[str, DocumentStatus]:
+        for uri in awaited:
+            if uri.removeprefix(s3_uri(self.bucket.name, "")) in objects(self.connection):
                 functions.index(self.connection, uri)
             elif functions.record_of(self.connection, uri).revision:
                 functions.forget(self.connection, uri)
-
-    def key(self, uri: str) -> str:
-        return uri.removeprefix(s3_uri(self.connection.bucket, ""))
-
-
-def keys(connection: Connection) -> list[str]:
-    listed = connection.client("s3").list_objects_v2(Bucket=connection.bucket).get("Contents", [])
-    return [item["Key"] for item in listed]
+        return super().follow(awaited, changed, timeout_seconds)
 
 
 def objects(connection: Connection) -> dict[str, str]:
     s3 = connection.client("s3")
-    return {key: s3.get_object(Bucket=connection.bucket, Key=key)["Body"].read().decode() for key in keys(connection)}
-
-
-def attributes(text: str) -> Any:
-    return json.loads(text)["metadataAttributes"]
+    listed = s3.list_objects_v2(Bucket=connection.bucket).get("Contents", [])
+    return {o["Key"]: s3.get_object(Bucket=connection.bucket, Key=o["Key"])["Body"].read().decode() for o in listed}
 
 
 def write(path: Path, text: str, **sidecar: Any) -> Path:
@@ -84,51 +73,34 @@ def write(path: Path, text: str, **sidecar: Any) -> Path:
     return path
 
 
-def test_what_is_new_changed_and_deleted_gets_to_the_bucket(connection: Connection, folder: Path) -> None:
+def test_new_changed_and_deleted_files_are_processed_in_the_bucket(connection: Connection, folder: Path) -> None:
     watched = Watched(connection, folder)
-    said = []
+    said = [watched.look()]
 
     write(folder / "leave.md", "Thirty days.")
-    said.append(watched.tick())
-    write(folder / "leave.md", "Twenty days.")
-    said.append(watched.tick())
+    said.append(watched.look())
+    write(folder / "leave.md", "Twenty days.", topic="leave")
+    said.append(watched.look())
+    (folder / f"leave.md{SIDECAR}").unlink()
+    said.append(watched.look())
+    left = objects(connection)
     (folder / "leave.md").unlink()
-    said.append(watched.tick())
-    said.append(watched.tick())
+    said += [watched.look(), watched.look()]
 
-    assert said == [["INDEXED handbook/leave.md"], ["INDEXED handbook/leave.md"], ["DELETED handbook/leave.md"], []]
+    indexed, deleted = ["INDEXED handbook/leave.md"], ["DELETED handbook/leave.md"]
+    assert said == [[], indexed, indexed, indexed, deleted, []]
+    assert left == {"handbook/leave.md": "Twenty days."}
     assert objects(connection) == {}
     assert watched.warnings == []
 
 
-def test_a_file_that_is_only_touched_is_not_uploaded_again(connection: Connection, folder: Path) -> None:
+def test_a_file_that_changed_during_the_first_round_is_uploaded(connection: Connection, folder: Path) -> None:
     path = write(folder / "leave.md", "Thirty days.")
-    file = select([folder]).files[0]
-    Bucket.of(connection).put(file)
-    functions.index(connection, s3_uri(connection.bucket, file.key))
     watched = Watched(connection, folder)
-    path.touch()
+    write(path, "Twenty-five days.")
 
-    assert watched.tick() == []
-    versions = connection.client("s3").list_object_versions(Bucket=connection.bucket)["Versions"]
-    assert len(versions) == 1
-
-
-def test_a_sidecar_that_comes_changes_and_goes_is_followed(connection: Connection, folder: Path) -> None:
-    watched = Watched(connection, folder)
-    write(folder / "leave.md", "Thirty days.")
-    seen, key = [], f"handbook/leave.md{SIDECAR}"
-
-    for sidecar in ({}, {"topic": "leave"}, {"topic": "other"}):
-        write(folder / "leave.md", "Thirty days.", **sidecar)
-        assert watched.tick() == ["INDEXED handbook/leave.md"]
-        seen.append(objects(connection).get(key))
-    (folder / f"leave.md{SIDECAR}").unlink()
-    assert watched.tick() == ["INDEXED handbook/leave.md"]
-
-    assert [attributes(text) if text else None for text in seen] == [None, {"topic": "leave"}, {"topic": "other"}]
-    assert objects(connection) == {"handbook/leave.md": "Thirty days."}
-    assert not functions.record_of(connection, s3_uri(connection.bucket, "handbook/leave.md")).observed.attributes
+    assert watched.look() == ["INDEXED handbook/leave.md"]
+    assert objects(connection) == {"handbook/leave.md": "Twenty-five days."}
 
 
 def test_folders_that_are_moved_in_renamed_and_moved_out_are_followed(
@@ -139,11 +111,11 @@ def test_folders_that_are_moved_in_renamed_and_moved_out_are_followed(
     write(tmp_path / "new" / "b.md", "two")
 
     (tmp_path / "new").rename(folder / "new")
-    came = watched.tick()
+    came = watched.look()
     (folder / "new").rename(folder / "old")
-    renamed = watched.tick()
+    renamed = watched.look()
     (folder / "old").rename(tmp_path / "out")
-    went = watched.tick()
+    went = watched.look()
 
     assert came == ["INDEXED handbook/new/a.md", "INDEXED handbook/new/b.md"]
     assert sorted(renamed) == sorted(
@@ -152,168 +124,119 @@ def test_folders_that_are_moved_in_renamed_and_moved_out_are_followed(
     assert went == ["DELETED handbook/old/a.md", "DELETED handbook/old/b.md"]
 
 
-def test_a_file_that_is_still_being_written_is_waited_for(connection: Connection, folder: Path) -> None:
-    watched = Watched(connection, folder)
-
-    for text in ("Th", "Thirty", "Thirty days."):
-        write(folder / "leave.md", text)
-        watched.watch.tick(changed=True)
-    during = objects(connection)
-    watched.tick()
-
-    assert during == {}
-    assert objects(connection) == {"handbook/leave.md": "Thirty days."}
-
-
-def test_a_change_during_the_first_round_is_seen_without_a_notification(connection: Connection, folder: Path) -> None:
-    write(folder / "leave.md", "Thirty days.")
-    selection = select([folder])
-    watched = Watched(connection, folder)
-    watched.watch._looked_at = -LOOK_SECONDS
-    watched.watch.note(selection)
-    write(folder / "leave.md", "Twenty-five days.")
-
-    watched.watch.tick()
-    watched.watch.tick()
-
-    assert objects(connection) == {"handbook/leave.md": "Twenty-five days."}
-
-
-def test_what_no_notification_tells_is_found_after_a_while(connection: Connection, folder: Path) -> None:
-    watched = Watched(connection, folder)
-    write(folder / "leave.md", "Thirty days.")
-
-    watched.watch.tick()
-    soon = objects(connection)
-    watched.now += LOOK_SECONDS
-    watched.watch.tick()
-    watched.watch.tick()
-
-    assert soon == {}
-    assert set(objects(connection)) == {"handbook/leave.md"}
-
-
-def test_a_named_file_is_followed_though_its_folder_is_not(connection: Connection, folder: Path) -> None:
+def test_a_named_file_is_followed_and_its_folder_is_not(connection: Connection, folder: Path) -> None:
     path = write(folder / "leave.md", "Thirty days.")
     watched = Watched(connection, path)
     write(folder / "other.md", "Not asked for.")
 
     # As editors do it: another file takes the place of the first.
     write(folder / "leave.md.new", "Twenty days.").rename(path)
-    watched.watch.tick()
-    watched.watch.tick()
+    watched.look()
     changed = objects(connection)
     path.unlink()
-    watched.watch.tick()
+    watched.look()
 
     assert changed == {"leave.md": "Twenty days."}
     assert objects(connection) == {}
 
 
-def test_a_root_that_disappears_deletes_nothing(connection: Connection, folder: Path, tmp_path: Path) -> None:
-    watched = Watched(connection, folder)
-    write(folder / "leave.md", "Thirty days.")
-    watched.tick()
+@pytest.mark.parametrize("named", [False, True])
+def test_a_folder_that_disappears_deletes_nothing(
+    connection: Connection, folder: Path, tmp_path: Path, named: bool
+) -> None:
+    path = write(folder / "leave.md", "Thirty days.")
+    watched = Watched(connection, path if named else folder)
+    path.touch()
+    watched.look()
+    before = objects(connection)
 
     shutil.move(folder, tmp_path / "elsewhere")
-    watched.tick()
-    watched.tick()
+    watched.look()
+    watched.look()
     kept = objects(connection)
     shutil.move(tmp_path / "elsewhere", folder)
-    (folder / "leave.md").unlink()
-    back = watched.tick()
+    path.unlink()
+    watched.look()
 
-    assert set(kept) == {"handbook/leave.md"}
-    assert watched.warnings == [f"{folder} is missing as a whole: its documents stay in the bucket until it is back"]
-    assert back == ["DELETED handbook/leave.md"]
+    assert before == kept
+    assert len(before) == 1
+    warning = f"{folder} is missing: its documents stay in the bucket until it is back"
+    assert watched.warnings == ([] if named else [warning])
+    assert objects(connection) == {}
 
 
-def test_a_file_that_cannot_be_uploaded_is_told_once_and_again_when_it_changes(
+def test_a_file_that_cannot_be_uploaded_is_reported_once_and_again_when_it_changes(
     connection: Connection, folder: Path
 ) -> None:
     watched = Watched(connection, folder)
     path = write(folder / "leave.md", "Thirty days.")
     path.with_name(path.name + SIDECAR).write_text("{")
 
-    first = watched.tick()
-    second = watched.tick()
+    first, second = watched.look(), watched.look()
     write(path, "Thirty days.", topic="leave")
-    third = watched.tick()
 
-    assert first == ["NOT_UPLOADED handbook/leave.md"]
-    assert "cannot be used: it is not JSON" in str(watched.told[0].status.reason)
-    assert second == []
-    assert third == ["INDEXED handbook/leave.md"]
+    assert (first, second) == (["NOT_UPLOADED handbook/leave.md"], [])
+    assert watched.look() == ["INDEXED handbook/leave.md"]
 
 
-def test_a_bucket_that_cannot_be_reached_is_said_once_and_tried_again(connection: Connection, folder: Path) -> None:
+def test_a_bucket_that_cannot_be_reached_is_reported_once_and_tried_again(connection: Connection, folder: Path) -> None:
     watched = Watched(connection, folder)
-    right = watched.watch._bucket
-    watched.watch._bucket = replace(right, name="there-is-none")
+    right = watched.watch.documents
+    watched.watch.documents = replace(right, bucket=replace(right.bucket, name="there-is-none"))
     write(folder / "leave.md", "Thirty days.")
 
-    watched.tick()
-    watched.tick()
-    watched.watch._bucket = right
-    mended = watched.tick()
+    watched.look()
+    watched.look()
+    watched.watch.documents = right
 
     assert len(watched.warnings) == 1
     assert "NoSuchBucket" in watched.warnings[0]
-    assert set(watched.slept) == {RETRY_SECONDS}
-    assert mended == ["INDEXED handbook/leave.md"]
+    assert watched.look() == ["INDEXED handbook/leave.md"]
 
 
 def test_links_that_leave_the_folder_are_skipped_while_it_is_watched_unless_they_are_followed(
     connection: Connection, folder: Path, tmp_path: Path
 ) -> None:
     secret = write(tmp_path / "elsewhere" / "secret.txt", "By train.")
-    watched, following = Watched(connection, folder), Watched(connection, folder, follow_links=True)
-    (folder / "secret.txt").symlink_to(secret)
-    (folder / "outside").symlink_to(secret.parent, target_is_directory=True)
-
-    assert [*watched.tick(), *watched.tick()] == []
-    assert objects(connection) == {}
-    assert watched.warnings == [
-        f"{folder}/outside: link that leaves the folder",
-        f"{folder}/secret.txt: link that leaves the folder",
-    ]
-    assert following.tick() == ["INDEXED handbook/outside/secret.txt", "INDEXED handbook/secret.txt"]
-
-
-def test_a_file_that_is_replaced_by_a_link_that_leaves_the_folder_stays_as_it_was(
-    connection: Connection, folder: Path, tmp_path: Path
-) -> None:
     path = write(folder / "leave.md", "Thirty days.")
-    watched = Watched(connection, folder)
-    path.touch()
-    watched.tick()
-    secret = write(tmp_path / "secret.txt", "Not for the bucket.")
+    Bucket.of(connection).put(select([folder]).files[0])
+    watched, following = Watched(connection, folder), Watched(connection, folder, follow_links=True)
+    (folder / "outside").symlink_to(secret.parent, target_is_directory=True)
     path.unlink()
     path.symlink_to(secret)
 
-    assert watched.tick() == []
+    assert watched.look() == []
     assert objects(connection) == {"handbook/leave.md": "Thirty days."}
+    assert following.look() == ["INDEXED handbook/leave.md", "INDEXED handbook/outside/secret.txt"]
 
 
-def test_the_notifications_of_the_system_are_heard(connection: Connection, folder: Path) -> None:
+def test_the_notifications_of_the_system_are_heard(
+    connection: Connection, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watched = Watched(connection, folder)
     stopped = threading.Event()
+    look = watched.watch.look
+
+    def stoppable() -> None:
+        look()
+        if stopped.is_set():
+            raise KeyboardInterrupt
 
     def run() -> None:
-        for changed in watched.watch._notifications():
-            watched.watch.tick(changed=changed)
-            if stopped.is_set():
-                return
+        with pytest.raises(KeyboardInterrupt):
+            watched.watch.run()
 
+    monkeypatch.setattr(watched.watch, "look", stoppable)
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         time.sleep(0.5)
         write(folder / "leave.md", "Thirty days.")
-        assert eventually(lambda: keys(connection) == ["handbook/leave.md"])
+        assert eventually(lambda: list(objects(connection)) == ["handbook/leave.md"])
         (folder / "leave.md").unlink()
-        assert eventually(lambda: keys(connection) == [])
+        assert eventually(lambda: objects(connection) == {})
     finally:
         stopped.set()
+        write(folder / "last.md", "The last look.")
         thread.join(60)
     assert not thread.is_alive()

@@ -45,8 +45,7 @@ def test_each_failure_is_listed_once_with_the_command_to_run(aws: Aws, run: Run)
     assert "UNREADABLE message" in shown
     assert '{"hello": "[bold]x", "world": 1}' in shown
     (document,), (listed,) = as_json["documents"], as_json["jobs"]
-    assert (document["uri"], document["status"], document["letters"]) == (uri("bad.md"), "FAILED", 1)
-    assert 1_700_000_000 < document["since"] < 1_800_000_000
+    assert (document["uri"], document["status"], len(document["message_ids"])) == (uri("bad.md"), "FAILED", 1)
     assert (listed["job_id"], listed["kind"], listed["message_ids"]) == (job.id, "full", [message_id])
     assert [message["body"] for message in as_json["unreadable"]] == [LINES]
 
@@ -99,8 +98,7 @@ def test_a_job_is_followed_and_the_error_says_that_it_did_not_complete(aws: Aws,
     assert f"The job {queued.id} is still QUEUED after 1 s" in str(done.exception)
     assert "Sent again: 0 documents, 1 job; deleted: 2 dead letters\n" in done.stdout
     assert (
-        f"Job {ended.id} (full) is FAILED, so it was not sent: [bold]out of time."
-        " `ragstack reconcile --full` starts another\n"
+        f"Job {ended.id} is FAILED, so it was not sent: [bold]out of time. `ragstack reconcile --full` starts another\n"
     ) in done.stdout
     assert [message["job"] for message in sent_jobs(aws)] == [queued.id]
 

@@ -1,91 +1,77 @@
 """`ragstack status`."""
 
 import json
-import time
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from ragstack_common.documents import s3_uri
 from ragstack_common.errors import DocumentNotFoundError
-from ragstack_common.ingestion.messages import look
 from ragstack_common.registry.records import Status
-from ragstack_local.commands import status as command
 from ragstack_local.connection import Connection
-from tests.ragstack_common.api.conftest import Aws
-from tests.ragstack_local import functions
+from tests.ragstack_common.api.conftest import BUCKET, Aws
 from tests.ragstack_local.commands.conftest import Run
-from tests.ragstack_local.support import ragstack, running_stack
+from tests.ragstack_local.support import Api, ragstack, running_stack
 
 
-def put(connection: Connection, name: str, text: str = "text") -> str:
-    connection.client("s3").put_object(Bucket=connection.bucket, Key=name, Body=text.encode())
-    return s3_uri(connection.bucket, name)
+def test_status_counts_searchable_documents_and_lists_the_others(aws: Aws, run: Run) -> None:
+    aws.record("good.md", Status.INDEXED, aws.put("good.md"))
+    aws.record("[bold]bad.md", Status.FAILED, aws.put("[bold]bad.md"), reason="The file is empty.")
+    aws.record("new.md", Status.INDEXING, aws.put("new.md"))
+
+    shown = run("status").stdout.splitlines()
+    found = json.loads(run("status", "--json").stdout)
+
+    assert shown == [
+        "1 document can be searched",
+        f"INDEXING s3://{BUCKET}/new.md",
+        f"FAILED s3://{BUCKET}/[bold]bad.md: The file is empty.",
+        "`ragstack status --failed` says what to do about each.",
+    ]
+    assert found["searchable"] == 1
+    assert [document["key"] for document in found["in_motion"]] == ["new.md"]
+    assert [document["key"] for document in found["failed"]] == ["[bold]bad.md"]
 
 
-def bury(connection: Connection, body: str) -> None:
-    connection.client("sqs").send_message(QueueUrl=connection.dead_letter_queue_url, MessageBody=body)
+def test_status_names_the_latest_failures_and_counts_the_others(aws: Aws, run: Run) -> None:
+    for number in range(14):
+        aws.record(f"{number:02}.md", Status.FAILED, reason="x", finished_at=1_770_000_000.0 + number)
+
+    lines = run("status").stdout.splitlines()
+
+    assert lines[1:11] == [f"FAILED s3://{BUCKET}/{number:02}.md: x" for number in range(13, 3, -1)]
+    assert lines[11] == "... and 4 more"
 
 
-def test_status_counts_documents_and_messages_and_says_why_one_failed(tmp_path: Path, connection: Connection) -> None:
-    functions.index(connection, put(connection, "good.md"))
-    functions.submit(connection, moving := put(connection, "moving.md"))
-    functions.fail(connection, bad := put(connection, "[bold]bad.md"), "The sidecar cannot be used: x")
-    bury(connection, look([bad]))
-    connection.client("sqs").send_message(QueueUrl=connection.status_queue_url, MessageBody="{}", DelaySeconds=60)
+def test_failed_documents_are_listed_with_what_to_do(aws: Aws, run: Run) -> None:
+    nothing = run("status", "--failed").stdout
+    reason = "The sidecar cannot be used: x"
+    aws.record("bad.md", Status.FAILED, reason=reason, attempts=1, finished_at=1_770_000_000.0)
 
-    with running_stack(tmp_path, connection):
-        shown = ragstack("status", data=tmp_path)
-        failed = ragstack("status", "--failed", data=tmp_path)
-        as_json = json.loads(ragstack("status", "--json", "--failed", data=tmp_path).stdout)
+    lines = [line.strip() for line in run("status", "--failed").stdout.splitlines()]
+    (document,) = json.loads(run("status", "--failed", "--json").stdout)["failed"]
 
-    assert shown.returncode == 0, shown.stderr
-    assert "Documents        1 INDEXED, 1 FAILED, 1 INDEXING\n" in shown.stdout
-    assert "Waiting events   0\n" in shown.stdout
-    assert "Being followed   1\n" in shown.stdout
-    assert "Dead letters     1\n" in shown.stdout
-    assert f"INDEXING {moving} for " in shown.stdout
-    assert f"FAILED {bad}: The sidecar cannot be used: x" in shown.stdout
-    assert failed.stdout.splitlines()[0] == f"FAILED {bad}"
-    assert "1 attempt, failed" in failed.stdout
-    assert "Fix the sidecar and upload it again" in failed.stdout
-    assert as_json["documents"] == {"INDEXED": 1, "FAILED": 1, "INDEXING": 1}
-    assert as_json["queues"] == {"events": 0, "followed": 1, "jobs": 0, "dead_letters": 1}
-    assert [entry["uri"] for entry in as_json["in_motion"]] == [moving]
-    assert [(entry["uri"], entry["attempts"]) for entry in as_json["failed"]] == [(bad, 1)]
+    assert nothing == "No document failed.\n"
+    assert lines[:2] == [f"FAILED s3://{BUCKET}/bad.md", reason]
+    assert lines[2].startswith("1 attempt, failed ")
+    assert lines[3].startswith("Fix the sidecar and upload it again")
+    assert document["advice"] == lines[3]
 
 
-def test_the_documents_longest_in_progress_are_found_on_any_page(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
+def test_the_status_of_a_stack_has_its_urls_and_the_length_of_its_queues(
+    tmp_path: Path, connection: Connection, api: Api
 ) -> None:
-    monkeypatch.setattr(command, "MAX_LIMIT", 2)
-    names = [put(connection, f"{number}.md") for number in range(5)]
-    for number, name in enumerate(names):
-        record = functions.submit(connection, name)
-        functions.write(connection, record, replace(record, received_at=time.time() - 100 * number))
+    api.will_answer(200, {"documents": [], "facets": [], "next_token": None})
+    api.first = [{"documents": 7, "facets": []}] * 1
+    connection.client("sqs").send_message(QueueUrl=connection.dead_letter_queue_url, MessageBody="x")
+    queue = connection.status_queue_url
+    connection.client("sqs").send_message(QueueUrl=queue, MessageBody="{}", DelaySeconds=60)
+    stack = {**vars(connection), "api_url": api.url}
 
-    found = command.longest_in_motion(connection, 2)
+    with running_stack(tmp_path, Connection(**stack)):
+        shown = ragstack("status", data=tmp_path).stdout
 
-    assert [record.uri for record in found] == [names[4], names[3]]
-
-
-def test_status_names_the_latest_failures_and_counts_the_others(tmp_path: Path, connection: Connection) -> None:
-    functions.fail_all(connection, [s3_uri(connection.bucket, f"a/{number:02}.md") for number in range(14)])
-    latest = functions.fail(connection, put(connection, "z.md"), "The file is empty.").uri
-
-    with running_stack(tmp_path, connection):
-        lines = ragstack("status", data=tmp_path).stdout.splitlines()
-
-    listed = [line for line in lines if line.startswith("FAILED ")]
-    assert listed[0] == f"FAILED {latest}: The file is empty."
-    assert len(listed) == 10
-    assert "... and 5 more that failed earlier" in lines
-
-
-def test_without_a_failed_document_status_says_so(tmp_path: Path, connection: Connection) -> None:
-    with running_stack(tmp_path, connection):
-        assert "No document failed" in ragstack("status", "--failed", data=tmp_path).stdout
+    assert f"API              {api.url}\n" in shown
+    assert "7 documents can be searched\n" in shown
+    assert "Messages in queues: 0 events, 1 status checks, 0 jobs, 1 dead letters\n" in shown
+    assert "`ragstack failures` lists the dead letters" in shown
 
 
 def test_a_document_is_shown_with_its_history_and_whether_searches_find_it(aws: Aws, run: Run) -> None:
@@ -107,15 +93,3 @@ def test_an_unknown_document_is_an_error(run: Run) -> None:
 
     assert isinstance(found, DocumentNotFoundError)
     assert str(found) == "Neither the bucket nor the registry has nothing.md; nothing was done"
-
-
-def test_with_an_api_alone_status_counts_searchable_documents_and_lists_the_others(aws: Aws, run: Run) -> None:
-    aws.record("bad.md", Status.FAILED, aws.put("bad.md"), reason="The file is empty.")
-    aws.record("new.md", Status.INDEXING, aws.put("new.md"))
-
-    shown = run("status").stdout.splitlines()
-    failed = json.loads(run("status", "--failed", "--json").stdout)
-
-    assert shown[0] == "0 documents can be searched"
-    assert [line.partition(" s3://")[0] for line in shown[1:]] == ["INDEXING", "FAILED"]
-    assert [document["key"] for document in failed["failed"]] == ["bad.md"]
