@@ -66,4 +66,4 @@ def test_a_document_that_fails_is_listed_with_its_reason(elsewhere: Run, tmp_pat
 
     assert ingested.returncode == 1
     assert "FAILED s3://" in ingested.stdout
-    assert "remote/broken.pdf: " in failed.stdout
+    assert "remote/broken.pdf\n" in failed.stdout
