@@ -80,13 +80,8 @@ def test_corpus_and_version_are_texts_whatever_they_look_like() -> None:
         (None, None, ["a=[1, 2]"], "the attribute 'a' is neither string, number, boolean nor list"),
         (None, None, ["x-amz-bedrock-kb-page=1"], "begins with x-amz-bedrock-kb-"),
         (None, None, ["a=\udce4"], "is not valid Unicode"),
-<<<<<<< HEAD
-        (None, None, ["a=" + json.dumps(["x"] * 11)], "--metadata: the attribute 'a' is a list of 11 strings"),
-        (None, None, ["a=" + "x" * 10_300], "at most 10,240 bytes are allowed"),
-=======
         (None, None, ["a=" + json.dumps(["x"] * 11)], "the attribute 'a' is a list of 11 strings"),
-        (None, None, ["a=" + "x" * 10_300], "at most 10,240 are allowed"),
->>>>>>> eb11d69 (Delete and show the status of documents through the API, and watch folders in rounds)
+        (None, None, ["a=" + "x" * 10_300], "at most 10,240 bytes are allowed"),
     ],
     ids=lambda value: str(value)[:30].encode("ascii", "replace").decode(),
 )
