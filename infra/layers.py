@@ -7,6 +7,7 @@ packages again.
 """
 
 import argparse
+import atexit
 import compileall
 import hashlib
 import platform
@@ -16,10 +17,10 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -125,7 +126,6 @@ def dependencies_layer(target: Target, *, build: Path = BUILD, requirements: Pat
     layer = build / f"{target}-{_fingerprint(wheels, requirements)}.zip"
     if layer.is_file():
         return layer
-    started = time.monotonic()
     _say(f"Building the layer of third-party packages for {target} ({wheels}) ...")
     build.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build, prefix=f".{target}-") as temporary:
@@ -142,40 +142,17 @@ def dependencies_layer(target: Target, *, build: Path = BUILD, requirements: Pat
         zipped.replace(layer)
     for outdated in set(build.glob(f"{target}-*.zip")) - {layer}:
         outdated.unlink(missing_ok=True)
-    _say(
-        f"Built {layer.name}: {unzipped_mb:.0f} MB unzipped,"
-        f" {layer.stat().st_size / 1e6:.0f} MB zipped, {time.monotonic() - started:.0f} s"
-    )
     return layer
 
 
-def common_layer(*, build: Path = BUILD, source: Path = SOURCE) -> Path:
-    """The folder that holds ``python/ragstack_common``: a copy of the sources that functions import."""
-    left_out = {source / name for name in NOT_DEPLOYED}
-    sources = sorted(
-        file
-        for file in source.rglob("*")
-        if file.is_file() and "__pycache__" not in file.parts and file not in left_out
-    )
-    content = hashlib.sha256()
-    for file in sources:
-        content.update(f"{file.relative_to(source).as_posix()}\0".encode())
-        content.update(hashlib.sha256(file.read_bytes()).digest())
-    layer = build / f"common-{content.hexdigest()[:16]}"
-    if layer.is_dir():
-        return layer
-    build.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=build, prefix=".common-"))
-    for file in sources:
-        copy = temporary / "python" / source.name / file.relative_to(source)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
-    temporary.chmod(0o755)
-    try:
-        temporary.rename(layer)
-    except OSError:
-        # Another synth was faster; what it made is the same.
-        shutil.rmtree(temporary)
+@cache
+def common_layer(source: Path = SOURCE) -> Path:
+    """Return a temporary folder with ``python/ragstack_common``: a copy of the sources that functions import."""
+    temporary = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    layer = temporary / "layer"
+    left_out = shutil.ignore_patterns("__pycache__", *NOT_DEPLOYED)
+    shutil.copytree(source, layer / "python" / source.name, ignore=left_out)
     return layer
 
 
@@ -208,8 +185,8 @@ def _install(wheels: Wheels, requirements: Path, packages: Path) -> None:
 def _strip(packages: Path) -> None:
     """Remove what no function reads at run time."""
     shutil.rmtree(packages / "bin", ignore_errors=True)
-    for cache in packages.rglob("__pycache__"):
-        shutil.rmtree(cache)
+    for folder in packages.rglob("__pycache__"):
+        shutil.rmtree(folder)
     for stub in packages.rglob("*.pyi"):
         stub.unlink()
     for description in packages.glob("botocore/data/*"):

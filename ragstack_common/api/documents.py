@@ -263,10 +263,12 @@ class DocumentNow:
 
 
 class Documents:
-    """Answers requests about documents from the registry, and about a single one from the bucket as well."""
+    """Answers requests about documents from the registry, and about a single one from the bucket as well.
+
+    Each method raises RegistryError if the registry fails, and ServiceUnavailableError if the bucket does.
+    """
 
     def __init__(self, registry: DocumentRegistry, bucket: DocumentsBucket) -> None:
-        """Bind the registry and the bucket."""
         self._registry = registry
         self._bucket = bucket
 
@@ -281,7 +283,6 @@ class Documents:
 
         Raises:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
-            RegistryError: The registry cannot be read.
         """
         with reaching_the_registry():
             page = self._registry.page(status, corpus, limit, token)
@@ -293,8 +294,6 @@ class Documents:
 
         Raises:
             InvalidRequestError: The URI names no object in the documents bucket.
-            RegistryError: The registry cannot be read.
-            ServiceUnavailableError: The bucket cannot be read.
         """
         name = self._bucket.key(uri) if uri is not None else key
         if not name:
@@ -312,8 +311,6 @@ class Documents:
 
         Raises:
             DocumentNotFoundError: The registry does not know it.
-            RegistryError: The registry cannot be read.
-            ServiceUnavailableError: The bucket cannot be read.
         """
         record = self._find(identifier)
         return detail_of(DocumentNow(record, self._bucket.look(self._key(record))))
@@ -329,7 +326,6 @@ class Documents:
 
         Raises:
             DocumentNotFoundError: The registry does not know it, or it was deleted before and nothing is left.
-            RegistryError: The registry cannot be read.
             ServiceUnavailableError: The bucket did not delete it; try again.
         """
         record = self._find(identifier)
@@ -355,11 +351,7 @@ class Documents:
 
 
 def counted_values(catalogue: Catalogue, key: str | None = None) -> dict[str, list[tuple[Scalar, int]]]:
-    """Return the values of an attribute, or of all, in their natural order, with the number of documents of each.
-
-    Raises:
-        RegistryError: The registry cannot be read.
-    """
+    """Return the values of an attribute, or of all, in their natural order, with the number of documents of each."""
     with reaching_the_registry():
         found = catalogue.facets(key)
     values: dict[str, list[tuple[Scalar, int]]] = {}
@@ -371,11 +363,7 @@ def counted_values(catalogue: Catalogue, key: str | None = None) -> dict[str, li
 
 
 def facets_of(catalogue: Catalogue, key: str | None) -> Facets:
-    """List one attribute of searchable documents, or all, with their values.
-
-    Raises:
-        RegistryError: The registry cannot be read.
-    """
+    """List one attribute of searchable documents, or all, with their values."""
     facets = [
         Facet(key=name, values=[FacetValue(value=value, documents=documents) for value, documents in counts])
         for name, counts in counted_values(catalogue, key).items()

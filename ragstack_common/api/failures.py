@@ -52,7 +52,10 @@ FAILED_PER_CALL: Final = 500
 
 
 class Failures:
-    """Lists, replays and discards failures."""
+    """Lists, replays and discards failures.
+
+    Each method raises RegistryError if the registry fails, and DeliveryError if the dead-letter queue does.
+    """
 
     def __init__(
         self,
@@ -66,7 +69,6 @@ class Failures:
         jobs_queue: Queue,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Bind the bucket, the registry and the queues; the clock counts seconds since 1970."""
         self._bucket = bucket
         self._registry = registry
         self._jobs = jobs
@@ -81,8 +83,6 @@ class Failures:
 
         Raises:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
-            RegistryError: The registry cannot be read.
-            DeliveryError: The dead-letter queue cannot be read.
         """
         messages, complete = [], True
         if token is None:
@@ -115,7 +115,6 @@ class Failures:
         Raises:
             InvalidRequestError: A name is not a URI or a job's id, or the token is invalid.
             NotKnownError: A document or job is unknown; nothing was sent.
-            RegistryError: The registry cannot be read.
             DeliveryError: A queue did not take everything; dead letters whose content was not sent remain.
         """
         started_at, listing_token = _read_token(request.next_token, self._clock())
@@ -147,7 +146,6 @@ class Failures:
 
         Raises:
             NotKnownError: A message is not in the queue; nothing was deleted.
-            RegistryError: The registry cannot be read or written.
             DeliveryError: The queue did not delete all of them.
         """
         answer = DiscardAnswer(messages=[], ended_jobs=[])

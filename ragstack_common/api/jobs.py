@@ -61,19 +61,11 @@ class JobList(BaseModel):
 
 
 class Jobs:
-    """Starts and lists jobs."""
+    """Starts and lists jobs. Each method raises RegistryError if the registry fails."""
 
     def __init__(
         self, store: JobStore, queue_url: str, sqs: "SQSClient", *, clock: Callable[[], float] = time.time
     ) -> None:
-        """Bind the store and the queue.
-
-        Args:
-            store: Keeps the jobs.
-            queue_url: The jobs queue.
-            sqs: A boto3 client of SQS.
-            clock: Seconds since 1970.
-        """
         self._store = store
         self._queue_url = queue_url
         self._sqs = sqs
@@ -86,7 +78,6 @@ class Jobs:
             JobConflictError: A job of that kind is queued or running. If it is queued, its message is sent again,
                 because its creator may have died before sending it; a second message does no harm.
             DeliveryError: The queue did not take the message; the job is FAILED, and can be requested again.
-            RegistryError: The registry cannot be written.
         """
         with reaching_the_registry():
             try:
@@ -109,7 +100,6 @@ class Jobs:
 
         Raises:
             JobNotFoundError: There is no job with that id.
-            RegistryError: The registry cannot be read.
         """
         with reaching_the_registry():
             return answer_of(self._store.get(job_id))
@@ -119,7 +109,6 @@ class Jobs:
 
         Raises:
             InvalidRequestError: The limit is out of range, or the token is from another listing.
-            RegistryError: The registry cannot be read.
         """
         with reaching_the_registry():
             page = self._store.page(limit, token)

@@ -132,13 +132,6 @@ class Uploads:
     def __init__(
         self, settings: "DocumentApiSettings", bucket: DocumentsBucket, *, clock: Callable[[], float] = time.time
     ) -> None:
-        """Bind the bucket.
-
-        Args:
-            settings: Limits of size and time, and the kind of the vector store.
-            bucket: The documents bucket.
-            clock: Seconds since 1970.
-        """
         self._settings = settings
         self._bucket = bucket
         self._clock = clock
