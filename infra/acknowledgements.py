@@ -6,13 +6,9 @@ from constructs import IConstruct
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str, *, finding: str | None = None) -> None:
-    """Accept a finding on *construct* and everything below it.
+    """Accept a finding of a rule such as ``COG4`` on *construct* and everything below it.
 
-    Args:
-        construct: Where the finding is.
-        rule: The rule, for example ``COG4``.
-        reason: Why it is accepted.
-        finding: For a rule that reports several findings by themselves, which one.
+    *finding* names one of several findings that the rule reports.
     """
     rule_id = f"AwsSolutions-{rule}" + (f"[{finding}]" if finding else "")
     Validations.of(construct).acknowledge(Acknowledgment(id=rule_id, reason=reason))

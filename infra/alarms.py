@@ -55,14 +55,7 @@ def raise_alarm(
 
 
 def watch_function(scope: Construct, function: lambda_.Function, *, name: str, consequence: str) -> None:
-    """Add the alarms that every function has; a timeout counts as an error.
-
-    Args:
-        scope: The parent of the alarms.
-        function: The function to watch.
-        name: Its name in logs and documentation.
-        consequence: One or more sentences on what it means when the function fails.
-    """
+    """Add the alarms that every function has; a timeout counts as an error. *consequence* is added to both texts."""
     refused = (
         f"Lambda refused to run the function {name}: the account's concurrent executions are used up. Look for the"
         " function that uses them, or request a higher quota."

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from infra.engine import Engine, engines_of
-from infra.target import KNOWLEDGE_BASE_REGIONS, LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
+from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
 from ragstack_common.config import (
     EVERY_COLLECTION,
     OTHER_STORE,
@@ -180,10 +180,6 @@ class ContextValues(Settings):
     alarm_topic: TopicArn | None = Field(None, description="every alarm notifies this topic")
     alarm_email: Email | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
-    region_check: Switch = Field(
-        True,
-        description="reject a Region without knowledge bases in CloudFormation; turn it off if its list is outdated",
-    )
     reconcile_schedule: Schedule = Field(
         "cron(0 3 * * ? *)", description="when bucket, registry and knowledge base are compared, in UTC"
     )
@@ -253,12 +249,11 @@ class Options(ContextValues):
     variables_of_functions: Mapping[str, str] = Field({}, description="environment variables that differ from defaults")
 
     @classmethod
-    def from_context(cls, context: Mapping[str, Any], region: str | None = None) -> "Options":
+    def from_context(cls, context: Mapping[str, Any]) -> "Options":
         """Read the options.
 
         Args:
             context: All of the app's context; names that belong to the CDK itself are ignored.
-            region: Where the stacks are deployed; None if that is not known yet, and then not checked.
 
         Raises:
             OptionError: Values are missing, unknown or invalid; the message names all of them.
@@ -281,12 +276,6 @@ class Options(ContextValues):
             raise OptionError("; ".join(f"{name}{problem}" for name, problem in problems.items()))
         local = LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {}
         options = cls.model_validate({**own, "variables_of_functions": {**local, **variables}})
-        is_checked = options.region_check and options.target is Target.AWS
-        if is_checked and region and region not in KNOWLEDGE_BASE_REGIONS:
-            raise OptionError(
-                f"Amazon Bedrock has no knowledge bases in {region}: set AWS_REGION to another Region, such as"
-                " us-east-1 or eu-central-1; or add --context region_check=off if they are new there"
-            )
         _check_engines(options)
         return options
 

@@ -12,22 +12,27 @@ MAX_NAMES: Final = 1000
 """Documents, jobs or messages that one request may name."""
 
 
-class FailedDocument(BaseModel):
-    """A document that failed, or that a dead letter is about."""
+class Failure(BaseModel):
+    """What failed documents and jobs have in common."""
 
-    id: str
-    uri: str
-    status: str = Field(description="The document's status now; UNKNOWN if the registry does not know it")
     reasons: list[str] = Field(description="Why it failed: the registry's reason, then the causes of the dead letters")
-    attempts: int = Field(description="Submissions to the knowledge base since the last change")
     since: Time
     message_ids: list[str] = Field(description="The dead letters about it")
     advice: str = Field(description="What to do next")
     actions: list[Action] = Field(description="The operator actions that the advice names")
 
 
-class FailedJob(BaseModel):
-    """A job that a dead letter is about."""
+class FailedDocument(Failure):
+    """A document that failed, or that a dead letter is about."""
+
+    id: str
+    uri: str
+    status: str = Field(description="The document's status now; UNKNOWN if the registry does not know it")
+    attempts: int = Field(description="Submissions to the knowledge base since the last change")
+
+
+class RequestedJob(BaseModel):
+    """A job that a dead letter names or requests."""
 
     job_id: str | None = Field(description="Null for a job that was requested and never started")
     kind: JobKind | None
@@ -36,11 +41,10 @@ class FailedJob(BaseModel):
         " kind ran since it was requested"
     )
     by: str | None = Field(description="Who asked for the job")
-    reasons: list[str]
-    since: Time
-    message_ids: list[str] = Field(description="The dead letters about it")
-    advice: str = Field(description="What to do next")
-    actions: list[Action] = Field(description="The operator actions that the advice names")
+
+
+class FailedJob(Failure, RequestedJob):
+    """A job that a dead letter is about."""
 
 
 class Message(BaseModel):
@@ -90,13 +94,9 @@ class ReplayedDocument(BaseModel):
     )
 
 
-class ReplayedJob(BaseModel):
+class ReplayedJob(RequestedJob):
     """A job of a dead letter that was deleted."""
 
-    job_id: str | None
-    kind: JobKind | None
-    status: str
-    by: str | None
     reason: str | None
     sent: bool = Field(description="False if the job has ended or is unknown, so that there was nothing to send")
 

@@ -3,12 +3,10 @@
 import json
 
 import pytest
-from cfnlint.helpers import REGIONS
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, Engine
 from infra.options import Auth, OptionError, Options
-from infra.target import KNOWLEDGE_BASE_REGIONS, Target
+from infra.target import Target
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.retrieval import known_backends
 
@@ -128,25 +126,6 @@ def test_an_invalid_value_is_refused_in_one_line_that_says_what_is_allowed(conte
 
     assert str(refused.value).startswith(says)
     assert "\n" not in str(refused.value)
-
-
-def test_a_region_without_knowledge_bases_is_refused_unless_the_deployer_knows_better() -> None:
-    with pytest.raises(OptionError) as refused:
-        Options.from_context({}, "us-west-1")
-
-    assert str(refused.value).startswith("Amazon Bedrock has no knowledge bases in us-west-1: set AWS_REGION to")
-    assert "\n" not in str(refused.value)
-    assert not Options.from_context({"region_check": "off"}, "us-west-1").region_check
-    assert Options.from_context({}, "eu-central-1") == Options.from_context({}, None) == Options()
-    assert Options.from_context(LOCAL, "us-west-1").target is Target.LOCAL
-
-
-def test_the_regions_with_knowledge_bases_are_those_of_cloudformation_and_have_s3_vectors() -> None:
-    def regions(kind: str) -> set[str]:
-        return {region for region in REGIONS if kind in PROVIDER_SCHEMA_MANAGER.get_resource_types(region)}
-
-    assert regions("AWS::Bedrock::KnowledgeBase") == regions("AWS::Bedrock::DataSource") == KNOWLEDGE_BASE_REGIONS
-    assert regions("AWS::S3Vectors::Index") > KNOWLEDGE_BASE_REGIONS
 
 
 @pytest.mark.parametrize("schedule", ["cron(15 1 ? * MON-FRI *)", "rate(1 day)", "rate(12 hours)", "off"])
