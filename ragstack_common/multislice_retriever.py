@@ -1,6 +1,5 @@
 """The synchronous interface to parallel filtered and unfiltered searches of a knowledge base."""
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -178,7 +177,7 @@ def deduplicate_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     A result without a URI is a duplicate only of one with the same chunk id or the same content. A score of None
     ranks below every number. Equal scores are ordered by URI. The results are returned unchanged.
     """
-    best: dict[str, dict[str, Any]] = {}
+    best: dict[tuple[str, str], dict[str, Any]] = {}
     for result in sorted(results, key=_order):
         best.setdefault(_identity(result), result)
     return list(best.values())
@@ -210,11 +209,8 @@ def _order(result: Mapping[str, Any]) -> tuple[float, float, str, str, str]:
     return descending, -float(base or 0.0), uri_of(result) or "", str(chunk or ""), str(result.get("content"))
 
 
-def _identity(result: Mapping[str, Any]) -> str:
+def _identity(result: Mapping[str, Any]) -> tuple[str, str]:
     uri, chunk = uri_of(result), (result.get("metadata") or {}).get(CHUNK_ID_KEY)
     if uri is not None:
-        return f"uri {uri}"
-    if chunk:
-        return f"chunk {chunk}"
-    content = repr([result.get("content"), result.get("content_details")])
-    return f"text {hashlib.sha256(content.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        return "uri", uri
+    return ("chunk", chunk) if chunk else ("text", repr([result.get("content"), result.get("content_details")]))

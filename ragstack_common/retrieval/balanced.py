@@ -26,7 +26,7 @@ from ragstack_common.retrieval.models import (
 )
 from ragstack_common.retrieval.parts import search_together
 from ragstack_common.retrieval.rerank.factory import RerankerChoice, load_reranker
-from ragstack_common.retrieval.reranked import LEXICAL, Reranking
+from ragstack_common.retrieval.reranked import LEXICAL, reranked
 from ragstack_common.retrieval.tracing import describe_span
 from ragstack_common.telemetry import LOGGER
 
@@ -159,8 +159,7 @@ class BalancedBackend(Wrapper):
         notes: tuple[str, ...] = ()
         if self._reranker is not None:
             left = seconds - (time.perf_counter() - start)
-            reranking = Reranking(self._reranker, max(left, self._timeout_seconds / 4))
-            chunks, notes = await reranking.order(request.query, chunks)
+            chunks, notes = await reranked(self._reranker, request.query, chunks, max(left, self._timeout_seconds / 4))
         chunks = best_of(chunks, request)
         found = [name for chunk in chunks for name in chunk.ranked_by.found_by]
         counts = tuple(CorpusCount(name, len(parts.rankings.get(name, ())), found.count(name)) for name in corpora)

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from ragstack_common.deadline import seconds_left
 from ragstack_common.errors import InvalidRequestError, RagStackError, RetrievalTimeoutError
@@ -20,6 +20,8 @@ from ragstack_common.retrieval.models import (
     SliceStatus,
 )
 
+T = TypeVar("T")
+
 MORE_SEARCHES: Final = 20
 """Maximum number of further searches for documents; each finds one or more."""
 
@@ -30,6 +32,22 @@ Ask = Callable[[int, Filter | None], Awaitable[list[RetrievedChunk]]]
 def not_in(key: str, values: tuple[str, ...]) -> Filter:
     """Exclude chunks with one of these values; those without the attribute stay in."""
     return Not(Clause(Operator.IN, key, values))
+
+
+async def within_deadline(name: str, work: Awaitable[T], timeout_seconds: float) -> T:
+    """Await an operation of a backend within its deadline, or an earlier deadline around it.
+
+    Raises:
+        RetrievalTimeoutError: The deadline came first.
+    """
+    seconds = seconds_left(timeout_seconds)
+    try:
+        async with asyncio.timeout(seconds if seconds < math.inf else None):
+            return await work
+    except TimeoutError as error:
+        raise RetrievalTimeoutError(
+            f"The backend {name} did not answer within {seconds:.3g} seconds; try again, or raise its timeout_seconds"
+        ) from error
 
 
 class DocumentSearch:
@@ -48,6 +66,7 @@ class DocumentSearch:
         exclude: Returns the filter that excludes the documents with these values of an attribute.
         approximate: Whether the store may miss chunks, so that fewer chunks than asked for need not be all of them.
         page: Chunks that one call to the store returns; None means *most*.
+        timeout_seconds: Deadline of all searches; an earlier one around the caller counts instead.
     """
 
     def __init__(
@@ -61,6 +80,7 @@ class DocumentSearch:
         *,
         approximate: bool = False,
         page: int | None = None,
+        timeout_seconds: float = math.inf,
     ) -> None:
         self._name = name
         self._request = request
@@ -70,15 +90,13 @@ class DocumentSearch:
         self._exclude = exclude
         self._approximate = approximate
         self._page = most if page is None else page
+        self._timeout_seconds = timeout_seconds
         self._chunks: list[RetrievedChunk] = []
         self._searches = 0
         self._exhausted = False
 
-    async def outcome(self, within: Callable[[Awaitable[None]], Awaitable[None]] | None = None) -> SearchOutcome:
+    async def outcome(self) -> SearchOutcome:
         """Search, and report how it went.
-
-        Args:
-            within: Awaits the search under a deadline; by default, the deadline around the caller counts.
 
         Raises:
             Exception: The first search failed, or did not answer before the deadline.
@@ -87,7 +105,7 @@ class DocumentSearch:
         status: SliceStatus = "ok"
         error, why = None, ""
         try:
-            await (within or self._in_time)(self._search())
+            await within_deadline(self._name, self._search(), self._timeout_seconds)
         except RagStackError as failure:
             if not self._searches:
                 raise
@@ -98,16 +116,6 @@ class DocumentSearch:
         report = SliceReport(self._name, status, milliseconds, len(self._chunks), error)
         chunks = best_of(self._chunks, self._request)
         return SearchOutcome(chunks, (report,), milliseconds, notes=self._shortage(why))
-
-    async def _in_time(self, search: Awaitable[None]) -> None:
-        seconds = seconds_left(math.inf)
-        try:
-            async with asyncio.timeout(seconds if seconds < math.inf else None):
-                await search
-        except TimeoutError as error:
-            raise RetrievalTimeoutError(
-                f"The backend {self._name} did not answer within {seconds:.3g} seconds"
-            ) from error
 
     async def _search(self) -> None:
         request = self._request

@@ -1,17 +1,15 @@
 """The base class of engines: checks, a deadline that holds, and the search for enough documents."""
 
-import asyncio
 import math
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from ragstack_common.deadline import in_thread, seconds_left
-from ragstack_common.errors import RetrievalTimeoutError
+from ragstack_common.deadline import in_thread
 from ragstack_common.filters import Filter
 from ragstack_common.retrieval.base import ReportingBackend, check_for_engine
-from ragstack_common.retrieval.document_search import Ask, DocumentSearch, not_in
+from ragstack_common.retrieval.document_search import Ask, DocumentSearch, not_in, within_deadline
 from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
 
 T = TypeVar("T")
@@ -53,8 +51,9 @@ class Engine(ReportingBackend):
             self._exclude,
             approximate=self.approximate,
             page=self.page_size,
+            timeout_seconds=self.timeout_seconds,
         )
-        return await search.outcome(self.within_deadline)
+        return await search.outcome()
 
     def _finder(self, query: str) -> Ask:
         """Return the search for one query; an engine with pages overrides it to continue after the last one."""
@@ -83,15 +82,7 @@ class Engine(ReportingBackend):
         Raises:
             RetrievalTimeoutError: The deadline came first.
         """
-        seconds = seconds_left(self.timeout_seconds)
-        try:
-            async with asyncio.timeout(seconds):
-                return await work
-        except TimeoutError as error:
-            raise RetrievalTimeoutError(
-                f"The engine {self.name} did not answer within {seconds:.3g} seconds; "
-                "try again, or raise its timeout_seconds"
-            ) from error
+        return await within_deadline(self.name, work, self.timeout_seconds)
 
     @staticmethod
     async def in_thread(call: Callable[[], T]) -> T:

@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from ragstack_common.deadline import inner_deadline, seconds_left
@@ -22,44 +22,29 @@ DEFAULT_TIMEOUT_SECONDS: Final = 2.0
 LEXICAL: Final = "lexical"
 
 
-@dataclass(frozen=True)
-class Reranking:
-    """A reranker whose failure leaves the order of the search.
+async def reranked(
+    reranker: ChunkReranker, query: str, chunks: Sequence[RetrievedChunk], timeout_seconds: float
+) -> tuple[list[RetrievedChunk], tuple[str, ...]]:
+    """Rerank chunks before a deadline, or an earlier one around the search; chunks over the maximum are dropped.
 
-    Attributes:
-        reranker: The reranker.
-        timeout_seconds: Its deadline; an earlier one around the search counts instead.
+    Returns:
+        The chunks, and notes. If the reranker failed or was late, the chunks are as they were and a note says so.
     """
-
-    reranker: ChunkReranker
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
-
-    def __post_init__(self) -> None:
-        """Check the deadline."""
-        if not 0 < self.timeout_seconds < math.inf:
-            raise ValueError(f"the reranker's timeout_seconds must be over 0 and finite, not {self.timeout_seconds}")
-
-    async def order(self, query: str, chunks: Sequence[RetrievedChunk]) -> tuple[list[RetrievedChunk], tuple[str, ...]]:
-        """Rerank chunks; those beyond the reranker's maximum are dropped.
-
-        Returns:
-            The chunks, and notes. If the reranker failed or was late, the chunks are as they were and a note says so.
-        """
-        if not chunks:
-            return [], ()
-        taken = chunks[: self.reranker.max_chunks]
-        seconds = max(0.0, seconds_left(self.timeout_seconds))
-        try:
-            async with asyncio.timeout(seconds):
-                return await traced_reranking(self.reranker.name, query, taken, self.reranker.rerank), ()
-        except TimeoutError:
-            reason = f"did not answer within {seconds:.3g} seconds"
-        except Exception as error:  # noqa: BLE001 - the search still has an answer
-            LOGGER.warning("the reranker %s failed: %s", self.reranker.name, describe(error, query))
-            reason = f"failed ({reason_of(error)})"
-        note = f"The reranker {self.reranker.name} {reason}: the results are in the order of the search"
-        LOGGER.warning("%s", note)
-        return list(chunks), (note,)
+    if not chunks:
+        return [], ()
+    seconds = max(0.0, seconds_left(timeout_seconds))
+    try:
+        async with asyncio.timeout(seconds):
+            best = chunks[: reranker.max_chunks]
+            return await traced_reranking(reranker.name, query, best, reranker.rerank), ()
+    except TimeoutError:
+        reason = f"did not answer within {seconds:.3g} seconds"
+    except Exception as error:  # noqa: BLE001 - the search still has an answer
+        LOGGER.warning("the reranker %s failed: %s", reranker.name, describe(error, query))
+        reason = f"failed ({reason_of(error)})"
+    note = f"The reranker {reranker.name} {reason}: the results are in the order of the search"
+    LOGGER.warning("%s", note)
+    return list(chunks), (note,)
 
 
 class RerankedBackend(Wrapper):
@@ -93,8 +78,11 @@ class RerankedBackend(Wrapper):
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
         super().__init__(backend)
-        self._reranking = Reranking(load_reranker(reranker), timeout_seconds)
-        most = self._reranking.reranker.max_chunks
+        if not 0 < timeout_seconds < math.inf:
+            raise ValueError(f"the reranker's timeout_seconds must be over 0 and finite, not {timeout_seconds}")
+        self._reranker = load_reranker(reranker)
+        self._timeout_seconds = timeout_seconds
+        most = self._reranker.max_chunks
         if not 1 <= candidates <= most:
             raise ValueError(f"candidates must be 1 to {most}, which is what the reranker takes, not {candidates!r}")
         self._candidates = candidates
@@ -107,7 +95,7 @@ class RerankedBackend(Wrapper):
         wider = replace(request, top_k=count, min_score=None, documents=request.documents_wanted)
         with inner_deadline(math.inf):  # a deadline around both leaves the reranker some time
             found = await self.backend.search(wider)
-        chunks, notes = await self._reranking.order(request.query, found.chunks)
+        chunks, notes = await reranked(self._reranker, request.query, found.chunks, self._timeout_seconds)
         return replace(
             found,
             chunks=best_of(chunks, request),
@@ -121,10 +109,13 @@ class RerankedBackend(Wrapper):
 
     async def close(self) -> None:
         """Close the reranker and the wrapped backend."""
-        await self._reranking.reranker.close()
+        await self._reranker.close()
         await super().close()
 
     def span_attributes(self) -> dict[str, str | int | float | bool]:
         """Show the reranker and its number of candidates."""
-        reranker = self._reranking.reranker.name
-        return {"search_type": self.name, "reranker_name": reranker, "large_retrieval_size": self._candidates}
+        return {
+            "search_type": self.name,
+            "reranker_name": self._reranker.name,
+            "large_retrieval_size": self._candidates,
+        }

@@ -1,17 +1,15 @@
 """Tools by name: how they are run in Python and over HTTP."""
 
-import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
+from ragstack_common.deadline import wait_for
 from ragstack_common.error_responses import message_of, status_of
 from ragstack_common.errors import ConfigurationError, InvalidRequestError, RagStackError, RetrievalError
-
-T = TypeVar("T")
 
 Answer = tuple[int, dict[str, Any]]
 """HTTP status and body."""
@@ -156,13 +154,12 @@ class Registry:
         return ToolResult(success=True, data=data, seconds=time.perf_counter() - start)
 
     def execute_now(self, request: ToolInput) -> ToolResult:
-        """Run :meth:`execute` on a new event loop and wait for it.
+        """Run :meth:`execute` and wait for it; not for a thread with a running event loop.
 
         Raises:
             UnknownToolError: The tool is not registered.
-            RuntimeError: An event loop is running in this thread: await :meth:`execute`.
         """
-        return _run_now(lambda: self.execute(request))
+        return wait_for(self.execute(request))
 
     async def close(self) -> None:
         """Close all tools."""
@@ -176,12 +173,8 @@ def list_tools(registry: Registry) -> dict[str, Any]:
 
 
 def run_tool(registry: Registry, name: str, body: object) -> Answer:
-    """Run :func:`answer` on a new event loop and wait for it.
-
-    Raises:
-        RuntimeError: An event loop is running in this thread: await :func:`answer`.
-    """
-    return _run_now(lambda: answer(registry, name, body))
+    """Run :func:`answer` and wait for it; not for a thread with a running event loop."""
+    return wait_for(answer(registry, name, body))
 
 
 async def answer(registry: Registry, name: str, body: object) -> Answer:
@@ -225,11 +218,3 @@ def execution_time(seconds: float) -> str:
 
 def _failure(error: str, status: int = HTTPStatus.BAD_REQUEST) -> Answer:
     return int(status), {"success": False, "error": error}
-
-
-def _run_now(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work())
-    raise RuntimeError("An event loop is running in this thread: await the asynchronous form")

@@ -1,7 +1,8 @@
 """The tool that searches collections on any engine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from ragstack_common.config import (
 )
 from ragstack_common.deadline import in_thread
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_retrieval_backend
-from ragstack_common.retrieval.merge import Identity, best_first, identity_of
+from ragstack_common.retrieval.merge import merge_slices
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of, is_name
 
@@ -182,10 +183,11 @@ class RetrieverTool:
         names = self._settings.names or ()
         request = RetrieverRequest.parse(data, names[0] if len(names) == 1 else None)
         try:
-            chunks = await self._search(request)
+            rankings = await self._search(request)
         except errors.RagStackError as error:
             raise QueryFailedError(f"query failed: {_reason(error)}") from error
-        results = [_result(chunk) for chunk in merged(chunks, request.top_k)]
+        merged = merge_slices({str(number): ranking for number, ranking in enumerate(rankings)})
+        results = [_result(chunk) for chunk in islice(merged, request.top_k)]
         return {"results": results, "count": len(results)}
 
     async def close(self) -> None:
@@ -266,14 +268,6 @@ class MilvusQueryTool(RetrieverTool):
         options = (config or MilvusConfig()).options()
         backend = {"type": "milvus", **options, "embedding": embedding, "timeout_seconds": timeout_seconds}
         super().__init__(RetrieverSettings(every=SearchedCollection(backend)), name=name)
-
-
-def merged(rankings: Sequence[Sequence[RetrievedChunk]], top_k: int) -> list[RetrievedChunk]:
-    """Return the *top_k* best chunks for several texts, each chunk once with its best score."""
-    best: dict[Identity, RetrievedChunk] = {}
-    for chunk in best_first(chunk for ranking in rankings for chunk in ranking):
-        best.setdefault(identity_of(chunk), chunk)
-    return list(best.values())[:top_k]
 
 
 def registry_from_env(env: Mapping[str, str]) -> Registry:

@@ -194,10 +194,10 @@ def clean(text: str) -> str:
 
 
 def _top_k(top_k: object) -> int:
-    whole = isinstance(top_k, int) or (isinstance(top_k, float) and top_k.is_integer())  # JSON's 5.0 is an integer
-    if isinstance(top_k, bool) or not whole:
+    if isinstance(top_k, float) and top_k.is_integer():  # JSON's 5.0 is an integer
+        top_k = int(top_k)
+    if isinstance(top_k, bool) or not isinstance(top_k, int):
         raise ToolError("top_k field must be an integer")
-    assert isinstance(top_k, int | float)
     if not 1 <= top_k <= MAX_TOP_K:
         raise ToolError(f"top_k field must be between 1 and {MAX_TOP_K}")
-    return int(top_k)
+    return top_k

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ragstack_common.retrieval.rerank.words import normalized, phrase, words_of
+from ragstack_common.retrieval.rerank.words import normalized, phrase, stands_in, words_of
 from ragstack_common.stopwords import STOP_WORDS
 
 IGNORED_PREFIXES: Final = ("x-amz-bedrock-", "ragstack_", "_")
@@ -57,4 +57,4 @@ class AttributeMatches:
         if _DATE.fullmatch(text):
             return text.startswith(self._dates)
         parts = words_of(text)
-        return bool(parts) and parts[0] in self._query and phrase(parts).stands_in(self._query)
+        return bool(parts) and parts[0] in self._query and stands_in(phrase(parts), self._query)

@@ -91,10 +91,7 @@ def _probability(logits: Any, name: str) -> float:
     if logits.size not in (_ONE_CLASS, _TWO_CLASSES) or not np.isfinite(logits).all():
         raise EmbeddingError(f"The reranker {name} returned {logits.size} values, not a relevance")
     difference = float(logits[0] if logits.size == _ONE_CLASS else logits[1] - logits[0])
-    # Both forms are the sigmoid function; neither overflows where it is used.
-    if difference >= 0:
-        return 1 / (1 + math.exp(-difference))
-    return math.exp(difference) / (1 + math.exp(difference))
+    return (1 + math.tanh(difference / 2)) / 2  # the sigmoid function, which cannot overflow
 
 
 def _output(session: Any, name: str) -> str:

@@ -219,10 +219,10 @@ def _with(result: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
 
 def _phrase(asked: words.Query, text: str, places: list[list[int]]) -> float:
     if asked.quoted:
-        return min(1.0, sum(worth for phrase, worth in asked.phrases if phrase.stands_in(text)))
+        return min(1.0, sum(worth for phrase, worth in asked.phrases if words.stands_in(phrase, text)))
     if not all(places):
         return 0.0
-    return next((worth for phrase, worth in asked.phrases if phrase.stands_in(text)), 0.0)
+    return next((worth for phrase, worth in asked.phrases if words.stands_in(phrase, text)), 0.0)
 
 
 def _frequencies(found: list[list[list[int]]], lengths: list[int]) -> list[float]:

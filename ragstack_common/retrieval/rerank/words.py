@@ -50,25 +50,8 @@ class Query:
     """
 
     terms: tuple[str, ...]
-    phrases: tuple[tuple["Phrase", float], ...]
+    phrases: tuple[tuple[re.Pattern[str], float], ...]
     quoted: bool
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """Words in a row.
-
-    Attributes:
-        words: At least one.
-        pattern: Finds them with any punctuation between them; it does not check that they are whole words.
-    """
-
-    words: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-    def stands_in(self, text: str) -> bool:
-        """Return whether a normalized text contains these words in a row."""
-        return any(is_whole(text, *match.span()) for match in self.pattern.finditer(text))
 
 
 def normalized(text: str) -> str:
@@ -100,6 +83,11 @@ def parsed(query: str) -> Query:
     if LEAST_CORE_WORDS <= len(core) < len(words):
         phrases.append((phrase(core), len(core) / len(words)))
     return Query(terms, tuple(phrases), quoted=False)
+
+
+def stands_in(pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether a normalized text contains a phrase as whole words."""
+    return any(is_whole(text, *match.span()) for match in pattern.finditer(text))
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -177,9 +165,9 @@ def _core(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[kept[0] : kept[-1] + 1] if kept else ()
 
 
-def phrase(words: tuple[str, ...]) -> Phrase:
-    """Create the phrase of one or more normalized words."""
+def phrase(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for normalized words in a row, with any punctuation between them."""
     pattern = re.escape(words[0])
     for left, right in pairwise(words):
         pattern += (_MAYBE_BETWEEN if _unspaced(left[-1]) or _unspaced(right[0]) else _BETWEEN) + re.escape(right)
-    return Phrase(words, re.compile(pattern))
+    return re.compile(pattern)

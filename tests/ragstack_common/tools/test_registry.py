@@ -88,14 +88,6 @@ def test_a_bug_in_a_tool_is_logged_and_its_message_is_not_returned(caplog: pytes
     assert "The tool echo is broken" in caplog.text
 
 
-def test_execute_now_inside_an_event_loop_is_an_error() -> None:
-    async def inside() -> None:
-        registry(Echo()).execute_now(ToolInput("echo"))
-
-    with pytest.raises(RuntimeError, match="An event loop is running in this thread"):
-        asyncio.run(inside())
-
-
 def test_closing_closes_every_tool() -> None:
     tools = Echo("a"), Echo("b")
 
