@@ -3,14 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from threading import Event
 from typing import Any
 
 import pytest
 
-from ragstack_common import deadline
-from ragstack_common.api.search import QueryService, RetrieveRequest
-from ragstack_common.config import QuerySettings
 from ragstack_common.errors import (
     ServiceUnavailableError,
 )
@@ -25,15 +21,12 @@ from ragstack_common.retrieval import (
 from ragstack_common.retrieval.balanced import BalancedBackend
 from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.engine import Engine
-from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.models import SearchOutcome, SliceReport
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.rerank.chunks import LexicalChunkReranker
 from ragstack_common.retrieval.reranked import RerankedBackend
-from tests.support.aws_service import AwsService, Late
 from tests.support.backends import Shelf
-from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits, is_filtered, search_of
 from tests.support.virtual_time import run_in_virtual_time
 
 CORPORA = ("legal_us", "legal_uk", "legislation_nz")
@@ -310,36 +303,3 @@ def test_results_that_arrived_in_time_are_returned_even_if_other_searches_hang(
     assert {found.content for found in outcome.chunks} == arrived
     assert not outcome.complete
     assert "timeout" in {part.status for part in outcome.parts}
-
-
-def test_a_slice_that_hangs_in_the_knowledge_base_costs_its_corpus_nothing_else(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deadline, "RESERVED_SHARE", 0.3)  # for a machine with other work
-    monkeypatch.setattr(deadline, "LONGEST_RESERVED_SECONDS", 1.0)
-    released = Event()
-    searches.program("Retrieve", lambda p: hits(hit(f"s3://b/{_corpus(p)}-{is_filtered(p)}")))
-    late = Late(hits(), until=released)
-    searches.program("Retrieve", late, when=lambda p: _corpus(p) == "people" and is_filtered(p))
-    settings = QuerySettings(knowledge_base_id=KNOWLEDGE_BASE, corpora=("people", "travel"), timeout_seconds=1.5)
-    service = QueryService(settings, BedrockBackend(KNOWLEDGE_BASE, client=searches.client(), timeout_seconds=1.5))
-
-    answer = service.retrieve(RetrieveRequest(query="q", metadata_filter={"topic": "x"}))
-    released.set()
-
-    assert {result.source for result in answer.results} == {
-        "s3://b/people-False",
-        "s3://b/travel-False",
-        "s3://b/travel-True",
-    }
-    assert not answer.complete
-    assert [(part.name, part.status) for part in answer.slices] == [
-        ("people: filtered", "timeout"),
-        ("people: unfiltered", "ok"),
-        ("travel: filtered", "ok"),
-        ("travel: unfiltered", "ok"),
-    ]
-
-
-def _corpus(parameters: dict[str, Any]) -> str:
-    return "people" if "people" in str(search_of(parameters)["filter"]) else "travel"

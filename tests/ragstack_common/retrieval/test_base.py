@@ -95,15 +95,6 @@ def test_a_wrapper_is_as_healthy_as_what_it_wraps_and_closes_it() -> None:
     assert not asyncio.run(Around(Numbers(error=OSError())).health_check())
 
 
-def test_retrieve_of_a_wrapper_is_its_search() -> None:
-    inner = Numbers()
-
-    chunks = asyncio.run(Around(inner).retrieve("q", 2, 0.1, {"a": 1}))
-
-    assert [chunk.content for chunk in chunks] == ["0", "1"]
-    assert inner.asked == [("q", 2, 0.1, {"a": 1})]
-
-
 @in_virtual_time
 async def test_a_further_search_that_hangs_inside_a_deadline_leaves_what_was_found() -> None:
     class Sleepy(Numbers):

@@ -1,9 +1,7 @@
 """Several backends answer as one, and none can fail, hold up or loosen the search."""
 
-import asyncio
 import json
 import math
-import random
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from ragstack_common.filters import parse
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.merge import fuse
-from ragstack_common.retrieval.models import RAW_SCORE_KEY, SliceReport
+from ragstack_common.retrieval.models import RAW_SCORE_KEY
 from tests.support.backends import Shelf, chunk, names
 from tests.support.virtual_time import in_virtual_time
 
@@ -75,17 +73,6 @@ def test_a_chunk_that_one_backend_has_twice_counts_once_at_its_better_place() ->
 
 
 @pytest.mark.asyncio
-async def test_a_heavier_backend_decides_where_they_disagree() -> None:
-    shelves = {"a": shelf("one two"), "b": shelf("two one")}
-
-    left = await FederatedBackend(shelves, weights={"a": 2}).retrieve("q")
-    right = await FederatedBackend(shelves, weights={"b": 2}).retrieve("q")
-
-    assert names(left) == "one two"
-    assert names(right) == "two one"
-
-
-@pytest.mark.asyncio
 async def test_one_document_under_two_ids_is_one_chunk_that_of_the_first_backend() -> None:
     left = Shelf(chunk("text", 0.4, source="s.md", chunk_id="17", content="The  same\ntext"))
     right = Shelf(chunk("text", 0.9, source="s.md", chunk_id="uuid", content="The same text"))
@@ -100,19 +87,6 @@ async def test_one_document_under_two_ids_is_one_chunk_that_of_the_first_backend
 
 
 @pytest.mark.asyncio
-async def test_a_backend_that_fails_is_reported_and_the_others_answer() -> None:
-    backend = FederatedBackend({"up": shelf("one two"), "down": failing(ServiceUnavailableError("no way\nto it"))})
-
-    outcome = await backend.search(SearchRequest("q"))
-
-    assert names(outcome.chunks) == "one two"
-    assert not outcome.complete
-    up, down = outcome.parts
-    assert (up.name, up.status, up.hits, up.error) == ("up", "ok", 2, None)
-    assert (down.name, down.status, down.hits, down.error) == ("down", "failed", 0, "no way to it")
-
-
-@pytest.mark.asyncio
 async def test_a_filter_that_one_backend_cannot_express_fails_only_that_backend() -> None:
     able = Shelf(chunk("right", metadata={"v": 1}), chunk("wrong", metadata={"v": 2}))
     unable = failing(InvalidFilterError("equals(v) cannot be expressed"), "anything")
@@ -123,23 +97,6 @@ async def test_a_filter_that_one_backend_cannot_express_fails_only_that_backend(
     assert names(outcome.chunks) == "right"
     assert [part.status for part in outcome.parts] == ["ok", "failed"]
     assert able.requests[0].filters == unable.requests[0].filters == parse({"v": 1})
-
-
-@pytest.mark.asyncio
-async def test_an_incomplete_answer_of_a_part_makes_the_whole_incomplete() -> None:
-    partial = shelf("one")
-    partial.parts = (SliceReport("unfiltered", "ok", 1.0, 1), SliceReport("filtered", "failed", 1.0, 0, "throttled"))
-    partial.notes = ("without the reranker",)
-
-    outcome = await FederatedBackend({"kb": partial, "b": shelf("two")}).search(SearchRequest("q"))
-
-    assert [(part.name, part.status) for part in outcome.parts] == [
-        ("kb: unfiltered", "ok"),
-        ("kb: filtered", "failed"),
-        ("b", "ok"),
-    ]
-    assert not outcome.complete
-    assert outcome.notes == ("kb: without the reranker",)
 
 
 @pytest.mark.asyncio
@@ -189,25 +146,6 @@ async def test_closing_closes_all_backends_even_if_one_fails_to_close() -> None:
         await FederatedBackend([fine, broken, fine]).close()
 
     assert (broken.closed, fine.closed) == (1, 2)
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.asyncio
-async def test_the_order_does_not_depend_on_which_backend_answers_first(seed: int) -> None:
-    shelves = {name: shelf(text) for name, text in {"a": "x one two", "b": "y two one", "c": "z one"}.items()}
-    expected = await FederatedBackend(shelves).retrieve("q")
-    for part in shelves.values():
-        part.gate.clear()
-    search = asyncio.create_task(FederatedBackend(shelves).search(SearchRequest("q")))
-
-    for name in random.Random(seed).sample(sorted(shelves), 3):
-        await asyncio.sleep(0)
-        shelves[name].gate.set()
-        await asyncio.sleep(0.001)
-    outcome = await search
-
-    assert outcome.chunks == expected
-    assert [part.name for part in outcome.parts] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

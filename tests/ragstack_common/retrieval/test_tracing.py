@@ -25,7 +25,6 @@ from ragstack_common.errors import ServiceUnavailableError
 from ragstack_common.filters import Filter
 from ragstack_common.retrieval import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.balanced import BalancedBackend
-from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.engine import Engine
 from ragstack_common.retrieval.federated import FederatedBackend
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
@@ -172,21 +171,6 @@ def test_a_reranking_is_a_reranker_span() -> None:
     assert shown[RerankerAttributes.RERANKER_MODEL_NAME] == "lexical"
     assert f"{RerankerAttributes.RERANKER_INPUT_DOCUMENTS}.3.document.content" in shown
     assert f"{RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS}.3.document.score" in shown
-
-
-def test_an_answer_from_a_cache_tells_its_age_and_a_new_one_does_not() -> None:
-    times = iter([100.0, 107.5, 107.5, 107.5])
-    backend = CachedRetrievalBackend(Library(), clock=lambda: next(times, 107.5))
-
-    async def twice() -> None:
-        await backend.search(SearchRequest(SECRET))
-        await backend.search(SearchRequest(SECRET))
-
-    asyncio.run(twice())
-
-    new, kept = (attributes(span) for span in finished()["retrieve cached"])
-    assert "age_seconds" not in new
-    assert kept["age_seconds"] >= 0
 
 
 def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_so() -> None:

@@ -98,12 +98,6 @@ def test_top_k_counts_the_results_of_all_texts_together() -> None:
     assert [result["text"] for result in answer["results"]] == ["a lease", "pump water"]
 
 
-def test_top_k_is_10_by_default(shelf: list[Shelf]) -> None:
-    execute(tool(), ask("water"))
-
-    assert shelf[0].asked == [("water", 10, None)]
-
-
 def test_equal_texts_are_searched_once(shelf: list[Shelf]) -> None:
     execute(tool(), ask("water", " water ", "wa\u0000ter", "water"))
 
@@ -128,17 +122,7 @@ def test_an_engine_with_partitions_gets_the_partition(shelf: list[Shelf]) -> Non
     assert [query for query, *_ in shelf[0].asked] == ["water", "water"]
 
 
-def test_a_backend_is_created_once_and_closed_with_the_tool(shelf: list[Shelf]) -> None:
-    made = tool()
-    for _ in range(3):
-        execute(made, ask("water"))
-
-    asyncio.run(made.close())
-
-    assert [one.closed for one in shelf] == [1]
-
-
-def test_concurrent_runs_create_one_backend(shelf: list[Shelf]) -> None:
+def test_concurrent_runs_create_one_backend_which_is_closed_with_the_tool(shelf: list[Shelf]) -> None:
     made = tool()
 
     async def together() -> list[Any]:
@@ -146,7 +130,9 @@ def test_concurrent_runs_create_one_backend(shelf: list[Shelf]) -> None:
 
     answers = asyncio.run(together())
 
-    assert len(shelf) == 1
+    asyncio.run(made.close())
+
+    assert [one.closed for one in shelf] == [1]
     assert all(answer == answers[0] for answer in answers)
 
 
@@ -198,15 +184,11 @@ def test_the_schema_of_a_whole_database_lists_no_collections() -> None:
 BAD_NAME = "must be 1 to 255 letters, digits, '_', '-' or '.', not starting with '-' or '.'"
 
 BAD_INPUTS: list[tuple[Any, str]] = [
-    ({"collection_name": None, "texts": ["a"]}, "collection_name field is required and must be a string"),
     ({"collection_name": "", "texts": ["a"]}, "collection_name field is required and must be a string"),
     ({"collection_name": "../x.db", "texts": ["a"]}, f"collection_name field {BAD_NAME}"),
-    ({"collection_name": "x" * 256, "texts": ["a"]}, f"collection_name field {BAD_NAME}"),
     (ask("a", partition_name=5), "partition_name field must be a string"),
-    (ask("a", partition_name=None), "partition_name field must be a string"),
     (ask("a", partition_name='" or 1 == 1'), f"partition_name field {BAD_NAME}"),
     ({"collection_name": "lines"}, "texts field must be an array of strings"),
-    ({"collection_name": "lines", "texts": None}, "texts field must be an array of strings"),
     (ask(), "texts field must contain at least one string"),
     (ask(*"a" * 101), "texts field must contain at most 100 strings"),
     ({"collection_name": "lines", "texts": ["a", None]}, "texts[1] must be a string"),
@@ -214,8 +196,6 @@ BAD_INPUTS: list[tuple[Any, str]] = [
     (ask("x" * 20_001), "texts[0] must have at most 20000 characters"),
     (ask("a", top_k="5"), "top_k field must be an integer"),
     (ask("a", top_k=True), "top_k field must be an integer"),
-    (ask("a", top_k=float("nan")), "top_k field must be an integer"),
-    (ask("a", top_k=0), "top_k field must be between 1 and 100"),
     (ask("a", top_k=101), "top_k field must be between 1 and 100"),
     (ask("a", filters={}), "unknown field: filters"),
 ]
@@ -237,11 +217,8 @@ def test_an_invalid_input_is_an_error_in_python_and_over_http(shelf: list[Shelf]
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        (None, "the request body must be a JSON object"),
         ([], "the request body must be a JSON object"),
-        ("x", "the request body must be a JSON object"),
         ({}, "input field is required and must be an object"),
-        ({"input": None}, "input field is required and must be an object"),
         ({"input": []}, "input field is required and must be an object"),
         ({"input": {}, "name": "x"}, "unknown field: name"),
     ],
@@ -306,17 +283,10 @@ def test_any_input_is_a_valid_request_or_an_error_that_names_the_field(data: dic
         assert " ".join(request.texts).encode()
 
 
-@pytest.mark.parametrize("data", [None, "texts", ["texts"], 5])
-def test_an_input_that_is_not_an_object_is_an_error(data: Any) -> None:
-    assert execute(tool(), data).error == "input must be an object"
+def test_a_float_without_a_fraction_is_an_integer_and_an_empty_partition_is_the_whole_collection() -> None:
+    request = RetrieverRequest.parse(ask("a", top_k=5.0, partition_name=""))
 
-
-def test_a_float_without_a_fraction_is_an_integer() -> None:
-    assert RetrieverRequest.parse(ask("a", top_k=5.0)).top_k == 5
-
-
-def test_an_empty_partition_is_the_whole_collection() -> None:
-    assert RetrieverRequest.parse(ask("a", partition_name="")).partition_name is None
+    assert (request.top_k, request.partition_name) == (5, None)
 
 
 @pytest.mark.parametrize(
