@@ -1,8 +1,4 @@
-"""A reverse proxy in front of the local AWS that fails requests on purpose, as each service fails them.
-
-The chances of each operation are a sequence of their own, so that the same seed treats the n-th request of an operation
-alike, whatever else is going on.
-"""
+"""A reverse proxy in front of the local AWS that fails requests on purpose, as each service fails them."""
 
 import json
 import random
@@ -23,8 +19,6 @@ from tests.faults.requests import BROKEN, THROTTLED, Answer, Failure, Operation,
 
 HOP_BY_HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "expect"})
 UPSTREAM_SECONDS: Final = 60.0
-CANCELLED_SHARE: Final = 0.3
-"""Of throttled transactions: so many are told of by a reason of their cancellation."""
 
 
 class Kind(StrEnum):
@@ -46,16 +40,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Rates:
-    """Shares of the requests of an operation, each from 0 to 1; those of failures are at most 1 together.
-
-    Attributes:
-        throttled: Refused.
-        broken: Answered by 5xx, half of them after the request was carried out.
-        dropped: Without an answer, half of them after the request was carried out.
-        partial: Batches that are carried out in part.
-        delayed: Slow, whatever else happens to them.
-        delay_seconds: How slow at most.
-    """
+    """Shares of the requests, each from 0 to 1. Half of those broken or dropped are carried out before."""
 
     throttled: float = 0.10
     broken: float = 0.05
@@ -86,20 +71,16 @@ NO_FAULTS: Final = Rates(0, 0, 0, 0, 0)
 
 
 class FaultProxy:
-    """Passes requests on to one server, or does not.
+    """Passes requests on to one server, or does not. The rates may be changed at any time.
 
     Attributes:
-        rates: What happens how often; may be changed at any time.
-        requests: Requests so far, by operation.
-        faults: Faults so far, by operation and kind; what is only slow is counted as ``delayed``.
+        faults: Faults so far, by operation and kind; slow requests are counted as ``delayed``.
     """
 
     def __init__(self, upstream: str, rates: Rates = Rates(), seed: int = 0) -> None:
         self.rates = rates
-        self.requests: Counter[Operation] = Counter()
         self.faults: Counter[tuple[Operation, str]] = Counter()
-        self._seed = seed
-        self._chances: dict[Operation, random.Random] = {}
+        self.chance = random.Random(seed)
         self._lock = threading.Lock()
         self._pool = urllib3.HTTPConnectionPool(
             *_address(upstream), maxsize=64, timeout=UPSTREAM_SECONDS, retries=False
@@ -124,30 +105,16 @@ class FaultProxy:
                 total[kind] += count
             return total
 
-    def report(self) -> str:
-        """Write a line for each operation: its requests, and its faults by kind."""
-        with self._lock:
-            return "\n".join(
-                f"  {operation!s:32}{count:8}  "
-                + ", ".join(f"{n} {kind}" for (o, kind), n in sorted(self.faults.items(), key=str) if o == operation)
-                for operation, count in sorted(self.requests.items(), key=str)
-            )
-
-    def plan(self, operation: Operation) -> tuple[float, Kind | None, random.Random]:
-        """Decide about a request: how long it waits, what happens to it, and the chances for the rest."""
+    def plan(self, operation: Operation) -> tuple[float, Kind | None]:
+        """Decide how long a request waits, and what happens to it."""
         rates = self.rates if operation.service else NO_FAULTS
-        with self._lock:
-            self.requests[operation] += 1
-            chance = self._chances.setdefault(operation, random.Random(f"{self._seed} {operation}"))
-            delay = chance.uniform(0, rates.delay_seconds) if chance.random() < rates.delayed else 0.0
-            kind = rates.choose(chance)
-            own = random.Random(chance.random())
-            if delay:
-                self.faults[operation, "delayed"] += 1
-        return delay, kind, own
+        delay = self.chance.uniform(0, rates.delay_seconds) if self.chance.random() < rates.delayed else 0.0
+        if delay:
+            self.count(operation, "delayed")
+        return delay, rates.choose(self.chance)
 
-    def count(self, operation: Operation, kind: Kind) -> None:
-        """Note that a request met a fault."""
+    def count(self, operation: Operation, kind: str) -> None:
+        """Count a fault."""
         with self._lock:
             self.faults[operation, kind] += 1
 
@@ -166,7 +133,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Functions are killed while they speak; that is no news."""
+        """Ignore functions that are killed while they send."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -188,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = dict(self.headers.items())
         body = self._body()
         operation = operation_of(self.command, self.path, {name.lower(): value for name, value in headers.items()})
-        delay, kind, chance = self.proxy.plan(operation)
+        delay, kind = self.proxy.plan(operation)
         time.sleep(delay)
         divided = _divided(operation, body) if kind is Kind.PARTIAL else None
         if kind is not None and (kind is not Kind.PARTIAL or divided):
@@ -196,17 +163,20 @@ class _Handler(BaseHTTPRequestHandler):
         if kind is Kind.DROPPED_BEFORE:
             return self._drop()
         if kind is Kind.THROTTLED:
-            return self._send(_throttled(operation, body, chance).answer(operation))
+            return self._send(_throttled(operation, body, self.proxy.chance).answer(operation))
         if kind is Kind.BROKEN_BEFORE:
-            return self._send(chance.choice(BROKEN[operation.service]).answer(operation))
+            return self._send(self._broken(operation))
         answer = self.proxy.forward(self.command, self.path, headers, divided.body if divided else body)
         if kind is Kind.DROPPED_AFTER:
             return self._drop()
         if kind is Kind.BROKEN_AFTER:
-            return self._send(chance.choice(BROKEN[operation.service]).answer(operation))
+            return self._send(self._broken(operation))
         return self._send(divided.completed(answer) if divided else answer)
 
     do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = do_any  # noqa: N815
+
+    def _broken(self, operation: Operation) -> Answer:
+        return self.proxy.chance.choice(BROKEN[operation.service]).answer(operation)
 
     def _body(self) -> bytes:
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
@@ -256,40 +226,36 @@ class _Divided:
 
 def _divided(operation: Operation, body: bytes) -> _Divided | None:
     """Divide a batch of two or more; None for a request that is none."""
-    match operation.name:
-        case "BatchGetItem":
-            request = json.loads(body)
-            ((table, wanted),) = request["RequestItems"].items()
-            done, left = _halves(wanted["Keys"])
-            request["RequestItems"] = {table: {**wanted, "Keys": done}}
-            addition: dict[str, Any] = {"UnprocessedKeys": {table: {**wanted, "Keys": left}}}
-        case "SendMessageBatch":
-            request = json.loads(body)
-            done, left = _halves(request["Entries"])
-            request["Entries"] = done
-            refusal = {"SenderFault": False, "Code": "InternalError", "Message": "Try again"}
-            addition = {"Failed": [{"Id": entry["Id"], **refusal} for entry in left]}
-        case "PutEvents":
-            request = json.loads(body)
-            done, left = _halves(request["Entries"])
-            request["Entries"] = done
-            refusal = {"ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded"}
-            addition = {"Entries": [refusal] * len(left), "FailedEntryCount": len(left)}
-        case _:
-            return None
-    return _Divided(json.dumps(request).encode(), addition) if done and left else None
-
-
-def _halves(items: list[Any]) -> tuple[list[Any], list[Any]]:
-    middle = len(items) // 2
-    return items[:middle], items[middle:]
+    if operation.name not in ("BatchGetItem", "SendMessageBatch", "PutEvents"):
+        return None
+    request = json.loads(body)
+    addition: dict[str, Any]
+    if operation.name == "BatchGetItem":
+        ((table, wanted),) = request["RequestItems"].items()
+        items, name = wanted["Keys"], "Keys"
+    else:
+        items, name, wanted = request["Entries"], "Entries", request
+    done, left = items[: len(items) // 2], items[len(items) // 2 :]
+    if not done:
+        return None
+    wanted[name] = done
+    if operation.name == "BatchGetItem":
+        addition = {"UnprocessedKeys": {table: {**wanted, "Keys": left}}}
+    elif operation.name == "SendMessageBatch":
+        refusal: dict[str, Any] = {"SenderFault": False, "Code": "InternalError", "Message": "Try again"}
+        addition = {"Failed": [{"Id": entry["Id"], **refusal} for entry in left]}
+    else:
+        refusal = {"ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded"}
+        addition = {"Entries": [refusal] * len(left), "FailedEntryCount": len(left)}
+    return _Divided(json.dumps(request).encode(), addition)
 
 
 def _throttled(operation: Operation, body: bytes, chance: random.Random) -> Failure:
-    if operation.name == "TransactWriteItems" and chance.random() < CANCELLED_SHARE:
+    failures = THROTTLED[operation.service]
+    if operation.name == "TransactWriteItems":
         actions = len(json.loads(body)["TransactItems"])
-        return cancelled(actions, chance.randrange(actions))
-    return chance.choice(THROTTLED[operation.service])
+        failures = (*failures, cancelled(actions, chance.randrange(actions)))
+    return chance.choice(failures)
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -14,10 +14,9 @@ from tests.faults.document_client import DocumentClient
 from tests.faults.faulty_stack import FaultyStack, Places
 from tests.faults.jobs import JobStarter
 from tests.faults.killer import Killer
-from tests.faults.listener import Listener, Told
 from tests.faults.proxy import NO_FAULTS, FaultProxy, Rates
 from tests.faults.snapshot import Snapshot, depths, documents, jobs, take
-from tests.faults.told_agreement import repetitions, told_disagreements
+from tests.faults.told_agreement import Listener, Told, repetitions, told_disagreements
 from tests.faults.workload import LATE, Share, Workload
 
 LOOKS_AT_REST: Final = 3
@@ -184,8 +183,6 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
                 f"kills: {_counted(Counter(f'{name} {doing}' for name, doing in killer.kills.elements()))}",
                 f"faults of AWS: {_counted(proxy.by_kind())}",
                 f"faults of Bedrock: {_counted(Counter(bedrock_faults))}",
-                "requests of the functions and their faults:",
-                proxy.report(),
                 "calls of Bedrock:",
                 *(f"  {name:32}{told}" for name, told in stack.calls_of_bedrock().items()),
                 f"dead letters: {len(now.dead_letters)}",

@@ -1,6 +1,6 @@
 """Each kind of difference is told, and where there is none, nothing is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +9,18 @@ import pytest
 from ragstack_common.documents import DocumentStatus
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.jobs import Job
-from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition
+from ragstack_common.registry.lifecycle import TRANSITIONS_KEPT
+from ragstack_common.registry.records import (
+    DocumentRecord,
+    Observation,
+    Operation,
+    OperationKind,
+    Status,
+    Transition,
+)
 from tests.faults.agreement import disagreements
 from tests.faults.snapshot import Objects, Snapshot
+from tests.faults.told_agreement import Told, repetitions, told_disagreements
 
 GOOD, BAD, GONE = "s3://docs/good.txt", "s3://docs/bad.txt", "s3://docs/gone.txt"
 ATTRIBUTES = {"corpus": "handbook"}
@@ -99,6 +108,7 @@ def test_a_difference_is_told(name: str) -> None:
 
 
 RUNNING = Job("a", "reconcile", "RUNNING", "api", 1.0)
+REPAIRED = {"failed": {"uri": GOOD, "operation": "o", "reason": "once", "attempts": 1}}
 
 
 @pytest.mark.parametrize(
@@ -107,32 +117,77 @@ RUNNING = Job("a", "reconcile", "RUNNING", "api", 1.0)
         ({"jobs": (RUNNING,)}, "has not ended"),
         ({"jobs": (replace(RUNNING, status="FAILED"),)}, "does not say why"),
         ({"gate_closed_until": 1.0}, "documents wait until"),
+        ({"jobs": (replace(RUNNING, status="FAILED", reason="Given up"),)}, None),
+        ({"dead_letters": (*AGREEING.dead_letters, {"job": RUNNING.id, "step": 0, "failures": 0}, REPAIRED)}, None),
     ],
-    ids=["runs for ever", "no reason", "gate"],
+    ids=["runs for ever", "no reason", "gate", "failed for a reason", "letters of jobs and of repaired documents"],
 )
-def test_what_a_job_leaves_behind_is_told(changes: Any, told: str) -> None:
-    (wrong,) = disagreements(replace(AGREEING, **changes))
+def test_jobs_and_dead_letters_are_compared(changes: Any, told: str | None) -> None:
+    wrong = disagreements(replace(AGREEING, **changes))
 
-    assert told in wrong
-
-
-def test_a_job_that_failed_for_a_reason_and_its_message_are_no_difference() -> None:
-    letter = {"job": RUNNING.id, "step": 0, "failures": 0}
-    failed = replace(RUNNING, status="FAILED", reason="Given up")
-
-    now = replace(AGREEING, jobs=(failed,), dead_letters=(*AGREEING.dead_letters, letter))
-
-    assert disagreements(now) == []
+    assert (told is None) if not wrong else (told is not None and told in wrong[0])
 
 
-def test_a_dead_letter_of_a_document_that_was_repaired_since_is_no_difference() -> None:
-    letter = {"failed": {"uri": GOOD, "operation": "o", "reason": "once", "attempts": 1}}
+# Events. --------------------------------------------------------------------------------------------------------------
 
-    assert disagreements(replace(AGREEING, dead_letters=(*AGREEING.dead_letters, letter))) == []
+URI = "s3://docs/a.txt"
+CONTENTS = {URI: {'"1"', '"2"'}}
+
+RECORD = DocumentRecord(
+    URI,
+    status=Status.DELETED,
+    operation=Operation("second", OperationKind.DELETE, 0.0),
+    finished_at=20.0004,
+    history=(
+        Transition(1.0, Status.SUBMITTING),
+        Transition(10.0, Status.INDEXED),
+        Transition(15.0, Status.DELETING),
+        Transition(20.0004, Status.DELETED),
+    ),
+)
+INDEXED = Told("DocumentIndexed", URI, "INDEXED", None, '"1"', "first", 10.0)
+DELETED = Told("DocumentDeleted", URI, "DELETED", None, None, "second", 20.0)
 
 
-def test_a_difference_is_told_with_the_history_of_the_document() -> None:
-    (line,) = disagreements(without(GOOD, "knowledge_base")(AGREEING))
+def event_disagreements(*told: Told, record: DocumentRecord = RECORD) -> Sequence[str]:
+    return told_disagreements(Snapshot({}, {URI: record}, {}, {}, ()), told, CONTENTS)
 
-    assert line.startswith(GOOD)
-    assert "00:00:01.000 INDEXED" in line
+
+def test_nothing_is_wrong_with_repetitions_in_any_order() -> None:
+    told = (INDEXED, DELETED, INDEXED)
+
+    assert event_disagreements(*told) == []
+    assert repetitions(told) == 1
+
+
+WRONG = {
+    "the end is not told": ([INDEXED], "what was told last is"),
+    "nothing is told": ([], "what was told last is None"),
+    "a state before is not told": ([DELETED], "was never told"),
+    "one operation with two ends": ([INDEXED, replace(DELETED, operation="first"), DELETED], "have one operation"),
+    "a repetition with a name of its own": ([INDEXED, DELETED, replace(DELETED, operation="third")], "two names"),
+    "a state that never was": ([INDEXED, DELETED, replace(INDEXED, operation="x", reason="y")], "that never was"),
+    "a state before it was": ([INDEXED, DELETED, replace(INDEXED, operation="x", finished_at=9)], "that never was"),
+    "a content that never was": ([INDEXED, DELETED, replace(INDEXED, operation="x", etag='"0"')], "no such content"),
+    "a deleted content": ([INDEXED, replace(DELETED, etag='"1"')], "a content is not deleted"),
+    "an index of nothing": ([replace(INDEXED, etag=None), DELETED], "of no content"),
+    "a type of another status": ([replace(INDEXED, type="DocumentFailed"), DELETED], "its type"),
+    "a stranger": ([INDEXED, DELETED, replace(INDEXED, uri="s3://docs/b.txt")], "the registry does not know it"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_what_is_told_wrongly_is_noticed(name: str) -> None:
+    told, says = WRONG[name]
+
+    wrong = event_disagreements(*told)
+
+    assert any(says in line for line in wrong), wrong
+
+
+def test_what_the_history_has_forgotten_is_no_claim_of_what_never_was() -> None:
+    forgetful = replace(
+        RECORD, history=(Transition(15.0, Status.DELETING),) * (TRANSITIONS_KEPT - 1) + RECORD.history[-1:]
+    )
+
+    assert event_disagreements(INDEXED, DELETED, record=forgetful) == []

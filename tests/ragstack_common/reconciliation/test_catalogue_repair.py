@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.registry import catalogue as module
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
@@ -100,13 +99,3 @@ def test_a_deletion_during_the_recount_does_not_corrupt_counts(stack: Stack, mon
 
     assert report["catalogue"]["differences"] == 0
     assert _counts(stack)["corpus", "x"] == 1
-
-
-def test_too_many_values_are_not_counted_again(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack.indexed("a.txt", tags=["one", "two", "three"])
-    monkeypatch.setattr(module, "MOST_VALUES", 2)
-
-    report = stack.reconcile().report
-
-    assert report["catalogue"]["differences"] == 0
-    assert "more than 2 values" in report["catalogue"]["reason"]

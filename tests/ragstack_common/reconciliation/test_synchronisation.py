@@ -1,6 +1,7 @@
 """A full synchronisation: behind a closed gate, after the operations in progress, to a correct end."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from ragstack_common.config import ReconcileSettings
 from ragstack_common.registry.coordination import Gate
 from ragstack_common.registry.jobs import Job
 from ragstack_common.registry.records import Operation, OperationKind, Status
-from tests.ragstack_common.reconciliation.clients import Death, KilledError
+from tests.ragstack_common.reconciliation.clients import Changed, Death, KilledError
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
 
 
@@ -61,19 +62,6 @@ def test_an_upload_during_a_synchronisation_is_not_a_difference(stack: Stack) ->
 
     assert stack.jobs.get(job.id).status == "COMPLETE", stack.jobs.get(job.id).reason
     assert stack.jobs.get(job.id).report["differences"] == {}
-
-
-def test_bucket_registry_and_knowledge_base_agree_after_the_checks(stack: Stack) -> None:
-    stack.put("new.txt", "Something new.")
-    stack.clock.ahead += HOUR
-    stack.reconcile("full")
-
-    stack.rest()
-    stack.clock.ahead += HOUR
-    afterwards = stack.reconcile()
-
-    assert stack.record("new.txt").status == "INDEXED"
-    assert afterwards.report["differences"] == {}
 
 
 def _first_steps(stack: Stack, number: int) -> Job:
@@ -151,48 +139,35 @@ def test_it_fails_and_opens_the_gate_after_waiting_too_long(stack: Stack, gate: 
     assert _ingestion_jobs(stack) == []
 
 
-class _Agent:
-    """The client of bedrock-agent, that answers one call otherwise, so often."""
-
-    def __init__(self, agent: Any, name: str, answers: list[Any]) -> None:
-        self._agent = agent
-        self._name = name
-        self._answers = answers
-        self.calls = 0
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._agent, name)
-        if name != self._name:
-            return method
-
-        def call(**parameters: Any) -> Any:
-            self.calls += 1
-            if not self._answers:
-                return method(**parameters)
-            answer = self._answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            real = method(**parameters)["ingestionJob"]
-            return {"ingestionJob": {**real, **answer}}
-
-        return call
-
-
 def _error(code: str, message: str = "no") -> ClientError:
     details: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}}
     return ClientError(details, "Operation")
 
 
-def _run_with(stack: Stack, agent: _Agent) -> Job:
-    """Run a synchronisation whose Bedrock answers so."""
+def _run_with(
+    stack: Stack, name: str, answers: list[Any], between: Callable[[Job], None] = lambda _: None
+) -> tuple[Job, int]:
+    """Run a synchronisation whose Bedrock answers one operation so at first; also returns the number of its calls."""
+    calls = []
+
+    def answer(method: Any, **parameters: Any) -> Any:
+        calls.append(parameters)
+        if not answers:
+            return method(**parameters)
+        if isinstance(first := answers.pop(0), Exception):
+            raise first
+        return {"ingestionJob": {**method(**parameters)["ingestionJob"], **first}}
+
     service = stack.service()
+    agent: Any = Changed(stack.agent, name, answer)
     service = replace(service, synchronisation=replace(service.synchronisation, agent=agent))
     job = stack.jobs.create("full", "test")
     stack.send_job({"job": job.id})
     while messages := stack.take("jobs"):
         for message in messages:
             assert service.process([message], lambda: LONG) == []
-    return stack.jobs.get(job.id)
+            between(stack.jobs.get(job.id))
+    return stack.jobs.get(job.id), len(calls)
 
 
 def test_it_waits_while_bedrock_reports_a_conflict(stack: Stack, gate: Gate) -> None:
@@ -201,24 +176,23 @@ def test_it_waits_while_bedrock_reports_a_conflict(stack: Stack, gate: Gate) -> 
         _error("ValidationException", "There are ongoing direct ingestions"),
         _error("ThrottlingException"),
     ]
-    agent = _Agent(stack.agent, "start_ingestion_job", [*contention, *contention])
 
-    job = _run_with(stack, agent)
+    job, calls = _run_with(stack, "start_ingestion_job", [*contention, *contention])
 
-    assert job.status == "COMPLETE"
-    assert agent.calls == 7
+    assert (job.status, calls) == ("COMPLETE", 7)
     assert job.step > 4
     assert gate.closed_until() is None
 
 
-def test_a_refusal_fails_the_job_and_opens_the_gate(stack: Stack, gate: Gate) -> None:
-    agent = _Agent(stack.agent, "start_ingestion_job", [_error("AccessDeniedException", "not you")])
-
-    job = _run_with(stack, agent)
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [("start_ingestion_job", "not you"), ("get_ingestion_job", "Bedrock's job cannot be followed: ")],
+)
+def test_a_refusal_fails_the_job_and_opens_the_gate(stack: Stack, gate: Gate, operation: str, reason: str) -> None:
+    job, _ = _run_with(stack, operation, [_error("AccessDeniedException", "not you")])
 
     assert job.status == "FAILED"
-    assert "AccessDeniedException" in str(job.reason)
-    assert "not you" in str(job.reason)
+    assert reason in str(job.reason)
     assert gate.closed_until() is None
     assert stack.reconcile("full").status == "COMPLETE"
 
@@ -230,10 +204,8 @@ def test_a_failed_ingestion_job_fails_the_synchronisation_after_a_comparison(
     stack.put("new.txt")
     stack.clock.ahead += HOUR
     reasons = ["it broke" * 1000, *(f"and {number}" for number in range(30))]
-    ended = {"status": status, "failureReasons": reasons}
-    agent = _Agent(stack.agent, "get_ingestion_job", [ended])
 
-    job = _run_with(stack, agent)
+    job, _ = _run_with(stack, "get_ingestion_job", [{"status": status, "failureReasons": reasons}])
 
     assert (job.status, job.reason) == ("FAILED", f"Bedrock's job is {status}")
     synchronisation = job.report["synchronisation"]
@@ -247,39 +219,23 @@ def test_a_failed_ingestion_job_fails_the_synchronisation_after_a_comparison(
 
 def test_a_transient_error_does_not_end_the_following(stack: Stack) -> None:
     answers = [_error("ThrottlingException"), {"status": "IN_PROGRESS"}, _error("InternalServerException")]
-    agent = _Agent(stack.agent, "get_ingestion_job", answers)
 
-    assert _run_with(stack, agent).status == "COMPLETE"
-    assert agent.calls == 4
+    job, calls = _run_with(stack, "get_ingestion_job", answers)
 
-
-def test_an_unknown_ingestion_job_fails_the_synchronisation(stack: Stack, gate: Gate) -> None:
-    agent = _Agent(stack.agent, "get_ingestion_job", [_error("ResourceNotFoundException", "gone")])
-
-    job = _run_with(stack, agent)
-
-    assert job.status == "FAILED"
-    assert "cannot be followed" in str(job.reason)
-    assert gate.closed_until() is None
+    assert (job.status, calls) == ("COMPLETE", 4)
 
 
 def test_an_ingestion_job_that_never_ends_fails_the_synchronisation(
     stack: Stack, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ReconcileSettings, "follow_seconds", 2 * HOUR)
-    agent = _Agent(stack.agent, "get_ingestion_job", [{"status": "IN_PROGRESS"}] * 100)
-    service = stack.service()
-    service = replace(service, synchronisation=replace(service.synchronisation, agent=agent))  # type: ignore[arg-type]
-    job = stack.jobs.create("full", "test")
-    stack.send_job({"job": job.id})
-    while messages := stack.take("jobs"):
-        for message in messages:
-            assert service.process([message], lambda: LONG) == []
-            if stack.jobs.get(job.id).is_running and "synchronisation" not in stack.jobs.get(job.id).report:
-                assert gate.closed_until() is not None
-                stack.clock.ahead += 50 * 60
 
-    ended = stack.jobs.get(job.id)
+    def pass_time(job: Job) -> None:
+        if job.is_running and "synchronisation" not in job.report:
+            assert gate.closed_until() is not None
+            stack.clock.ahead += 50 * 60
+
+    ended, _ = _run_with(stack, "get_ingestion_job", [{"status": "IN_PROGRESS"}] * 100, pass_time)
 
     assert ended.status == "FAILED"
     assert ended.reason == "Bedrock's job is still IN_PROGRESS after 2 hours"
