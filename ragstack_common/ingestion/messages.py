@@ -161,7 +161,6 @@ class Queue:
 
         Raises:
             DeliveryError: The queue did not accept all of them, though the call succeeded.
-            ClientError: The queue could not be reached; some messages may have been sent.
         """
         delay = min(MAX_DELAY_SECONDS, ceil(max(0.0, delay_seconds)))
         for batch in batched(messages, _MESSAGES_PER_CALL):

@@ -53,7 +53,6 @@ class Observer:
         """Observe one document.
 
         Raises:
-            ClientError: S3 refused, for another reason than that there is no such object.
             InvalidDocumentError: The URI does not name an object.
         """
         bucket, slash, key = uri.removeprefix("s3://").partition("/")

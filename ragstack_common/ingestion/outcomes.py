@@ -51,7 +51,6 @@ class Outcomes:
 
         Raises:
             DeliveryError: The bus or the queue did not accept all of it.
-            ClientError: One of them could not be reached; some documents may have been announced.
         """
         failed = [record for record in records if record.status is Status.FAILED]
         self.dead_letters.send([DeadLetter(failure(record), record.reason or "") for record in failed])
@@ -68,7 +67,6 @@ class Outcomes:
 
         Raises:
             DeliveryError: The bus did not accept all of them.
-            ClientError: The bus could not be reached; some events may have been published.
         """
         for batch in batched(records, EVENTS_PER_CALL):
             entries: Any = [

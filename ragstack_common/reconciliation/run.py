@@ -71,7 +71,6 @@ class Reconciliation:
             quiet_since: When a synchronisation began that has just ended; events since then have waited for its end.
 
         Raises:
-            ClientError, BotoCoreError: The registry, the bucket, the knowledge base or the queue did not answer.
             DeliveryError, RegistryError: The queue or the registry answered only in part.
         """
         run = _Run(self, seconds_left, self.clock(), quiet_since)
@@ -196,11 +195,7 @@ class _Run:
 
 
 def bucket_pages(s3: "S3Client", bucket: str) -> Iterator[list[BucketObject]]:
-    """List documents and sidecars, without the placeholders that the console creates for folders.
-
-    Raises:
-        ClientError: The bucket cannot be listed.
-    """
+    """List documents and sidecars, without the placeholders that the console creates for folders."""
     pages = s3.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, PaginationConfig={"PageSize": DOCUMENTS_PER_PAGE}
     )
@@ -218,11 +213,7 @@ def bucket_pages(s3: "S3Client", bucket: str) -> Iterator[list[BucketObject]]:
 def knowledge_base_pages(
     agent: "AgentsforBedrockClient", settings: ReconcileSettings, sleep: Callable[[float], None]
 ) -> Iterator[list[IndexedDocument]]:
-    """List the documents of the data source.
-
-    Raises:
-        ClientError: A page's last error, after retries.
-    """
+    """List the documents of the data source."""
     backoff = Backoff(retries=5, base_seconds=1.0, sleep=sleep)
     request: Any = {
         "knowledgeBaseId": settings.knowledge_base_id,

@@ -1,6 +1,7 @@
 """The document registry: the state of every document, and how many documents have which attributes.
 
 One DynamoDB table. Every write of a document holds only if the document has not changed since it was read.
+Everything that calls the table raises botocore's ClientError if the table does not answer.
 
 ::
 

@@ -107,22 +107,14 @@ class Catalogue:
         self._table = table
 
     def facets(self, key: str | None = None) -> list[Facet]:
-        """List the values that searchable documents have, by attribute, then value; of one attribute, or of all.
-
-        Raises:
-            ClientError: The table cannot be read.
-        """
+        """List the values that searchable documents have, by attribute, then value; of one attribute, or of all."""
         prefix = "" if key is None else f"{key}{_DIVIDER}"
         # An attribute's name may contain the divider, and so begin like the prefix.
         found = (facet for facet in self._facets(prefix) if facet.key and key in (None, facet.key))
         return sorted(found, key=lambda facet: (facet.key, isinstance(facet.value, str), facet.value))
 
     def documents(self) -> int:
-        """Count the searchable documents.
-
-        Raises:
-            ClientError: The table cannot be read.
-        """
+        """Count the searchable documents."""
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
     def repair(self, right: Counter[str], since: float) -> dict[str, Any]:
@@ -130,9 +122,6 @@ class Catalogue:
 
         A document changes together with its counts. So if no document was written since the new count began, in seconds
         since 1970, a count that differs is wrong.
-
-        Raises:
-            ClientError: The table cannot be read or written.
         """
         if len(right) > MOST_VALUES:
             return {"differences": 0, "reason": f"There are more than {MOST_VALUES:,} values: they were not compared"}

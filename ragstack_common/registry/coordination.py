@@ -42,11 +42,7 @@ class CallRate:
         self._sleep = sleep
 
     def wait(self, operation: str) -> None:
-        """Wait until this caller may call *operation*.
-
-        Raises:
-            ClientError: The table cannot be written.
-        """
+        """Wait until this caller may call *operation*."""
         reserved = None
         while reserved is None:
             now = self._clock()
@@ -92,11 +88,7 @@ class Gate:
         self._gate: dict[str, Any] = {"TableName": table, "Key": to_item({PARTITION_KEY: GATE, SORT_KEY: GATE})}
 
     def closed_until(self) -> float | None:
-        """Return until when the gate is closed, in seconds since 1970; None if it is open.
-
-        Raises:
-            ClientError: The table cannot be read.
-        """
+        """Return until when the gate is closed, in seconds since 1970; None if it is open."""
         answer = self._client.get_item(**self._gate, ConsistentRead=True)
         until = float(answer["Item"][_UNTIL]["N"]) if "Item" in answer else 0.0
         return until if until > self._clock() else None
@@ -105,9 +97,6 @@ class Gate:
         """Close the gate for a job, or keep it closed, until a time in seconds since 1970.
 
         Returns False if another job keeps it closed.
-
-        Raises:
-            ClientError: The table cannot be written.
         """
         return self._change(
             self._client.update_item,
@@ -117,11 +106,7 @@ class Gate:
         )
 
     def open(self, job_id: str) -> bool:
-        """Open the gate if this job closed it; returns False if another job keeps it closed.
-
-        Raises:
-            ClientError: The table cannot be written.
-        """
+        """Open the gate if this job closed it; returns False if another job keeps it closed."""
         return self._change(
             self._client.delete_item,
             ConditionExpression="attribute_not_exists(#owner) OR #owner = :job",

@@ -112,7 +112,6 @@ class DocumentRegistry:
         """Read the current records of documents; an unknown document has revision 0.
 
         Raises:
-            ClientError: The table cannot be read.
             RegistryError: The table repeatedly returned only a part of the documents.
         """
         found = dict.fromkeys(uris)
@@ -124,20 +123,12 @@ class DocumentRegistry:
         return records
 
     def find(self, identifier: str) -> DocumentRecord | None:
-        """Read the current record of a document by the document's id; None if there is none.
-
-        Raises:
-            ClientError: The table cannot be read.
-        """
+        """Read the current record of a document by the document's id; None if there is none."""
         answer = self.client.get_item(TableName=self.table, Key=document_key(identifier), ConsistentRead=True)
         return self._record(answer["Item"]) if "Item" in answer else None
 
     def scan(self) -> Iterator[list[DocumentRecord]]:
-        """Read all documents consistently, in pages, in no particular order.
-
-        Raises:
-            ClientError: The table cannot be read.
-        """
+        """Read all documents consistently, in pages, in no particular order."""
         pages = self.client.get_paginator("scan").paginate(
             TableName=self.table,
             ConsistentRead=True,
@@ -165,7 +156,6 @@ class DocumentRegistry:
 
         Raises:
             InvalidRequestError: The token does not belong to this listing.
-            ClientError: The table cannot be read.
         """
         query = {"TableName": self.table, **_listing(status, corpus)}
         found: list[DocumentRecord] = []
@@ -196,9 +186,6 @@ class DocumentRegistry:
 
         Returns:
             The URIs of the documents that were not written because another worker wrote them in the meantime.
-
-        Raises:
-            ClientError: The table cannot be written; some of the documents may have been.
         """
         write = uuid.uuid4().hex
         lost: set[str] = set()

@@ -135,7 +135,6 @@ class JobStore:
 
         Raises:
             JobConflictError: A job of that kind is queued or running.
-            ClientError: The table cannot be written.
         """
         now = self._clock()
         job = Job(id=_new_id(now), kind=kind, status="QUEUED", by=by, created_at=now, updated_at=now, revision=1)
@@ -157,7 +156,6 @@ class JobStore:
 
         Raises:
             JobNotFoundError: There is no job with that id.
-            ClientError: The table cannot be read.
         """
         if is_job_id(job_id):
             answer = self._client.get_item(TableName=self._table, Key=_job_key(job_id), ConsistentRead=True)
@@ -166,11 +164,7 @@ class JobStore:
         raise JobNotFoundError(f"There is no job {job_id[:100]!r}")
 
     def running(self, kind: JobKind) -> Job | None:
-        """Read the job of that kind that is queued or running; None if there is none.
-
-        Raises:
-            ClientError: The table cannot be read.
-        """
+        """Read the job of that kind that is queued or running; None if there is none."""
         answer = self._client.get_item(TableName=self._table, Key=_lock_key(kind), ConsistentRead=True)
         if "Item" not in answer:
             return None
@@ -185,7 +179,6 @@ class JobStore:
 
         Raises:
             InvalidRequestError: The token does not belong to this listing.
-            ClientError: The table cannot be read.
         """
         query: dict[str, Any] = {
             "TableName": self._table,
@@ -207,9 +200,6 @@ class JobStore:
         """Replace a job, unless another worker changed it or a newer job has taken its lock.
 
         The caller continues with ``replace(after, revision=before.revision + 1)``.
-
-        Raises:
-            ClientError: The table cannot be written.
         """
         now = self._clock()
         write = uuid.uuid4().hex

@@ -51,9 +51,6 @@ class Transactions:
         Returns:
             The names of the writes whose condition failed. If there are any, nothing was written. A write does not
             count as failed if the item has its mark: an earlier attempt carried it out, and its response was lost.
-
-        Raises:
-            ClientError: The table cannot be reached, or the request is wrong.
         """
         actions: Any = [
             {kind: {**parameters, "TableName": self._table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}}

@@ -1,51 +1,51 @@
 """Documents that an ingestion job indexed and the registry does not know."""
 
+from collections.abc import Callable
+
+import pytest
+
 from tests.ingestion.world import World
 
 
-def index_behind_the_registrys_back(world: World) -> None:
-    """Run an ingestion job before any event is read."""
-    world.source.synchronised()
-
-
-def test_a_failing_version_removes_what_an_ingestion_job_indexed(world: World) -> None:
+def a_failing_version(world: World) -> None:
     world.put("a.txt", "granite is hard")
-    index_behind_the_registrys_back(world)
+    world.source.synchronised()
     assert world.chunks("a.txt")
     world.put("a.txt", "\n")
 
-    world.run()
 
-    world.check()
-
-
-def test_a_look_removes_a_document_with_an_invalid_sidecar_from_the_index(world: World) -> None:
+def a_look_at_an_invalid_sidecar(world: World) -> None:
     world.put("a.txt", "granite is hard")
-    index_behind_the_registrys_back(world)
+    world.source.synchronised()
     world.put_sidecar("a.txt", b"no JSON")
     world.run()
-
     world.look("a.txt")
-    world.run()
-
-    world.check()
 
 
-def test_deleting_a_failed_document_removes_what_an_ingestion_job_indexed(world: World) -> None:
+def the_deletion_of_a_failed_document(world: World) -> None:
     world.put("a.txt", "\n")
     world.run()
-    index_behind_the_registrys_back(world)
+    world.source.synchronised()
     world.delete("a.txt")
 
-    world.run()
 
-    world.check()
-
-
-def test_deleting_a_document_before_its_first_event_removes_what_an_ingestion_job_indexed(world: World) -> None:
+def a_deletion_before_the_first_event(world: World) -> None:
     world.put("a.txt", "granite is hard")
-    index_behind_the_registrys_back(world)
+    world.source.synchronised()
     world.delete("a.txt")
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        a_failing_version,
+        a_look_at_an_invalid_sidecar,
+        the_deletion_of_a_failed_document,
+        a_deletion_before_the_first_event,
+    ],
+)
+def test_what_an_ingestion_job_indexed_is_removed_by(world: World, story: Callable[[World], None]) -> None:
+    story(world)
 
     world.run()
 

@@ -22,7 +22,6 @@ from tests.support.sidecars import (
     ALL_TYPED,
     OTHER,
     REFUSED,
-    S3_VECTORS,
     TAKEN,
     record_sidecar,
     sidecar,
@@ -73,13 +72,6 @@ def test_typed_values_are_read_as_plain_values() -> None:
 
     assert read.attributes == {"topic": "leave", "year": 2026, "internal": False, "audience": ["engineers", "people"]}
     assert read.embedded == ("topic",)
-
-
-def test_the_error_names_the_longest_attribute() -> None:
-    body = sidecar({"topic": "leave", "summary": "x" * 2000})
-
-    with pytest.raises(InvalidDocumentError, match=r"2,0.. bytes in 2 keys.*at most 1,024 bytes.*35 keys.*'summary'"):
-        read_sidecar(body, S3_VECTORS)
 
 
 @given(attribute_sets)

@@ -14,17 +14,15 @@ from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.registry.catalogue import (
     ALL_DOCUMENTS,
-    COUNT,
     LONGEST_VALUE,
     VALUES_COUNTED,
     Catalogue,
     Facet,
-    count_writes,
     counted_under,
 )
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
-from ragstack_common.registry.table import CATALOGUE, LONGEST_KEY_BYTES
+from ragstack_common.registry.table import LONGEST_KEY_BYTES
 from tests.ragstack_common.registry.strategies import ATTRIBUTES, COUNTED_UNDER
 from tests.support.registry_table import TABLE, create_table
 from tests.support.soak import SOAK, examples
@@ -74,31 +72,6 @@ def test_an_attribute_is_listed_without_others_with_the_same_prefix(dynamodb: An
 
     assert Catalogue(dynamodb, TABLE).facets("topic") == [Facet("topic", "a", 1)]
     assert Catalogue(dynamodb, TABLE).facets("nothing") == []
-
-
-def test_more_values_than_a_page_holds_are_all_listed(dynamodb: Any) -> None:
-    values = [f"{number:04d}" + "日" * 190 for number in range(75)]
-    large: Any = {"room": {"S": "x" * 20_000}}
-    for start in range(0, len(values), 25):
-        writes = count_writes(
-            ((("topic", json.dumps(value, ensure_ascii=False)), 1)) for value in values[start : start + 25]
-        )
-        items = [{**write.action["Update"]["Key"], COUNT: {"N": "1"}, **large} for write in writes]
-        dynamodb.batch_write_item(RequestItems={TABLE: [{"PutRequest": {"Item": item}} for item in items]})
-    first = dynamodb.query(
-        TableName=TABLE, KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": {"S": CATALOGUE}}
-    )
-
-    assert "LastEvaluatedKey" in first, "one page holds them all"
-    assert [facet.value for facet in Catalogue(dynamodb, TABLE).facets("topic")] == values
-
-
-def test_values_without_documents_are_not_listed(dynamodb: Any) -> None:
-    registry = DocumentRegistry(TABLE, dynamodb)
-    written(registry, NAMES[0], topic="a")
-    written(registry, NAMES[0], topic="b")
-
-    assert Catalogue(dynamodb, TABLE).facets() == [Facet("topic", "b", 1)]
 
 
 @given(ATTRIBUTES)

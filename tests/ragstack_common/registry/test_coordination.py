@@ -32,14 +32,6 @@ def called(dynamodb: Any, clock: Clock, rate: float = RATE, operation: str = "ge
     return clock.now + sum(slept)
 
 
-def test_calls_at_once_are_an_interval_apart(dynamodb: Any) -> None:
-    clock = Clock()
-
-    calls = [called(dynamodb, clock) for _ in range(11)]
-
-    assert [round(call - clock.now, 3) for call in calls] == [round(number / RATE, 3) for number in range(11)]
-
-
 def test_every_operation_has_a_rate_of_its_own(dynamodb: Any) -> None:
     clock = Clock()
     for _ in range(10):
@@ -138,15 +130,6 @@ def test_a_gate_opens_when_its_time_is_over(gate: Gate, clock: Clock) -> None:
     clock.now = 1_060.0
 
     assert gate.closed_until() is None
-
-
-def test_the_owner_changes_the_closing_time(gate: Gate) -> None:
-    gate.close("one", 1_060.0)
-
-    assert gate.close("one", 1_090.0)
-    assert gate.closed_until() == 1_090.0
-    assert gate.close("one", 1_030.0)
-    assert gate.closed_until() == 1_030.0
 
 
 def test_another_job_cannot_move_a_closed_gate(gate: Gate) -> None:

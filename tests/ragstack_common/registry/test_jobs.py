@@ -163,10 +163,3 @@ def test_jobs_expire_after_90_days(jobs: JobStore, dynamodb: Any, clock: Clock) 
 
     (expires,) = [int(item["expires_at"]["N"]) for item in items if "expires_at" in item]
     assert expires == int(clock.now) + 90 * 24 * 3600
-
-
-def test_jobs_are_not_in_the_indexes_of_documents(jobs: JobStore, dynamodb: Any) -> None:
-    jobs.create("full", "one")
-
-    for index in ("by_uri", "by_status", "by_corpus"):
-        assert dynamodb.scan(TableName=TABLE, IndexName=index)["Items"] == []

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -288,17 +288,6 @@ def test_a_failed_overwrite_removes_the_earlier_version_from_the_index() -> None
     assert life.step_for(failed, TWO, FORCED, NOW + 5) is Step.INGEST
 
 
-def test_the_history_keeps_the_last_different_lines() -> None:
-    record = NEW
-    for number in range(30):
-        record = life.put_back(record, f"reason {number // 2}", NOW + number)
-    for number in range(30):
-        record = life.put_back(record, f"other {number}", NOW + number)
-
-    assert len(record.history) == life.TRANSITIONS_KEPT
-    assert [line.reason for line in record.history] == [f"other {number}" for number in range(10, 30)]
-
-
 def test_attempts_count_submissions_of_the_same_version() -> None:
     second = life.claimed(WAITING, ONE, Seen(), operation(name="op2"), NOW)
     other = life.claimed(WAITING, TWO, ANY, operation(name="op2"), NOW)
@@ -337,13 +326,6 @@ def test_sequencers_of_any_length_are_ordered(older: str, newer: str) -> None:
 def test_equal_sequencers_are_neither_newer(one: str, other: str) -> None:
     assert not life.is_newer(one, other)
     assert not life.is_newer(other, one)
-
-
-@given(*[st.text("0123456789abcdefABCDEF", max_size=6)] * 3)
-def test_newer_is_transitive(one: str, two: str, three: str) -> None:
-    assert not (life.is_newer(one, two) and life.is_newer(two, one))
-    if life.is_newer(one, two) and life.is_newer(two, three):
-        assert life.is_newer(one, three)
 
 
 KNOWN = [

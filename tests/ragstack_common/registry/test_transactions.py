@@ -18,24 +18,12 @@ def names(dynamodb: Any) -> set[str]:
     return {item["pk"]["S"] for item in dynamodb.scan(TableName=TABLE)["Items"]}
 
 
-def test_all_are_written(dynamodb: Any) -> None:
-    assert Transactions(dynamodb, TABLE).write([put("a", "1"), put("b", "1")]) == set()
-    assert names(dynamodb) == {"a", "b"}
-
-
 def test_a_failed_condition_prevents_all_writes_and_is_named(dynamodb: Any) -> None:
     transactions = Transactions(dynamodb, TABLE)
     transactions.write([put("b", "1")])
 
     assert transactions.write([put("a", "2"), put("b", "2"), put("c", "2")]) == {"b"}
     assert names(dynamodb) == {"b"}
-
-
-def test_all_failed_conditions_are_named(dynamodb: Any) -> None:
-    transactions = Transactions(dynamodb, TABLE)
-    transactions.write([put("b", "1"), put("c")])
-
-    assert transactions.write([put("a", "2"), put("b", "2"), put("c", "2")]) == {"b", "c"}
 
 
 def test_an_item_with_the_own_mark_counts_as_written(dynamodb: Any) -> None:
