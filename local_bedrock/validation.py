@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Final
 
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
@@ -51,12 +50,10 @@ def check(shape: Shape | None, value: dict[str, Any]) -> None:
     Raises:
         InvalidRequest: One or more constraints do not hold; the message lists the first 50 of them.
     """
-    faults = list(islice(violations(shape, value), _MOST_FAULTS_SHOWN + 1)) if shape is not None else []
+    faults = list(violations(shape, value)) if shape is not None else []
     if faults:
-        shown = faults[:_MOST_FAULTS_SHOWN]
-        count = "1 validation error" if len(faults) == 1 else f"{len(shown)} validation errors"
-        more = "More than " if len(faults) > len(shown) else ""
-        raise InvalidRequest(f"{more}{count} detected: {'; '.join(shown)}")
+        count = "1 validation error" if len(faults) == 1 else f"{len(faults)} validation errors"
+        raise InvalidRequest(f"{count} detected: {'; '.join(faults[:_MOST_FAULTS_SHOWN])}")
 
 
 def violations(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
@@ -118,7 +115,7 @@ def _scalar(shape: Shape, value: Any, path: str) -> Iterator[str]:
         allowed = ", ".join(shape.enum)
         yield _fault(shape, value, path, f"Member must satisfy enum value set: [{allowed}]")
     pattern = shape.metadata.get("pattern")
-    if pattern and isinstance(value, str) and not _compiled(pattern).fullmatch(value):
+    if pattern and isinstance(value, str) and not compiled(pattern).fullmatch(value):
         yield _fault(shape, value, path, f"Member must satisfy regular expression pattern: {pattern}")
 
 
@@ -147,12 +144,13 @@ def _fault(shape: Shape, value: Any, path: str, constraint: str) -> str:
 
 def _shown(value: Any) -> str:
     # The first members of a long list are enough.
-    text = "[" + ", ".join(map(str, value[:_LONGEST_VALUE_SHOWN])) + "]" if isinstance(value, list) else str(value)
+    text = str(value[:_LONGEST_VALUE_SHOWN] if isinstance(value, list) else value)
     return text if len(text) <= _LONGEST_VALUE_SHOWN else text[:_LONGEST_VALUE_SHOWN] + "..."
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of a model."""
     for written, meant in _REWRITTEN.items():
         pattern = pattern.replace(written, meant)
     return re.compile(pattern, re.ASCII)

@@ -74,6 +74,17 @@ def required_member(given: Request, what: str, needed: str, *others: str) -> Any
     return given[needed]
 
 
+def refuse_unsupported(given: Request, *names: str) -> None:
+    """Refuse members that the local Bedrock doesn't support.
+
+    Raises:
+        InvalidRequest: The structure has one of them, and it isn't empty.
+    """
+    for name in names:
+        if given.get(name):
+            raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
+
+
 def active_knowledge_base(connection: apsw.Connection, knowledge_base_id: str) -> KnowledgeBase:
     """Return an ACTIVE knowledge base.
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from local_bedrock.errors import InvalidRequest, ModelError, ModelStreamError
 from local_bedrock.generation import prompts
 from local_bedrock.generation.answers import End, GenerationError, Given, Task, Text, Turn
-from local_bedrock.operations.context import Answer, Context, Request
+from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
 from local_bedrock.operations.generate import refuse_optimized, require_text_model, settings
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
@@ -72,9 +72,7 @@ def _events(context: Context, request: Request) -> Iterator[Answer]:
 
 def _answer(context: Context, request: Request) -> Iterator[Given]:
     require_text_model(request["modelId"])
-    for name in _UNSUPPORTED:
-        if request.get(name):
-            raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
+    refuse_unsupported(request, *_UNSUPPORTED)
     refuse_optimized(request)
     if request.get("serviceTier", {}).get("type", "default") != "default":
         raise InvalidRequest("The local Bedrock supports the serviceTier default only")
@@ -178,8 +176,6 @@ def _message(context: Context, number: int, message: Request) -> _Read:
             texts.append(_text(at, block["text"]))
         elif "document" in block:
             documents.append(_document(context, at, message["role"], block["document"]))
-        elif "searchResult" in block:
-            documents.append(_search_result(at, block["searchResult"]))
         elif "cachePoint" not in block:
             raise InvalidRequest(
                 f"The local Bedrock does not support {next(iter(block))} at {at}: send text or documents"
@@ -208,7 +204,8 @@ def _system_text(index: int, block: Request) -> str:
 def _document(context: Context, at: str, role: str, document: Request) -> str:
     if role != "user":
         raise InvalidRequest(f"Only user messages can have documents: remove the one at {at}")
-    _refuse_citations(at, document)
+    if document.get("citations", {}).get("enabled"):
+        raise InvalidRequest(f"The local Bedrock does not support citations in Converse: omit citations at {at}")
     if not _DOCUMENT_NAME.fullmatch(document["name"]):
         raise InvalidRequest(
             f"The name of the document at {at} can have letters, digits, single spaces, hyphens, parentheses and square"
@@ -244,16 +241,6 @@ def _parsed(context: Context, at: str, document: Request) -> str:
         return context.answering.parser.parse(data, file_format).text
     except UnreadableDocument as error:
         raise InvalidRequest(f"The document at {at} cannot be read: {error}") from error
-
-
-def _search_result(at: str, result: Request) -> str:
-    _refuse_citations(at, result)
-    return "\n\n".join([f"{result['title']} ({result['source']})", *(block["text"] for block in result["content"])])
-
-
-def _refuse_citations(at: str, block: Request) -> None:
-    if block.get("citations", {}).get("enabled"):
-        raise InvalidRequest(f"The local Bedrock does not support citations in Converse: omit citations at {at}")
 
 
 def _question(text: str) -> tuple[str, str]:

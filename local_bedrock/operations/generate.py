@@ -20,10 +20,8 @@ from local_bedrock.generation.answers import (
     without_numbers,
 )
 from local_bedrock.generation.extractive import NO_ANSWER
-from local_bedrock.operations.context import Answer, Context, Request, required_member
+from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
 from local_bedrock.operations.retrieval import results
-from local_bedrock.reading import formats
-from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.wire import HeadedAnswer
 
 _ID: Final = re.compile(r"(?:[a-z-]+\.)?[a-z0-9-]+\.[A-Za-z0-9.:_-]+")
@@ -44,19 +42,6 @@ def require_text_model(name: str) -> None:
         )
 
 
-_CONFIGURATIONS: Final = {
-    "KNOWLEDGE_BASE": "knowledgeBaseConfiguration",
-    "EXTERNAL_SOURCES": "externalSourcesConfiguration",
-}
-_ORCHESTRATION_UNSUPPORTED: Final = (
-    "queryTransformationConfiguration",
-    "promptTemplate",
-    "inferenceConfig",
-    "additionalModelRequestFields",
-)
-_UNSUPPORTED: Final = "The local Bedrock does not support {}: omit it"
-
-
 @dataclass(frozen=True)
 class _Asked:
     """A parsed request.
@@ -72,7 +57,7 @@ class _Asked:
 
 
 def retrieve_and_generate(context: Context, request: Request) -> Answer:
-    """Answer a question from search results or a document, with citations."""
+    """Answer a question from search results, with citations."""
     asked = _asked(context, request)
     citations, text = [], ""
     for piece in _answer(context, asked):
@@ -131,30 +116,29 @@ def _citation(part: Part, references: Sequence[Answer]) -> Answer:
 
 
 def _asked(context: Context, request: Request) -> _Asked:
-    for name in ("sessionConfiguration", "userContext"):
-        if name in request:
-            raise InvalidRequest(_UNSUPPORTED.format(name))
+    refuse_unsupported(request, "sessionConfiguration", "userContext")
     question = request["input"]["text"]
     if not question.strip():
         raise InvalidRequest("The text of the input is empty: ask a question")
-    kind, configuration = _configuration(request)
+    configuration = _configuration(request)
     require_text_model(configuration["modelArn"])
     generation = configuration.get("generationConfiguration", {})
     settings, template = _settings(generation), _template(generation)
     session_id, history = _session(context, request)
-    if kind == "KNOWLEDGE_BASE":
-        references = _found(context, question, configuration)
-    else:
-        references = _read(context, question, configuration["sources"][0])
+    references = _found(context, question, configuration)
     passages = [reference["content"]["text"] for reference in references]
     task = prompts.prompted_task(template, question, passages, history, context.clock())
     return _Asked(session_id or context.answering.sessions.begin(), task, settings, references)
 
 
-def _configuration(request: Request) -> tuple[str, Request]:
+def _configuration(request: Request) -> Request:
     given = required_member(request, "The request", "retrieveAndGenerateConfiguration")
-    what = f"A retrieveAndGenerateConfiguration of type {given['type']}"
-    return given["type"], required_member(given, what, _CONFIGURATIONS[given["type"]])
+    if given["type"] != "KNOWLEDGE_BASE":
+        raise InvalidRequest(f"The local Bedrock supports the type KNOWLEDGE_BASE, not {given['type']}")
+    configuration: Request = required_member(
+        given, "A retrieveAndGenerateConfiguration of type KNOWLEDGE_BASE", "knowledgeBaseConfiguration"
+    )
+    return configuration
 
 
 def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn, ...]]:
@@ -171,9 +155,7 @@ def _session(context: Context, request: Request) -> tuple[str | None, tuple[Turn
 
 
 def _settings(generation: Request) -> Settings:
-    for name in ("guardrailConfiguration", "additionalModelRequestFields"):
-        if generation.get(name):
-            raise InvalidRequest(_UNSUPPORTED.format(name))
+    refuse_unsupported(generation, "guardrailConfiguration", "additionalModelRequestFields")
     refuse_optimized(generation)
     given = generation.get("inferenceConfig", {}).get("textInferenceConfig", {})
     if given.get("maxTokens") == 0:
@@ -206,9 +188,13 @@ def _template(generation: Request) -> str | None:
 
 def _found(context: Context, question: str, configuration: Request) -> list[Answer]:
     orchestration = configuration.get("orchestrationConfiguration", {})
-    for name in _ORCHESTRATION_UNSUPPORTED:
-        if orchestration.get(name):
-            raise InvalidRequest(_UNSUPPORTED.format(f"orchestrationConfiguration.{name}"))
+    refuse_unsupported(
+        orchestration,
+        "queryTransformationConfiguration",
+        "promptTemplate",
+        "inferenceConfig",
+        "additionalModelRequestFields",
+    )
     refuse_optimized(orchestration)
     retrieval: Mapping[str, Any] = configuration.get("retrievalConfiguration", {})
     if "managedSearchConfiguration" in retrieval:
@@ -216,26 +202,3 @@ def _found(context: Context, question: str, configuration: Request) -> list[Answ
     search = retrieval.get("vectorSearchConfiguration", {})
     found = results(context, configuration["knowledgeBaseId"], question, search)
     return [{name: result[name] for name in ("content", "location", "metadata")} for result in found]
-
-
-def _read(context: Context, question: str, source: Request) -> list[Answer]:
-    """Read the external source of the request, and return its best excerpts."""
-    try:
-        data, file_format, location = _source(context, source)
-        text = context.answering.parser.parse(data, file_format).text
-    except UnreadableDocument as error:
-        raise InvalidRequest(f"The source cannot be read: {error}") from error
-    found = prompts.best_excerpts(text, question, context.embedding)
-    return [{"content": {"type": "TEXT", "text": excerpt}, "location": location} for excerpt in found]
-
-
-def _source(context: Context, source: Request) -> tuple[bytes, str, Answer]:
-    name = {"S3": "s3Location", "BYTE_CONTENT": "byteContent"}[source["sourceType"]]
-    content = required_member(source, f"A source of type {source['sourceType']}", name)
-    if name == "s3Location":
-        uri = content["uri"]
-        file_format = formats.of_name(uri)
-        found = context.objects.read(uri, formats.LARGEST_DOCUMENT)
-        return found.data, file_format, {"type": "S3", "s3Location": {"uri": uri}}
-    identifier = {"type": "CUSTOM", "customDocumentLocation": {"id": content["identifier"]}}
-    return content["data"], formats.of_mime_type(content["contentType"]), identifier

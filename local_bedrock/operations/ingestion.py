@@ -14,6 +14,7 @@ from local_bedrock.operations.context import (
     Context,
     Request,
     available_data_source,
+    refuse_unsupported,
     requested_data_source,
     required_member,
 )
@@ -151,8 +152,7 @@ def _custom_document(content: Request) -> _Submitted:
 def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
     if given is None:
         return {}
-    if "accessControlList" in given:
-        raise InvalidRequest("The local Bedrock does not support accessControlList: omit it")
+    refuse_unsupported(given, "accessControlList")
     if given["type"] == "S3_LOCATION":
         location = required_member(given, "Metadata of type S3_LOCATION", "s3Location", "inlineAttributes")
         return {"metadataUri": location["uri"]}

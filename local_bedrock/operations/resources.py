@@ -15,6 +15,7 @@ from local_bedrock.operations.context import (
     Request,
     active_knowledge_base,
     available_data_source,
+    refuse_unsupported,
     requested_data_source,
     required_member,
 )
@@ -216,9 +217,7 @@ def _check_data_source(request: Request) -> None:
     others = sorted(set(configuration) - {"type", needed})
     required_member(configuration, f"A data source of type {kind}", needed, *others)
     ingestion = request.get("vectorIngestionConfiguration", {})
-    for name in _NOT_IMITATED:
-        if name in ingestion:
-            raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
+    refuse_unsupported(ingestion, *_NOT_IMITATED)
     _check_chunking(ingestion.get("chunkingConfiguration"))
 
 

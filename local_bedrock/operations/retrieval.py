@@ -1,14 +1,21 @@
 """Retrieve and Rerank."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 
 from local_bedrock.errors import DependencyFailed, InvalidRequest
-from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base, required_member
+from local_bedrock.operations.context import (
+    Answer,
+    Context,
+    Request,
+    active_knowledge_base,
+    refuse_unsupported,
+    required_member,
+)
 from local_bedrock.operations.paging import Listing
 from local_bedrock.retrieval import ranking, reranking
 from local_bedrock.retrieval.ranking import Hit, Ranking, Search
@@ -23,19 +30,22 @@ from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
 
 def retrieve(context: Context, request: Request) -> Answer:
     """Return the chunks that answer a query best."""
-    text = _query_text(request)
-    configuration = _configuration(request)
+    text, configuration = _query_text(request), _configuration(request)
     listing = Listing("Retrieve", request)
-    page = _page(context, request["knowledgeBaseId"], text, configuration, context.snapshots.continued(listing))
-    more = None
-    if page.following is not None:
-        more = context.snapshots.token(listing, page.ranking, page.following)
-    return {"retrievalResults": page.results, "nextToken": more}
+    continued = context.snapshots.continued(listing)
+    if continued is None:
+        found, ranked, following = _first_page(context, request["knowledgeBaseId"], text, configuration)
+    else:
+        ranked, start = continued
+        with context.database.read() as view:
+            base = active_knowledge_base(view.connection, _id_of(request["knowledgeBaseId"]))
+            size = read_configuration(base, configuration).number_of_results
+            found, following = further_page(view.connection, ranked, start, size)
+    more = context.snapshots.token(listing, ranked, following) if following is not None else None
+    return {"retrievalResults": found, "nextToken": more}
 
 
-def results(
-    context: Context, knowledge_base_id: str, text: str, configuration: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def results(context: Context, knowledge_base: str, text: str, configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Search for the operations that generate answers.
 
     Returns:
@@ -45,46 +55,32 @@ def results(
         NotFound: The knowledge base doesn't exist.
         InvalidRequest: The configuration is not supported.
     """
-    return _page(context, knowledge_base_id, text, configuration, None).results
+    return _first_page(context, knowledge_base, text, configuration)[0]
 
 
-@dataclass(frozen=True)
-class _Page:
-    """Results, their ranking, and the position of the next page."""
-
-    results: list[dict[str, Any]]
-    ranking: Ranking
-    following: int | None
-
-
-def _page(
-    context: Context,
-    knowledge_base: str,
-    text: str,
-    configuration: Mapping[str, Any],
-    continued: tuple[Ranking, int] | None,
-) -> _Page:
-    knowledge_base_id = knowledge_base.rpartition("/")[2]
+def _first_page(
+    context: Context, knowledge_base: str, text: str, configuration: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], Ranking, int | None]:
+    """Return the results, their ranking, and the position of the next page."""
+    knowledge_base_id = _id_of(knowledge_base)
     with context.database.read() as view:
-        base = active_knowledge_base(view.connection, knowledge_base_id)
-    asked = read_configuration(base, configuration)
-    if continued is not None:
-        with context.database.read() as view:
-            ranked, start = continued
-            found, following = further_page(view.connection, ranked, start, asked.number_of_results)
-        return _Page(found, ranked, following)
+        asked = read_configuration(active_knowledge_base(view.connection, knowledge_base_id), configuration)
     # Outside the transaction: a model may be slow.
     vector = context.embedding.embed_query(text)
     with context.database.read(knowledge_base_id) as view:
         active_knowledge_base(view.connection, knowledge_base_id)
         search = Search(text, vector, asked.hybrid, asked.filters)
-        ranked = ranking.rank(view, base.id, search, context.embedding.fusion_weight)
+        ranked = ranking.rank(view, knowledge_base_id, search, context.embedding.fusion_weight)
         found = written_results(view.connection, ranked.hits(0, asked.number_of_results))
     if asked.reranking is not None:
         # Reranked results have one page.
-        found = reranked(found, text, asked.reranking, context.embedding)
-        return _Page(found, ranked, None)
-    return _Page(found, ranked, asked.number_of_results if len(ranked) > asked.number_of_results else None)
+        return reranked(found, text, asked.reranking, context.embedding), ranked, None
+    return found, ranked, asked.number_of_results if len(ranked) > asked.number_of_results else None
+
+
+def _id_of(knowledge_base: str) -> str:
+    """Return the id in an id or an ARN."""
+    return knowledge_base.rpartition("/")[2]
 
 
 def _query_text(request: Request) -> str:
@@ -98,9 +94,7 @@ def _query_text(request: Request) -> str:
 
 
 def _configuration(request: Request) -> Mapping[str, Any]:
-    for name in ("guardrailConfiguration", "userContext"):
-        if name in request:
-            raise InvalidRequest(f"The local Bedrock does not support {name}: omit it")
+    refuse_unsupported(request, "guardrailConfiguration", "userContext")
     given = request.get("retrievalConfiguration", {})
     if "managedSearchConfiguration" in given:
         raise InvalidRequest("managedSearchConfiguration is for MANAGED knowledge bases: use vectorSearchConfiguration")
@@ -261,53 +255,25 @@ def check_reranking(configuration: RerankingConfiguration) -> None:
     """Check a ``bedrockRerankingConfiguration`` beyond the service model.
 
     Raises:
-        InvalidRequest: The model is unknown, or the fields of the selective mode are missing.
+        InvalidRequest: The model is unknown, or a setting is not supported.
     """
     reranking.require_model(configuration["modelConfiguration"]["modelArn"])
-    if configuration["modelConfiguration"].get("additionalModelRequestFields"):
-        raise InvalidRequest("The local Bedrock does not support additionalModelRequestFields: omit it")
-    metadata = configuration.get("metadataConfiguration", {})
-    if metadata.get("selectionMode") == "SELECTIVE":
-        required_member(metadata, "A metadataConfiguration of selectionMode SELECTIVE", "selectiveModeConfiguration")
+    refuse_unsupported(configuration["modelConfiguration"], "additionalModelRequestFields")
+    refuse_unsupported(configuration, "metadataConfiguration")
 
 
 def reranked(
     results: Sequence[dict[str, Any]], query: str, configuration: RerankingConfiguration, embedding: Embedding
 ) -> list[dict[str, Any]]:
-    """Rerank results by their text and the chosen attributes.
+    """Rerank results by their text.
 
     Returns:
         At most ``numberOfRerankedResults`` with the scores of the reranker; ties keep their order.
     """
-    chosen = configuration.get("metadataConfiguration")
-    scores = reranking.score(query, [_considered(result, chosen) for result in results], embedding, ranked=True)
+    scores = reranking.score(query, [result["content"]["text"] for result in results], embedding, ranked=True)
     order = sorted(range(len(results)), key=lambda place: (-scores[place], place))
     ranked = [{**results[place], "score": scores[place]} for place in order]
     return ranked[: configuration.get("numberOfRerankedResults")]
-
-
-def _considered(result: Mapping[str, Any], chosen: RerankingConfiguration | None) -> str:
-    if chosen is None:
-        return str(result["content"]["text"])
-    attributes = result["metadata"]
-    lines = [f"{name}: {_shown(attributes[name])}" for name in _names(attributes, chosen)]
-    return "\n".join([*lines, result["content"]["text"]])
-
-
-def _names(attributes: Mapping[str, Any], chosen: RerankingConfiguration) -> Iterable[str]:
-    own = [name for name in attributes if not name.startswith(RESERVED_PREFIX)]
-    if chosen["selectionMode"] == "ALL":
-        return own
-    selected = chosen["selectiveModeConfiguration"]
-    if "fieldsToInclude" in selected:
-        included = {field["fieldName"] for field in selected["fieldsToInclude"]}
-        return [name for name in attributes if name in included]
-    excluded = {field["fieldName"] for field in selected["fieldsToExclude"]}
-    return [name for name in own if name not in excluded]
-
-
-def _shown(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 PAGE: Final = 100

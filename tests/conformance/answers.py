@@ -1,31 +1,16 @@
 """Answers held against the service model: what a strict client of any language would object to."""
 
 import base64
-import binascii
 import json
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from botocore.model import ListShape, MapShape, OperationModel, Shape, StringShape, StructureShape
+from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
 
-from tests.conformance import patterns
+from local_bedrock import validation
 from tests.conformance.exchange import Exchange
 
-_JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "character": (str,),
-    "integer": (int,),
-    "long": (int,),
-    "float": (int, float),
-    "double": (int, float),
-    "boolean": (bool,),
-    "list": (list,),
-    "map": (dict,),
-    "structure": (dict,),
-    "blob": (str,),
-}
 _ISO_8601 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 _EVENT_STREAM = "application/vnd.amazon.eventstream"
 # Errors of the protocol itself, which no operation models.
@@ -37,32 +22,6 @@ def faults(exchange: Exchange) -> list[str]:
     return list(_success(exchange) if exchange.succeeded else _error(exchange))
 
 
-def violations(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    """What is wrong with a JSON value."""
-    content: Any = value
-    if isinstance(shape, StructureShape) and shape.is_document_type:
-        return
-    if shape.type_name == "timestamp":
-        yield from _timestamp(shape, value, path)
-        return
-    expected = _JSON_TYPES[shape.type_name]
-    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        yield f"{path} is {value!r}, no {shape.type_name}"
-    elif isinstance(shape, StructureShape):
-        yield from _structure(shape, value, path)
-    elif isinstance(shape, ListShape):
-        yield from _size(shape, len(content), path)
-        for position, member in enumerate(content):
-            yield from violations(shape.member, member, f"{path}[{position}]")
-    elif isinstance(shape, MapShape):
-        yield from _size(shape, len(content), path)
-        for key, member in content.items():
-            yield from violations(shape.key, key, f"key of {path}")
-            yield from violations(shape.value, member, f"{path}[{key!r}]")
-    else:
-        yield from _scalar(shape, value, path)
-
-
 def _success(exchange: Exchange) -> Iterator[str]:
     operation = exchange.operation
     if exchange.status != int(operation.http.get("responseCode", 200)):
@@ -70,18 +29,21 @@ def _success(exchange: Exchange) -> Iterator[str]:
     if "x-amzn-requestid" not in exchange.headers:
         yield "no x-amzn-RequestId"
     shape = operation.output_shape
-    if operation.has_event_stream_output:
-        yield from _headers(shape, exchange)
-        yield from _stream(exchange)
-    elif shape is None or not shape.members:
+    if shape is None or not shape.members:
         if exchange.document != {}:
             yield f"a body where the model has none: {exchange.body[:80]!r}"
+        return
+    payload = shape.serialization.get("payload")
+    if operation.has_event_stream_output:
+        yield from _stream(exchange)
+        document = {name: {} for name, member in shape.members.items() if member.serialization.get("eventstream")}
+    elif payload:
+        document = {payload: base64.b64encode(exchange.body).decode()}
     else:
-        yield from _headers(shape, exchange)
-        if shape.serialization.get("payload") is None:
-            if exchange.headers.get("content-type") != "application/json":
-                yield f"content type {exchange.headers.get('content-type')}"
-            yield from _structure(shape, exchange.document, "answer")
+        document = exchange.document
+        if exchange.headers.get("content-type") != "application/json":
+            yield f"content type {exchange.headers.get('content-type')}"
+    yield from _structure(shape, {**document, **_headers(shape, exchange)}, "answer")
 
 
 def _error(exchange: Exchange) -> Iterator[str]:
@@ -103,17 +65,9 @@ def _error(exchange: Exchange) -> Iterator[str]:
         yield f"a message for programmers: {exchange.message}"
 
 
-def _headers(shape: StructureShape | None, exchange: Exchange) -> Iterator[str]:
-    if shape is None:
-        return
-    for name, member in shape.members.items():
-        if member.serialization.get("location") != "header":
-            continue
-        value = exchange.headers.get(member.serialization["name"].lower())
-        if value is None and name in shape.required_members:
-            yield f"no header {member.serialization['name']}"
-        elif value is not None and member.type_name == "string":
-            yield from _scalar(member, value, f"header {member.serialization['name']}")
+def _headers(shape: StructureShape, exchange: Exchange) -> dict[str, str]:
+    names = [m.serialization["name"] for m in shape.members.values() if m.serialization.get("location") == "header"]
+    return {name: exchange.headers[name.lower()] for name in names if name.lower() in exchange.headers}
 
 
 def _stream(exchange: Exchange) -> Iterator[str]:
@@ -143,56 +97,43 @@ def _event(operation: OperationModel, headers: dict[str, Any], payload: bytes, p
 
 
 def _structure(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    assert isinstance(shape, StructureShape)
-    if not isinstance(value, dict):
-        yield f"{path} is no object"
-        return
-    members = {
-        member.serialization.get("name", name): (name, member)
-        for name, member in shape.members.items()
-        if member.serialization.get("location") in (None, "body")
-    }
-    for wire_name in set(value) - set(members):
-        yield f"{path}.{wire_name} is not in {shape.name}"
-    for wire_name, (name, member) in members.items():
-        if wire_name not in value:
-            if name in shape.required_members:
-                yield f"{path}.{wire_name} is missing"
-        else:
-            yield from violations(member, value[wire_name], f"{path}.{wire_name}")
-    if shape.is_tagged_union and len(value) != 1:
-        yield f"{path} is a union with {len(value)} members"
+    """Check the JSON with the validator of requests, which the bad requests of these tests prove to be strict."""
+    for fault in validation.violations(shape, _read(shape, value)):
+        yield f"{path}: {fault}"
+    yield from _unread(shape, value, path)
 
 
-def _scalar(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    if shape.type_name == "blob":
-        try:
-            value = base64.b64decode(value, validate=True)
-        except binascii.Error:
-            yield f"{path} is not base64"
-            return
-    if isinstance(value, str | bytes):
-        yield from _size(shape, len(value), path)
-    elif not isinstance(value, bool):
-        if not math.isfinite(value):
-            yield f"{path} is {value}"
-        yield from _size(shape, value, path)
-    if isinstance(shape, StringShape) and shape.enum and value not in shape.enum:
-        yield f"{path} is {value!r}, none of {shape.enum}"
-    pattern = shape.metadata.get("pattern")
-    if pattern and isinstance(value, str) and not patterns.compiled(pattern).fullmatch(value):
-        yield f"{path} is {value!r}, against {pattern}"
+def _unread(shape: Shape, value: Any, path: str) -> Iterator[str]:
+    """List what the validator of requests does not object to: unknown members, and times in another form."""
+    if isinstance(shape, StructureShape) and isinstance(value, dict) and not shape.is_document_type:
+        members = {member.serialization.get("name", name): member for name, member in shape.members.items()}
+        for name, member in value.items():
+            if name in members:
+                yield from _unread(members[name], member, f"{path}.{name}")
+            else:
+                yield f"{path}.{name} is not in {shape.name}"
+    elif isinstance(shape, ListShape) and isinstance(value, list):
+        for member in value:
+            yield from _unread(shape.member, member, path)
+    elif isinstance(shape, MapShape) and isinstance(value, dict):
+        for member in value.values():
+            yield from _unread(shape.value, member, path)
+    elif shape.type_name == "timestamp":
+        is_text = shape.serialization.get("timestampFormat", "unixTimestamp") == "iso8601"
+        if not (_ISO_8601.fullmatch(str(value)) if is_text else type(value) in (int, float)):
+            yield f"{path} is {value!r}, not a time in its form"
 
 
-def _size(shape: Shape, size: float, path: str) -> Iterator[str]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
-    if (least is not None and size < least) or (most is not None and size > most):
-        yield f"{path} has {size}, not between {least} and {most}"
-
-
-def _timestamp(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    if shape.serialization.get("timestampFormat", "unixTimestamp") == "iso8601":
-        if not isinstance(value, str) or not _ISO_8601.fullmatch(value):
-            yield f"{path} is {value!r}, no time as ISO 8601"
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        yield f"{path} is {value!r}, no seconds since 1970"
+def _read(shape: Shape, value: Any) -> Any:
+    """Name members as the model does."""
+    if isinstance(shape, StructureShape) and isinstance(value, dict) and not shape.is_document_type:
+        return {
+            name: _read(member, value[member.serialization.get("name", name)])
+            for name, member in shape.members.items()
+            if member.serialization.get("name", name) in value
+        }
+    if isinstance(shape, ListShape) and isinstance(value, list):
+        return [_read(shape.member, member) for member in value]
+    if isinstance(shape, MapShape) and isinstance(value, dict):
+        return {key: _read(shape.value, member) for key, member in value.items()}
+    return base64.b64decode(value, validate=True) if shape.type_name == "blob" else value

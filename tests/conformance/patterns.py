@@ -8,26 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-# Java's property classes that occur in the models (a new one fails loudly when the pattern is compiled), and a slip of
-# the pen: where the ARNs of resources with tags have their account number, the model says "/d{12}".
-_JAVA_ONLY = {
-    "/d": r"\d",
-    r"[^\p{C}]": r"[^\x00-\x1f\x7f-\x9f]",
-    r"\P{C}": r"[^\x00-\x1f\x7f-\x9f]",
-    r"\p{L}\p{Z}\p{N}": "A-Za-z 0-9",
-    r"\p{L}": "[A-Za-z]",
-    r"\p{N}": "[0-9]",
-}
+from local_bedrock.validation import compiled
+
 _JUNK = ("!", "\n", " ", "\u00e9", "~~~~~~~~~~", "!" * 24, "!" * 40)
 _CATEGORIES = {parts.CATEGORY_DIGIT: "0", parts.CATEGORY_SPACE: " ", parts.CATEGORY_WORD: "a"}
-
-
-@cache
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of a model."""
-    for java, python in _JAVA_ONLY.items():
-        pattern = pattern.replace(java, python)
-    return re.compile(pattern, re.ASCII)
 
 
 @cache

@@ -72,12 +72,6 @@ def test_a_document_in_s3_is_read(runtime: Any, s3: Any, bucket: str) -> None:
     assert said(runtime, user({"document": {"format": "md", "name": "leave", "source": source}}, QUESTION)) == ANSWER
 
 
-def test_a_search_result_is_read(runtime: Any) -> None:
-    block = {"searchResult": {"source": "s", "title": "t", "content": [{"text": LEAVE}]}}
-
-    assert said(runtime, user(block, QUESTION)) == ANSWER
-
-
 def test_what_was_said_before_is_read(runtime: Any) -> None:
     assert said(runtime, user(LEAVE), assistant("Noted."), user(QUESTION)) == ANSWER
 

@@ -5,8 +5,8 @@ from botocore.exceptions import ClientError
 
 from local_bedrock.generation.answering import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
 from local_bedrock.generation.answers import Turn
-from tests.local_bedrock.handbook import ANSWER, LEAVE, QUESTION, fill, request, sources
-from tests.local_bedrock.support import S3_VECTORS, TEXT_MODEL, Bedrock, client
+from tests.local_bedrock.handbook import ANSWER, fill, request, sources
+from tests.local_bedrock.support import S3_VECTORS, Bedrock, client
 
 NO_ANSWER = "Sorry, I am unable to assist you with this request."
 
@@ -19,16 +19,6 @@ def runtime(bedrock: Bedrock) -> Any:
 @pytest.fixture(scope="module")
 def filled(bedrock: Bedrock) -> str:
     return fill(bedrock).knowledge_base_id
-
-
-def external(source: dict[str, Any], question: str = QUESTION) -> dict[str, Any]:
-    return {
-        "input": {"text": question},
-        "retrieveAndGenerateConfiguration": {
-            "type": "EXTERNAL_SOURCES",
-            "externalSourcesConfiguration": {"modelArn": TEXT_MODEL, "sources": [source]},
-        },
-    }
 
 
 def test_an_answer_is_quoted_with_where_it_stands(runtime: Any, filled: str) -> None:
@@ -122,10 +112,7 @@ def test_unsupported_settings_are_refused_by_name(
         ({"userContext": {"userId": "u"}}, "userContext"),
         ({"input": {"text": " "}}, "ask a question"),
         ({"sessionId": "unknown"}, "Session with Id unknown is not valid"),
-        (
-            {"retrieveAndGenerateConfiguration": {"type": "EXTERNAL_SOURCES"}},
-            "needs externalSourcesConfiguration",
-        ),
+        ({"retrieveAndGenerateConfiguration": {"type": "EXTERNAL_SOURCES"}}, "not EXTERNAL_SOURCES"),
     ],
 )
 def test_a_request_that_cannot_be_answered_is_refused(
@@ -188,59 +175,3 @@ def test_an_error_before_a_stream_is_an_ordinary_error(runtime: Any) -> None:
         runtime.retrieve_and_generate_stream(**request("UNKNOWN123"))
 
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
-
-
-def test_a_source_in_the_request_is_answered_from(runtime: Any) -> None:
-    content = {"identifier": "leave.md", "contentType": "text/markdown", "data": LEAVE.encode()}
-
-    answer = runtime.retrieve_and_generate(**external({"sourceType": "BYTE_CONTENT", "byteContent": content}))
-
-    assert answer["output"]["text"] == ANSWER
-    assert sources(answer["citations"][0]) == ["leave.md"]
-
-
-def test_a_source_in_s3_is_answered_from(runtime: Any, s3: Any, bucket: str) -> None:
-    s3.put_object(Bucket=bucket, Key="leave.md", Body=LEAVE.encode())
-    uri = f"s3://{bucket}/leave.md"
-
-    answer = runtime.retrieve_and_generate(**external({"sourceType": "S3", "s3Location": {"uri": uri}}))
-
-    (reference,) = answer["citations"][0]["retrievedReferences"]
-    assert answer["output"]["text"] == ANSWER
-    assert reference["location"] == {"type": "S3", "s3Location": {"uri": uri}}
-
-
-def test_a_source_of_many_pages_is_searched(runtime: Any) -> None:
-    pages = [f"Paragraph {number} is about invoices, which are paid within a month.\n\n" for number in range(2_000)]
-    data = "".join([*pages[:1_000], LEAVE, *pages[1_000:]]).encode()
-    content = {"identifier": "all.txt", "contentType": "text/plain", "data": data}
-
-    answer = runtime.retrieve_and_generate(**external({"sourceType": "BYTE_CONTENT", "byteContent": content}))
-
-    assert answer["output"]["text"] == ANSWER
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ({"sourceType": "S3", "s3Location": {"uri": "s3://no-such-bucket/leave.md"}}, "does not exist"),
-        ({"sourceType": "S3"}, "needs s3Location"),
-        (
-            {
-                "sourceType": "BYTE_CONTENT",
-                "byteContent": {"identifier": "x", "contentType": "application/pdf", "data": b"no pdf"},
-            },
-            "not that of a .pdf file",
-        ),
-        (
-            {
-                "sourceType": "BYTE_CONTENT",
-                "byteContent": {"identifier": "x", "contentType": "image/png", "data": b"x"},
-            },
-            "MIME type image/png is not supported",
-        ),
-    ],
-)
-def test_a_source_that_cannot_be_read_is_refused(runtime: Any, source: dict[str, Any], message: str) -> None:
-    with pytest.raises(runtime.exceptions.ValidationException, match=message):
-        runtime.retrieve_and_generate(**external(source))

@@ -68,42 +68,11 @@ def test_reranked_results_have_one_page_of_the_requested_size(library: Source) -
 
 
 @pytest.mark.parametrize(
-    ("chosen", "counts"),
-    [
-        ({"selectionMode": "ALL"}, True),
-        (
-            {"selectionMode": "SELECTIVE", "selectiveModeConfiguration": {"fieldsToInclude": [{"fieldName": "topic"}]}},
-            True,
-        ),
-        (
-            {
-                "selectionMode": "SELECTIVE",
-                "selectiveModeConfiguration": {"fieldsToInclude": [{"fieldName": "audience"}]},
-            },
-            False,
-        ),
-        (
-            {"selectionMode": "SELECTIVE", "selectiveModeConfiguration": {"fieldsToExclude": [{"fieldName": "topic"}]}},
-            False,
-        ),
-    ],
-)
-def test_the_chosen_attributes_are_considered(library: Source, chosen: dict[str, Any], *, counts: bool) -> None:
-    def place_of_hours(configuration: dict[str, Any]) -> float:
-        results = search(library, "borrowed books", rerankingConfiguration=configuration)
-        return next(result["score"] for result in results if "opens at nine" in result["content"]["text"])
-
-    without = place_of_hours(reranking())
-
-    assert (place_of_hours(reranking(metadataConfiguration=chosen)) > 2 * without) == counts
-
-
-@pytest.mark.parametrize(
     ("configuration", "words"),
     [
         ({"type": "BEDROCK_RERANKING_MODEL"}, "needs bedrockRerankingConfiguration"),
         (reranking(model="arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-text-v1"), "cannot rerank"),
-        (reranking(metadataConfiguration={"selectionMode": "SELECTIVE"}), "needs selectiveModeConfiguration"),
+        (reranking(metadataConfiguration={"selectionMode": "ALL"}), "does not support metadataConfiguration"),
     ],
 )
 def test_an_invalid_reranking_is_refused(library: Source, configuration: dict[str, Any], words: str) -> None:

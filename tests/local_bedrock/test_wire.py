@@ -24,7 +24,7 @@ def test_thousands_of_mistakes_are_not_all_listed(bedrock: Bedrock) -> None:
         bedrock.url, "POST", "/knowledgebases/ABCDEFGHIJ/datasources/ABCDEFGHIJ/documents/getDocuments", body
     )
 
-    assert answer["message"].startswith("More than 50 validation errors detected: ")
+    assert answer["message"].startswith("10001 validation errors detected: ")
     assert len(answer["message"]) < 10_000
 
 
