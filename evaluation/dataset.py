@@ -59,17 +59,11 @@ class Document:
 
 @dataclass(frozen=True)
 class Query:
-    """A question.
-
-    Attributes:
-        id: As in the judgments.
-        text: Not blank.
-        attributes: Of the documents that answer it; empty if unknown.
-    """
+    """A question."""
 
     id: str
     text: str
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any]  # of the documents that answer it; empty if unknown
 
 
 @dataclass(frozen=True)

@@ -69,14 +69,7 @@ class Indexing:
 
 @dataclass(frozen=True)
 class Index:
-    """A collection that can be searched.
-
-    Attributes:
-        url: Of the local Bedrock.
-        knowledge_base_id: Of the collection.
-        data_source_id: Of the collection.
-        folder: The local Bedrock's data.
-    """
+    """A collection that can be searched."""
 
     url: str
     knowledge_base_id: str

@@ -48,13 +48,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of one setup.
-
-    Attributes:
-        setup: The setup.
-        run: Its answers.
-        values: By measure, one figure for each query in the order of the data set.
-    """
+    """The figures of one setup."""
 
     setup: Setup
     run: Run
@@ -110,11 +104,9 @@ class Plan:
             EvaluationError: A setup cannot be measured; the figures of earlier ones have been yielded.
         """
         with _Servers(self.data, self.cache, progress) as servers:
-            for number, setup in enumerate(self.setups):
-                same = sum(setup.label == earlier.label for earlier in self.setups[:number])
-                label = f"{setup.label} ({same + 1})" if same else setup.label
-                with progress.bar(label, len(self.data.queries)) as advance, self._asked(setup, servers) as ask:
-                    found = searching.run(self.data, setup, label, ask, advance)
+            for setup in self.setups:
+                with progress.bar(setup.label, len(self.data.queries)) as advance, self._asked(setup, servers) as ask:
+                    found = searching.run(self.data, setup, setup.label, ask, advance)
                 yield Measured(setup, found, self._judged(found))
 
     def _judged(self, run: Run) -> dict[str, Values]:

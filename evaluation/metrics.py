@@ -107,12 +107,7 @@ def difference_interval(values: Values, baseline: Values, *, samples: int = SAMP
 
 @dataclass(frozen=True)
 class Answer:
-    """What one query found.
-
-    Attributes:
-        documents: Best first, each once.
-        milliseconds: Of the search.
-    """
+    """What one query found."""
 
     documents: tuple[str, ...]
     milliseconds: float = 0.0
@@ -120,12 +115,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Run:
-    """The answers of one setup.
-
-    Attributes:
-        label: What the setup is called.
-        answers: By query, in the order of the data set.
-    """
+    """The answers of one setup."""
 
     label: str
     answers: Mapping[str, Answer]

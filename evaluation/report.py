@@ -161,12 +161,7 @@ def _version(package: str) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a picture.
-
-    Attributes:
-        name: For the legend.
-        points: In the order of the values of the picture.
-    """
+    """One line of a picture."""
 
     name: str
     points: Sequence[Interval]

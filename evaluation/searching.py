@@ -134,14 +134,7 @@ def _short(embedding: str) -> str:
 
 @dataclass(frozen=True)
 class LocalRankings:
-    """A data folder that no local Bedrock uses at the moment.
-
-    Attributes:
-        embedding: What the queries are embedded with.
-        database: Of the folder.
-        knowledge_base_id: What is searched.
-        names: The document of every chunk.
-    """
+    """A data folder that no local Bedrock uses at the moment."""
 
     embedding: Embedding
     database: Database

@@ -63,12 +63,7 @@ Ranked = Callable[[str], Sequence[str]]
 
 @dataclass
 class HitFile:
-    """One line for each query and filter, appended as they come: an interrupted run continues.
-
-    Attributes:
-        path: The file.
-        known: What is in it.
-    """
+    """One line for each query and filter, appended as they come: an interrupted run continues."""
 
     path: Path
     known: dict[tuple[str, str], Hits] = field(default_factory=dict)

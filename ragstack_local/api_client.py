@@ -41,22 +41,13 @@ _HOW_TO_AUTHENTICATE: Final = (
 
 @dataclass(frozen=True)
 class ApiClient:
-    """Sends requests to an API.
-
-    Attributes:
-        api_url: Without a slash at the end.
-        api_key: Sent as x-api-key.
-        token: Sent as a bearer token.
-        sign: Whether requests are signed with the AWS credentials.
-        region: Of the signature; None for the region of the AWS settings.
-        sleep: Waits that many seconds.
-    """
+    """Sends requests to an API."""
 
     api_url: str
     api_key: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     sign: bool = False
-    region: str | None = None
+    region: str | None = None  # of the signature; None for that of the AWS settings
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
     @classmethod

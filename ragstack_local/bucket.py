@@ -51,19 +51,12 @@ State: TypeAlias = tuple[tuple[int, int, int] | None, tuple[int, int, int] | Non
 
 @dataclass(frozen=True)
 class Bucket:
-    """A stack's documents bucket.
-
-    Attributes:
-        name: The bucket's name.
-        vector_store: Of the knowledge base; limits the attributes.
-        s3: A boto3 client.
-        given: Attributes for every document whose own sidecar does not set them.
-    """
+    """A stack's documents bucket."""
 
     name: str
     vector_store: str
     s3: Any
-    given: Attributes = field(default_factory=dict)
+    given: Attributes = field(default_factory=dict)  # for documents whose own sidecar does not set them
 
     @classmethod
     def of(cls, connection: Connection, given: Attributes | None = None) -> "Bucket":

@@ -35,12 +35,7 @@ OTHER_STORE: Final = "OTHER"
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout of the project, or the installed package without one.
-
-    Attributes:
-        root: The folder that holds cdk.json, if there is a checkout.
-        data: Everything that the local stack writes.
-    """
+    """A checkout of the project, or the installed package without one."""
 
     root: Path
     data: Path
@@ -97,23 +92,7 @@ class Project:
 
 @dataclass(frozen=True)
 class Connection:
-    """A deployed stack.
-
-    Attributes:
-        api_url: The base of every route, without a slash at the end.
-        bucket: The documents bucket.
-        knowledge_base_id: Ten alphanumeric characters.
-        data_source_id: Ten alphanumeric characters.
-        queue_url: The queue of S3 events.
-        dead_letter_queue_url: The queue of messages that could not be processed.
-        status_queue_url: The queue of documents whose status is polled.
-        jobs_queue_url: The queue of reconciliations.
-        registry_table: The document registry.
-        vector_store: Of the knowledge base; decides which attributes a document can have.
-        aws_endpoint: MiniStack's URL; None on AWS.
-        bedrock_endpoint: The local Bedrock's URL; None on AWS.
-        process_id: The process of the local stack; None on AWS.
-    """
+    """A deployed stack."""
 
     api_url: str
     bucket: str

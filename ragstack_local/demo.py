@@ -22,15 +22,7 @@ PREFIX: Final = "samples"
 
 @dataclass(frozen=True)
 class Question:
-    """A question about the sample handbook.
-
-    Attributes:
-        arguments: Of `ragstack query`.
-        body: The request that the command sends with these arguments.
-        expected: File names of the sources that must be among the best results.
-        within: Number of best results to check; 0 if nothing must be found.
-        note: What the answer demonstrates.
-    """
+    """A question about the sample handbook."""
 
     arguments: tuple[str, ...]
     body: Mapping[str, Any]

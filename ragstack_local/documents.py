@@ -77,15 +77,10 @@ class StackDocuments:
 
 @dataclass(frozen=True)
 class ApiDocuments:
-    """Documents behind an API.
-
-    Attributes:
-        api: The API.
-        given: Attributes for documents whose own sidecar does not set them.
-    """
+    """Documents behind an API."""
 
     api: ApiClient
-    given: Attributes = field(default_factory=dict)
+    given: Attributes = field(default_factory=dict)  # for documents whose own sidecar does not set them
 
     def upload(self, files: Sequence[LocalFile], *, force: bool) -> Results:  # noqa: ARG002 - the API does not say which files the bucket already has
         """Upload every file, with permissions that the API grants; see :class:`Documents`."""

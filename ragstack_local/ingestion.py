@@ -20,21 +20,13 @@ SHOW_SKIPPED: Final = "--show-skipped"
 
 @dataclass
 class Round:
-    """The results of one ingestion.
+    """The results of one ingestion."""
 
-    Attributes:
-        statuses: Of each document by URI, and of each file without a URI by its path.
-        paths: The file of each document, by URI.
-        uploaded: Documents that were uploaded.
-        unchanged: Number of documents that the bucket already had.
-        failed: How many of those have failed.
-    """
-
-    statuses: dict[str, DocumentStatus] = field(default_factory=dict)
+    statuses: dict[str, DocumentStatus] = field(default_factory=dict)  # by URI, or by path for a file without one
     paths: dict[str, str] = field(default_factory=dict)
     uploaded: dict[str, Uploaded] = field(default_factory=dict)
     unchanged: int = 0
-    failed: int = 0
+    failed: int = 0  # of the unchanged ones
 
     def add(self, file: LocalFile, uri: str | None, result: Result) -> None:
         """Note the result of one file."""

@@ -37,12 +37,7 @@ INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0 markitdown==0.
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a document.
-
-    Attributes:
-        kind: "title", "heading", "text", "item" or "table".
-        rows: The cells of a table; one row with one cell for every other kind.
-    """
+    """A part of a document."""
 
     kind: str
     rows: tuple[tuple[str, ...], ...]

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,14 +35,7 @@ PROGRESS: Final = ("added", "updated", "unchanged", "failed", "removed")
 
 @dataclass
 class Report:
-    """What a build did.
-
-    Attributes:
-        files: Number of files by result; :data:`PROGRESS` has the names.
-        failures: Files that failed, and why.
-        manifest: The collection's content.
-        manifest_path: The manifest as a text file.
-    """
+    """What a build did."""
 
     files: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
@@ -200,32 +193,13 @@ def _refuse_foreign(collection: "Collection") -> None:
         )
 
 
-class _Tally:
-    """Counts documents and chunks by a value."""
-
-    def __init__(self) -> None:
-        self._chunks: Counter[str] = Counter()
-        self._documents: dict[str, set[Any]] = defaultdict(set)
-
-    def add(self, value: str, document: Any) -> None:
-        self._chunks[value] += 1
-        self._documents[value].add(document)
-
-    def counts(self) -> dict[str, Counts]:
-        return {
-            value: Counts(documents=len(self._documents[value]), chunks=number)
-            for value, number in sorted(self._chunks.items())
-        }
-
-
 def _manifest(collection: "Collection", plan: Plan, embedding: Embedding, report: Report, seconds: float) -> Manifest:
     """Count the collection's actual content."""
-    total, corpora, versions = _Tally(), _Tally(), _Tally()
-    for metadata in _metadata(collection):
-        document = (metadata.get("corpus"), metadata.get("source"))
-        total.add("", document)
-        corpora.add(str(metadata.get("corpus", "")), document)
-        versions.add(str(metadata.get("version", "")), document)
+    found = [
+        ((each.get("corpus"), each.get("source")), str(each.get("corpus", "")), str(each.get("version", "")))
+        for each in _metadata(collection)
+    ]
+    total = Counts(documents=len({document for document, _, _ in found}), chunks=len(found))
     return Manifest(
         collection=collection.name,
         embedding=embedding.name,
@@ -234,9 +208,17 @@ def _manifest(collection: "Collection", plan: Plan, embedding: Embedding, report
         chunk_size=plan.chunk_size,
         chunk_overlap=plan.chunk_overlap,
         built_at=datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"),
-        total=total.counts().get("", Counts()),
-        corpora=corpora.counts(),
-        versions=versions.counts(),
+        total=total,
+        corpora=_counts((corpus, document) for document, corpus, _ in found),
+        versions=_counts((version, document) for document, _, version in found),
         last_run={name: report.files[name] for name in PROGRESS},
         failures=tuple(report.failures),
     )
+
+
+def _counts(chunks: Iterable[tuple[str, Any]]) -> dict[str, Counts]:
+    """Count documents and chunks by a value."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    for value, document in chunks:
+        found[value].append(document)
+    return {value: Counts(documents=len(set(of)), chunks=len(of)) for value, of in sorted(found.items())}

@@ -51,13 +51,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Content:
-    """A file's bytes, and those of its sidecar.
-
-    Attributes:
-        data: Of the file.
-        sidecar: Of the sidecar; None without one.
-        fingerprint: Of both and of the plan; the same fingerprint has the same chunks.
-    """
+    """A file's bytes, and those of its sidecar."""
 
     data: bytes
     sidecar: bytes | None

@@ -28,23 +28,7 @@ class Failure(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The contents of a collection, and how they were built.
-
-    Attributes:
-        collection: Its name.
-        embedding: Name of the embedding.
-        dimension: Length of the vectors.
-        space: Distance of the index: cosine, l2 or ip.
-        chunk_size: Maximum characters of a chunk.
-        chunk_overlap: Maximum characters that a chunk repeats of the previous one.
-        contextual_headers: Whether each chunk is embedded with its file name and heading.
-        built_at: ISO 8601 with the time zone.
-        total: Counts of the whole collection.
-        corpora: Counts by corpus.
-        versions: Counts by version.
-        last_run: Numbers of files added, updated, removed, unchanged and failed.
-        failures: The files that failed.
-    """
+    """The contents of a collection, and how they were built."""
 
     model_config = ConfigDict(frozen=True)
 

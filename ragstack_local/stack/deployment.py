@@ -96,13 +96,7 @@ def _named(summaries: list[Any]) -> Any | None:
 
 @dataclass
 class Assembly:
-    """The synthesized stacks in a folder.
-
-    Attributes:
-        path: The folder; need not exist.
-        inputs: A digest of everything that the stacks are made of.
-        is_current: Whether the folder was synthesized from these inputs and deployed.
-    """
+    """The synthesized stacks in a folder."""
 
     path: Path
     inputs: str

@@ -56,12 +56,7 @@ class StackOptions:
 
 @dataclass(frozen=True)
 class RunningStack:
-    """The local stack while it is up.
-
-    Attributes:
-        connection: Its endpoints and ids.
-        children: Its processes.
-    """
+    """The local stack while it is up."""
 
     connection: Connection
     children: tuple[Child, ...]

@@ -86,13 +86,7 @@ def require_free_port(port: int, purpose: str, option: str) -> None:
 
 @dataclass
 class Child:
-    """A process in a group of its own, with the processes that it starts.
-
-    Attributes:
-        name: For messages.
-        log: The file that receives its output.
-        process: The running process.
-    """
+    """A process in a group of its own, with the processes that it starts."""
 
     name: str
     log: Path

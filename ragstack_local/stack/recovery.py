@@ -2,28 +2,33 @@
 
 MiniStack writes objects at once and everything else when it is asked to end. After a kill the two do not match, so the
 objects of the documents bucket are set aside, the stack starts empty, and they are uploaded again: ingestion then
-makes the knowledge base and the empty registry match the bucket. No event and no record names documents that only the
-knowledge base still has, so a synchronisation removes them.
+makes the knowledge base and the empty registry match the bucket. Documents that only the knowledge base still has are
+deleted directly, because no event and no record names them.
 """
 
 import fcntl
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from local_bedrock.creation import ACCOUNT
 from local_bedrock.guard import make_private
-from ragstack_common.documents import SIDECAR_SUFFIX, key_of, s3_uri
-from ragstack_common.ingestion import start_ingestion_with_retry
+from ragstack_common.documents import SIDECAR_SUFFIX, fault_of_uri, key_of, s3_uri
+from ragstack_common.ingestion import (
+    batch_check_document_statuses,
+    delete_documents_with_retry,
+    start_ingestion_with_retry,
+)
 from ragstack_local.connection import Connection
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET
 
+DELETION_SECONDS: Final = 60.0
 SYNCHRONISATION_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.1
 
@@ -119,15 +124,18 @@ class DataFolder:
         """Upload what was set aside, and delete from the knowledge base what the bucket no longer has.
 
         Raises:
-            StackError: The knowledge base was not synchronised in time.
+            StackError: The knowledge base did not delete it in time.
         """
         s3 = connection.client("s3")
         documents = self._set_aside()
         # Sidecars first: a document uploaded before its sidecar would be indexed twice.
         for key, body in sorted(documents.items(), key=lambda entry: not entry[0].endswith(SIDECAR_SUFFIX)):
             s3.upload_file(str(body), connection.bucket, key)
-        here = s3_uri(connection.bucket, "")
-        if any(uri.removeprefix(here) not in documents for uri in list_documents(connection)):
+        listed = [key_of(detail["identifier"]) for detail in list_documents(connection)]
+        gone = [uri for uri in listed if uri.removeprefix(s3_uri(connection.bucket, "")) not in documents]
+        if nameable := [uri for uri in gone if not fault_of_uri(uri)]:
+            _delete(connection, nameable)
+        if len(nameable) < len(gone):
             _synchronise(connection)
         if self._aside.exists():
             # A rename is atomic: a kill leaves all of it or nothing.
@@ -149,8 +157,24 @@ class DataFolder:
         return found
 
 
+def _delete(connection: Connection, uris: list[str]) -> None:
+    """Delete documents from the knowledge base and wait until it has done so."""
+    agent = connection.client("bedrock-agent")
+    ids = (connection.knowledge_base_id, connection.data_source_id)
+    delete_documents_with_retry(*ids, uris, client=agent)
+    deadline = time.monotonic() + DELETION_SECONDS
+    while True:
+        statuses = batch_check_document_statuses(*ids, uris, client=agent)
+        left = [uri for uri, status in statuses.items() if status != "NOT_FOUND"]
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            raise StackError(f"{len(left)} documents were deleted before the kill and are still found, as {left[0]}")
+        time.sleep(POLL_SECONDS)
+
+
 def _synchronise(connection: Connection) -> None:
-    """Have the knowledge base read the bucket, and wait until it has forgotten what the bucket does not have."""
+    """Synchronise the knowledge base with the bucket: the way to remove URIs that direct deletion does not accept."""
     agent = connection.client("bedrock-agent")
     ids = {"knowledgeBaseId": connection.knowledge_base_id, "dataSourceId": connection.data_source_id}
     job = start_ingestion_with_retry(connection.knowledge_base_id, connection.data_source_id, client=agent)
@@ -162,11 +186,11 @@ def _synchronise(connection: Connection) -> None:
         job = agent.get_ingestion_job(**ids, ingestionJobId=job["ingestionJobId"])["ingestionJob"]
 
 
-def list_documents(connection: Connection) -> Iterator[str]:
-    """List the URIs that the knowledge base has of the stack's data source."""
+def list_documents(connection: Connection) -> Iterable[dict[str, Any]]:
+    """List the documents that the knowledge base has of the stack's data source, page by page."""
     agent = connection.client("bedrock-agent")
     pages = agent.get_paginator("list_knowledge_base_documents").paginate(
         knowledgeBaseId=connection.knowledge_base_id, dataSourceId=connection.data_source_id
     )
     for page in pages:
-        yield from (key_of(detail["identifier"]) for detail in page["documentDetails"])
+        yield from page["documentDetails"]

@@ -90,12 +90,6 @@ def test_the_files_say_the_same_as_each_other(evaluated: Path) -> None:
     assert "KEYWORD" in (evaluated / "results.svg").read_text()
 
 
-def test_a_document_without_text_is_left_out(evaluated: Path) -> None:
-    found = (evaluated / "0-HYBRID-hashed.run").read_text()
-
-    assert " empty " not in found
-
-
 def test_a_second_run_finds_the_index_of_the_first(
     evaluated: Path, home: Path, data: Path, in_process: InProcess
 ) -> None:
@@ -190,13 +184,6 @@ def test_an_impossible_evaluation_is_rejected_with_its_option(
         in_process("eval", data, *arguments, data=home)
 
     assert message in str(refused.value)
-
-
-def test_a_mistake_is_one_line(home: Path, tmp_path: Path) -> None:
-    ended = ragstack("eval", tmp_path, data=home)
-
-    assert (ended.returncode, ended.stderr.count("\n")) == (3, 1)
-    assert "corpus.jsonl cannot be read" in ended.stderr
 
 
 def test_a_sweep_names_the_best_value_and_draws_its_curve(

@@ -29,12 +29,6 @@ def test_bars_carry_names_figures_and_the_unit(tmp_path: Path) -> None:
     assert "nDCG@10, mean and 95 % interval" in words
 
 
-def test_figures_of_zero_are_drawn(tmp_path: Path) -> None:
-    report.draw_bars(tmp_path / "bars.svg", "nothing", "nDCG@10", [("found nothing", Interval(0, 0, 0))])
-
-    assert "found nothing" in texts(tmp_path / "bars.svg")
-
-
 def test_curves_carry_both_axes_every_value_and_the_legend(tmp_path: Path) -> None:
     points = [Interval(-0.1, -0.2, 0.0), Interval(0, 0, 0), Interval(0.05, 0.0, 0.1)]
 

@@ -63,15 +63,10 @@ def test_without_credentials_or_region_nothing_is_sent(
     [
         (400, {"error": {"code": "InvalidFilter", "message": "$like is unknown"}}, "InvalidFilter: $like is unknown"),
         (502, {"message": "Internal server error"}, "The API answered 502: Internal server error"),
-        (500, {"error": "out of order"}, "The API answered 500: {'error': 'out of order'}"),
         (500, {"error": {"message": "no code"}}, "The API answered 500: {'error': {'message': 'no code'}}"),
-        (503, ["a", "list"], "The API answered 503: ['a', 'list']"),
         (502, b"<html>\n<h1>Bad Gateway</h1>\n</html>\n", "The API answered 502: <html> <h1>Bad Gateway</h1> </html>"),
-        (504, b"", "The API answered 504: "),
         (500, b"\xff\xfe", "The API answered 500: \ufffd\ufffd"),
         (302, b"moved", "The API answered 302: moved"),
-        (200, b"not JSON", "The API answered 200: not JSON"),
-        (200, [1], "The API answered 200: [1]"),
         (200, {"status": "ok"}, "The API answered 200: {'status': 'ok'}"),
     ],
 )
@@ -84,15 +79,6 @@ def test_an_unexpected_response_is_an_error_in_one_line(api: Api, status: int, b
     assert str(caught.value) == message
 
 
-def test_a_long_page_is_cut(api: Api) -> None:
-    api.will_answer(500, b"x" * 10_000)
-
-    with pytest.raises(ApiError) as caught:
-        ApiClient(api.url).retrieve({"query": "x"})
-
-    assert len(str(caught.value)) < 400
-
-
 @pytest.mark.parametrize("url", [NOWHERE, "http://no-such-host.invalid", "http://[", "ftp://x"])
 def test_an_api_that_cannot_be_reached_is_an_error(url: str) -> None:
     with pytest.raises(ApiError, match="cannot be reached") as caught:
@@ -100,14 +86,6 @@ def test_an_api_that_cannot_be_reached_is_an_error(url: str) -> None:
 
     assert isinstance(caught.value.__cause__, urllib3.exceptions.HTTPError)
     assert "\n" not in str(caught.value)
-
-
-def test_an_api_that_hangs_up_is_an_error(api: Api) -> None:
-    api.will_answer(200, ANSWER)
-    api.headers = {"Content-Length": "99999"}
-
-    with pytest.raises(ApiError, match="cannot be reached"):
-        ApiClient(api.url).retrieve({"query": "x"})
 
 
 def test_a_proxy_of_the_user_is_not_asked_about_this_machine(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

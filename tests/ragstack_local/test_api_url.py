@@ -1,11 +1,7 @@
 """The options that name an API by its URL alone, with each way to authenticate, and a server that checks it."""
 
 import json
-import os
-import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +13,6 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from typer.testing import CliRunner
 
-import ragstack_local
 from ragstack_local.cli import app
 from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 
@@ -134,57 +129,3 @@ def test_a_command_that_needs_a_stack_says_so_if_only_an_api_is_named(tmp_path: 
 
     assert done.returncode == 3
     assert "RAGSTACK_API_URL names only an API, and this command needs the stack" in done.stderr
-
-
-def test_an_engine_of_ones_own_is_searched_although_variables_name_an_api(tmp_path: Path) -> None:
-    (tmp_path / "engine.json").write_text('{"type": "nonsense"}')
-
-    done = ragstack(
-        *("query", "x", "--engine", "engine.json"),
-        data=tmp_path,
-        RAGSTACK_API_URL="https://search.example",
-        RAGSTACK_API_KEY="k",
-    )
-
-    assert "Unknown backend type: nonsense" in done.stderr
-
-
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """The package as an installation has it: without the project's folder around it."""
-    site = tmp_path / "site"
-    for name in ("ragstack_local", "ragstack_common", "local_bedrock", "evaluation"):
-        source = Path(ragstack_local.__file__).parents[1] / name
-        shutil.copytree(source, site / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return site
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("query", "x", "--api-url"), 1, "0 results in 1 ms"),
-        (
-            ("query", "x"),
-            3,
-            "No local stack is running: start one with `ragstack up`, or use a deployed one with --aws or",
-        ),
-    ],
-)
-def test_an_installed_command_needs_no_checkout(
-    tmp_path: Path, installed: Path, api: Api, arguments: tuple[str, ...], code: int, words: str
-) -> None:
-    api.will_answer(200, NOTHING)
-    main = "from ragstack_local import cli; cli.main()"
-    more = [api.url] if arguments[-1] == "--api-url" else []
-
-    done = subprocess.run(
-        [sys.executable, "-c", main, *arguments, *more],
-        env={**os.environ, "PYTHONPATH": str(installed), "COLUMNS": "250"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == code, done.stderr
-    assert words in done.stdout + done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from ragstack_local.bucket import Bucket, NotUploaded, Result, Unchanged
 from ragstack_local.connection import Connection
-from ragstack_local.following import NO_SIDECAR, Gone, Uploaded
+from ragstack_local.following import NO_SIDECAR, Uploaded
 from ragstack_local.uploads import LocalFile, select
 from tests.ragstack_local import functions
 
@@ -159,14 +159,6 @@ def test_a_file_is_uploaded_again_unless_registry_and_bucket_both_have_it_as_it_
     assert keys(connection) == [file.key, file.key + SIDECAR]
 
 
-def test_other_attributes_of_the_command_line_are_uploaded(connection: Connection, folder: Path) -> None:
-    file = note(folder)
-    indexed(connection, file, version="1")
-
-    assert isinstance(put(connection, file, version="2"), Uploaded)
-    assert json.loads(text_of(connection, file.key + SIDECAR)) == {"metadataAttributes": {"version": "2"}}
-
-
 def test_a_sidecar_that_stayed_the_same_is_not_uploaded_with_its_document(connection: Connection, folder: Path) -> None:
     indexed(connection, note(folder, "Thirty days.", {"topic": "leave"}))
     file = note(folder, "Twenty days.", {"topic": "leave"})
@@ -247,16 +239,6 @@ def test_a_file_that_vanishes_before_its_upload_does_not_keep_the_others_from_th
     assert keys(connection) == ["handbook/a.md", "handbook/c.md"]
 
 
-def test_a_file_that_vanishes_during_its_upload_was_uploaded(connection: Connection, folder: Path) -> None:
-    file = note(folder)
-    s3 = Meddled(connection.client("s3"), lambda _: file.path.unlink())
-
-    result = replace(Bucket.of(connection), s3=s3).put(file)
-
-    assert isinstance(result, Uploaded)
-    assert keys(connection) == [file.key]
-
-
 def test_a_file_that_changes_while_it_is_uploaded_is_in_the_bucket_as_it_is_in_the_end(
     connection: Connection, folder: Path
 ) -> None:
@@ -272,20 +254,6 @@ def test_a_file_that_changes_while_it_is_uploaded_is_in_the_bucket_as_it_is_in_t
     assert text_of(connection, file.key) == file.path.read_text() == "Twenty-nine days."
 
 
-def test_a_sidecar_that_changes_during_the_upload_is_uploaded_too(connection: Connection, folder: Path) -> None:
-    file = note(folder, sidecar={"topic": "before"})
-    changed: list[str] = []
-
-    def change(key: str) -> None:
-        if key == file.key and not changed:
-            changed.append(key)
-            note(folder, sidecar={"topic": "after"})
-
-    replace(Bucket.of(connection), s3=Meddled(connection.client("s3"), change)).put(file)
-
-    assert json.loads(text_of(connection, file.key + SIDECAR)) == {"metadataAttributes": {"topic": "after"}}
-
-
 def test_a_file_that_never_stops_changing_is_given_up_and_said_so(connection: Connection, folder: Path) -> None:
     file = note(folder)
 
@@ -296,14 +264,6 @@ def test_a_file_that_never_stops_changing_is_given_up_and_said_so(connection: Co
 
     assert isinstance(result, NotUploaded)
     assert "It kept changing" in result.reason
-
-
-def test_what_became_a_folder_cannot_be_read(connection: Connection, folder: Path) -> None:
-    (folder / "leave.md").mkdir()
-
-    assert Bucket.of(connection).put(LocalFile(folder / "leave.md", "leave.md")) == NotUploaded(
-        "The file cannot be read: Is a directory"
-    )
 
 
 def test_files_that_bedrock_would_refuse_are_not_uploaded_and_the_others_are(
@@ -338,20 +298,6 @@ def test_a_document_is_deleted_before_its_sidecar(connection: Connection, folder
 
     assert deleted == ["handbook/leave.md", f"handbook/leave.md{SIDECAR}"]
     assert keys(connection) == []
-
-
-def test_of_a_document_without_a_sidecar_only_the_document_is_deleted(connection: Connection, folder: Path) -> None:
-    indexed(connection, note(folder))
-
-    Bucket.of(connection).remove("handbook/leave.md")
-
-    markers = connection.client("s3").list_object_versions(Bucket=connection.bucket)["DeleteMarkers"]
-    assert [marker["Key"] for marker in markers] == ["handbook/leave.md"]
-
-
-@pytest.mark.parametrize("uri", ["s3://{}/nothing.md", "s3://{}/", "s3://another/leave.md", "leave.md"])
-def test_under_other_names_there_is_nothing(connection: Connection, uri: str) -> None:
-    assert Bucket.of(connection).current(uri.format(connection.bucket)) == Gone()
 
 
 def test_an_interrupted_upload_starts_no_further_files(connection: Connection, folder: Path) -> None:

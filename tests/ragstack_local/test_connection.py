@@ -71,15 +71,7 @@ def test_what_was_deployed_is_read_from_the_outputs() -> None:
     assert not connection.is_local
 
 
-def test_the_vector_store_is_known_where_the_stacks_tell_it() -> None:
-    told = {**OUTPUTS, "RagStackIngestion": {**OUTPUTS["RagStackIngestion"], "VectorStore": "S3_VECTORS"}}
-
-    assert Connection.from_outputs(told, "RagStack").vector_store == "S3_VECTORS"
-
-
-@pytest.mark.parametrize(
-    ("stack", "output"), [(stack, output) for stack, outputs in OUTPUTS.items() for output in outputs]
-)
+@pytest.mark.parametrize(("stack", "output"), [("RagStackStorage", "RegistryTableName"), ("RagStackApi", "ApiUrl")])
 def test_an_output_that_is_missing_is_named(stack: str, output: str) -> None:
     outputs = {name: {k: v for k, v in values.items() if k != output} for name, values in OUTPUTS.items()}
 
@@ -227,15 +219,6 @@ def test_a_local_process_gets_none_of_the_users_aws_settings(monkeypatch: pytest
     assert env["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
     assert env["NO_PROXY"] == env["no_proxy"] == "intranet.example,127.0.0.1"
     assert env["EXTRA"] == "1"
-
-
-def test_what_is_not_installed_is_named_with_what_to_do(tmp_path: Path) -> None:
-    project = Project(tmp_path, tmp_path / "data")
-
-    with pytest.raises(StackError, match=r"\.ministack/bin/ministack is missing: run `make setup`"):
-        _ = project.ministack
-    with pytest.raises(StackError, match=r"node_modules/\.bin/cdk is missing: run `make setup`"):
-        _ = project.cdk
 
 
 def test_the_data_of_a_project_is_in_its_folder_or_in_that_of_the_variable(

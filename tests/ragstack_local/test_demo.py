@@ -153,10 +153,3 @@ def test_a_command_on_the_path_is_shown_by_its_name(checkout: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(checkout / ".venv" / "bin"))
 
     assert display.program() == "ragstack"
-
-
-def test_the_path_that_make_sets_is_not_the_users(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(checkout / ".venv" / "bin"))
-    monkeypatch.setenv("MAKELEVEL", "1")
-
-    assert display.program() == ".venv/bin/ragstack"

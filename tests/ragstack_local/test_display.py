@@ -75,13 +75,6 @@ def test_an_excerpt_shows_where_most_of_the_words_are() -> None:
     assert "parking at the Zürich office" in cut
 
 
-@pytest.mark.parametrize(
-    ("text", "cut"), [("", ""), ("  two \n words ", "two words"), ("filler " * 36, "filler " * 36)]
-)
-def test_a_short_text_is_its_own_excerpt(text: str, cut: str) -> None:
-    assert results.excerpt(text, "nothing of it") == cut.strip()
-
-
 def test_only_documents_that_cannot_be_found_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     display.print_unsearchable(
         {
@@ -149,30 +142,13 @@ def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
     ]
 
 
-def test_an_explanation_fits_eighty_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(display.console, "width", 80)
-    signals = dict.fromkeys(("phrase", "frequency", "proximity", "metadata", "vector"), 0.5)
-    long = explained(signals=signals, slices=["legal_us", "filtered", "unfiltered"], base_score=0.987)
-
-    results.print_explanation([{**long, "source": "s3://documents/" + "x" * 100}])
-
-    text = shown(capsys)
-    assert max(map(len, text.splitlines())) <= 80
-    assert all(name in text for name in ("frequency", "proximity", "metadata", "score", "0.99", "legal_us"))
-
-
 @pytest.mark.parametrize(
     ("share", "drawn"),
     [
         (0, "      "),
         (0.001, "▏     "),
-        (0.5, "███   "),
         (0.25, "█▌    "),
-        (1, "██████"),
         (1.7, "██████"),
-        (-1, "      "),
     ],
 )
 def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
@@ -205,32 +181,3 @@ def test_a_table_shows_every_cell(
 )
 def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
     assert results.excerpt(text, "nothing of it") == cut
-
-
-def test_attributes_that_do_not_fit_next_to_the_source_are_below_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(display.console, "width", 80)
-
-    results.print_results(answer(result(source=f"s3://documents/{'x' * 60}.md")), "leave")
-
-    lines = [line.strip() for line in shown(capsys).splitlines()]
-    assert lines[:2] == [f"1  0.500  s3://documents/{'x' * 60}.md", "corpus=people topic=leave"]
-
-
-@pytest.mark.parametrize("width", [60, 80])
-def test_a_bar_keeps_its_counts_next_to_long_texts(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    monkeypatch.setattr(display.console, "width", width)
-
-    with display.progress() as bars:
-        bars.add_task("HYBRID, hashed, no headers, lexical reranker, right filter", total=300, detail="")
-        bars.add_task("Indexing", total=5183, detail="12 FAILED, 300 INDEXED, 20 INDEXING, 4 WAITING, 2 SUBMITTING")
-
-    setup, indexing = shown(capsys).splitlines()
-    assert "HYBRID, ha" in setup
-    assert "0/300 0:00:00" in " ".join(setup.split())
-    assert "Inde" in indexing
-    assert "0/5183 0:00:00" in indexing
-    assert max(len(setup), len(indexing)) <= width

@@ -126,19 +126,3 @@ def test_a_replaced_upload_is_followed_as_the_new_object(connection: Connection)
 
     assert statuses == {uri: "INDEXED"}
     assert 5 < time.now < 12
-
-
-def test_a_deleted_upload_ends_as_deleted(connection: Connection) -> None:
-    uri, ours = put(connection, "leave.md")
-    functions.index(connection, uri)
-    connection.client("s3").delete_object(Bucket=connection.bucket, Key="leave.md")
-    functions.forget(connection, uri)
-    time, current = Time(), Bucket.of(connection).current
-
-    registry = registry_of(connection)
-    statuses = follow(
-        partial(statuses_of, registry), {uri: ours}, nothing, 60, current=current, clock=time.clock, sleep=time.sleep
-    )
-
-    assert statuses == {uri: "DELETED"}
-    assert statuses[uri].reason == "It is no longer in the bucket"

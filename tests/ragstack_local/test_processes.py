@@ -106,13 +106,6 @@ def test_a_child_is_ended_once_because_its_number_may_be_given_to_another(
     assert signalled == []
 
 
-def test_a_child_that_fails_while_it_ends_did_not_end_in_order(start: Starter) -> None:
-    child = start("trap 'exit 7' TERM; echo started; while :; do sleep 0.05; done")
-    child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
-
-    assert not child.stop()
-
-
 def test_an_interrupt_while_a_child_ends_leaves_nothing_of_it(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
     child = start(DEAF)
     child.wait_until(lambda: says(child, "started"), LONGEST_SECONDS)
@@ -148,13 +141,6 @@ def test_a_child_that_does_not_answer_in_time_is_an_error(start: Starter) -> Non
 
     with pytest.raises(StackError, match=r"The child did not answer within 0\.3 s:\nstill thinking"):
         child.wait_until(lambda: False, 0.3)
-
-
-def test_a_log_of_any_bytes_can_be_shown(start: Starter) -> None:
-    child = start(r"printf '\377\376'; exit 1")
-    child.process.wait(LONGEST_SECONDS)
-
-    assert "\N{REPLACEMENT CHARACTER}" in child.last_lines()
 
 
 def test_what_a_killed_command_left_is_ended_by_its_note(start: Starter, tmp_path: Path) -> None:
@@ -204,16 +190,6 @@ def test_an_incomplete_or_stale_note_is_removed(tmp_path: Path, text: str) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_child_that_has_ended_leaves_no_note(start: Starter, tmp_path: Path) -> None:
-    child = start(FAMILY)
-    noted = list((tmp_path / "logs").glob("*.pid"))
-
-    child.stop()
-
-    assert len(noted) == 1
-    assert list((tmp_path / "logs").glob("*.pid")) == []
-
-
 def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
     child = "from local_bedrock import guard; import time; guard.end_with_parent(); print('up'); time.sleep(60)"
     parent = (
@@ -237,15 +213,6 @@ def test_a_child_ends_with_its_parent_however_that_dies(tmp_path: Path) -> None:
     while running._look_at(group)[0] and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not running._look_at(group)[0]
-
-
-def test_a_free_port_is_accepted_and_stays_free() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-
-    require_free_port(port, "MiniStack", "--port")
-    require_free_port(port, "MiniStack", "--port")
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])

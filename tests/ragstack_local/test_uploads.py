@@ -41,25 +41,12 @@ def test_a_folder_keeps_its_name_in_the_keys(folder: Path) -> None:
     assert keys(selection) == ["handbook/deep/er/travel.txt", "handbook/leave.md"]
 
 
-def test_the_current_folder_keeps_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(folder / "leave.md")
-    monkeypatch.chdir(folder)
-
-    assert keys(select([Path()])) == ["handbook/leave.md"]
-
-
 @pytest.mark.parametrize("prefix", ["company", "company/", "/company/"])
 def test_a_prefix_is_put_before_every_key(folder: Path, prefix: str) -> None:
     path = write(folder / "leave.md")
 
     assert keys(select([folder], prefix)) == ["company/handbook/leave.md"]
     assert keys(select([path], prefix)) == ["company/leave.md"]
-
-
-def test_names_of_any_letters_are_kept(folder: Path) -> None:
-    write(folder / "Zürich + Büro" / "a b%20c.md")
-
-    assert keys(select([folder])) == ["handbook/Zürich + Büro/a b%20c.md"]
 
 
 def test_a_sidecar_belongs_to_the_document_next_to_it(folder: Path) -> None:
@@ -74,17 +61,6 @@ def test_a_sidecar_belongs_to_the_document_next_to_it(folder: Path) -> None:
         ("handbook/travel.md", None),
     ]
     assert selection.skipped == selection.faults == ()
-
-
-def test_unsupported_types_are_reported(folder: Path) -> None:
-    picture = write(folder / "logo.PNG")
-    nameless = write(folder / "Makefile")
-    write(folder / "PRICES.CSV")
-
-    selection = select([folder])
-
-    assert keys(selection) == ["handbook/PRICES.CSV"]
-    assert skipped(selection) == {picture: Skip.TYPE, nameless: Skip.TYPE}
 
 
 def test_hidden_files_and_folders_are_skipped(folder: Path) -> None:
@@ -103,12 +79,6 @@ def test_a_named_hidden_file_is_uploaded(folder: Path) -> None:
     path = write(folder / ".notes.md")
 
     assert keys(select([path])) == [".notes.md"]
-
-
-def test_a_folder_below_a_hidden_one_can_be_named(tmp_path: Path) -> None:
-    write(tmp_path / ".cache" / "handbook" / "leave.md")
-
-    assert keys(select([tmp_path / ".cache" / "handbook"])) == ["handbook/leave.md"]
 
 
 def test_a_link_inside_the_folder_is_uploaded_under_its_own_name(folder: Path) -> None:

@@ -8,8 +8,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import chromadb
@@ -19,10 +17,8 @@ from typer.core import TyperCommand
 from typer.main import get_command_from_info
 from typer.testing import CliRunner
 
-from ragstack_common import clients
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_local.cli import app
-from ragstack_local.connection import Connection
 from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
 
 ROOT = Path(__file__).parents[2]
@@ -57,28 +53,6 @@ def assert_one_line(done: "subprocess.CompletedProcess[str]", words: str) -> Non
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
-    done = ragstack("--help", data=tmp_path)
-
-    assert done.returncode == 0
-    assert all(f"{command} " in done.stdout for command in COMMANDS)
-    assert "0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure" in " ".join(
-        done.stdout.split()
-    )
-    assert "RAGSTACK_DATA" in done.stdout
-
-
-@pytest.mark.parametrize("command", [each.name for each in COMMAND_OBJECTS])
-def test_the_help_of_a_command_cuts_nothing_and_joins_the_lines_of_a_paragraph(command: str) -> None:
-    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).output
-
-    described = re.split(r"\n(?:Arguments|Options):\n", shown)[0].splitlines()
-    assert "…" not in shown
-    for line, following in pairwise(described):
-        if line.strip() and following.strip():
-            assert len(f"{line} {following.split()[0]}") > 78, f"{line} was ended before its time"
-
-
 def test_the_help_names_the_commands_that_take_an_api_url() -> None:
     done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
 
@@ -101,13 +75,6 @@ def test_the_paths_in_an_example_of_the_help_exist_or_stand_for_the_users_own(co
     paths = [Path(word) for words in examples for word in words if re.fullmatch(r"[\w.-]*\w/[\w./-]*", word)]
     assert examples
     assert [path for path in paths if path.parts[0] not in PLACEHOLDERS and not (ROOT / path).exists()] == []
-
-
-def test_no_command_shows_the_help(tmp_path: Path) -> None:
-    done = ragstack(data=tmp_path)
-
-    assert done.returncode == 2
-    assert "ragstack [OPTIONS] COMMAND [ARGS]..." in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -167,14 +134,6 @@ def test_one_port_for_both_servers_is_refused(tmp_path: Path, free_port: int) ->
     assert not (tmp_path / "data").exists()
 
 
-def test_a_data_folder_that_is_a_file_is_one_line(tmp_path: Path, free_port: int) -> None:
-    (tmp_path / "data").write_text("")
-
-    done = ragstack("up", "--port", str(free_port), "--bedrock-port", "1025", "--data-dir", "data", data=tmp_path)
-
-    assert_one_line(done, "data")
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [(("--embedding", "magic"), "There is no embedding 'magic'"), (("--data-dir", __file__), "cannot be used")],
@@ -221,24 +180,6 @@ def test_what_is_passed_on_to_the_bedrock_is_checked_before_anything_starts(
     assert not (tmp_path / "data").exists()
 
 
-def test_the_bedrock_says_at_the_start_what_is_on(tmp_path: Path) -> None:
-    options = ["--quotas", "--admin", "--fault", "operation=Retrieve,kind=drop,rate=0.5"]
-    command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index", *options]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        lines = [server.stdout.readline().strip() for _ in range(4)]
-    finally:
-        server.kill()
-        server.communicate()
-
-    assert lines[0].startswith("Local Bedrock on http://127.0.0.1:")
-    assert "embedding hashed (1024 dimensions)" in lines[0]
-    assert lines[1].startswith("Quotas are on")
-    assert lines[2] == "Fault: operation=Retrieve,kind=drop,rate=0.5"
-    assert lines[3].endswith("/_ragstack/")
-
-
 def test_the_local_bedrock_alone_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     command = [RAGSTACK, "bedrock", "--port", "0", "--data-dir", tmp_path / "index"]
     env = {**os.environ, "COLUMNS": "400", "PYTHONUNBUFFERED": "1"}
@@ -279,25 +220,6 @@ def test_what_cannot_be_uploaded_is_said_before_the_stack_is_asked(
     done = ragstack("ingest", path, data=tmp_path)
 
     assert_one_line(done, words)
-
-
-def test_a_bucket_that_is_gone_is_one_line(tmp_path: Path, connection: Connection) -> None:
-    (tmp_path / "note.md").write_text("A note.")
-
-    with running_stack(tmp_path, replace(connection, bucket="there-is-none")):
-        done = ragstack("ingest", tmp_path / "note.md", data=tmp_path)
-
-    assert_one_line(done, "NoSuchBucket")
-
-
-def test_nothing_found_ends_with_1(tmp_path: Path, api: Api) -> None:
-    api.will_answer(200, {"results": [], "complete": True, "slices": [], "milliseconds": 1.0})
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = ragstack("query", "x", "--json", data=tmp_path)
-
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["results"] == []
 
 
 @pytest.mark.parametrize(
@@ -434,16 +356,6 @@ def test_a_reranker_is_chosen_by_its_name_for_an_engine(
     assert answer["notes"] == []
 
 
-def test_an_unreachable_reranking_model_is_reported_with_the_results(tmp_path: Path, leases: tuple[str, ...]) -> None:
-    clients.retrieval_client.cache_clear()
-
-    done = ragstack(*leases, "--rerank", "bedrock", data=tmp_path, AWS_DEFAULT_REGION="")
-
-    assert done.returncode == 0, done.stderr
-    assert "deposit.md" in done.stdout
-    assert "The reranker bedrock failed" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("command", "body", "lines"),
     [
@@ -496,13 +408,3 @@ def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
-
-
-def test_an_attribute_that_no_document_has_is_said_to_be_absent(tmp_path: Path, api: Api) -> None:
-    api.will_answer(200, {"facets": [], "documents": 3})
-
-    with running_stack(tmp_path, stack_at(api_url=api.url)):
-        done = ragstack("facets", "nothere", data=tmp_path)
-
-    assert done.returncode == 0
-    assert "No document has the attribute nothere" in done.stdout

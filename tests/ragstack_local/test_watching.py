@@ -52,17 +52,21 @@ class _Processed(StackDocuments):
 
     def follow(self, awaited: Mapping[str, Any], changed: Any, timeout_seconds: float) -> dict[str, DocumentStatus]:
         for uri in awaited:
-            if uri.removeprefix(s3_uri(self.bucket.name, "")) in objects(self.connection):
+            if uri.removeprefix(s3_uri(self.bucket.name, "")) in keys(self.connection):
                 functions.index(self.connection, uri)
             elif functions.record_of(self.connection, uri).revision:
                 functions.forget(self.connection, uri)
         return super().follow(awaited, changed, timeout_seconds)
 
 
+def keys(connection: Connection) -> list[str]:
+    listed = connection.client("s3").list_objects_v2(Bucket=connection.bucket).get("Contents", [])
+    return [item["Key"] for item in listed]
+
+
 def objects(connection: Connection) -> dict[str, str]:
     s3 = connection.client("s3")
-    listed = s3.list_objects_v2(Bucket=connection.bucket).get("Contents", [])
-    return {o["Key"]: s3.get_object(Bucket=connection.bucket, Key=o["Key"])["Body"].read().decode() for o in listed}
+    return {key: s3.get_object(Bucket=connection.bucket, Key=key)["Body"].read().decode() for key in keys(connection)}
 
 
 def write(path: Path, text: str, **sidecar: Any) -> Path:
@@ -232,9 +236,9 @@ def test_the_notifications_of_the_system_are_heard(
     try:
         time.sleep(0.5)
         write(folder / "leave.md", "Thirty days.")
-        assert eventually(lambda: list(objects(connection)) == ["handbook/leave.md"])
+        assert eventually(lambda: keys(connection) == ["handbook/leave.md"])
         (folder / "leave.md").unlink()
-        assert eventually(lambda: objects(connection) == {})
+        assert eventually(lambda: keys(connection) == [])
     finally:
         stopped.set()
         write(folder / "last.md", "The last look.")

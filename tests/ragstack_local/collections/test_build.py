@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,19 +178,6 @@ def test_attributes_of_a_sidecar_are_kept_and_their_change_is_a_change(
     assert "tags" not in document["metadata"]
 
 
-def test_files_of_other_formats_are_parsed(
-    run: Callable[..., Report], base: Callable[[], KnowledgeBase], folder: Path
-) -> None:
-    (folder / "page.html").write_text("<html><body><h1>Okapi</h1><p>The okapi is shy.</p></body></html>")
-
-    run()
-
-    with base() as found:
-        document = found.retrieve("okapi", 1)[0]
-    assert document["content"] == "# Okapi\n\nThe okapi is shy."
-    assert document["metadata"]["section_title"] == "Okapi"
-
-
 def test_the_manifest_says_what_is_in_the_store(run: Callable[..., Report], folder: Path, tmp_path: Path) -> None:
     (folder / "broken.pdf").write_bytes(b"no pdf")
 
@@ -226,15 +212,6 @@ def test_another_embedding_is_not_mixed_in(run: Callable[..., Report]) -> None:
 
     with pytest.raises(EmbeddingError, match="made with the embedding hashed, not with other"):
         run(Plan("company", "other"), Other())
-
-
-def test_a_moved_folder_of_the_same_name_is_the_same(run: Callable[..., Report], folder: Path, tmp_path: Path) -> None:
-    run()
-    shutil.move(folder, tmp_path / "moved")
-    (tmp_path / "again").mkdir()
-    shutil.move(tmp_path / "moved", folder)
-
-    assert run().files == {"unchanged": 3}
 
 
 def test_the_page_s_examples_run_on_a_collection_that_was_built(

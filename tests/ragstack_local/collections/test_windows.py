@@ -56,11 +56,6 @@ def test_a_word_longer_than_a_piece_is_cut_within_it() -> None:
     assert [len(piece.text) for piece in cut] == [100, 100, 70]
 
 
-@pytest.mark.parametrize("text", ["", " \n\t "])
-def test_a_blank_text_has_no_pieces(text: str) -> None:
-    assert list(windows(text)) == []
-
-
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (100, 50), (100, -1)])
 def test_numbers_that_cannot_be_are_refused(size: int, overlap: int) -> None:
     with pytest.raises(ValueError, match=re.escape(f"the overlap of {overlap}")):

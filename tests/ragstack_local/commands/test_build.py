@@ -81,22 +81,6 @@ def test_a_file_that_cannot_be_selected_is_named_and_the_others_are_built(folder
     assert "2 added, 1 failed: 2 documents in 2 chunks" in built.output
 
 
-def test_what_can_no_longer_be_read_stays_in_the_collection(folder: Path, tmp_path: Path) -> None:
-    arguments = ["build", str(folder), "--db-path", str(tmp_path / "db")]
-    (folder / "tea.md").write_text("Green tea.")
-    (folder / "milk.md").write_text("Fresh milk.")
-    runner.invoke(app, arguments)
-    (folder / "tea.md").unlink()
-    (folder / "tea.md").symlink_to("gone.md")
-    (folder / "milk.md").unlink()
-
-    built = runner.invoke(app, arguments)
-
-    assert built.exit_code == 1
-    assert "failed handbook/tea.md: It is a link to a missing file" in built.output
-    assert "2 unchanged, 1 failed, 1 removed: 3 documents" in built.output
-
-
 def test_a_folder_that_can_no_longer_be_read_stays_in_the_collection(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

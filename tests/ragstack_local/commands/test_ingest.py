@@ -166,20 +166,6 @@ def test_files_that_cannot_be_uploaded_are_listed_at_the_end_and_the_others_are_
     ]
 
 
-def test_documents_that_are_never_taken_up_end_with_3_after_the_timeout(
-    tmp_path: Path, connection: Connection, folder: Path
-) -> None:
-    (folder / "leave.md").write_text("Thirty days.")
-
-    with running_stack(tmp_path, connection):
-        done = ragstack("ingest", folder, "--timeout", "1", data=tmp_path)
-
-    assert done.returncode == 3
-    assert "The upload has not been processed yet" in done.stdout
-    assert "Not every document reached a final status within 1 s" in done.stderr
-    assert "see `ragstack status`" in done.stderr
-
-
 def test_a_registry_that_is_gone_is_one_line(tmp_path: Path, connection: Connection, folder: Path) -> None:
     (folder / "leave.md").write_text("Thirty days.")
 
