@@ -22,125 +22,78 @@ class Document:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def _document(number: int, name: str, text: str, **metadata: Any) -> Document:
-    return Document(f"chunk-{number}", f"{name}.md", text, metadata)
-
-
-DOCUMENTS = (
-    _document(
-        1,
+_ROWS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (
         "leave",
         "Employees have thirty days of annual leave in each calendar year.",
-        corpus="handbook",
-        version="1",
-        year=2023,
-        public=True,
-        tags=["leave", "time"],
+        {"corpus": "handbook", "version": "1", "year": 2023, "public": True, "tags": ["leave", "time"]},
     ),
-    _document(
-        2,
+    (
         "leave",
         "Unused annual leave can be carried over until the end of March.",
-        corpus="handbook",
-        version="1",
-        year=2023,
-        public=True,
-        tags=["leave", "time"],
+        {"corpus": "handbook", "version": "1", "year": 2023, "public": True, "tags": ["leave", "time"]},
     ),
-    _document(
-        3,
+    (
         "leave-2",
         "Since this year employees have thirty-two days of annual leave.",
-        corpus="handbook",
-        version="2",
-        year=2024,
-        public=True,
-        tags=["leave"],
+        {"corpus": "handbook", "version": "2", "year": 2024, "public": True, "tags": ["leave"]},
     ),
-    _document(
-        4,
+    (
         "travel",
         "Book trains before flights, and second class unless the journey is over four hours.",
-        corpus="handbook",
-        version="2",
-        year=2024,
-        public=False,
-        tags=["travel", "expenses"],
+        {"corpus": "handbook", "version": "2", "year": 2024, "public": False, "tags": ["travel", "expenses"]},
     ),
-    _document(
-        5,
+    (
         "expenses",
         "Receipts for expenses are handed in within thirty days of the journey.",
-        corpus="handbook",
-        version="1",
-        year=2022,
-        public=False,
-        tags=["expenses"],
+        {"corpus": "handbook", "version": "1", "year": 2022, "public": False, "tags": ["expenses"]},
     ),
-    _document(
-        6,
+    (
         "appeal",
         "The tenant may appeal to the tribunal within twenty-one days of the decision.",
-        corpus="legal",
-        version="3",
-        year=2021,
-        public=True,
-        tags=["appeal"],
+        {"corpus": "legal", "version": "3", "year": 2021, "public": True, "tags": ["appeal"]},
     ),
-    _document(
-        7,
+    (
         "lease",
         "A lease of more than seven years must be registered at the land registry.",
-        corpus="legal",
-        version="3",
-        year=2019,
-        public=True,
-        tags=["lease", "registry"],
+        {"corpus": "legal", "version": "3", "year": 2019, "public": True, "tags": ["lease", "registry"]},
     ),
-    _document(
-        8,
+    (
         "deposit",
         "The landlord returns the deposit within ten days after the lease has ended.",
-        corpus="legal",
-        version="2",
-        year=2020,
-        public=True,
-        tags=["lease"],
+        {"corpus": "legal", "version": "2", "year": 2020, "public": True, "tags": ["lease"]},
     ),
-    _document(
-        9,
+    (
         "pump",
         "Grease the bearings of the water pump every five hundred hours of operation.",
-        corpus="manual",
-        version="1",
-        year=2018,
-        public=False,
-        score=4.5,
-        tags=["pump"],
+        {"corpus": "manual", "version": "1", "year": 2018, "public": False, "score": 4.5, "tags": ["pump"]},
     ),
-    _document(
-        10,
+    (
         "valve",
         "Close the inlet valve before you open the housing of the water pump.",
-        corpus="manual",
-        version="1",
-        year=2018,
-        public=False,
-        score=3.25,
-        tags=["pump", "valve"],
+        {"corpus": "manual", "version": "1", "year": 2018, "public": False, "score": 3.25, "tags": ["pump", "valve"]},
     ),
-    _document(
-        11,
+    (
         "alarm",
         "The red lamp and a \"double\" tone tell that the tank's level is too low; it's 50% full.",
-        corpus="manual",
-        version="2",
-        year=2018,
-        score=1.0,
-        tags=["alarm"],
-        note='it\'s 50% "full" \\ ok',
+        {
+            "corpus": "manual",
+            "version": "2",
+            "year": 2018,
+            "score": 1.0,
+            "tags": ["alarm"],
+            "note": 'it\'s 50% "full" \\ ok',
+        },
     ),
-    _document(12, "plain", "A page without any attribute describes the history of the canteen."),
+    (
+        "plain",
+        "A page without any attribute describes the history of the canteen.",
+        {},
+    ),
+)
+DOCUMENTS = tuple(
+    Document(f"chunk-{number}", f"{name}.md", text, metadata)
+    for number, (name, text, metadata) in enumerate(_ROWS, start=1)
 )
 """Twelve chunks of eleven documents in three corpora; the last has no attributes."""
 

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError
+from ragstack_common.filters.tree import clauses_of
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from tests.contract.case import Case
 from tests.contract.documents import DOCUMENTS, LONG_QUERY
+from tests.ragstack_common.filters.strategies import clauses
+from tests.ragstack_common.filters.strategies import filters as any_filters
 from tests.support.soak import SOAK
 
 Make = Callable[[], RetrievalBackend]
@@ -56,6 +59,12 @@ FILTERS: list[dict[str, Any]] = [
     {"corpus": '" or 1 == 1 or corpus == "'},
     {"corpus') or ('1'='1": "x"},
 ]
+
+
+WORDS = st.sampled_from(["legal", "handbook", "1", "2", "lease", "it's", 'a"b', "\\", "%", "_"])
+NUMBERS = st.sampled_from([2018, 2020, 2023.5, 4.5, 0, -1])
+KEYS = st.sampled_from(["corpus", "version", "year", "public", "tags", "score", "note", "absent"])
+ANY_FILTER = any_filters(clauses(KEYS, WORDS, NUMBERS, WORDS | NUMBERS | st.booleans()), max_leaves=4)
 
 
 def run(make: Make, *steps: Callable[[RetrievalBackend], Any]) -> list[Any]:
@@ -291,7 +300,7 @@ def search(make: Make) -> Iterator[Search]:
 
 def test_a_filter_selects_its_matches_or_is_an_error_that_names_a_clause(case: Case, search: Search) -> None:
     for filters in FILTERS:
-        if _operators(filter_language.parse(filters)) & case.refuses:
+        if {clause.operator.value for clause in clauses_of(filter_language.parse(filters))} & case.refuses:
             with pytest.raises(InvalidFilterError, match=r"\w+\(.+\)"):
                 search(EVERYTHING, top_k=12, filters=filters)
             continue
@@ -308,7 +317,7 @@ def test_a_filter_selects_its_matches_or_is_an_error_that_names_a_clause(case: C
 @settings(max_examples=25 if SOAK else 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_filter_selects_its_matches_or_is_an_error(case: Case, search: Search, data: st.DataObject) -> None:
-    filters = data.draw(_filters())
+    filters = filter_language.to_mongo(data.draw(ANY_FILTER))
 
     try:
         found = set(texts(search(EVERYTHING, top_k=12, filters=filters)))
@@ -341,33 +350,3 @@ def test_an_invalid_min_score_is_an_error(search: Search) -> None:
 @pytest.mark.parametrize("query", ["?", "'\"", "a\x00b", "DROP TABLE chunk; --"])
 def test_a_query_is_never_syntax(search: Search, query: str) -> None:
     assert isinstance(search(query), list)
-
-
-def _operators(filter_: filter_language.Filter) -> set[str]:
-    match filter_:
-        case filter_language.Clause():
-            return {filter_.operator.value}
-        case filter_language.Not(member):
-            return _operators(member)
-        case filter_language.And(members) | filter_language.Or(members):
-            return {name for member in members for name in _operators(member)}
-
-
-def _filters() -> st.SearchStrategy[dict[str, Any]]:
-    texts_ = st.sampled_from(["legal", "handbook", "1", "2", "lease", "it's", 'a"b', "\\", "%", "_"])
-    numbers = st.sampled_from([2018, 2020, 2023.5, 4.5, 0, -1])
-    keys = st.sampled_from(["corpus", "version", "year", "public", "tags", "score", "note", "absent"])
-    values = texts_ | numbers | st.booleans()
-    clauses = (
-        st.tuples(keys, st.sampled_from(["$eq", "$ne"]), values)
-        | st.tuples(keys, st.sampled_from(["$in", "$nin"]), st.lists(values, min_size=1, max_size=3))
-        | st.tuples(keys, st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), numbers)
-        | st.tuples(keys, st.sampled_from(["$startsWith", "$contains", "$listContains"]), texts_)
-    ).map(lambda part: {part[0]: {part[1]: part[2]}})
-    return st.recursive(
-        clauses,
-        lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
-            lambda members: st.sampled_from([{"$and": members}, {"$or": members}, {"$not": members[0]}])
-        ),
-        max_leaves=4,
-    )

@@ -89,14 +89,6 @@ def test_a_document_is_found_with_its_id_source_and_metadata(make: Make, name: s
     assert chunk.location == {"type": "MILVUS", "collection": name, "id": 1}
 
 
-def test_adding_an_existing_id_replaces_the_document(make: Make) -> None:
-    filled(make, PUMP, MilvusDocument(1, "Nothing about pumps."))
-
-    found = run(make(), lambda b: b.retrieve("water pump", top_k=5))[0]
-
-    assert [chunk.content for chunk in found] == ["Nothing about pumps."]
-
-
 @pytest.mark.parametrize("metric", ["COSINE", "IP", "L2"])
 def test_every_metric_gives_scores_from_0_to_1_best_first(
     make: Make, client: MilvusClient, name: str, metric: str
@@ -170,12 +162,6 @@ def test_a_filter_that_milvus_can_hardly_express_is_an_error_that_names_the_clau
         run(make(), lambda b: b.retrieve("water pump", top_k=1, filters={'q"': "y"}))
 
 
-def test_a_query_without_words_finds_nothing(make: Make) -> None:
-    filled(make, PUMP)
-
-    assert run(make(), lambda b: b.retrieve("?"))[0] == []
-
-
 @pytest.mark.parametrize("chunk_id", ["1.0", "01x", "--1", "1 or 1 == 1", "9" * 400, str(2**63), "", "\u0661"])
 def test_an_id_that_is_not_an_integer_is_not_found(once: Once, chunk_id: str) -> None:
     make = once("ids", lambda make: filled(make, PUMP))
@@ -194,11 +180,6 @@ def test_a_missing_partition_is_an_error(make: Make) -> None:
 
     with pytest.raises(errors.PartitionNotFoundError, match="nowhere"):
         run(make(partition_names=["nowhere"]), lambda b: b.retrieve("water"))
-
-
-def test_a_missing_database_is_an_error(make: Make) -> None:
-    with pytest.raises(errors.RetrievalError, match="nowhere"):
-        run(make(database="nowhere"), lambda b: b.retrieve("water"))
 
 
 def test_an_embedding_of_another_dimension_is_an_error_with_both_dimensions(make: Make) -> None:
@@ -283,11 +264,6 @@ def test_an_attribute_in_a_column_looks_like_one_in_json(make: Make) -> None:
 def test_an_invalid_column_is_an_error(make: Make, columns: dict[str, str]) -> None:
     with pytest.raises((errors.ConfigurationError, errors.RetrievalError)):
         run(make(), lambda b: b.create(columns=columns))
-
-
-def test_creating_an_existing_collection_is_an_error(make: Make) -> None:
-    with pytest.raises(errors.RetrievalError, match="exist"):
-        run(make(), lambda b: b.create(), lambda b: b.create())
 
 
 def foreign(

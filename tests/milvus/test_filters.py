@@ -11,7 +11,9 @@ from pymilvus import DataType, MilvusClient
 
 from ragstack_common import filters as filter_language
 from ragstack_common.errors import InvalidFilterError
+from ragstack_common.filters import Filter
 from ragstack_common.filters.milvus import Attributes, Column, Expression, to_milvus
+from tests.ragstack_common.filters.strategies import clauses, filters
 from tests.support.soak import examples
 
 NASTY = [
@@ -44,24 +46,8 @@ numbers = st.sampled_from([value for value in VALUES if isinstance(value, int | 
 texts = st.sampled_from(NASTY)
 
 
-def filters_over(keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
-    key = st.sampled_from(keys)
-    clauses = (
-        st.tuples(key, st.sampled_from(["$eq", "$ne", "$listContains"]), scalars)
-        | st.tuples(key, st.sampled_from(["$in", "$nin"]), st.lists(scalars, min_size=1, max_size=3))
-        | st.tuples(key, st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), numbers)
-        | st.tuples(key, st.sampled_from(["$startsWith", "$contains"]), texts)
-    ).map(lambda part: {part[0]: {part[1]: part[2]}})
-    clauses |= st.tuples(key, st.lists(scalars, min_size=1, max_size=3)).map(
-        lambda part: {"notIn": {"key": part[0], "value": part[1]}}
-    )
-    return st.recursive(
-        clauses,
-        lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
-            lambda members: st.sampled_from([{"$and": members}, {"$or": members}, {"$not": members[0]}])
-        ),
-        max_leaves=4,
-    )
+def filters_over(keys: list[str]) -> st.SearchStrategy[Filter]:
+    return filters(clauses(st.sampled_from(keys), texts, numbers, scalars), max_leaves=4)
 
 
 def documents() -> list[dict[str, Any]]:
@@ -150,9 +136,9 @@ def in_columns(client: MilvusClient) -> Store:
     return store(client, "in_columns", rows, Attributes(columns), schema)
 
 
-def held(stored: Store, condition: dict[str, Any]) -> None:
+def held(stored: Store, condition: Filter | dict[str, Any]) -> None:
     rows, attributes, passing = stored
-    parsed = filter_language.parse(condition)
+    parsed = filter_language.parse(condition) if isinstance(condition, dict) else condition
     expression = to_milvus(parsed, attributes)
 
     passed = passing(expression)
@@ -170,21 +156,21 @@ RARELY = settings(max_examples=examples(150), deadline=None, suppress_health_che
 
 @RARELY
 @given(filters_over(KEYS))
-def test_no_match_is_lost_in_a_json_field(in_json: Store, condition: dict[str, Any]) -> None:
+def test_no_match_is_lost_in_a_json_field(in_json: Store, condition: Filter) -> None:
     held(in_json, condition)
 
 
 @RARELY
 @given(filters_over(KEYS))
-def test_no_match_is_lost_in_dynamic_fields(dynamic: Store, condition: dict[str, Any]) -> None:
+def test_no_match_is_lost_in_dynamic_fields(dynamic: Store, condition: Filter) -> None:
     held(dynamic, condition)
 
 
 @RARELY
 @given(filters_over(["text", "flag", "small", "large", "single", "double", "words", "counts", "absent"]))
-@example({"$not": {"double": {"$gt": 2**53 + 1}}})
-@example({"single": {"$ne": 0.1}})
-def test_no_match_is_lost_in_columns(in_columns: Store, condition: dict[str, Any]) -> None:
+@example(filter_language.parse({"$not": {"double": {"$gt": 2**53 + 1}}}))
+@example(filter_language.parse({"single": {"$ne": 0.1}}))
+def test_no_match_is_lost_in_columns(in_columns: Store, condition: Filter) -> None:
     held(in_columns, condition)
 
 

@@ -12,7 +12,6 @@ from ragstack_common.errors import (
     CollectionNotFoundError,
     InvalidFilterError,
     InvalidQueryError,
-    InvalidRequestError,
 )
 from ragstack_common.knowledge_base import KnowledgeBase, KnowledgeSettings, format_knowledge_context
 
@@ -47,13 +46,6 @@ def sources(documents: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("options", [{}, {"hybrid": True}, {"rerank": True}, {"neighbours": 2}])
 def test_every_search_option_finds_the_answer_first(base: KnowledgeBase, options: dict[str, Any]) -> None:
     assert sources(base.retrieve("What is a knowledge graph?", **options))[0] == "graph.md"
-
-
-def test_all_search_options_together_find_the_answer_first(base: KnowledgeBase) -> None:
-    documents = base.retrieve("knowledge graph", 2, hybrid=True, rerank=True, neighbours=1)
-
-    assert sources(documents)[0] == "graph.md"
-    assert all(0.0 <= document["relevance_score"] <= 1.0 for document in documents)
 
 
 def test_versions_are_sorted_as_numbers_whatever_their_type(base: KnowledgeBase) -> None:
@@ -175,11 +167,6 @@ def test_a_folder_open_with_other_settings_is_replaced_by_memory_with_a_warning(
     assert in_memory
     assert reason.startswith(f"This process already has the folder {tmp_path} open with other Chroma settings")
     assert reason in caplog.text
-
-
-def test_an_invalid_name_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="Expected a name"):
-        KnowledgeBase("no!", tmp_path, environment={})
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,9 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError
-from botocore.parsers import ResponseParserError
-
 from ragstack_common import contextual_headers, filters
 from ragstack_common.clients import retrieval_client
 from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
-from ragstack_common.errors import ConfigurationError, RagStackError
 from ragstack_common.filters import Filter
 from ragstack_common.retrieval.base import PAGE_SIZE
 from ragstack_common.retrieval.document_search import Ask
@@ -48,12 +44,6 @@ MAX_PAGED_RESULTS: Final = 1_000
 
 LOOKUP_QUERY: Final = "document"
 """Any word will do: a lookup reads every chunk of one document, in any order."""
-
-ATTEMPTS: Final = 3
-"""Attempts if a response is cut off; the same as botocore's for a lost connection."""
-
-CUT_OFF: Final = (ResponseParserError, TypeError, UnicodeDecodeError)
-"""What an incomplete body raises, in botocore or here. botocore retries only if the connection ended early."""
 
 _ID_SEPARATOR: Final = "#"
 
@@ -119,16 +109,10 @@ class BedrockBackend(MultiSliceBackend):
         return await super()._search(request)
 
     def _check(self, request: SearchRequest) -> None:
-        """Check the filters of a request.
-
-        Raises:
-            InvalidFilterError: The vector store may ignore a filter.
-        """
-        restriction, preference = request.restriction, parsed(request.metadata_filter)
-        if restriction is not None:
-            filters.check_vector_store(restriction, self.vector_store, restricts=True)
-        if preference is not None:
-            filters.check_vector_store(preference, self.vector_store, restricts=False)
+        """Reject filters that the vector store may ignore."""
+        for filter_, restricts in ((request.restriction, True), (parsed(request.metadata_filter), False)):
+            if filter_ is not None:
+                filters.check_vector_store(filter_, self.vector_store, restricts=restricts)
 
     async def stream(
         self,
@@ -308,39 +292,14 @@ class _Retrieve(Engine):
             RagStackError: The call failed; ``__cause__`` is the error of botocore.
         """
         try:
-            answer = self._answer(request)
-        except RagStackError:
-            raise
+            client: Any = self._given_client or retrieval_client(self.timeout_seconds)
+            answer = client.retrieve(**request)
+            return [chunk_of(hit) for hit in answer["retrievalResults"]], answer.get("nextToken")
         except Exception as error:
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
             kind, advice = meaning(error)
             raise kind(f"Retrieve failed: {reason_of(error)}; {advice}") from error
-        return [chunk_of(hit) for hit in answer["retrievalResults"]], answer.get("nextToken")
-
-    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Call Retrieve, again if the response was cut off."""
-        client: Any = self._client()
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                answer: dict[str, Any] = client.retrieve(**request)
-                if not isinstance(answer.get("retrievalResults"), list):
-                    raise TypeError("the answer has no list of retrievalResults")
-            except CUT_OFF:
-                if attempt == ATTEMPTS:
-                    raise
-            else:
-                return answer
-        raise AssertionError("the last attempt returns or raises")
-
-    def _client(self) -> "AgentsforBedrockRuntimeClient":
-        try:
-            return self._given_client or retrieval_client(self.timeout_seconds)
-        except (BotoCoreError, ValueError) as error:
-            LOGGER.error("no client can be made: %s", error)
-            raise ConfigurationError(
-                f"Cannot create the Bedrock client ({type(error).__name__}): set the region and the endpoint"
-            ) from error
 
 
 def chunk_of(hit: Mapping[str, Any]) -> RetrievedChunk:

@@ -69,18 +69,6 @@ def test_transient_errors_are_retried(status: int) -> None:
     assert found.shape == (1, 3)
 
 
-def test_a_query_has_fewer_retries_than_a_passage() -> None:
-    with embedding_server() as server:
-        model = embedding.load(f"openai:{server.url}#embedder")
-        server.failures += [503] * 3
-
-        with pytest.raises(EmbeddingError, match="answered with status 503"):
-            model.embed_query("heron")
-        found = model.embed_query("heron")
-
-    assert np.allclose(found, np.array([5, 1, 1]) / 27**0.5)
-
-
 def test_a_text_that_is_too_long_is_halved_until_it_fits() -> None:
     with embedding_server(longest=1000) as server:
         model = embedding.load(f"openai:{server.url}#embedder")
@@ -89,15 +77,6 @@ def test_a_text_that_is_too_long_is_halved_until_it_fits() -> None:
 
     assert found[0, 0] / found[0, 1] == pytest.approx(750)
     assert found[1, 0] / found[1, 1] == pytest.approx(1)
-
-
-def test_a_server_that_rejects_every_text_as_too_long_is_an_error() -> None:
-    with embedding_server() as server:
-        model = embedding.load(f"openai:{server.url}#embedder")
-        server.longest = 0
-
-        with pytest.raises(EmbeddingError, match="maximum context length"):
-            model.embed(["heron"])
 
 
 def test_the_api_key_of_the_environment_is_sent() -> None:
@@ -249,13 +228,6 @@ def test_a_model_that_cannot_be_downloaded_is_an_error_that_says_how_to_get_it(t
     assert "--embedding onnx:FOLDER" in ended.stdout
     assert "--embedding hashed" in ended.stdout
     assert ended.stderr == ""
-
-
-def test_a_model_that_fastembed_does_not_know_is_an_error() -> None:
-    pytest.importorskip("fastembed", reason="needs ragstack-kb[semantic]")
-
-    with pytest.raises(EmbeddingError, match="fastembed does not know the model magic"):
-        embedding.load("fastembed:magic")
 
 
 def test_a_model_of_fastembed_embeds(tmp_path: Path) -> None:

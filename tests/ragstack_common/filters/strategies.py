@@ -1,8 +1,11 @@
 """Random filters and documents that meet often enough to be worth comparing."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or
+from ragstack_common.filters.tree import COMPARISONS
 
 KEYS = st.sampled_from(["topic", "year", "tags", "it's"])
 TEXTS = st.sampled_from(["", "a", "ab", "b", "Ab", "1", "é", "\N{GRINNING FACE}", "a\0b", "%", "_", "'"])
@@ -11,25 +14,29 @@ SCALARS = TEXTS | NUMBERS | st.booleans()
 
 DOCUMENTS = st.dictionaries(KEYS, SCALARS | st.lists(SCALARS, max_size=3), max_size=4)
 
+Values = st.SearchStrategy[Any]
+
 
 @st.composite
-def clauses(draw: st.DrawFn) -> Clause:
+def clauses(
+    draw: st.DrawFn, keys: Values = KEYS, texts: Values = TEXTS, numbers: Values = NUMBERS, scalars: Values = SCALARS
+) -> Clause:
     operator = draw(st.sampled_from(Operator))
-    match operator:
-        case Operator.IN | Operator.NOT_IN:
-            value = tuple(draw(st.lists(SCALARS, min_size=1, max_size=3)))
-        case Operator.STARTS_WITH | Operator.STRING_CONTAINS:
-            value = draw(TEXTS)
-        case Operator.EQUALS | Operator.NOT_EQUALS | Operator.LIST_CONTAINS:
-            value = draw(SCALARS)
-        case _:
-            value = draw(NUMBERS)
-    return Clause(operator, draw(KEYS), value)
+    if operator in (Operator.IN, Operator.NOT_IN):
+        value = tuple(draw(st.lists(scalars, min_size=1, max_size=3)))
+    elif operator in (Operator.STARTS_WITH, Operator.STRING_CONTAINS):
+        value = draw(texts)
+    else:
+        value = draw(numbers if operator in COMPARISONS else scalars)
+    return Clause(operator, draw(keys), value)
 
 
-def _larger(filters: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
-    groups = st.lists(filters, min_size=1, max_size=4).map(tuple)
-    return groups.map(And) | groups.map(Or) | filters.map(Not)
+def filters(clause: st.SearchStrategy[Clause], max_leaves: int = 8) -> st.SearchStrategy[Filter]:
+    def larger(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
+        groups = st.lists(inner, min_size=1, max_size=4).map(tuple)
+        return groups.map(And) | groups.map(Or) | inner.map(Not)
+
+    return st.recursive(clause, larger, max_leaves=max_leaves)
 
 
-FILTERS: st.SearchStrategy[Filter] = st.recursive(clauses(), _larger, max_leaves=8)
+FILTERS = filters(clauses())

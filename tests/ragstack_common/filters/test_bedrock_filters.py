@@ -18,16 +18,6 @@ SHAPE = (
 )
 
 
-@given(FILTERS, DOCUMENTS)
-def test_a_compiled_filter_selects_what_the_evaluation_selects(filter_: Filter, document: dict[str, Any]) -> None:
-    try:
-        form = to_bedrock(filter_)
-    except InvalidFilterError:
-        return
-
-    assert selected_by_bedrock(form, document) == evaluate(filter_, document)
-
-
 @given(FILTERS)
 def test_a_compiled_filter_fits_the_service_model_and_the_documented_limits(
     filter_: Filter,
@@ -106,45 +96,6 @@ def test_too_many_alternatives_are_an_error_that_says_what_to_do() -> None:
 
     with pytest.raises(InvalidFilterError, match="use fewer clauses, or `in`"):
         to_bedrock(parse(source))
-
-
-def selected_by_bedrock(form: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Evaluate a RetrievalFilter literally as the service model documents it."""
-    ((name, body),) = form.items()
-    if name in ("andAll", "orAll"):
-        return (all if name == "andAll" else any)(selected_by_bedrock(member, document) for member in body)
-    value, wanted = document.get(body["key"]), body["value"]
-    listed = isinstance(value, list)
-    values = [tagged(member) for member in (value if listed else [] if value is None else [value])]
-    match name:
-        case "equals":
-            return tagged(wanted) in values
-        case "notEquals":
-            return tagged(wanted) not in values
-        case "in":
-            return any(tagged(option) in values for option in wanted)
-        case "notIn":
-            return bool(values) and not any(tagged(option) in values for option in wanted)
-        case "listContains":
-            return listed and tagged(wanted) in values
-        case "stringContains":
-            return any(kind is str and wanted in text for kind, text in values)
-        case "startsWith":
-            return isinstance(value, str) and value.startswith(wanted)
-    if listed or isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return {
-        "greaterThan": value > wanted,
-        "greaterThanOrEquals": value >= wanted,
-        "lessThan": value < wanted,
-        "lessThanOrEquals": value <= wanted,
-    }[name]
-
-
-def tagged(value: Any) -> tuple[type, Any]:
-    if isinstance(value, bool | str):
-        return type(value), value
-    return float, value
 
 
 def assert_within_limits(form: Mapping[str, Any], levels: int) -> None:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or, evaluate, parse
+from ragstack_common.filters import Clause, Filter, Not, Operator, Or, evaluate, parse
 from ragstack_common.filters.chroma import to_chroma
 from tests.ragstack_common.filters.strategies import FILTERS, KEYS
 from tests.support.soak import examples
@@ -96,9 +96,3 @@ def test_what_chroma_cannot_express_is_an_error_that_names_the_clause(condition:
         to_chroma(parse({"$and": [{"topic": "a"}, condition]}))
 
     assert f"Chroma cannot express {clause}: " in str(refused.value)
-
-
-def test_a_group_of_one_is_its_member() -> None:
-    clause = Clause(Operator.GREATER_THAN, "year", 1)
-
-    assert to_chroma(And((clause,))) == {"year": {"$gt": 1}}

@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_bedrock.retrieval.vector_search import Rules, compiled
+from local_bedrock.retrieval.vector_search import compiled
 from ragstack_common.errors import InvalidFilterError
-from ragstack_common.filters import And, Clause, Filter, Operator, evaluate, parse
+from ragstack_common.filters import Filter, evaluate, parse
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from tests.ragstack_common.filters.strategies import DOCUMENTS, FILTERS
 from tests.support.soak import examples
-
-RULES = Rules(non_filterable=(), enhanced=True)
 
 
 @settings(max_examples=examples(400))
@@ -22,7 +20,7 @@ def test_a_compiled_filter_selects_what_the_evaluation_selects(
     filter_: Filter, documents: list[dict[str, Any]]
 ) -> None:
     try:
-        passes = compiled(to_s3_vectors(filter_), RULES)
+        passes = compiled(to_s3_vectors(filter_), ())
     except InvalidFilterError:
         return
 
@@ -42,7 +40,7 @@ def test_a_compiled_filter_does_not_depend_on_how_negations_treat_absent_keys(
         return
     stored = {key: value for key, value in document.items() if value != []}
 
-    strict = compiled(_require_keys_in_negations(sent), RULES)
+    strict = compiled(_require_keys_in_negations(sent), ())
 
     assert strict(stored) is evaluate(filter_, document)
 
@@ -89,10 +87,6 @@ def test_a_filter_is_compiled_to_the_form_of_the_service(written: dict[str, Any]
 def test_what_the_service_cannot_express_is_an_error_that_names_the_clause(written: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidFilterError, match=named):
         to_s3_vectors(parse(written), non_filterable=["text"])
-
-
-def test_a_group_of_one_is_its_member() -> None:
-    assert to_s3_vectors(And((Clause(Operator.EQUALS, "a", 1),))) == {"a": {"$eq": 1}}
 
 
 def _require_keys_in_negations(sent: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from ragstack_common.api.search import QueryService, RetrieveRequest, engine_of
-from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, VECTOR_STORES, QuerySettings
+from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, QuerySettings
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import check_vector_store, parse
-from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_common.telemetry import NO_METRICS
 from tests.support.aws_service import AwsService
@@ -39,45 +38,21 @@ def is_rejected(source: dict[str, Any], store: str, *, restricts: bool) -> bool:
     return False
 
 
-@pytest.mark.parametrize("source", IGNORED, ids=str)
-def test_operators_that_s3_vectors_ignores_are_rejected(source: dict[str, Any]) -> None:
-    assert is_rejected(source, S3_VECTORS, restricts=True)
-    assert is_rejected(source, S3_VECTORS, restricts=False)
+@pytest.mark.parametrize(
+    ("store", "restricts", "rejected"),
+    [
+        (S3_VECTORS, True, [*IGNORED, IN_A_LIST]),
+        (S3_VECTORS, False, IGNORED),
+        (OTHER_STORE, True, [*IGNORED, IN_A_LIST]),
+        (OTHER_STORE, False, []),
+        (OPENSEARCH_SERVERLESS, True, []),
+        (OPENSEARCH_SERVERLESS, False, []),
+    ],
+)
+def test_a_filter_is_rejected_if_the_store_may_ignore_it(store: str, restricts: bool, rejected: list[Any]) -> None:
+    every = [*IGNORED, IN_A_LIST, *SAFE]
 
-
-@pytest.mark.parametrize("source", [*IGNORED, IN_A_LIST], ids=str)
-def test_operators_that_an_unknown_store_may_ignore_are_rejected_only_in_restrictions(source: dict[str, Any]) -> None:
-    assert is_rejected(source, OTHER_STORE, restricts=True)
-    assert not is_rejected(source, OTHER_STORE, restricts=False)
-
-
-@pytest.mark.parametrize("source", [*IGNORED, IN_A_LIST], ids=str)
-def test_opensearch_serverless_takes_every_operator(source: dict[str, Any]) -> None:
-    assert not is_rejected(source, OPENSEARCH_SERVERLESS, restricts=True)
-
-
-def test_s3_vectors_takes_list_contains_only_in_preferences() -> None:
-    assert is_rejected(IN_A_LIST, S3_VECTORS, restricts=True)
-    assert not is_rejected(IN_A_LIST, S3_VECTORS, restricts=False)
-
-
-@pytest.mark.parametrize("store", VECTOR_STORES)
-@pytest.mark.parametrize("source", SAFE, ids=str)
-def test_every_store_takes_the_other_operators(store: str, source: dict[str, Any]) -> None:
-    assert not is_rejected(source, store, restricts=True)
-
-
-def test_the_retriever_checks_its_filters_before_it_calls_the_service(searches: AwsService) -> None:
-    retriever = MultiSliceRetriever(searches.client())
-
-    with pytest.raises(InvalidFilterError, match=r"startsWith\(team, 'legal'\).* vector_store=OPENSEARCH_SERVERLESS"):
-        retriever.search("q", KNOWLEDGE_BASE, None, scope_filter=IGNORED[0])
-    assert searches.requests == []
-
-
-def test_an_unknown_store_is_an_error() -> None:
-    with pytest.raises(ValueError, match="vector_store must be one of S3_VECTORS, OPENSEARCH_SERVERLESS, OTHER"):
-        MultiSliceRetriever(vector_store="PAPER")
+    assert [source for source in every if is_rejected(source, store, restricts=restricts)] == rejected
 
 
 def test_the_backend_checks_the_filters_of_searches_and_streams(searches: AwsService) -> None:

@@ -187,12 +187,6 @@ def test_where_documents_cannot_be_left_out_further_pages_are_read(
     assert (outcome.complete, outcome.notes) == (True, ())
 
 
-def test_a_service_that_ignores_the_filter_is_read_page_by_page(searches: AwsService) -> None:
-    searches.program("Retrieve", ranked(LONG, *SHORT, excludes=False))
-
-    assert len(search(searches, TWENTY).chunks) == 20
-
-
 def test_a_page_that_fails_leaves_those_before_it_and_the_report_says_so(searches: AwsService) -> None:
     searches.program("Retrieve", pages(1200, fails_at=200, fault=Fault("ThrottlingException", "Slow down.")))
 
@@ -261,12 +255,6 @@ def test_a_stream_whose_second_page_fails_says_so_after_the_first(searches: AwsS
 
     # the last one is held back until it is known what the next page begins with
     assert len(seen) == 99
-
-
-@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": -1}, {"page_size": 0}, {"min_score": 2}])
-def test_a_stream_with_figures_out_of_range_is_refused(searches: AwsService, options: dict[str, Any]) -> None:
-    with pytest.raises(errors.InvalidQueryError):
-        asyncio.run(streamed(backend(searches), **options))
 
 
 def test_a_chunk_is_looked_up_among_those_of_its_document_page_by_page(searches: AwsService) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import random
 import subprocess
 import sys
 from threading import Event
@@ -62,30 +61,14 @@ def test_a_failing_slice_is_warned_of_and_counted_without_the_text_of_the_query(
     assert len(metrics.named("SliceLatency")) == 2
 
 
-WHOLE = json.dumps(hits(hit("s3://b/été", 0.5), hit("s3://b/b", 0.4)), ensure_ascii=False).encode()
+@pytest.mark.parametrize("answer", [b"<html>", b'{"retrievalResults": ', b"\xff"])
+def test_an_answer_that_is_not_json_is_a_failure(searches: AwsService, answer: bytes) -> None:
+    searches.program("Retrieve", Raw(answer))
 
+    with pytest.raises(errors.RetrievalError) as caught:
+        MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None)
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        pytest.param(Raw(WHOLE[:40]), id="a body that is cut off"),
-        pytest.param(Raw(WHOLE[: WHOLE.index("é".encode()) + 1]), id="a body that is cut off inside a character"),
-        pytest.param(Raw(b""), id="no body"),
-        pytest.param(Raw(WHOLE[:40], missing=len(WHOLE) - 40), id="a connection that ends inside the body"),
-    ],
-)
-@pytest.mark.parametrize("metadata_filter", [None, TOPIC])
-def test_a_truncated_answer_is_retried_like_a_dropped_connection(
-    searches: AwsService, monkeypatch: pytest.MonkeyPatch, cut: Raw, metadata_filter: dict[str, Any] | None
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", searches.endpoint)
-    monkeypatch.setattr(random, "random", lambda: 0.0)  # botocore's back-off
-    searches.program("Retrieve", cut, Raw(WHOLE))
-
-    outcome = MultiSliceRetriever(timeout_seconds=HANG_SECONDS).search("Judy", KNOWLEDGE_BASE, None, metadata_filter)
-
-    assert uris(outcome.results) == ["s3://b/été", "s3://b/b"]
-    assert outcome.complete
+    assert caught.value.__cause__ is not None
 
 
 def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstack_common import filters as filter_language
-from ragstack_common.errors import InvalidFilterError, InvalidQueryError
+from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or
 from ragstack_common.filters.evaluation import kind_of
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
@@ -61,14 +61,6 @@ def members(values: Iterable[Any]) -> set[tuple[str, Any]]:
     return {(kind_of(member), member) for member in flat}
 
 
-def test_filters_restrict_what_counts() -> None:
-    backend = Attributes(
-        {"corpus": "a", "version": "1"}, {"corpus": "b", "version": "2"}, {"corpus": "a", "version": ["3", "1"]}
-    )
-
-    assert collected(backend, filters={"corpus": "a"}) == DistinctValues(("1", "3"), complete=True)
-
-
 def test_more_values_than_the_limit_are_said_to_be_missing() -> None:
     backend = versions(*map(str, range(7)))
 
@@ -89,13 +81,6 @@ def test_more_lists_than_one_search_returns_are_said_to_be_missing() -> None:
 
     assert collected(versions(*many_lists, max_top_k=3), page_size=1) == DistinctValues(("a",), complete=False)
     assert collected(versions(*many_lists, max_top_k=5), page_size=1) == DistinctValues(("a", "hidden"), complete=True)
-
-
-def test_a_backend_that_cannot_tell_lists_has_all_chunks_with_the_value_read() -> None:
-    values = ["a", ["a", "b"], ["b", "c"], "d"]
-
-    assert collected(versions(*values, lists=False), page_size=1).values == ("a", "b", "c", "d")
-    assert collected(versions(*values, lists=False), page_size=1).complete
 
 
 def test_a_value_that_no_filter_can_name_is_said_to_be_missing_and_ends_the_search() -> None:
@@ -120,21 +105,6 @@ def test_a_backend_that_cannot_leave_out_values_says_so() -> None:
 
     with pytest.raises(InvalidFilterError, match="notIn"):
         collected(NoNotIn({"version": "1"}))
-
-
-@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": True}, {"page_size": 0}, {"query": " "}, {"filters": {}}])
-def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises((InvalidQueryError, InvalidFilterError)):
-        collected(versions("1"), **options)
-
-
-def test_few_values_cost_few_searches() -> None:
-    backend = versions(*["1", "2", "3"] * 100)
-
-    collected(backend)
-
-    # all of them at once, nothing left, no lists
-    assert len(backend.requests) == 3
 
 
 def test_digits_of_any_length_are_compared_as_numbers() -> None:

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.errors import KnowledgeBaseNotFoundError
-from ragstack_common.retrieval import RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.retrieval import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
-from ragstack_common.retrieval.multislice import MultiSliceBackend
-from ragstack_common.retrieval.values import DistinctValues, distinct_values
 from tests.local_bedrock.support import Bedrock, custom_identifier, text_document
 
 CHUNKS = 230
@@ -108,46 +105,3 @@ def test_a_stream_misses_nothing_while_documents_come_and_go(bedrock: Bedrock, s
         return found
 
     assert sorted(asyncio.run(streamed())) == sorted(documents)
-
-
-def test_any_chunk_of_a_long_document_is_found_by_its_id(engine: BedrockBackend) -> None:
-    ranking = asyncio.run(engine.retrieve(QUERY, top_k=1000, filters={"year": 2024}))
-
-    last = asyncio.run(engine.get_by_id(str(ranking[-1].chunk_id)))
-
-    assert last is not None
-    assert (last.content, last.metadata) == (ranking[-1].content, ranking[-1].metadata)
-
-
-def test_a_knowledge_base_that_does_not_exist_is_named_as_such(bedrock: Bedrock) -> None:
-    engine = create_retrieval_backend({"type": "bedrock", "knowledge_base_id": "AAAAAAAAAA", "client": bedrock.runtime})
-
-    with pytest.raises(KnowledgeBaseNotFoundError):
-        asyncio.run(engine.retrieve(QUERY))
-    with pytest.raises(KnowledgeBaseNotFoundError):
-        asyncio.run(engine.get_by_id("a#b"))
-    assert not asyncio.run(engine.health_check())
-
-
-@pytest.mark.parametrize("page_size", [2, 100])
-def test_the_values_of_a_knowledge_base_are_exact(engine: BedrockBackend, page_size: int) -> None:
-    versions, years, tags = (
-        asyncio.run(distinct_values(engine, key, page_size=page_size)) for key in ("version", "year", "tags")
-    )
-
-    assert versions == DistinctValues(("v8", "v9", "v10"), complete=True)
-    assert years == DistinctValues((2024,), complete=True)
-    assert tags == DistinctValues(("t0", "t1", "t2", "t3", "t4", "t5", "x"), complete=True)
-
-
-def test_the_slices_of_any_backend_rank_as_those_of_the_knowledge_base(engine: BedrockBackend) -> None:
-    request = SearchRequest("the garden of the house", top_k=20, metadata_filter={"version": "v9"})
-
-    by_itself, around = (
-        asyncio.run(each.search(request)) for each in (engine, MultiSliceBackend(engine, timeout_seconds=60))
-    )
-
-    assert [(c.chunk_id, c.ranking and c.ranking.score) for c in around.chunks] == [
-        (c.chunk_id, c.ranking and c.ranking.score) for c in by_itself.chunks
-    ]
-    assert [(part.name, part.status) for part in around.parts] == [(p.name, p.status) for p in by_itself.parts]

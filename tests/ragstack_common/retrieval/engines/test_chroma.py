@@ -1,7 +1,6 @@
 """Chroma's own behaviour; tests/contract has what all engines share."""
 
 import asyncio
-import shutil
 import socket
 import subprocess
 import sys
@@ -119,21 +118,6 @@ def test_a_collection_that_is_created_again_is_searched(folder: Path) -> None:
             return await backend.retrieve(PUMP)
 
     assert {chunk.chunk_id for chunk in asyncio.run(story())} == {"chunk-1", "chunk-2"}
-
-
-def test_a_replaced_folder_is_searched(folder: Path, tmp_path_factory: Any) -> None:
-    other = tmp_path_factory.mktemp("other")
-    with chromadb.PersistentClient(other, settings=quiet()) as client:
-        fill(client, DOCUMENTS[:1], name=NAME)
-
-    async def story() -> list[RetrievedChunk]:
-        async with ChromaBackend(folder, NAME) as backend:
-            await backend.retrieve(PUMP)
-            shutil.rmtree(folder)
-            shutil.copytree(other, folder)
-            return await backend.retrieve(PUMP)
-
-    assert [chunk.chunk_id for chunk in asyncio.run(story())] == ["chunk-1"]
 
 
 def test_a_hybrid_search_finds_a_chunk_by_its_words_alone(folder: Path) -> None:
@@ -261,19 +245,6 @@ def test_a_foreign_collection_is_searched_with_the_embedding_function_that_it_st
     assert chunks[0].source == "u"
 
 
-def test_an_embedding_function_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
-    functions = chromadb.utils.embedding_functions.known_embedding_functions
-    chromadb.utils.embedding_functions.register_embedding_function(Letters)
-    foreign(tmp_path, Letters())
-    kept = functions.pop("letters")
-
-    try:
-        with pytest.raises(ConfigurationError, match="embedding function letters, which cannot be loaded here"):
-            ask(ChromaBackend(tmp_path, "foreign"))
-    finally:
-        functions["letters"] = kept
-
-
 def test_a_collection_without_a_recorded_embedding_needs_one(tmp_path: Path) -> None:
     foreign(tmp_path, None)
 
@@ -295,12 +266,6 @@ def test_a_query_without_words_finds_nothing(backend: ChromaBackend) -> None:
     assert ask(backend, "?!") == []
 
 
-def test_source_key_selects_the_source_of_a_chunk(folder: Path) -> None:
-    (chunk,) = ask(ChromaBackend(folder, NAME, source_key="corpus"), top_k=1)
-
-    assert chunk.source == "manual"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -314,25 +279,3 @@ def test_source_key_selects_the_source_of_a_chunk(folder: Path) -> None:
 def test_invalid_arguments_are_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ChromaBackend(**options)
-
-
-def test_the_index_finds_nearly_all_of_the_nearest_neighbours(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    centres = random.normal(size=(20, 64))
-    vectors = (centres[random.integers(20, size=2000)] + 0.8 * random.normal(size=(2000, 64))).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    class Given(HashedEmbedding):
-        def embed(self, texts: Any) -> Any:
-            return vectors[[int(text) for text in texts]]
-
-    with chromadb.PersistentClient(tmp_path, settings=quiet()) as client:
-        made = client.create_collection("random", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None)
-        made.add(ids=[str(number) for number in range(2000)], embeddings=vectors)
-    backend = ChromaBackend(tmp_path, "random", embedding=Given(64))
-    nearest: Callable[[int], set[str]] = lambda row: set(map(str, np.argsort(-(vectors @ vectors[row]))[:10]))  # noqa: E731
-
-    answers = asyncio.run(backend.retrieve_batch([str(row) for row in range(50)], top_k=10))
-
-    found = [{chunk.chunk_id for chunk in chunks} & nearest(row) for row, chunks in enumerate(answers)]
-    assert sum(map(len, found)) >= 0.98 * 500

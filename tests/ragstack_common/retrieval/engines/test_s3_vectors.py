@@ -5,16 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from botocore.stub import Stubber
 
 from local_bedrock import server
 from local_bedrock.limits.fault_injection import FaultRule, Kind
 from local_bedrock.server import running
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.errors import (
-    AccessDeniedError,
     CollectionNotFoundError,
     ConfigurationError,
     DimensionMismatchError,
@@ -117,12 +114,6 @@ def test_the_score_of_a_text_search_is_the_share_of_the_best_fused_score(make: M
     assert ranking.base_score == pytest.approx(1 - ranking.signals["vector_distance"])
 
 
-def test_a_long_query_is_truncated_for_the_text_search(make: Make) -> None:
-    backend = filled(make(WITH_WORDS))
-
-    assert found(backend, "annual leave " * 1_000, top_k=1)[0].chunk_id == "leave"
-
-
 def test_the_text_search_can_be_disabled(make: Make) -> None:
     backend = filled(make(WITH_WORDS, use_query_texts=False))
 
@@ -163,7 +154,7 @@ def test_large_chunks_are_read_over_several_pages(make: Make) -> None:
 
 
 def test_many_documents_are_sent_in_batches(make: Make) -> None:
-    backend = make(dimension=4, embedding=_Small())
+    backend = make()
 
     filled(backend, [(str(i), f"text {i}", "many.md", {}) for i in range(201)])
 
@@ -275,16 +266,6 @@ def test_a_slow_service_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert asyncio.run(slow.health_check()) is False
 
 
-def test_an_access_error_names_the_missing_permissions(s3_vectors: Any) -> None:
-    # The local service checks no permissions; the answer is as the model has it.
-    denied = client("s3vectors", "http://127.0.0.1:9")
-    with Stubber(denied) as stub:
-        stub.add_client_error("get_index", "AccessDeniedException", "no", http_status_code=403)
-
-        with pytest.raises(AccessDeniedError, match="s3vectors:QueryVectors and s3vectors:GetVectors"):
-            found(S3VectorsBackend(BUCKET, "index", client=denied), "pump")
-
-
 @pytest.mark.parametrize(
     "options", [{"vector_bucket_name": " "}, {"use_query_texts": "always"}, {"timeout_seconds": 0}], ids=str
 )
@@ -293,34 +274,3 @@ def test_an_invalid_argument_is_a_configuration_error(options: dict[str, Any]) -
 
     with pytest.raises(ConfigurationError, match="s3_vectors"):
         create_retrieval_backend({**config, **options})
-
-
-def test_the_backend_can_be_made_from_json(make: Make, bedrock: Bedrock) -> None:
-    filled(make())
-    config = {
-        "type": "s3_vectors",
-        "vector_bucket_name": BUCKET,
-        "index_name": "index-0",
-        "embedding": "hashed",
-        "region": "us-east-1",
-        "endpoint_url": bedrock.url,
-        "use_query_texts": "auto",
-    }
-
-    async def ask() -> list[RetrievedChunk]:
-        async with create_retrieval_backend(config) as backend:
-            assert await backend.health_check()
-            return await backend.retrieve("annual leave", top_k=1)
-
-    assert asyncio.run(ask())[0].chunk_id == "leave"
-
-
-class _Small(HashedEmbedding):
-    """Vectors of four numbers, to keep requests small."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.dimension = 4
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        return np.ones((len(texts), self.dimension), dtype=np.float32)
