@@ -10,12 +10,10 @@ import pytest
 
 from local_bedrock.embedding_processes import SENT_CHARACTERS, WorkerProcesses
 from local_bedrock.server import running
-from ragstack_common import embedding
 from ragstack_common.embedding import Embedding, EmbeddingClosed, HashedEmbedding
-from ragstack_common.embedding.cache import CachedEmbedding
 from ragstack_common.embedding.protocol import Vectors
 from tests.local_bedrock.support import Bedrock, custom_identifier, text_document
-from tests.support.embedding_models import CountingEmbedding, embedding_server, make_model_folder
+from tests.support.embedding_models import embedding_server, make_model_folder
 from tests.support.waiting import eventually
 
 LONG = ["Herons stand in the shallow water. " * 20] * (SENT_CHARACTERS // 100)
@@ -152,27 +150,3 @@ def test_a_restart_continues_a_long_document_from_the_cache(tmp_path: Path) -> N
     assert [detail["status"] for detail in ended] == ["INDEXED"]
     sent = [text for call in server.calls for text in call]
     assert sent.count(server.calls[1][0]) == 1
-
-
-def test_an_unchanged_document_is_not_embedded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = CountingEmbedding(embedding.load(f"onnx:{make_model_folder(tmp_path / 'model')}"))
-    monkeypatch.setattr(embedding, "load", lambda _name, folder: CachedEmbedding(model, folder / "embeddings.sqlite3"))
-    document = text_document("heron", "heron bridge heron", {"topic": "birds"})
-    counts = []
-
-    for _ in range(2):
-        with running(tmp_path / "data") as url:
-            bedrock = Bedrock.at(url)
-            bases = bedrock.agent.list_knowledge_bases()["knowledgeBaseSummaries"]
-            base = bases[0]["knowledgeBaseId"] if bases else bedrock.knowledge_base("again")
-            sources = bedrock.agent.list_data_sources(knowledgeBaseId=base)["dataSourceSummaries"]
-            source = bedrock.custom_source(base, f"source-{len(sources)}")
-            source.ingested(document)
-            source.delete(custom_identifier("heron"))
-            source.settled(custom_identifier("heron"))
-            source.ingested(document)
-            found = source.texts("bridge", overrideSearchType="SEMANTIC", numberOfResults=1)
-        counts.append(len(model.passages))
-
-    assert found == ["heron bridge heron"]
-    assert counts == [1, 1]

@@ -16,7 +16,6 @@ from tests.local_bedrock.support import (
     Clock,
     Source,
     bytes_document,
-    client,
     custom_identifier,
     knowledge_base_request,
     running_by,
@@ -131,32 +130,20 @@ def test_due_times_survive_a_restart_and_closing_is_prompt(tmp_path: Path) -> No
     assert late["status"] == "STARTING"
 
 
-@pytest.mark.parametrize("deleted", ["documents", "knowledge base", "vector index"])
+@pytest.mark.parametrize("deleted", ["documents", "knowledge base"])
 def test_deletions_release_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str) -> None:
     monkeypatch.setattr(database_module, "RELEASED_PAGES", 10)
     names = [str(number) for number in range(10)]
     with running(tmp_path) as url:
         bedrock = Bedrock.at(url)
-        base = bedrock.knowledge_base("large")
-        if deleted == "vector index":
-            s3_vectors = client("s3vectors", url)
-            place = {"vectorBucketName": "large-bucket", "indexName": "large-index"}
-            s3_vectors.create_vector_bucket(vectorBucketName=place["vectorBucketName"])
-            s3_vectors.create_index(**place, dataType="float32", dimension=1, distanceMetric="euclidean")
-            rows = [{"key": name, "data": {"float32": [1.0]}, "metadata": {"t": "x" * 2000}} for name in names * 20]
-            put = [{**row, "key": f"{at}"} for at, row in enumerate(rows)]
-            s3_vectors.put_vectors(**place, vectors=put)
-        else:
-            source = bedrock.custom_source(base)
-            source.ingested(*(text_document(name, f"heron {name} " * 4000) for name in names))
+        source = bedrock.custom_source(bedrock.knowledge_base("large"))
+        source.ingested(*(text_document(name, f"heron {name} " * 4000) for name in names))
         full = space(tmp_path)
 
         if deleted == "documents":
             source.delete(*map(custom_identifier, names))
-        elif deleted == "knowledge base":
-            bedrock.agent.delete_knowledge_base(knowledgeBaseId=base)
         else:
-            s3_vectors.delete_index(**place)
+            bedrock.agent.delete_knowledge_base(knowledgeBaseId=source.knowledge_base_id)
 
         assert full > 500_000
         eventually(lambda: space(tmp_path) < full / 2)

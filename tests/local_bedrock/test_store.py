@@ -12,7 +12,7 @@ from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
 from local_bedrock.store import documents, resources, schema, submissions, tags
 from local_bedrock.store.database import FILE_NAME, Database, DataFolderError
-from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
+from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
 from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
@@ -144,33 +144,6 @@ def test_a_folder_of_an_unknown_version_is_refused(tmp_path: Path, version: int)
 
     with pytest.raises(DataFolderError, match=f"has schema version {version}"):
         Database(tmp_path)
-
-
-def test_parents_are_stored_and_deleted_with_their_document(database: Database) -> None:
-    record = DocumentKey(BASE, "DS12345678", "CUSTOM", "a")
-    texts = ["Herons stand.", "Ospreys dive.", "Terns hover."]
-    children = [IndexedChunk(text, "", None, parent) for text, parent in zip(texts, (0, 0, 1), strict=True)]
-    parents = [ParentChunk("Herons stand. Ospreys dive.", 1), ParentChunk("Terns hover.", 2)]
-    prepared = Prepared(children, EMBEDDING.embed(texts).astype(np.float16), {}, parents=parents)
-    joined = (
-        "SELECT c.text, p.text, p.page FROM chunk c JOIN parent p ON p.id = c.parent_id"
-        " AND p.document_id = c.document_id ORDER BY c.id"
-    )
-
-    with database.write() as change:
-        submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
-        submission = submissions.take_up(change, 0.0)[0]
-        documents.index_document(change, submission.document, prepared, 0.0)
-        found = change.connection.execute(joined).fetchall()
-        documents.remove_documents(change, submission.document)
-        left = change.connection.execute("SELECT count(*) FROM parent").get
-
-    assert found == [
-        ("Herons stand.", "Herons stand. Ospreys dive.", 1),
-        ("Ospreys dive.", "Herons stand. Ospreys dive.", 1),
-        ("Terns hover.", "Terns hover.", 2),
-    ]
-    assert left == 0
 
 
 def test_the_vectors_of_an_emptied_knowledge_base_are_dropped(database: Database) -> None:
