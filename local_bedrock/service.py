@@ -157,7 +157,7 @@ class Service:
 
     def close(self) -> None:
         """Stop the background work and close the files."""
-        self.answering.close()
+        self.answering.parser.close()
         self._synchronisation.close()
         self._ingestion.close()
         self._database.close()

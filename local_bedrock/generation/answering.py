@@ -76,7 +76,3 @@ class Answering:
         """Return the headers of an answer."""
         name = " ".join(self.generator.name.split())
         return {GENERATOR_HEADER: name.encode("ascii", "replace").decode()}
-
-    def close(self) -> None:
-        """End the processes of the parser."""
-        self.parser.close()

@@ -109,6 +109,17 @@ class _Block:
     alive: npt.NDArray[np.bool_]
     rows: int = 0
 
+    @classmethod
+    def empty(cls, dimension: int) -> "_Block":
+        chunks, documents = np.empty((2, BLOCK_ROWS), dtype=np.int64)
+        alive = np.ones(BLOCK_ROWS, dtype=np.bool_)
+        return cls(np.empty((BLOCK_ROWS, dimension), dtype=np.float32), chunks, documents, alive)
+
+    @property
+    def living(self) -> Ids:
+        """The rows that were not deleted."""
+        return np.flatnonzero(self.alive[: self.rows])
+
 
 @dataclass(frozen=True)
 class VectorSnapshot:
@@ -131,10 +142,11 @@ class VectorSnapshot:
     def chunks_of(self, documents: Ids) -> Ids:
         """Return the chunks of these documents."""
         parts = [
-            block.chunks[: block.rows][block.alive[: block.rows] & np.isin(block.documents[: block.rows], documents)]
+            block.chunks[rows[np.isin(block.documents[rows], documents)]]
             for block in self.blocks
+            for rows in [block.living]
         ]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
     def search(self, query: Vectors, limit: int, *, allowed: Ids | None = None) -> tuple[Ids, Scores]:
         """Return the nearest chunks and their cosines, best first, ties by chunk id.
@@ -192,7 +204,7 @@ class VectorIndex:
         start = 0
         while start < len(chunks):
             if not blocks or blocks[-1].rows == BLOCK_ROWS:
-                blocks.append(_empty_block(vectors.shape[1]))
+                blocks.append(_Block.empty(vectors.shape[1]))
             block = blocks[-1]
             end = min(len(chunks), start + BLOCK_ROWS - block.rows)
             rows = slice(block.rows, block.rows + end - start)
@@ -208,43 +220,22 @@ class VectorIndex:
         gone = np.fromiter(documents, dtype=np.int64)
         blocks = []
         for block in self.snapshot(knowledge_base_id).blocks:
-            hit = np.isin(block.documents[: block.rows], gone)
-            if hit.any():
-                alive = block.alive.copy()
-                alive[: block.rows] &= ~hit
-                blocks.append(replace(block, alive=alive))
-            else:
-                blocks.append(block)
-        self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks))
-        self._pack_where_sparse(knowledge_base_id)
+            alive = block.alive.copy()
+            alive[: block.rows] &= ~np.isin(block.documents[: block.rows], gone)
+            blocks.append(replace(block, alive=alive))
+        rows = sum(block.rows for block in blocks)
+        living = sum(len(block.living) for block in blocks)
+        if living and (rows < BLOCK_ROWS or rows - living < DEAD_SHARE * rows):
+            self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks))
+            return
+        self.drop(knowledge_base_id)
+        for block in blocks:
+            if len(kept := block.living):
+                self.extend(knowledge_base_id, block.documents[kept], block.chunks[kept], block.vectors[kept])
 
     def drop(self, knowledge_base_id: str) -> None:
         """Remove all vectors of a knowledge base."""
         self._snapshots.pop(knowledge_base_id, None)
-
-    def _pack_where_sparse(self, knowledge_base_id: str) -> None:
-        blocks = self.snapshot(knowledge_base_id).blocks
-        rows = sum(block.rows for block in blocks)
-        alive = sum(int(block.alive[: block.rows].sum()) for block in blocks)
-        if alive == 0:
-            self.drop(knowledge_base_id)
-            return
-        if rows < BLOCK_ROWS or rows - alive < DEAD_SHARE * rows:
-            return
-        self.drop(knowledge_base_id)
-        for block in blocks:
-            kept = np.flatnonzero(block.alive[: block.rows])
-            if len(kept):
-                self.extend(knowledge_base_id, block.documents[kept], block.chunks[kept], block.vectors[kept])
-
-
-def _empty_block(dimension: int) -> _Block:
-    return _Block(
-        vectors=np.empty((BLOCK_ROWS, dimension), dtype=np.float32),
-        chunks=np.empty(BLOCK_ROWS, dtype=np.int64),
-        documents=np.empty(BLOCK_ROWS, dtype=np.int64),
-        alive=np.ones(BLOCK_ROWS, dtype=np.bool_),
-    )
 
 
 COSINE: Final = "cosine"
@@ -305,7 +296,7 @@ def _nearest_in_space(
     all_ids: list[Ids] = [np.empty(0, dtype=np.int64)]
     all_distances: list[Distances] = [np.empty(0)]
     for block in snapshot.blocks:
-        rows = np.flatnonzero(block.alive[: block.rows])
+        rows = block.living
         if allowed is not None:
             rows = rows[np.isin(block.chunks[rows], allowed)]
         for start in range(0, len(rows), ROWS_COMPARED_AT_ONCE):
