@@ -175,7 +175,7 @@ class JobStore:
         return job if job.is_running else None
 
     def page(self, limit: int = 20, token: str | None = None) -> JobPage:
-        """List at most 1 to 100 jobs, the newest first; the token is from the previous page.
+        """List jobs, the newest first, 1 to 100 of them; the token is from the previous page.
 
         Raises:
             InvalidRequestError: The token does not belong to this listing.

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -27,27 +27,17 @@ CONTENT_TYPE: Final = "text/plain"
 
 
 class DocumentClient:
-    """Speaks to the HTTP interface of a stack.
+    """Calls the HTTP interface of a stack; *counts* has what was done, and what was tried again, by the reason."""
 
-    Attributes:
-        api_url: Where it is.
-        counts: What was done, and what was tried again, by the reason.
-    """
-
-    def __init__(self, api_url: str, bucket: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, api_url: str, bucket: str) -> None:
         self.counts: Counter[str] = Counter()
         self.api_url = api_url
         self._bucket = bucket
-        self._sleep = sleep
         self._lock = threading.Lock()
         self._http = urllib3.PoolManager(maxsize=16, timeout=urllib3.Timeout(connect=5, read=ANSWER_SECONDS))
 
     def upload(self, key: str, body: bytes, attributes: Mapping[str, Any] | None) -> None:
-        """Ask for permission, and post the form; the attributes of None stay as they are.
-
-        Raises:
-            AssertionError: It was refused, or did not succeed for too long.
-        """
+        """Ask for permission, and post the form; attributes of None stay as they are."""
         request = {"key": key, "content_type": CONTENT_TYPE, "size": len(body)}
         status, answer = self._ask(
             "POST", "/api/documents", request if attributes is None else request | {"attributes": dict(attributes)}
@@ -59,14 +49,7 @@ class DocumentClient:
         self._count("uploads")
 
     def delete(self, key: str) -> bool:
-        """Delete a document with its sidecar.
-
-        Returns:
-            False where the registry still does not know of the document, so that nothing was done.
-
-        Raises:
-            AssertionError: It was refused, or did not succeed for too long.
-        """
+        """Delete a document with its sidecar; False if the registry still does not know it, so nothing was done."""
         path = f"/api/documents/{document_id(s3_uri(self._bucket, key))}"
         end = time.monotonic() + KNOWN_SECONDS
         while time.monotonic() < end:
@@ -76,7 +59,7 @@ class DocumentClient:
             if status == HTTPStatus.ACCEPTED or self._is_gone(key):
                 self._count("deletions")
                 return True
-            self._sleep(PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
         self._count("deletions too early")
         return False
 
@@ -109,7 +92,7 @@ class DocumentClient:
                     return answer.status, answer.data
             self._count(f"tried again after {why}")
             assert time.monotonic() < end, f"{method} {url}: {said}"
-            self._sleep(PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
 
     def _count(self, what: str) -> None:
         with self._lock:

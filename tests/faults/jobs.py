@@ -1,4 +1,4 @@
-"""Somebody who has everything compared while it changes, over HTTP and as the nightly rule does."""
+"""Starts jobs while documents change, over HTTP and as the nightly rule does."""
 
 import itertools
 import json
@@ -16,27 +16,15 @@ NIGHTLY: Final = json.dumps({"start": RECONCILE, "by": "schedule"})
 
 
 class JobStarter(Repeating):
-    """Starts one job after the other for as long as its context lasts, whether the one before has ended or not.
+    """Starts at least one job, and others until its context ends, whether the one before has ended or not.
 
-    The first is started in any case.
-
-    Attributes:
-        asked: How often which job was asked for in which way, and how often it was refused because of another.
+    *asked* counts the requests by kind and way, and those that were refused because of another job.
     """
 
     def __init__(
         self, client: DocumentClient, places: Places, seconds_between: float, most: int, seed: int, *, full: bool
     ) -> None:
-        """Bind where jobs are asked for.
-
-        Args:
-            client: Asks over HTTP.
-            places: Has the queue that the rule sends to.
-            seconds_between: Two jobs, on average.
-            most: Jobs.
-            seed: Of the times between.
-            full: Whether the third is a full synchronisation.
-        """
+        """Start *most* jobs, *seconds_between* each on average; the third is a full synchronisation if *full*."""
         super().__init__(seconds_between, seed, least=1)
         self.asked: Counter[str] = Counter()
         self._client = client
@@ -51,12 +39,9 @@ class JobStarter(Repeating):
         yield from itertools.cycle((RECONCILE, None))
 
     def act(self) -> bool:
-        self._start(next(self._kinds))
-        return self.asked.total() < self._most
-
-    def _start(self, kind: JobKind | None) -> None:
-        if kind is None:
+        if (kind := next(self._kinds)) is None:
             self._places.client("sqs").send_message(QueueUrl=self._places.queues["jobs"], MessageBody=NIGHTLY)
             self.asked["by the rule"] += 1
         else:
             self.asked[kind if self._client.start(kind) else f"{kind} refused"] += 1
+        return self.asked.total() < self._most

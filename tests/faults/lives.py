@@ -28,15 +28,7 @@ BAD_KEYS: Final = {
 
 @dataclass
 class Life:
-    """A key, and what the workload has put there.
-
-    Attributes:
-        key: In the bucket.
-        words: The word of each content, oldest first; the last one is there now unless it was deleted.
-        etags: The entity tag of each content.
-        body: What lies there; None after a deletion.
-        sidecar: The same.
-    """
+    """A key, and the words and entity tags of its contents so far; body and sidecar are None after a deletion."""
 
     key: str
     words: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is done again and again beside the workload, in a thread of its own."""
+"""Repeats an action during the workload, in its own thread."""
 
 import itertools
 import random
@@ -8,16 +8,12 @@ from typing import Self
 
 
 class Repeating(ABC):
-    """Acts now and then for as long as its context lasts; what fails is raised at the end of it."""
+    """Acts every few seconds on average until its context ends, *least* times in any case.
+
+    An error ends it, and is raised at the end of the context.
+    """
 
     def __init__(self, seconds_between: float, seed: int, least: int = 0) -> None:
-        """Say how often.
-
-        Args:
-            seconds_between: Two acts, on average.
-            seed: Of the times between, and of whatever else is left to chance.
-            least: Acts, however soon the context ends.
-        """
         self.chance = random.Random(seed)
         self.is_over = threading.Event()
         self._seconds = seconds_between
@@ -37,7 +33,7 @@ class Repeating(ABC):
 
     @abstractmethod
     def act(self) -> bool:
-        """Do it once; tells whether to go on."""
+        """Act once; return whether to continue."""
 
     def _run(self) -> None:
         try:

@@ -30,22 +30,14 @@ MORE_AT_ONCE: Final = 5
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done.
+    """How much is done at most, and which functions meet faults and are killed.
 
     Attributes:
-        uploads: Keys.
-        overwrites: Of any of them, or of their sidecars.
-        deletions: Of any of them; some are created again.
-        seconds: Over which the work is spread at least.
-        seconds_between_kills: On average.
-        kills: At most.
-        functions: Which meet faults and are killed.
-        seconds_between_jobs: On average.
-        jobs: At most.
+        seconds: The least time over which the work is spread.
         full: Whether one job is a full synchronisation, and a reconciliation must find nothing in the end.
         timeout_seconds: Of a function.
         rest_seconds: Until everything must be at rest, after the last operation.
-        old_words: Of former contents that are searched for; None searches for all.
+        old_words: Words of former contents that are searched for; None searches for all.
         least: What has to happen how often, as `happened` names it: the work goes on until it has.
     """
 
@@ -67,29 +59,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of it.
-
-    Attributes:
-        wrong: Everything that does not agree; empty when all is well.
-        summary: Lines for people.
-        now: What there was at the end.
-        told: What the event bus was told, repetitions included.
-        workload: What was done.
-        client: What of it was done over HTTP.
-        proxy: With its counts.
-        killer: With its counts.
-        bedrock_faults: Faults of the local Bedrock, by kind.
-    """
+    """All disagreements, the final state, the events with repetitions, and the killer with its counts."""
 
     wrong: list[str]
-    summary: str
     now: Snapshot
     told: Sequence[Told]
-    workload: Workload
-    client: DocumentClient
-    proxy: FaultProxy
     killer: Killer
-    bedrock_faults: dict[str, int]
 
 
 class NotAtRestError(AssertionError):
@@ -189,7 +164,7 @@ def _run(stack: FaultyStack, size: Size, seed: int, say: Callable[[str], None]) 
             ]
         )
         say(summary)
-        return Result(wrong, summary, now, told, workload, client, proxy, killer, bedrock_faults)
+        return Result(wrong, now, told, killer)
 
 
 def happened(stack: FaultyStack, client: DocumentClient, proxy: FaultProxy, killer: Killer) -> Counter[str]:

@@ -30,17 +30,7 @@ class Objects:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that must agree.
-
-    Attributes:
-        bucket: Documents by URI.
-        registry: Records by URI.
-        knowledge_base: What the knowledge base says of each document that it knows, by URI.
-        counts: What the catalogue counts, by attribute and JSON text of a value, those of nothing included.
-        dead_letters: Bodies, oldest first.
-        jobs: Reconciliations and synchronisations, the newest first.
-        gate_closed_until: When direct ingestion goes on again, in seconds since 1970; None where nothing keeps it.
-    """
+    """Everything that must agree: documents by URI, counts by attribute and JSON text, the newest job first."""
 
     bucket: Mapping[str, Objects]
     registry: Mapping[str, DocumentRecord]
