@@ -17,7 +17,6 @@ from botocore.model import Shape, StructureShape
 from local_bedrock.errors import ServiceError
 
 CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
-LONGEST_HEADER_NAME: Final = 255
 LONGEST_HEADER_VALUE: Final = 2**15 - 1
 
 _PRELUDE: Final = struct.Struct("!II")
@@ -31,11 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def encode(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Encode one message.
-
-    Raises:
-        ValueError: The name of a header is empty or longer than 255 bytes, or its value is longer than 32,767 bytes.
-    """
+    """Encode one message; names of headers have 1 to 255 bytes, and their values at most 32,767."""
     head = b"".join(_header(name, value) for name, value in headers.items())
     prelude = _PRELUDE.pack(_OVERHEAD + len(head) + len(payload), len(head))
     message = prelude + _CHECKSUM.pack(crc32(prelude)) + head + payload
@@ -96,8 +91,4 @@ class Messages(Iterator[bytes]):
 
 def _header(name: str, value: str) -> bytes:
     raw_name, raw_value = name.encode(), value.encode()
-    if not 0 < len(raw_name) <= LONGEST_HEADER_NAME:
-        raise ValueError(f"The name of a header has 1 to {LONGEST_HEADER_NAME} bytes, not {len(raw_name)}")
-    if len(raw_value) > LONGEST_HEADER_VALUE:
-        raise ValueError(f"The value of a header has at most {LONGEST_HEADER_VALUE} bytes, not {len(raw_value)}")
     return struct.pack("!B", len(raw_name)) + raw_name + struct.pack("!BH", _STRING, len(raw_value)) + raw_value

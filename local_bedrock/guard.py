@@ -120,16 +120,11 @@ class Guard:
         return self._any_address or address.is_loopback
 
 
-class _Headers:
+class _Headers(list[tuple[bytes, bytes]]):
     """The header fields of a request; a name may occur more than once."""
 
-    def __init__(self, fields: Iterable[tuple[bytes, bytes]]) -> None:
-        self._values: dict[bytes, list[str]] = {}
-        for name, value in fields:
-            self._values.setdefault(name.lower(), []).append(value.decode("latin-1"))
-
     def all(self, name: str) -> list[str]:
-        return self._values.get(name.encode(), [])
+        return [value.decode("latin-1") for key, value in self if key.lower() == name.encode()]
 
     def last(self, name: str) -> str:
         return next(reversed(self.all(name)), "")

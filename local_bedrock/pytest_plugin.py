@@ -87,7 +87,8 @@ class KnowledgeBase:
             NotIndexedError: A document failed, or the time limit was reached.
             ClientError: The local Bedrock rejected the documents.
         """
-        named = dict(texts) if isinstance(texts, Mapping) else {_id(text): text for text in _several(texts)}
+        several = [texts] if isinstance(texts, str) else texts
+        named = dict(several) if isinstance(several, Mapping) else {_id(text): text for text in several}
         agent = self.client("bedrock-agent")
         for some in _tens(list(named)):
             documents = [_document(name, named[name], attributes or {}) for name in some]
@@ -158,10 +159,6 @@ def _session() -> Any:
         region_name="us-east-1",
         botocore_session=core,
     )
-
-
-def _several(texts: str | Iterable[str]) -> list[str]:
-    return [texts] if isinstance(texts, str) else list(texts)
 
 
 def _id(text: str) -> str:

@@ -100,8 +100,11 @@ def _serving(
         service = Service(options, monotonic=monotonic)
         try:
             service.start()
+            is_local = options.host == "localhost" or options.host.startswith("127.")
+            hosts = (options.host, *options.hosts)
+            application = Application(service, options)
             config = uvicorn.Config(
-                _guarded(Application(service, options), options),
+                Guard(application, origins=options.origins, hosts=hosts, any_address=not is_local),
                 http=Protocol,
                 ws="none",
                 log_level="warning",
@@ -117,12 +120,6 @@ def _serving(
             service.close()
     finally:
         listener.close()
-
-
-def _guarded(application: Application, options: Options) -> Guard:
-    is_local = options.host == "localhost" or options.host.startswith("127.")
-    hosts = (options.host, *options.hosts)
-    return Guard(application, origins=options.origins, hosts=hosts, any_address=not is_local)
 
 
 def _start_lines(options: Options, service: Service, url: str) -> Iterator[str]:

@@ -178,6 +178,12 @@ def _document(body: bytes) -> dict[str, Any]:
     return document
 
 
+_FROM_JSON_TEXT: Final[dict[str, Callable[[str], Any]]] = {
+    "blob": partial(base64.b64decode, validate=True),
+    "timestamp": parse_timestamp,
+}
+
+
 def _read(shape: Shape, value: Any) -> Any:
     if isinstance(shape, StructureShape) and isinstance(value, dict) and not shape.is_document_type:
         return {
@@ -197,16 +203,6 @@ def _read(shape: Shape, value: Any) -> Any:
     return value
 
 
-def _from_text(shape: Shape, text: str) -> Any:
-    with suppress(ValueError, KeyError):
-        return _FROM_TEXT.get(shape.type_name, str)(text)
-    return text
-
-
-_FROM_JSON_TEXT: Final[dict[str, Callable[[str], Any]]] = {
-    "blob": partial(base64.b64decode, validate=True),
-    "timestamp": parse_timestamp,
-}
 _FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
     "integer": int,
     "long": int,
@@ -214,6 +210,13 @@ _FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
     "double": float,
     "boolean": {"true": True, "false": False}.__getitem__,
 }
+
+
+def _from_text(shape: Shape, text: str) -> Any:
+    with suppress(ValueError, KeyError):
+        return _FROM_TEXT.get(shape.type_name, str)(text)
+    return text
+
 
 JSON_TYPE = "application/json"
 

@@ -147,28 +147,17 @@ class _Read:
 def _check_order(messages: Sequence[Request]) -> None:
     spoken = [message["role"] for message in messages if message["role"] != "system"]
     if not spoken or spoken[0] != "user":
-        raise InvalidRequest(
-            "A conversation must start with a user message. Try again with a conversation that starts with a user"
-            " message."
-        )
+        raise InvalidRequest("A conversation must start with a user message.")
     if any(role == following for role, following in pairwise(spoken)):
-        raise InvalidRequest(
-            "A conversation must alternate between user and assistant roles. Make sure the conversation alternates"
-            " between user and assistant roles and try again."
-        )
+        raise InvalidRequest("A conversation must alternate between user and assistant roles.")
     if messages[-1]["role"] != "user":
-        raise InvalidRequest(
-            "A conversation must end with a user message. Try again with a conversation that ends with a user message."
-        )
+        raise InvalidRequest("A conversation must end with a user message.")
 
 
 def _message(context: Context, number: int, message: Request) -> _Read:
     place = f"messages.{number}.content"
     if not message["content"]:
-        raise InvalidRequest(
-            f"The content field in the Message object at messages.{number} is empty. Add a ContentBlock object to the"
-            " content field and try again."
-        )
+        raise InvalidRequest(f"The content field in the Message object at messages.{number} is empty.")
     texts, documents = [], []
     for position, block in enumerate(message["content"]):
         at = f"{place}.{position}"
@@ -189,9 +178,7 @@ def _message(context: Context, number: int, message: Request) -> _Read:
 
 def _text(at: str, text: str) -> str:
     if not text.strip():
-        raise InvalidRequest(
-            f"The text field in the ContentBlock object at {at} is blank. Add text to the text field, and try again."
-        )
+        raise InvalidRequest(f"The text field in the ContentBlock object at {at} is blank.")
     return text
 
 
@@ -215,14 +202,10 @@ def _document(context: Context, at: str, role: str, document: Request) -> str:
     if "text" in source:
         text = str(source["text"])
     elif "content" in source:
-        text = "\n\n".join(_chunk(at, block) for block in source["content"])
+        text = "\n\n".join(_text(at, block.get("text", "")) for block in source["content"])
     else:
         text = _parsed(context, at, document)
     return "\n\n".join(filter(None, (document["name"], document.get("context"), text)))
-
-
-def _chunk(at: str, block: Request) -> str:
-    return str(block["text"]) if "text" in block else _text(at, "")
 
 
 def _parsed(context: Context, at: str, document: Request) -> str:

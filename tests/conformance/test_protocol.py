@@ -52,19 +52,6 @@ def test_a_body_without_members_is_told_which_is_missing(world: World, retrieve:
     assert "Value null at 'retrievalQuery' failed to satisfy constraint: Member must not be null" in answer.message
 
 
-@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400", "9" * 5_000, "2147483648", "1.5", '"7"'])
-def test_an_invalid_number_of_results_is_refused(world: World, retrieve: str, number: str) -> None:
-    body = (
-        '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration":'
-        ' {"vectorSearchConfiguration": {"numberOfResults": %s}}}'
-    )
-
-    answer = raw.send(world.bedrock.url, "POST", retrieve, (body % number).encode())
-
-    assert answer.status == 400
-    assert answer.code in REFUSED
-
-
 @pytest.mark.parametrize("number", ["1e400", "9" * 5_000, "1e-400", "-0.0"])
 def test_a_number_of_any_size_in_a_filter_breaks_nothing(world: World, retrieve: str, number: str) -> None:
     body = (
@@ -133,14 +120,6 @@ def test_members_and_parameters_that_the_model_lacks_are_ignored(world: World, r
     assert answer.document["retrievalResults"][0]["metadata"]["animal"] == "snail"
 
 
-def test_a_path_may_be_written_in_percent_codes(world: World) -> None:
-    encoded = "".join(f"%{ord(letter):02x}" for letter in world.knowledge_base_id)
-
-    answer = raw.send(world.bedrock.url, "GET", f"/knowledgebases/{encoded}")
-
-    assert answer.document["knowledgeBase"]["knowledgeBaseId"] == world.knowledge_base_id
-
-
 @pytest.mark.parametrize(
     "identifier",
     ["%2e%2e%2f%2e%2e", "%00%00%00%00%00%00%00%00%00%00", "%ff%fe%ff%fe%ff", "%zz%zz%zz", "..", "a%20b", "%"],
@@ -149,23 +128,3 @@ def test_an_invalid_id_is_refused(world: World, identifier: str) -> None:
     answer = raw.send(world.bedrock.url, "GET", f"/knowledgebases/{identifier}")
 
     assert (answer.status, answer.code) in ((400, "ValidationException"), (404, "UnknownOperationException"))
-
-
-@pytest.mark.parametrize(
-    "path", ["/", "//", "/?", "/%", "/knowledgebases//", "/" + "a" * 8_000, "/knowledgebases/a?%=%"]
-)
-def test_an_odd_path_gets_an_answer_in_json(world: World, path: str) -> None:
-    answer = raw.send(world.bedrock.url, "GET", path)
-
-    assert answer.status in (400, 404, 414)
-
-
-@pytest.mark.parametrize(
-    "content_type", ["text/plain", "application/x-amz-json-1.1", "", "application/json; charset=x"]
-)
-def test_a_body_is_read_as_json_whatever_it_calls_itself(world: World, retrieve: str, content_type: str) -> None:
-    body = json.dumps({"retrievalQuery": {"text": "snail"}}).encode()
-
-    answer = raw.send(world.bedrock.url, "POST", retrieve, body, Content_Type=content_type)
-
-    assert answer.status in (200, 400, 415)

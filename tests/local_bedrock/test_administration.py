@@ -65,13 +65,6 @@ def test_faults_are_set_listed_and_removed(administered: Bedrock) -> None:
     assert deleted == {"rules": []}
 
 
-def test_listed_faults_can_be_sent_back(administered: Bedrock) -> None:
-    ask(administered.url, "PUT", "faults", {"rules": [{"kind": "latency", "milliseconds": 1}]})
-    _, listed = ask(administered.url, "GET", "faults")
-
-    assert ask(administered.url, "PUT", "faults", listed) == (200, listed)
-
-
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -27,28 +27,12 @@ def test_a_message_is_decoded_to_what_was_encoded(headers: dict[str, str], paylo
     assert message.payload == payload
 
 
-@settings(deadline=None)
-@given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(min_value=1, max_value=50))
-def test_messages_are_decoded_however_they_are_cut(payloads: list[bytes], size: int) -> None:
-    data = b"".join(encode({":event-type": "e"}, payload) for payload in payloads)
-
-    messages = _decoded(*(data[start : start + size] for start in range(0, len(data), size)))
-
-    assert [message.payload for message in messages] == payloads
-
-
 def test_a_message_is_laid_out_byte_for_byte_as_specified() -> None:
     header = b"\x01n\x07\x00\x01v"
     prelude = struct.pack("!II", 12 + len(header) + 3 + 4, len(header))
     head = prelude + struct.pack("!I", crc32(prelude)) + header + b"abc"
 
     assert encode({"n": "v"}, b"abc") == head + struct.pack("!I", crc32(head))
-
-
-@pytest.mark.parametrize("headers", [{"": "v"}, {"n" * 256: "v"}, {"n": "v" * 32_768}])
-def test_a_header_that_has_no_room_is_an_error(headers: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="bytes"):
-        encode(headers, b"")
 
 
 def test_an_error_before_the_first_event_is_no_event() -> None:

@@ -266,34 +266,6 @@ def test_two_hundred_documents_get_through_the_quotas_and_none_is_lost(tmp_path:
             assert {detail["status"] for detail in source.settled(*map(custom_identifier, some))} == {"INDEXED"}
 
 
-def test_an_ingestion_waits_for_room_and_loses_nothing(tmp_path: Path) -> None:
-    names = [f"bird-{number}" for number in range(30)]
-    clock, quotas = Clock(), UNLIMITED.with_settings(["concurrent_document_requests=1"])
-    with running_by(clock, tmp_path, quotas=quotas, pace=Pace(indexing_seconds=MOMENT)) as url:
-        bedrock = Bedrock.at(url)
-        source = bedrock.custom_source(bedrock.knowledge_base("crowded"))
-        slept: list[float] = []
-
-        def sleep(seconds: float) -> None:
-            slept.append(seconds)
-            clock.now += MOMENT
-            eventually(lambda: all(not is_under_way(source, some) for some in tens(names)))
-
-        ingest_documents_with_retry(
-            source.knowledge_base_id,
-            source.id,
-            [text_document(name, f"{name} wades in the marsh.") for name in names],
-            client=client("bedrock-agent", url),
-            sleep=sleep,
-        )
-
-        clock.now += MOMENT
-
-        assert len(slept) == 2
-        for some in tens(names):
-            assert {detail["status"] for detail in source.settled(*map(custom_identifier, some))} == {"INDEXED"}
-
-
 def tens(names: list[str]) -> Iterator[list[str]]:
     for start in range(0, len(names), 10):
         yield names[start : start + 10]

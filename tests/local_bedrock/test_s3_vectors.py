@@ -154,12 +154,6 @@ def test_records_at_the_limits_are_accepted(s3_vectors: Any, index: Any) -> None
     assert len(keys(s3_vectors.list_vectors(**PLACE))) == 1
 
 
-def test_a_key_twice_in_a_request_is_refused(s3_vectors: Any, index: Any) -> None:
-    index()
-
-    assert "twice" in refusal(s3_vectors.put_vectors, **PLACE, vectors=[vector("a", 1, 0), vector("a", 0, 1)])
-
-
 def test_a_request_of_over_20_mib_is_refused(s3_vectors: Any, index: Any) -> None:
     index()
     texts = [vector(str(i), 1, 0, text="x" * 50_000) for i in range(420)]
@@ -178,15 +172,11 @@ def test_a_request_of_over_20_mib_is_refused(s3_vectors: Any, index: Any) -> Non
         ({"queryTexts": [{"text": "x", "metadataKey": "text"}] * 2}, "text occurs twice in queryTexts"),
         ({"filter": {"text": "x"}}, "Invalid query filter: the metadata key text is non-filterable"),
         ({"filter": {"a": 1, "b": 2}}, "Invalid query filter: an object has 2 keys"),
-        ({"filter": {}}, "Invalid query filter"),
         ({"filter": "legs"}, "Invalid query filter"),
         ({"filter": {"$not": {"a": 1}}}, "operator $not is not allowed here"),
         ({"filter": {"a": {"$regex": "x"}}}, "unknown operator $regex"),
-        ({"filter": {"a": {}}}, "a has no operator"),
         ({"filter": {"a": {"$gt": "x"}}}, "$gt of a takes a number"),
-        ({"filter": {"a": {"$gt": True}}}, "$gt of a takes a number"),
         ({"filter": {"a": {"$in": []}}}, "$in of a takes a list"),
-        ({"filter": {"a": {"$in": [None]}}}, "$in of a takes a list"),
         ({"filter": {"a": [1]}}, "$eq of a takes"),
         ({"filter": {"a": {"$exists": 1}}}, "$exists of a takes a boolean"),
         ({"filter": {"$and": []}}, "$and takes a list"),
@@ -203,21 +193,6 @@ def test_an_invalid_query_is_refused(s3_vectors: Any, index: Any, more: dict[str
     )
 
     assert named in refusal(s3_vectors.query_vectors, **{**near(1, 0), **more})
-
-
-def test_a_query_needs_a_vector_or_texts(s3_vectors: Any, index: Any) -> None:
-    index()
-
-    assert "queryVector, queryTexts, or both" in refusal(s3_vectors.query_vectors, **PLACE, topK=1)
-
-
-def test_a_filter_deeper_than_any_is_refused_and_no_failure(s3_vectors: Any, index: Any) -> None:
-    index()
-    deep: dict[str, Any] = {"a": 1}
-    for _ in range(40):
-        deep = {"$and": [deep]}
-
-    assert "nested deeper" in refusal(s3_vectors.query_vectors, **near(1, 0), filter=deep)
 
 
 @pytest.mark.parametrize(
@@ -472,11 +447,3 @@ def test_a_number_that_is_none_is_refused(s3_vectors: Any, index: Any, number: f
         s3_vectors.put_vectors(**PLACE, vectors=[vector("a", number, 0)])
     with pytest.raises(ClientError, match="'legs'"):
         s3_vectors.put_vectors(**PLACE, vectors=[vector("a", 1, 0, legs=number)])
-
-
-def test_a_whole_number_that_no_float_can_hold_is_refused(tmp_path: Path) -> None:
-    with _service(tmp_path) as call:
-        call("CreateVectorBucket", vectorBucketName=BUCKET)
-        call("CreateIndex", **PLACE, dataType="float32", dimension=2, distanceMetric="cosine")
-
-        assert "finite float32" in call("PutVectors", **PLACE, vectors=[vector("a", 10**300, 0)])["message"]

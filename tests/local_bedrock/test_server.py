@@ -38,15 +38,6 @@ def test_a_body_without_a_length_is_read_in_its_chunks(url: str) -> None:
     assert connection.getresponse().status == 200
 
 
-@pytest.mark.parametrize("expected", ["100-continue", "tea"])
-def test_an_expectation_is_met_or_ignored(url: str, expected: str) -> None:
-    connection = connection_to(url)
-
-    connection.request("POST", LIST, body=b"{}", headers={"Expect": expected})
-
-    assert connection.getresponse().status == 200
-
-
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])
 def test_a_method_of_no_operation_is_an_unknown_operation(url: str, method: str) -> None:
     connection = connection_to(url)
@@ -58,42 +49,10 @@ def test_a_method_of_no_operation_is_an_unknown_operation(url: str, method: str)
     assert answer.headers["x-amzn-ErrorType"] == "UnknownOperationException"
 
 
-def test_an_upgrade_to_another_protocol_is_not_followed(url: str) -> None:
-    connection = connection_to(url)
-    wish = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"}
-
-    connection.request("GET", LIST, headers=wish)
-
-    assert connection.getresponse().status == 404
-
-
 def test_a_request_without_a_signature_is_answered(url: str) -> None:
     answer = urllib3.request("POST", url + LIST, body=b"{}")
 
     assert "knowledgeBaseSummaries" in answer.json()
-
-
-def test_sixty_four_clients_at_once_are_all_answered_over_the_connections_they_keep(url: str) -> None:
-    together = threading.Barrier(64)
-
-    def ask_often(_number: int) -> list[int]:
-        connection = connection_to(url)
-        connection.connect()
-        first = connection.sock
-        together.wait(30)
-        statuses = []
-        for _ in range(10):
-            connection.request("POST", LIST, body=b"{}")
-            answer = connection.getresponse()
-            answer.read()
-            statuses.append(answer.status)
-        assert connection.sock is first
-        return statuses
-
-    with ThreadPoolExecutor(64) as clients:
-        answers = [status for statuses in clients.map(ask_often, range(64)) for status in statuses]
-
-    assert answers == [200] * 640
 
 
 def test_asked_to_end_while_clients_ask_it_ends_in_order(tmp_path: Path) -> None:
