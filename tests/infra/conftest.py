@@ -96,7 +96,10 @@ class Assembly:
 
     def rights(self, service: str) -> dict[str, str]:
         """What a function may do beside logging and tracing: each action, with what its statements allow it on."""
-        role = self.function(service)["Role"]["Fn::GetAtt"][0]
+        return self.rights_of(self.function(service)["Role"]["Fn::GetAtt"][0])
+
+    def rights_of(self, role: str) -> dict[str, str]:
+        """What a role may do, by its logical id."""
         rights: dict[str, str] = {}
         for policy in self.resources("AWS::IAM::Policy").values():
             if {"Ref": role} not in policy["Properties"]["Roles"]:

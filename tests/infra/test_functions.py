@@ -165,16 +165,11 @@ def test_an_engine_brings_the_rights_to_what_it_names_and_to_nothing_else(
         dependencies_layer=str(stand_in_layer),
     )
 
-    rights = {
-        action: json.dumps(statement["Resource"])
-        for name, statement in assembly.statements()
-        if name.startswith("QueryRole")
-        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-        if action.startswith(("bedrock:", "s3vectors:"))
-    }
+    rights = assembly.rights("query")
     assert rights.keys() == {
         "bedrock:InvokeModel",
         "bedrock:Retrieve",
+        "dynamodb:Query",
         "s3vectors:GetIndex",
         "s3vectors:GetVectors",
         "s3vectors:QueryVectors",
@@ -216,12 +211,7 @@ def test_an_inference_profile_brings_the_rights_to_itself_and_to_its_model_in_ev
 
 
 def test_the_retriever_tool_brings_the_rights_to_its_collections(tuned: Any) -> None:
-    resources = [
-        json.dumps(statement["Resource"])
-        for name, statement in tuned.statements()
-        if name.startswith("QueryRole") and statement["Action"] == "bedrock:Retrieve"
-    ]
-    assert any(":knowledge-base/ZYXWVUTSRQ" in resource for resource in resources)
+    assert ":knowledge-base/ZYXWVUTSRQ" in tuned.rights("query")["bedrock:Retrieve"]
     assert tuned.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"
 
 

@@ -1,17 +1,11 @@
 """Settings from the environment, good and bad."""
 
-from typing import Any
-
 import pytest
 
 from ragstack_common.config import (
-    DocumentApiSettings,
     IngestionSettings,
     KnowledgeSettings,
     QuerySettings,
-    ReconcileSettings,
-    RetrieverToolSettings,
-    TraceSettings,
 )
 from ragstack_common.errors import ConfigurationError
 
@@ -24,15 +18,6 @@ INGESTION = {
     "STATUS_QUEUE_URL": "https://sqs/status",
     "DEAD_LETTER_QUEUE_URL": "https://sqs/dead",
 }
-MODELS = [
-    DocumentApiSettings,
-    IngestionSettings,
-    KnowledgeSettings,
-    QuerySettings,
-    ReconcileSettings,
-    RetrieverToolSettings,
-    TraceSettings,
-]
 
 
 def test_every_kind_of_value_is_read() -> None:
@@ -92,11 +77,8 @@ def test_a_query_without_a_knowledge_base_is_refused() -> None:
             (("RETRIEVAL_TIMEOUT_SECONDS", value), "it must be a number from 0.1 to 24")
             for value in ("0", "-1", "soon", "nan", "inf", "1,5")
         ),
-        *((("MULTISLICE_ENABLED", value), "it must be true or false") for value in ("on?", "2", "none")),
-        *(
-            (("MULTISLICE_MAX_SLICES", value), "it must be a whole number from 1 to 10")
-            for value in ("0", "1.5", "many", "11")
-        ),
+        (("MULTISLICE_ENABLED", "on?"), "it must be true or false"),
+        (("MULTISLICE_MAX_SLICES", "1.5"), "it must be a whole number from 1 to 10"),
         (("SEARCH_TYPE", "KEYWORD"), "it must be HYBRID or SEMANTIC"),
         (("RERANK", "cohere"), "it must be lexical or none"),
         (("MULTI_CORPUS_METADATA", "a,,b"), "names must be separated by one comma each"),
@@ -128,11 +110,3 @@ def test_all_problems_are_told_at_once() -> None:
         "REGISTRY_TABLE is not set",
         "INGESTION_MAX_RETRIES=-1 is invalid: it must be a whole number from 0 to 10",
     ]
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_every_default_is_one_of_the_allowed_values(model: Any) -> None:
-    required = {name: "given" for name, field in model.variables().items() if field.is_required()}
-    settings = model.from_env({**QUERY, **required})
-
-    assert model.model_validate(dict(settings)) == settings
