@@ -112,15 +112,6 @@ Prefix = Annotated[
     str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$"), Allowed("a letter, then at most 39 letters, digits or hyphens")
 ]
 
-TopicArn = Annotated[
-    str,
-    Field(pattern=r"^arn:aws(-[a-z-]+)?:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$"),
-    Allowed("the ARN of an SNS topic"),
-]
-"""Source: SNS API reference, CreateTopic. A FIFO topic, whose name ends in .fifo, cannot be notified by alarms."""
-
-Email = Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$"), Allowed("an e-mail address")]
-
 Schedule = Annotated[
     str,
     Field(
@@ -177,8 +168,8 @@ class ContextValues(Settings):
     dependencies_layer: LayerFile | None = Field(
         None, description="a layer to deploy instead of the one that `python -m infra.layers` builds"
     )
-    alarm_topic: TopicArn | None = Field(None, description="every alarm notifies this topic")
-    alarm_email: Email | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
+    alarm_topic: str | None = Field(None, description="every alarm notifies this SNS topic, given its ARN")
+    alarm_email: str | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     reconcile_schedule: Schedule = Field(
         "cron(0 3 * * ? *)", description="when bucket, registry and knowledge base are compared, in UTC"

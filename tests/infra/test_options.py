@@ -60,7 +60,6 @@ def test_the_local_target_needs_no_authentication_by_default() -> None:
         ({"reconcile_schedule": "nightly"}, "reconcile_schedule=nightly is invalid: it must be cron("),
         ({"reconcile_schedule": "rate(1 days)"}, "reconcile_schedule=rate(1 days) is invalid"),
         ({"vector_store": "OTHER"}, "vector_store needs knowledge_base=existing"),
-        ({"alarm_topic": "operations"}, "alarm_topic=operations is invalid: it must be the ARN of an SNS topic"),
         (
             {"alarm_topic": "arn:aws:sns:eu-west-1:123456789012:a", "alarm_email": "a@example.com"},
             "alarm_topic and alarm_email exclude each other",

@@ -100,12 +100,6 @@ def test_documents_come_by_the_hundred_and_jobs_one_by_one(aws: Any) -> None:
     assert batches == {"ChangesEvents": (100, 1), "StatusQueue": (100, 1), "JobsQueue": (1, None)}
 
 
-def test_without_a_window_a_batch_is_as_large_as_lambda_takes_then(tuned: Any) -> None:
-    for queue in ("ChangesEvents", "StatusQueue"):
-        mapping = mapping_of(tuned, queue)
-        assert (mapping["BatchSize"], "MaximumBatchingWindowInSeconds" in mapping) == (10, False)
-
-
 def test_the_redrive_policy_comes_one_delivery_after_the_function_gives_up(aws: Any, tuned: Any) -> None:
     for assembly in (aws, tuned):
         max_receives = IngestionSettings.from_env(assembly.environment("ingestion")).max_receives
@@ -147,7 +141,3 @@ def test_a_message_that_waits_too_long_raises_the_alarm_of_its_queue(aws: Any) -
     hours = {queue: age_alarm(aws, queue)["Threshold"] / HOUR for queue in READERS}
 
     assert hours == {"ChangesEvents": 1, "StatusQueue": 7, "JobsQueue": 1}
-
-
-def test_a_document_may_wait_for_as_long_as_it_is_followed(tuned: Any) -> None:
-    assert age_alarm(tuned, "StatusQueue")["Threshold"] == 3 * HOUR

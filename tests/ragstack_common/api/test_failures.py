@@ -153,15 +153,6 @@ def test_failed_documents_come_in_pages_and_dead_letters_on_the_first(aws: Aws, 
     assert second["next_token"] is None
 
 
-def test_listing_leaves_every_message_visible(aws: Aws, call: Call) -> None:
-    bury(aws, *(look([uri(f"{number}.md")]) for number in range(25)))
-
-    listed = call("GET", PATH)[1]["documents"]
-
-    assert len(listed) == 25
-    assert len(remaining(aws)) == 25
-
-
 def test_messages_become_visible_again_after_an_error(aws: Aws, call: Call) -> None:
     bury(aws, look([uri("a.md")]))
     aws.dynamodb.delete_table(TableName=TABLE)
@@ -417,11 +408,8 @@ def test_a_start_is_sent_unless_such_a_job_runs_or_has_run_since(
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        (REPLAY, {"documents": ["leave.md"]}, "documents"),
         (REPLAY, {"documents": [uri("a.md")], "failed": True}, "failed"),
         (REPLAY, {"next_token": "nonsense"}, "next_token"),
-        (REPLAY, {"names": []}, "names"),
-        (DISCARD, {"message_ids": "all"}, "message_ids"),
     ],
 )
 def test_an_invalid_request_names_the_member(aws: Aws, call: Call, path: str, body: Any, words: str) -> None:
@@ -531,20 +519,6 @@ def test_a_job_that_continues_does_not_end_with_a_message(aws: Aws, call: Call, 
     assert answer["ended_jobs"] == []
     assert JobStore(TABLE, aws.dynamodb).get(job.id) == job
     assert remaining(aws) == []
-
-
-def test_the_notes_name_jobs_that_are_over_or_never_started(aws: Aws, call: Call) -> None:
-    failed, done = create(aws, FULL, status="FAILED"), create(aws, status="COMPLETE")
-    start = JobMessage(kind=FULL, by="schedule").body
-
-    messages = bury(aws, about(failed), about(done), start, about(UNKNOWN_JOB))
-
-    assert notes(call, *messages) == [
-        [f"Job {failed.id} (full) is FAILED"],
-        [],
-        ["A job (full) that schedule asked for was never started"],
-        [f"Job {UNKNOWN_JOB} is FORGOTTEN"],
-    ]
 
 
 def test_if_the_job_cannot_be_ended_its_message_stays(aws: Aws, call: Call) -> None:

@@ -261,28 +261,6 @@ def test_tools_are_listed_and_run_in_the_form_of_their_own_interface(
     assert ran[1]["output"]["count"] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "expected"),
-    [
-        (
-            "retriever",
-            {"input": {"collection_name": "leases", "texts": ["valid query", 123]}},
-            (400, "texts[1] must be a string"),
-        ),
-        ("hammer", {"input": {}}, (404, "unknown tool: hammer; registered: retriever")),
-    ],
-)
-def test_what_a_tool_refuses_has_the_tools_own_form(
-    ask: Call, monkeypatch: pytest.MonkeyPatch, name: str, body: Any, expected: tuple[int, str]
-) -> None:
-    collection = {"type": "in_memory", "documents": DOCUMENTS}
-    monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", json.dumps({"leases": collection, "wills": collection}))
-
-    status, answer = ask("POST", f"/tools/{name}", body)
-
-    assert (status, answer) == (expected[0], {"success": False, "error": expected[1]})
-
-
 def test_tools_that_are_misconfigured_say_so_in_their_own_form(ask: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", '{"leases": 7}')
 
