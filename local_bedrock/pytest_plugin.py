@@ -91,7 +91,7 @@ class KnowledgeBase:
         named = dict(several) if isinstance(several, Mapping) else {_id(text): text for text in several}
         agent = self.client("bedrock-agent")
         for some in _tens(list(named)):
-            documents = [_document(name, named[name], attributes or {}) for name in some]
+            documents = [text_document(name, named[name], attributes) for name in some]
             agent.ingest_knowledge_base_documents(**self.ids, documents=documents)
         deadline = time.monotonic() + timeout_seconds
         for some in _tens(list(named)):
@@ -170,12 +170,13 @@ def _tens(names: Sequence[str]) -> Iterator[Sequence[str]]:
         yield names[start : start + DOCUMENTS_PER_CALL]
 
 
-def _document(name: str, text: str, attributes: Mapping[str, AttributeValue]) -> dict[str, Any]:
+def text_document(identifier: str, text: str, attributes: Mapping[str, AttributeValue] | None = None) -> dict[str, Any]:
+    """Return a document for IngestKnowledgeBaseDocuments on a CUSTOM data source."""
     document: dict[str, Any] = {
         "content": {
             "dataSourceType": "CUSTOM",
             "custom": {
-                "customDocumentIdentifier": {"id": name},
+                "customDocumentIdentifier": {"id": identifier},
                 "sourceType": "IN_LINE",
                 "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
             },

@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_bedrock import server
+from local_bedrock.pytest_plugin import text_document
 from local_bedrock.service import Service
 from tests.support.waiting import eventually
 
@@ -211,23 +212,6 @@ def custom_identifier(identifier: str) -> dict[str, Any]:
     return {"dataSourceType": "CUSTOM", "custom": {"id": identifier}}
 
 
-def text_document(identifier: str, text: str, attributes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "content": {
-            "dataSourceType": "CUSTOM",
-            "custom": {
-                "customDocumentIdentifier": {"id": identifier},
-                "sourceType": "IN_LINE",
-                "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
-            },
-        }
-    }
-    if attributes:
-        inline = [{"key": key, "value": _typed(value)} for key, value in attributes.items()]
-        document["metadata"] = {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": inline}
-    return document
-
-
 def bytes_document(identifier: str, data: bytes, mime_type: str) -> dict[str, Any]:
     document = text_document(identifier, "")
     document["content"]["custom"]["inlineContent"] = {
@@ -235,16 +219,6 @@ def bytes_document(identifier: str, data: bytes, mime_type: str) -> dict[str, An
         "byteContent": {"mimeType": mime_type, "data": data},
     }
     return document
-
-
-def _typed(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"type": "BOOLEAN", "booleanValue": value}
-    if isinstance(value, str):
-        return {"type": "STRING", "stringValue": value}
-    if isinstance(value, list):
-        return {"type": "STRING_LIST", "stringListValue": value}
-    return {"type": "NUMBER", "numberValue": value}
 
 
 def refusal(call: Callable[..., Any], **request: Any) -> str:
