@@ -57,7 +57,6 @@ class Ingestion:
         objects: Reads documents from S3.
         clock: Seconds since 1970.
         with_headers: Whether every chunk is indexed with a contextual header.
-        workers: Documents of any size processed at once.
     """
 
     def __init__(
@@ -68,22 +67,22 @@ class Ingestion:
         *,
         clock: Callable[[], float],
         with_headers: bool = True,
-        workers: int = WORKERS,
     ) -> None:
         self._database = database
         self._clock = clock
         self._embedding = embedding
-        self._parser = Parser(processes=workers + 1)
+        self._parser = Parser(processes=WORKERS + 1)
         self._preparation = Preparation(database, embedding, objects, self._parser, with_headers)
         self._closing = threading.Event()
-        turns = [*[partial(self._work, light_only=False)] * workers, partial(self._work, light_only=True)]
-        self._workers = [threading.Event() for _ in turns]
+        self._workers = [threading.Event() for _ in range(WORKERS + 1)]
         self._life_cycle = threading.Event()
+        turns = [
+            *((event, partial(self._work, light_only=number == WORKERS)) for number, event in enumerate(self._workers)),
+            (self._life_cycle, self._change_statuses),
+        ]
         self._threads = [
-            threading.Thread(target=self._run, args=arguments, name=f"ingestion-{number}", daemon=True)
-            for number, arguments in enumerate(
-                [*zip(self._workers, turns, strict=True), (self._life_cycle, self._change_statuses)]
-            )
+            threading.Thread(target=self._run, args=turn, name=f"ingestion-{number}", daemon=True)
+            for number, turn in enumerate(turns)
         ]
 
     def start(self) -> None:
