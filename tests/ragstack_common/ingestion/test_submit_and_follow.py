@@ -241,20 +241,6 @@ def test_the_redelivery_delay_grows_with_the_deliveries(
     assert changed == {"QueueUrl": url, "ReceiptHandle": received["ReceiptHandle"], "VisibilityTimeout": seconds}
 
 
-def test_a_failed_status_check_is_repeated_later(path: Path, agent: AwsService) -> None:
-    path.put("a.txt")
-    agent.program(GET, Fault("ThrottlingException"))
-    path.ingest(message("a.txt"))
-
-    assert path.follow(*path.followed()) == []
-
-    assert path.record("a.txt").status is Status.INDEXING
-    agent.program(GET, answer_with())
-    path.sqs.set_queue_attributes(QueueUrl=path.services.settings.status_queue_url, Attributes={"DelaySeconds": "0"})
-    path.follow(QueueMessage("again", follow([path.record("a.txt")], checks=1), 1))
-    assert path.record("a.txt").status is Status.INDEXED
-
-
 @pytest.mark.parametrize("status", ["INDEXED", "FAILED"])
 def test_the_status_of_an_earlier_operation_does_not_end_a_new_one(path: Path, agent: AwsService, status: str) -> None:
     path.put("a.txt")
