@@ -159,16 +159,6 @@ def test_a_text_is_embedded_into_a_file(zoo: Zoo, tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "answer").read_text())["embedding"]) == 256
 
 
-def test_tags_are_set_read_and_removed(zoo: Zoo) -> None:
-    knowledge_base_id = zoo.bedrock.knowledge_base("tagged")
-    arn = zoo.bedrock.agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["knowledgeBaseArn"]
-
-    aws(zoo.url, "bedrock-agent", "tag-resource", resource_arn=arn, tags={"team": "zoo", "stage": "test"})
-    aws(zoo.url, "bedrock-agent", "untag-resource", "--tag-keys", "stage", resource_arn=arn)
-
-    assert aws(zoo.url, "bedrock-agent", "list-tags-for-resource", resource_arn=arn) == {"tags": {"team": "zoo"}}
-
-
 def test_an_error_reads_as_that_of_aws(zoo: Zoo) -> None:
     with pytest.raises(ClientError) as raised:
         aws(zoo.url, "bedrock-agent", "get-knowledge-base", knowledge_base_id="UNKNOWN000")

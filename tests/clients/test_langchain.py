@@ -112,16 +112,6 @@ def test_a_filter_that_aws_refuses_is_refused(langchain: Client, zoo: Zoo) -> No
         search(langchain, zoo, FASTEST, filter={"andAll": [{"equals": {"key": "class", "value": "bird"}}]})
 
 
-def test_too_many_results_are_refused(langchain: Client, zoo: Zoo) -> None:
-    with pytest.raises(ClientError, match=r"ValidationException.*less than or equal to 100"):
-        search(langchain, zoo, FASTEST, numberOfResults=101)
-
-
-def test_an_unknown_knowledge_base_is_an_error_that_names_it(langchain: Client) -> None:
-    with pytest.raises(ClientError, match=r"ResourceNotFoundException.*UNKNOWN000"):
-        langchain.ask("retrieve", question=FASTEST, knowledge_base_id="UNKNOWN000", min_score_confidence=None)
-
-
 def test_embeddings_are_unit_vectors_that_put_the_right_text_nearest(langchain: Client) -> None:
     texts = [text for text, _attributes in ANIMALS.values()]
 

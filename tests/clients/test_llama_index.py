@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.clients.conftest import ANIMALS, PLANTS, Zoo
-from tests.clients.support import LLAMA_INDEX, Client, ClientError, client
+from tests.clients.support import LLAMA_INDEX, Client, client
 
 FASTEST = "the fastest animal on land"
 
@@ -54,8 +54,3 @@ def test_its_asynchronous_client_finds_the_same(llama_index: Client, zoo: Zoo) -
     )
 
     assert texts == [node["text"] for node in search(llama_index, zoo, FASTEST, numberOfResults=3)]
-
-
-def test_a_mistake_in_the_configuration_is_told(llama_index: Client, zoo: Zoo) -> None:
-    with pytest.raises(ClientError, match=r"ValidationException.*overrideSearchType.*enum value set"):
-        search(llama_index, zoo, FASTEST, overrideSearchType="LEXICAL")

@@ -58,19 +58,6 @@ def test_a_filter_ranks_matching_documents_first_and_says_why(stack: LocalStack,
     assert {"filtered", "unfiltered"} & set(filtered[0]["ranking"]["slices"])
 
 
-def test_a_filter_that_matches_nothing_still_finds_the_closest_documents(stack: LocalStack, handbook: Path) -> None:
-    results = stack.search("When does the release freeze start?", metadata_filter={"topic": {"$eq": "no such topic"}})
-
-    assert results[0]["source"].endswith("engineering/release-process.html")
-
-
-def test_no_more_results_come_back_than_were_asked_for(stack: LocalStack, handbook: Path) -> None:
-    results = stack.search("leave", top_k=2)
-
-    assert len(results) == 2
-    assert results[0]["score"] >= results[1]["score"]
-
-
 @pytest.mark.parametrize(
     ("key", "word"),
     [
@@ -162,10 +149,6 @@ def test_many_changes_of_one_object_end_with_the_last(stack: LocalStack) -> None
     assert [chunk["content"] for chunk in chunks if chunk["source"] == uri] == [
         "The counter of the lighthouse stands at last."
     ]
-
-
-def test_health_is_told(stack: LocalStack) -> None:
-    assert stack.request("GET", "/health") == (200, {"status": "ok"})
 
 
 def test_the_interface_describes_itself(stack: LocalStack) -> None:

@@ -21,15 +21,6 @@ def test_query_shows_ranked_results_with_scores_and_sources(stack: LocalStack, h
     assert done.stderr == ""
 
 
-def test_query_takes_a_filter_and_prints_json(stack: LocalStack, handbook: Path) -> None:
-    done = stack.run("query", "requests a minute", "--filter", '{"version": {"$eq": "2"}}', "--json")
-
-    answer = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert answer["results"][0]["metadata"]["version"] == "2"
-    assert [part["status"] for part in answer["slices"]] == ["ok", "ok"]
-
-
 def test_status_shows_where_everything_is_and_counts_documents(stack: LocalStack, handbook: Path) -> None:
     done = stack.run("status")
 

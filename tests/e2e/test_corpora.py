@@ -66,13 +66,6 @@ def test_a_metadata_filter_prefers_within_the_corpora(balanced: LocalStack) -> N
     assert {"product", "filtered", "unfiltered"} <= set(results[0]["ranking"]["slices"])
 
 
-def test_a_corpus_that_there_is_not_is_refused_by_name(balanced: LocalStack) -> None:
-    status, answer = balanced.request("POST", "/api/retrieve", {"query": "x", "corpus_filter": "peple"})
-
-    assert (status, answer["error"]["code"]) == (400, "UnknownCorpus")
-    assert "people, product, law, or all" in answer["error"]["message"]
-
-
 def test_corpora_are_those_configured_and_those_that_documents_have(balanced: LocalStack) -> None:
     status, answer = balanced.request("GET", "/api/corpora")
 
@@ -86,13 +79,6 @@ def test_corpora_are_those_configured_and_those_that_documents_have(balanced: Lo
         ],
         "complete": True,
     }
-
-
-def test_versions_are_listed_in_their_natural_order(balanced: LocalStack) -> None:
-    assert balanced.request("GET", "/api/versions") == (
-        200,
-        {"versions": ["1", "2", "4", "2025", "2026"], "documents": [1, 2, 1, 1, 11], "complete": True},
-    )
 
 
 def test_the_command_line_shows_corpora_versions_and_why(balanced: LocalStack) -> None:
@@ -155,25 +141,3 @@ def test_without_corpora_a_corpus_is_a_filter_and_a_version_is_one_too(stack: Lo
 
     assert {result["metadata"]["corpus"] for result in people} == {"people"}
     assert names(first) == ["api-rate-limits-v1.md"]
-
-
-def test_a_search_can_be_reranked_without_corpora(stack: LocalStack, handbook: Path) -> None:
-    results = stack.search("600 requests a minute", rerank=True, explain=True)
-
-    assert names(results)[0] == "api-rate-limits-v2.md"
-    assert results[0]["ranking"]["signals"]["phrase"] > 0
-
-
-@pytest.mark.parametrize(
-    ("body", "member"),
-    [
-        ({"query": "x", "version_filter": [1]}, "version_filter"),
-        ({"query": "x", "rerank": "cohere"}, "rerank"),
-        ({"query": "x", "corpus_filter": ""}, "corpus_filter"),
-        ({"query": "x", "corpus": "people"}, "corpus"),
-    ],
-)
-def test_a_member_that_does_not_fit_is_named(stack: LocalStack, body: dict[str, Any], member: str) -> None:
-    status, answer = stack.request("POST", "/api/retrieve", body)
-
-    assert (status, answer["error"]["details"][0]["member"]) == (400, member)

@@ -17,11 +17,8 @@ pytestmark = pytest.mark.e2e
     [
         ("bad/broken.pdf", b"%PDF-1.7\nnothing of a document follows", "pdf"),
         ("bad/no.pdf", b"plain text under a false name", "The file's content is not that of a .pdf file"),
-        ("bad/broken.docx", b"PK\x03\x04 but no archive", "docx"),
         ("bad/empty.md", b"", "The file is empty"),
-        ("bad/blank.txt", b" \n\t ", "The file is empty"),
         ("bad/picture.png", b"\x89PNG\r\n\x1a\n", "The file type .png is not supported"),
-        ("bad/Makefile", b"all:", "A file without an extension is not supported"),
     ],
 )
 def test_a_document_that_cannot_be_read_fails_with_a_reason(
@@ -37,24 +34,14 @@ def test_a_document_that_cannot_be_read_fails_with_a_reason(
     assert "Traceback" not in (status.reason or "")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("text", "topic: travel", "JSON"),
-        ("list", "[1, 2]", "metadataAttributes"),
-        ("large", json.dumps({"metadataAttributes": {"topic": "x" * 11_000}}), "at most 10,240"),
-    ],
-)
-def test_a_sidecar_that_cannot_be_used_fails_its_document_with_a_reason(
-    stack: LocalStack, name: str, content: str, reason: str
-) -> None:
-    stack.put(f"bad-sidecar/{name}.md.metadata.json", content)
+def test_a_sidecar_that_cannot_be_used_fails_its_document_with_a_reason(stack: LocalStack) -> None:
+    stack.put("bad-sidecar/text.md.metadata.json", "topic: travel")
 
-    uri = stack.put(f"bad-sidecar/{name}.md", "A document that is well itself.")
+    uri = stack.put("bad-sidecar/text.md", "A document that is well itself.")
     status = stack.settled(uri)[uri]
 
     assert status == "FAILED"
-    assert reason in (status.reason or "")
+    assert "JSON" in (status.reason or "")
 
 
 def test_a_document_that_failed_is_indexed_once_it_is_fixed(stack: LocalStack) -> None:
@@ -109,15 +96,8 @@ def unreadable(stack: LocalStack) -> list[dict[str, Any]]:
     ("body", "code", "words"),
     [
         ({"query": "x", "metadata_filter": {"topic": {"$like": "travel"}}}, "InvalidFilter", "$like"),
-        ({"query": "x", "metadata_filter": {"$and": "travel"}}, "InvalidFilter", "$and"),
-        ({"query": "x", "metadata_filter": ["topic"]}, "InvalidRequest", "metadata_filter"),
-        ({"query": ""}, "InvalidRequest", "query"),
         ({"query": "   "}, "InvalidQuery", "query"),
-        ({"query": "x" * 20_001}, "InvalidRequest", "query"),
-        ({"query": "x", "top_k": 0}, "InvalidRequest", "top_k"),
         ({"query": "x", "top_k": 101}, "InvalidRequest", "top_k"),
-        ({"query": "x", "topk": 3}, "InvalidRequest", "topk"),
-        ({}, "InvalidRequest", "query"),
         (b"{not json", "InvalidRequest", "body"),
     ],
     ids=str,

@@ -73,12 +73,6 @@ def test_a_link_in_a_message_creates_nothing(stack: LocalStack) -> None:
     assert not [queue for queue in queues if queue.endswith("planted")]
 
 
-def test_a_preflight_is_refused_and_allows_nothing(stack: LocalStack) -> None:
-    answer = send(endpoint(stack), "OPTIONS", RESET, Origin=EVIL, Access_Control_Request_Method="POST")
-
-    assert (answer.status, answer.cors) == (403, {})
-
-
 def test_a_page_opens_no_web_socket(stack: LocalStack) -> None:
     handshake = {
         "Connection": "Upgrade",
@@ -113,13 +107,6 @@ def test_nobody_resets_or_reconfigures_the_stack(stack: LocalStack, method: str,
     assert answer.status in (400, 403, 404, 405)
     assert b'"ok"' not in answer.body
     assert client(stack.connection, "s3").head_bucket(Bucket=stack.connection.bucket)
-
-
-def test_the_reset_says_why_it_is_closed(stack: LocalStack) -> None:
-    answer = send(endpoint(stack), "POST", RESET, b"")
-
-    assert answer.status == 403
-    assert answer.json()["message"].startswith("POST /_ministack/reset is closed")
 
 
 def test_health_and_everything_that_programs_use_stays_open(stack: LocalStack) -> None:

@@ -75,13 +75,6 @@ def test_a_change_of_what_it_is_made_of_has_it_synthesized_again(
     assert not assembly(project, dependencies_layer="layer.zip").is_current
 
 
-def test_another_context_has_it_synthesized_again(project: Project) -> None:
-    deploy(project)
-
-    assert not assembly(project, search_k="6").is_current
-    assert not assembly(project, target="aws").is_current
-
-
 def test_after_a_deployment_that_failed_it_is_synthesized_again(project: Project) -> None:
     deploy(project)
 

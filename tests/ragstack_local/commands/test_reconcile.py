@@ -1,6 +1,5 @@
 """`ragstack reconcile` starts a job, follows it, and shows its report."""
 
-import json
 from dataclasses import replace
 from threading import Timer
 
@@ -9,7 +8,7 @@ import pytest
 from ragstack_common.registry.jobs import JobStatus, JobStore
 from ragstack_local.errors import ApiError, StackError
 from tests.ragstack_common.api.conftest import Aws
-from tests.ragstack_common.api.test_failures import create, sent_jobs
+from tests.ragstack_common.api.test_failures import create
 from tests.ragstack_local.commands.conftest import Run
 from tests.support.registry_table import TABLE
 
@@ -63,14 +62,6 @@ def test_a_job_that_takes_too_long_is_an_error(run: Run) -> None:
 
     assert isinstance(done.exception, StackError)
     assert "is still QUEUED after 1 s" in str(done.exception)
-
-
-def test_without_waiting_the_job_is_only_started(aws: Aws, run: Run) -> None:
-    done = run("reconcile", "--full", "--no-wait", "--json")
-
-    job = json.loads(done.stdout)
-    assert (job["kind"], job["status"]) == ("full", "QUEUED")
-    assert [message["job"] for message in sent_jobs(aws)] == [job["id"]]
 
 
 def test_while_another_job_runs_none_is_started(aws: Aws, run: Run) -> None:
