@@ -29,12 +29,7 @@ _STEMMER: Final = SnowballStemmer("english")
 
 
 def of_documents(data: DataSet, results: int) -> Ask:
-    """Index the documents, and return a search over them; filters are hard.
-
-    Args:
-        data: The collection.
-        results: Documents wanted.
-    """
+    """Index the documents, and return a search over them; filters are hard."""
     names = list(data.documents)
     index = bm25s.BM25(k1=K1, b=B, method="lucene")
     index.index([_words(f"{d.title} {d.text}") for d in data.documents.values()], show_progress=False)

@@ -119,10 +119,6 @@ class DataSet:
 def read(folder: Path, split: str = "test") -> DataSet:
     """Read a data set.
 
-    Args:
-        folder: Holds the three files.
-        split: Name of the judgments' file.
-
     Raises:
         DataSetError: A file is missing or malformed.
     """

@@ -21,11 +21,7 @@ SPREAD_PLACES: Final = 10
 
 
 class Progress:
-    """Bars on the terminal: one for each setup, and one for each ingestion.
-
-    Args:
-        bars: Shown by the caller.
-    """
+    """Bars on the terminal: one for each setup, and one for each ingestion."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -74,16 +70,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, and with what.
-
-    Attributes:
-        data: Collection, queries and judgments.
-        setups: The first is the baseline.
-        cache: Folder of the indexes that are kept.
-        depth: Documents asked for, 1 to 100; 100 measures recall there too.
-        stack: Finds the running local stack, where a setup wants it.
-        spread: An attribute whose different values among the first ten documents are counted; None counts nothing.
-    """
+    """What is measured: the first setup is the baseline, and a depth of 100 measures recall there too."""
 
     data: DataSet
     setups: Sequence[Setup]

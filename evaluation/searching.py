@@ -216,14 +216,7 @@ def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[],
 
 
 def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results: int) -> Ask:
-    """Ask as the query function does.
-
-    Args:
-        client: A boto3 client of bedrock-agent-runtime.
-        knowledge_base_id: What is searched.
-        setup: How.
-        results: Documents wanted, 1 to 100.
-    """
+    """Ask as the query function does."""
     retriever = MultiSliceRetriever(
         client,
         TIMEOUT_SECONDS,

@@ -164,13 +164,7 @@ def values_of(parameter: str, chosen: Sequence[float], default: float) -> tuple[
 
 
 class HitSweeps:
-    """Sweeps over Retrieve's answers.
-
-    Args:
-        data: The queries.
-        hits: Their answers, with every kind of filter that a sweep needs.
-        wrong_share: Share of the filters that are assumed to be wrong where a boost is judged, 0 to 1.
-    """
+    """Sweeps over Retrieve's answers."""
 
     def __init__(self, data: DataSet, hits: HitFile, wrong_share: float) -> None:
         self._data = data
@@ -252,14 +246,7 @@ def _chunks(hits: Hits) -> list[RetrievedChunk]:
 
 
 class FusionSweeps:
-    """Sweeps over the constants of the local Bedrock's HYBRID search.
-
-    Args:
-        data: The queries.
-        rankings: Of each query, its chunks by BM25 and by vector.
-        names: The document of every chunk.
-        weight: The embedding's own weight.
-    """
+    """Sweeps over the constants of the local Bedrock's HYBRID search."""
 
     def __init__(
         self, data: DataSet, rankings: Mapping[str, tuple[Ids, Ids]], names: Mapping[int, str], weight: float

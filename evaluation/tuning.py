@@ -35,24 +35,14 @@ HEADINGS: Final = ("parameter", "default", PRIMARY, "best", "gain", "95 %", "hel
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is tuned.
-
-    Attributes:
-        data: Collection, queries and judgments.
-        indexing: How the collection is indexed.
-        search: HYBRID or SEMANTIC.
-        parameters: Names out of the grid.
-        values: Tried instead of the grid's; empty for those.
-        wrong_share: Share of the filters that are assumed to be wrong, 0 to 1.
-        cache: Folder of the indexes that are kept.
-    """
+    """What is tuned."""
 
     data: DataSet
     indexing: Indexing
     search: str
     parameters: tuple[str, ...]
-    values: tuple[float, ...]
-    wrong_share: float
+    values: tuple[float, ...]  # instead of those of the grid; empty for the grid
+    wrong_share: float  # of the filters, 0 to 1
     cache: Path
 
     def verdicts(self, progress: Progress) -> Iterator[Verdict]:

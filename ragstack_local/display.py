@@ -200,13 +200,7 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Show figures in a table.
-
-    Args:
-        title: Printed above the table.
-        headings: The first is for the rows' names.
-        rows: A name, then a text for each other heading.
-    """
+    """Show figures in a table."""
     console.print(title, style="italic")
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for heading, *texts in zip(headings, *rows, strict=True):

@@ -58,14 +58,7 @@ def ingest(
     force: bool = False,
     as_json: bool = False,
 ) -> Round:
-    """Upload files and follow them; a file that cannot be uploaded does not stop the others.
-
-    Args:
-        documents: Where they are uploaded.
-        files: Each becomes a document.
-        timeout_seconds: From the end of the uploads until all documents are final.
-        force: Whether files are uploaded that the bucket already has.
-        as_json: Whether progress goes to the error stream.
+    """Upload files, then follow them for at most the timeout; a file that cannot be uploaded does not stop the others.
 
     Raises:
         KeyboardInterrupt: The message says how much has been done.
@@ -97,13 +90,7 @@ def ingest(
 
 
 def note_skipped(selection: Selection, *, every: bool = False, as_json: bool = False) -> None:
-    """Print how many files are skipped and why.
-
-    Args:
-        selection: The files that were found.
-        every: Whether each is listed.
-        as_json: Whether this goes to the error stream.
-    """
+    """Print how many files are skipped and why."""
     console = display.console_for(as_json=as_json)
     if counted := Counter(map(_kind_of, selection.skipped)):
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counted.items()))

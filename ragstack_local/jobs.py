@@ -31,14 +31,6 @@ def follow_jobs(
 ) -> dict[str, dict[str, Any]]:
     """Poll until every job has ended, or the time is over.
 
-    Args:
-        api: The API.
-        job_ids: The jobs.
-        changed: Called after each poll with all jobs.
-        timeout_seconds: For all jobs.
-        clock: Seconds.
-        sleep: Waits that many seconds.
-
     Returns:
         Each job as it was read last.
 

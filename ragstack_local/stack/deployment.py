@@ -155,14 +155,6 @@ def deploy(
 ) -> Connection:
     """Bootstrap the local account and deploy all stacks into it.
 
-    Args:
-        project: The checkout.
-        data: Folder for what the command line writes.
-        aws_endpoint: Where the stacks are deployed.
-        bedrock_endpoint: What the functions call.
-        knowledge_base: What the functions search.
-        chosen: The user's context values.
-
     Raises:
         StackError: The command line failed; the message holds the end of its output.
     """

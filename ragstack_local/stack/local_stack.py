@@ -79,11 +79,6 @@ def local_stack(
 ) -> Iterator["RunningStack"]:
     """Run the local stack for as long as the context lasts.
 
-    Args:
-        project: The checkout whose CDK app is deployed.
-        options: Ports and folders.
-        step: Wraps each step, given its name; for progress.
-
     Raises:
         StackError: A port is in use, something is not installed, or a part did not start.
     """
