@@ -6,7 +6,6 @@ Needs the extra ``chroma``. The nodes are plain functions; LangGraph is not need
 import asyncio
 import logging
 import os
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
@@ -26,6 +25,7 @@ from ragstack_common.errors import (
 from ragstack_common.retrieval.models import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.rerank import LexicalReranker, Passage
 from ragstack_common.retrieval.rerank.chunks import scored
+from ragstack_common.retrieval.values import natural_order
 
 with needs_extra("chroma", "KnowledgeBase"):
     import chromadb
@@ -68,9 +68,6 @@ _VERSION: Final = "version"
 _INDEX: Final = "chunk_index"
 _START: Final = "start_index"
 _DOCUMENT_KEYS: Final = ("source", "corpus", "version")
-
-_LEAST_OVERLAP: Final = 20
-"""Characters that two chunks must share to count as overlapping when no attribute says where they start."""
 
 log = logging.getLogger(__name__)
 
@@ -239,7 +236,7 @@ class KnowledgeBase:
             return []
         self.last_error = None
         lists = [value if isinstance(value, list) else [value] for value in found if value is not None]
-        return sorted({str(version) for versions in lists for version in versions}, key=_naturally)
+        return sorted({str(version) for versions in lists for version in versions}, key=natural_order)
 
     def close(self) -> None:
         """Close the store and the embedding. Further calls have no effect."""
@@ -411,12 +408,6 @@ def _reranked(query: str, chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
     return [scored(chunks[number], signals.score, signals.as_numbers()) for number, signals in order]
 
 
-def _naturally(text: str) -> list[tuple[bool, int, str]]:
-    """Sort key that compares the numbers in a text as numbers: 2 before 10."""
-    parts = [part for part in re.split(r"(\d+)", text) if part]
-    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
-
-
 def _merged(chunk: RetrievedChunk, window: Sequence[RetrievedChunk]) -> RetrievedChunk:
     text = window[0].content
     for earlier, later in pairwise(window):
@@ -426,11 +417,9 @@ def _merged(chunk: RetrievedChunk, window: Sequence[RetrievedChunk]) -> Retrieve
 
 
 def _joined(text: str, earlier: RetrievedChunk, later: RetrievedChunk) -> str:
-    """Append a chunk without the beginning that it repeats."""
+    """Append a chunk without the beginning that it repeats, if attributes say where the chunks start."""
     start, next_start = earlier.metadata.get(_START), later.metadata.get(_START)
     if isinstance(start, int) and isinstance(next_start, int):
         repeated = start + len(earlier.content) - next_start
         return text + later.content[repeated:] if repeated >= 0 else f"{text}\n\n{later.content}"
-    longest = min(len(earlier.content), len(later.content))
-    repeated = next((n for n in range(longest, _LEAST_OVERLAP - 1, -1) if text.endswith(later.content[:n])), 0)
-    return text + later.content[repeated:] if repeated else f"{text}\n\n{later.content}"
+    return f"{text}\n\n{later.content}"

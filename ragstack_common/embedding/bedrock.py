@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.embedding.protocol import ModelEmbedding
 from ragstack_common.errors import EmbeddingError
-from ragstack_common.retrieval_errors import reason_of
+from ragstack_common.retrieval_errors import Meaning, meaning, reason_of
 
 OWN_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 ATTEMPTS: Final = 8
@@ -24,6 +24,14 @@ CALLS_AT_ONCE: Final = 8
 LEAST_CHARACTERS: Final = 200
 """If a text of this length is too long, the message means something else."""
 
+_MEANINGS: Final[Mapping[str, Meaning]] = {
+    "AccessDeniedException": (
+        EmbeddingError,
+        "allow bedrock:InvokeModel, and request access to the model in the Bedrock console",
+    ),
+    "ResourceNotFoundException": (EmbeddingError, "check that this Region has the model"),
+    "ValidationException": (EmbeddingError, "check that this Region has the model"),
+}
 _TOO_LONG: Final = re.compile(r"too many input tokens|maxLength|too long|exceed", re.IGNORECASE)
 
 
@@ -140,14 +148,5 @@ def _is_too_long(error: Exception) -> bool:
 
 
 def _explained(error: Exception, subject: str) -> EmbeddingError:
-    if isinstance(error, NoCredentialsError):
-        advice = "log in to AWS (aws login, or AWS_PROFILE)"
-    elif isinstance(error, NoRegionError):
-        advice = "set AWS_DEFAULT_REGION"
-    elif isinstance(error, ClientError) and error.response["Error"]["Code"] == "AccessDeniedException":
-        advice = "allow bedrock:InvokeModel, and request access to the model in the Bedrock console"
-    elif isinstance(error, ClientError):
-        advice = "check that this Region has the model"
-    else:
-        advice = "check that AWS can be reached"
+    _, advice = meaning(error, _MEANINGS)
     return EmbeddingError(f"{subject} cannot be used ({reason_of(error)}): {advice}, or use --embedding hashed")

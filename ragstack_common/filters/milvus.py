@@ -100,14 +100,7 @@ def _clause(attributes: Attributes, clause: Clause, holds: bool) -> Expression:
 
 
 def _in_json(path: str, container: str | None, clause: Clause, *, holds: bool) -> Expression:
-    """Compile a clause about an attribute in JSON, of any kind or absent.
-
-    Args:
-        path: The attribute in comparisons.
-        container: The attribute in functions of lists; None if they cannot take it.
-        clause: The clause.
-        holds: Whether the clause must hold or must not.
-    """
+    """Compile a clause about an attribute in JSON. Functions of lists take the *container*, if there is one."""
     values = _values(clause)
     present = f"exists {path}"
     match clause.operator:

@@ -102,14 +102,9 @@ def fold(
     *,
     holds: bool = True,
 ) -> T:
-    """Compile a filter from its clauses upwards. Negations move into the clauses.
+    """Compile a filter, or its opposite unless it *holds*, from its clauses upwards.
 
-    Args:
-        filter_: The filter.
-        clause: Compiles a clause, or its opposite if the flag is False.
-        every: Joins members that must all hold.
-        some: Joins members of which one must hold.
-        holds: Whether the filter must hold or must not.
+    Negations move into the clauses: *clause* compiles one, or its opposite if the flag is False.
     """
     match filter_:
         case Not(member):

@@ -57,12 +57,6 @@ def test_a_version_can_be_stored_as_a_text_or_a_number(base: KnowledgeBase, vers
     assert sources(base.retrieve("methodology", version_filter=version)) == [name]
 
 
-def test_a_filter_that_chroma_cannot_express_is_evaluated(base: KnowledgeBase) -> None:
-    condition = {"$or": [{"section_title": {"$startsWith": "Mod"}}, {"source": {"$contains": "teria"}}]}
-
-    assert set(sources(base.retrieve("a", filters=condition))) == {"modes.md", "cafeteria.md"}
-
-
 def test_where_filters_and_version_must_all_match(base: KnowledgeBase) -> None:
     found = base.retrieve("a", 5, "3", where={"section_title": "Modes"}, filters={"source": {"$ne": "graph.md"}})
 

@@ -15,23 +15,20 @@ TEXT = "\n".join(LINES)
 OVERLAP = 10
 
 
-def pieces(*, with_starts: bool) -> list[tuple[str, dict[str, Any]]]:
+def pieces() -> list[tuple[str, dict[str, Any]]]:
     """Split the text into lines, each with the end of the previous one."""
     cut, start = [], 0
     for number, line in enumerate(LINES):
         begin = max(0, start - OVERLAP)
-        where = {"start_index": begin} if with_starts else {}
-        cut.append((TEXT[begin : start + len(line)], {"source": "zoo.md", "chunk_index": number, **where}))
+        cut.append((TEXT[begin : start + len(line)], {"source": "zoo.md", "chunk_index": number, "start_index": begin}))
         start += len(line) + 1
     return cut
 
 
-@pytest.fixture(params=[True, False], ids=["with starts", "without starts"])
-def base(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KnowledgeBase]:
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[KnowledgeBase]:
     with KnowledgeBase("zoo", tmp_path, environment={}) as made:
-        cut = pieces(with_starts=request.param)
-        if not request.param:
-            cut = [(TEXT[: TEXT.index("four")], cut[0][1]), (TEXT[TEXT.index("Line three") :], cut[1][1])]
+        cut = pieces()
         ids = [str(number) for number in range(len(cut))]
         made.collection.add(ids=ids, documents=[text for text, _ in cut], metadatas=[data for _, data in cut])
         made.collection.add(

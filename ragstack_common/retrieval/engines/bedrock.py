@@ -128,12 +128,7 @@ class BedrockBackend(MultiSliceBackend):
         This is the ranking of the unfiltered slice, without boost. Without a limit it continues to the service's last
         page, past ``max_top_k`` if there is more.
 
-        Args:
-            query: As in :meth:`retrieve`.
-            limit: Maximum number of chunks.
-            min_score: As in :meth:`retrieve`.
-            filters: As in :meth:`retrieve`.
-            page_size: Chunks of one page, 1 or more; the service returns at most 100.
+        Args are those of :meth:`retrieve`, with *limit* chunks at most, in pages of 1 to 100.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.

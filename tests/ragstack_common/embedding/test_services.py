@@ -205,11 +205,6 @@ def test_an_error_of_bedrock_says_what_to_do(code: str, words: str) -> None:
             BedrockEmbedding(TITAN, runtime)
 
 
-def test_an_unsupported_model_of_bedrock_is_an_error() -> None:
-    with pytest.raises(EmbeddingError, match=r"The model unknown\.model is not supported: choose one of"):
-        embedding.load("bedrock:unknown.model")
-
-
 def test_a_model_that_cannot_be_downloaded_is_an_error_that_says_how_to_get_it(tmp_path: Path) -> None:
     pytest.importorskip("fastembed", reason="needs ragstack-kb[semantic]")
     program = (

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,16 +94,6 @@ def test_a_part_of_a_search_that_failed_makes_the_values_incomplete() -> None:
             return replace(outcome, parts=(*outcome.parts, SliceReport("other", "failed", 1.0, error="down")))
 
     assert collected(HalfDown({"version": "1"})) == DistinctValues(("1",), complete=False)
-
-
-def test_a_backend_that_cannot_leave_out_values_says_so() -> None:
-    class NoNotIn(Attributes):
-        async def search(self, request: SearchRequest) -> SearchOutcome:
-            self.requests.append(request)
-            raise InvalidFilterError("notIn(version, ['1']): this store has no notIn")
-
-    with pytest.raises(InvalidFilterError, match="notIn"):
-        collected(NoNotIn({"version": "1"}))
 
 
 def test_digits_of_any_length_are_compared_as_numbers() -> None:

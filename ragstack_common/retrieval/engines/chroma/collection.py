@@ -128,14 +128,7 @@ class ChromaCollection:
     ) -> list[dict[str, float]]:
         """Return ids and scores of the chunks nearest to each vector, best first, ties by id.
 
-        A zero vector finds none.
-
-        Args:
-            handle: The collection.
-            vectors: Each of the collection's dimension.
-            count: Chunks for each vector.
-            where: Chroma's filter.
-            ids: Existing chunks to search in; None searches all.
+        A zero vector finds none. *ids* restricts the search to existing chunks.
 
         Raises:
             DimensionMismatchError: A vector has another length.
@@ -225,10 +218,7 @@ class ChromaCollection:
 def get_or_create(client: "ClientAPI", name: str, embedding: Embedding | None) -> Collection:
     """Return a collection that embeds the texts it is given. It is created if it does not exist.
 
-    Args:
-        client: Chroma's client.
-        name: 3 to 512 letters, digits, dots, underscores and hyphens.
-        embedding: The collection's embedding; None uses the recorded one, and the default for a new collection.
+    Without an embedding, the recorded one is used, and the default for a new collection.
 
     Raises:
         EmbeddingError: The collection was made with another embedding.

@@ -59,21 +59,13 @@ class CollectionSearch:
         *,
         hybrid: bool = False,
     ) -> list[list[RetrievedChunk]]:
-        """Answer queries; a search by vectors alone is one call of Chroma for all of them.
+        """Return up to *count* chunks for each query, best first, equal scores by id. With *hybrid*, BM25 ranks too.
 
-        Args:
-            queries: Not blank.
-            count: Maximum number of chunks for each query.
-            filters: What a chunk must match.
-            hybrid: Whether BM25 ranks too.
-
-        Returns:
-            The chunks of each query, best first; equal scores by id.
+        A search by vectors alone is one call of Chroma for all queries.
 
         Raises:
             InvalidFilterError: Chroma cannot express the filter, and the collection is over the scan limit.
-            DimensionMismatchError: The collection was made with another embedding.
-            EmbeddingError: The same, or the model failed.
+            EmbeddingError: The collection was made with another embedding, or the model failed.
             RetrievalError: The store cannot be opened or reached, or failed.
         """
 

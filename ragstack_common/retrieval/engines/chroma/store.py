@@ -206,18 +206,7 @@ def quiet() -> Settings:
 
 @contextmanager
 def translated_errors(place: str) -> Iterator[None]:
-    """Translate Chroma's errors.
-
-    Args:
-        place: The store, as messages name it.
-
-    Raises:
-        CollectionNotFoundError: The collection, database or tenant does not exist.
-        InvalidRequestError: Chroma rejects an argument.
-        AccessDeniedError: The server rejects the caller.
-        ThrottledError: The server limits the request rate.
-        ServiceUnavailableError: The store cannot be opened or reached, or failed.
-    """
+    """Translate Chroma's errors; messages call the store *place*."""
     try:
         yield
     except NotFoundError as error:

@@ -369,14 +369,7 @@ class MilvusBackend(BatchEngine):
 
 @contextmanager
 def translated_errors(subject: str) -> Iterator[None]:
-    """Translate pymilvus's errors.
-
-    Args:
-        subject: Begins the message.
-
-    Raises:
-        RetrievalError: The subclass that matches the error.
-    """
+    """Translate pymilvus's errors; *subject* begins the message."""
     try:
         yield
     except MilvusException as error:

@@ -102,8 +102,7 @@ def read_layout(client: MilvusClient, collection: str, fields: Fields, timeout_s
     """Read the layout of a collection.
 
     Raises:
-        ConfigurationError: It has no suitable vector field, text field or index, or several; the message names the
-            option that chooses one.
+        ConfigurationError: A field or index is missing or ambiguous; the message names the option that chooses one.
         MilvusException: The collection does not exist, or the call failed.
     """
     description = client.describe_collection(collection, timeout=timeout_seconds)

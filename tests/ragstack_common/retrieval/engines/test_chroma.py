@@ -262,10 +262,6 @@ def test_an_empty_collection_finds_nothing_and_is_healthy(tmp_path: Path) -> Non
     assert asyncio.run(backend.health_check())
 
 
-def test_a_query_without_words_finds_nothing(backend: ChromaBackend) -> None:
-    assert ask(backend, "?!") == []
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

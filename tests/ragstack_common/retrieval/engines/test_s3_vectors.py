@@ -91,15 +91,6 @@ def test_a_score_is_the_cosine(make: Make) -> None:
     assert chunk.score == pytest.approx(cosine, abs=1e-6)
 
 
-def test_a_euclidean_score_is_1_for_equal_texts_and_falls_with_the_distance(make: Make) -> None:
-    backend = filled(make(metric="euclidean"))
-
-    chunks = found(backend, TEXTS[2][1])
-
-    assert chunks[0].score == pytest.approx(1.0, abs=1e-5)
-    assert chunks[0].score > chunks[1].score > chunks[2].score > 0
-
-
 def test_the_score_of_a_text_search_is_the_share_of_the_best_fused_score(make: Make) -> None:
     backend = filled(make(WITH_WORDS))
 
