@@ -15,7 +15,7 @@ from ragstack_common.api.http import Api, json_answer
 from ragstack_common.api.search import QueryService, RetrieveRequest, RetrieveResponse
 
 if TYPE_CHECKING:
-    from ragstack_common.api.tools import Tools
+    from ragstack_common.tools import Registry
 
 app = Api(logger)
 
@@ -27,11 +27,11 @@ def service() -> QueryService:
 
 
 @cache
-def tools() -> "Tools":
+def tools() -> "Registry":
     """Build the tools on their first request; searches do without them."""
-    from ragstack_common.api.tools import Tools  # noqa: PLC0415 - most containers run none
+    from ragstack_common.tools import registry_from_env  # noqa: PLC0415 - most containers run none
 
-    return Tools(os.environ)
+    return registry_from_env(os.environ)
 
 
 @app.post("/api/retrieve", summary="Search the knowledge base")
@@ -55,13 +55,15 @@ def versions() -> Versions:
 @app.get("/tools", summary="List the tools", enable_validation=False)
 def list_tools() -> Response[Any]:
     """Describe each tool with the JSON schemas of its input and output."""
-    return json_answer(HTTPStatus.OK, tools().list())
+    return json_answer(HTTPStatus.OK, {"tools": tools().list()})
 
 
 @app.post("/tools/<name>", summary="Run a tool", enable_validation=False)
 def run_tool(name: str) -> Response[Any]:
     """Run one tool on the input in the body."""
-    return json_answer(*tools().run(name, app.current_event.json_body))
+    from ragstack_common.tools import run_tool as run  # noqa: PLC0415 - most containers run none
+
+    return json_answer(*run(tools(), name, app.current_event.json_body))
 
 
 @app.get("/health", summary="Check that the function can answer")

@@ -107,10 +107,6 @@ class FederatedBackend(ReportingBackend):
             for backend in self.backends.values():
                 stack.push_async_callback(backend.close)
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Show the backends."""
-        return {"backends": ",".join(self.backends), "candidates": self.candidates}
-
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
         depth = max(self.candidates, request.top_k)

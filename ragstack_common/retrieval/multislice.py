@@ -64,10 +64,6 @@ class MultiSliceBackend(PassingWrapper):
         self.timeout_seconds = timeout_seconds
         self.enabled = enabled
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Show the boost."""
-        return {"filtered_score_boost": self.filtered_score_boost, "enabled": self.enabled}
-
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         slices = self._slices(request)
         parts = await search_together(

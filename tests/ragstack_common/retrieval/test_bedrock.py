@@ -8,7 +8,7 @@ import pytest
 
 from ragstack_common import errors
 from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchRequest, create_retrieval_backend
-from ragstack_common.retrieval.engines.bedrock import CONTENT_DETAILS_KEY, BedrockBackend
+from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_common.retrieval.models import RAW_SCORE_KEY
 from tests.support.aws_service import AwsService, Fault
 from tests.support.knowledge_base import (
@@ -78,20 +78,6 @@ def test_a_hit_becomes_a_chunk_that_explains_its_score(searches: AwsService) -> 
         ("unfiltered", "ok", 1),
     ]
     assert outcome.complete
-
-
-def test_an_image_keeps_what_the_service_sent_and_a_row_is_a_document_of_its_own(searches: AwsService) -> None:
-    image = {"type": "IMAGE", "byteContent": "data:image/png;base64,AAAA"}
-    rows = [{"type": "ROW", "row": [{"columnName": "n", "columnValue": v, "type": "LONG"}]} for v in "12"]
-    searches.program("Retrieve", hits({**hit(), "content": image}, *({**hit(None), "content": row} for row in rows)))
-
-    chunks = search(searches, SearchRequest("Judy", deduplicate_by="document")).chunks
-
-    assert sorted(chunk.content_type for chunk in chunks) == ["IMAGE", "ROW", "ROW"]
-    [picture] = [chunk for chunk in chunks if chunk.content_type == "IMAGE"]
-    assert picture.metadata[CONTENT_DETAILS_KEY] == {"byteContent": "data:image/png;base64,AAAA"}
-    assert len({chunk.source for chunk in chunks}) == 3
-    assert {chunk.location for chunk in chunks if chunk.content_type == "ROW"} == {None}
 
 
 @pytest.mark.parametrize(("top_k", "calls", "page"), [(5, 1, 5), (100, 1, 100), (101, 2, 100), (1000, 10, 100)])

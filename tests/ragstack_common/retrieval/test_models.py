@@ -26,13 +26,6 @@ def test_a_score_out_of_range_is_refused(score: Any) -> None:
         chunk(score=score)
 
 
-def test_a_chunk_cannot_be_changed_and_takes_no_other_fields() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        chunk().score = 1.0  # type: ignore[misc]
-    with pytest.raises(ValidationError, match="uri"):
-        chunk(uri="s3://b/a")
-
-
 def test_a_chunk_survives_json() -> None:
     original = chunk(metadata={"year": 2024, "tags": ["a"]}, embedding=[0.5], context="Leave", location={"type": "S3"})
     ranked = original.ranked(Ranking(base_score=0.9, boost=1.25, score=1.125, found_by=("filtered",)))

@@ -10,7 +10,6 @@ import pytest
 from ragstack_common.errors import (
     ConfigurationError,
     InvalidFilterError,
-    RetrievalError,
     RetrievalTimeoutError,
     ThrottledError,
 )
@@ -142,13 +141,6 @@ def test_without_a_filter_there_is_one_search_with_the_whole_request() -> None:
     assert outcome.chunks[0].ranked_by.found_by == ("unfiltered",)
 
 
-def test_switched_off_it_makes_one_search_with_the_filter_and_no_boost() -> None:
-    outcome = search([chunk("f", 0.75)], ValueError("not asked"), enabled=False)
-
-    assert named(outcome) == [("f", 0.75)]
-    assert [part.name for part in outcome.parts] == ["filtered"]
-
-
 @pytest.mark.parametrize("error", [ThrottledError("Slow down."), KeyError("a bug")])
 @pytest.mark.parametrize("failing", ["filtered", "unfiltered"])
 def test_a_slice_that_fails_is_reported_and_leaves_the_other(
@@ -181,13 +173,6 @@ def test_the_deadline_holds_with_what_came_by_then(late: str) -> None:
 def test_when_nothing_came_by_the_deadline_that_is_the_error() -> None:
     with pytest.raises(RetrievalTimeoutError):
         search(NEVER_MIND_SECONDS, NEVER_MIND_SECONDS, timeout_seconds=NEVER_MIND_SECONDS / 10)
-
-
-def test_when_every_slice_fails_the_error_is_of_the_class_they_share_and_names_both() -> None:
-    with pytest.raises(ThrottledError, match="filtered: one; unfiltered: two"):
-        search(ThrottledError("one"), ThrottledError("two"))
-    with pytest.raises(RetrievalError, match="filtered: KeyError; unfiltered: two"):
-        search(KeyError("a bug"), ThrottledError("two"))
 
 
 def test_a_filter_that_the_backend_cannot_express_is_refused_whatever_the_other_slice_found() -> None:
