@@ -18,8 +18,6 @@ from ragstack_common.retrieval.merge import best_of, merge_slices
 from ragstack_common.retrieval.models import (
     MAX_TOP_K,
     CorpusCount,
-    FilterSource,
-    RetrievedChunk,
     SearchOutcome,
     SearchRequest,
     check_top_k,
@@ -102,40 +100,12 @@ class BalancedBackend(Wrapper):
         self._corpus_key = corpus_key
         self._per_corpus = per_corpus
         self._single_corpus = single_corpus
-        self._search_k = search_k
+        self.default_top_k = search_k
         self._timeout_seconds = timeout_seconds
         self._pooling = pooling
         self._reranker = None if reranker is None else load_reranker(reranker)
         self._reranks = MAX_TOP_K if self._reranker is None else self._reranker.max_chunks
         self.max_top_k = min(MAX_TOP_K, backend.max_top_k, self._reranks)
-
-    async def retrieve(
-        self,
-        query: str,
-        top_k: int | None = None,
-        min_score: float | None = None,
-        filters: dict[str, Any] | None = None,
-        *,
-        metadata_filter: FilterSource | None = None,
-        scope_filter: FilterSource | None = None,
-        corpus_filter: str | None = None,
-    ) -> list[RetrievedChunk]:
-        """Return the chunks that answer a query best; without *top_k*, ``search_k`` of them.
-
-        Raises:
-            UnknownCorpusError: *corpus_filter* is not one of the corpora.
-            InvalidRequestError: The query or a filter cannot be used.
-            RetrievalError: No corpus could be searched.
-        """
-        return await super().retrieve(
-            query,
-            self._search_k if top_k is None else top_k,
-            min_score,
-            filters,
-            metadata_filter=metadata_filter,
-            scope_filter=scope_filter,
-            corpus_filter=corpus_filter,
-        )
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)

@@ -177,12 +177,18 @@ class RetrievalBackend(ABC):
 
 
 class ReportingBackend(RetrievalBackend):
-    """A backend that implements :meth:`_search` on whole requests; everything else uses it."""
+    """A backend that implements :meth:`_search` on whole requests; everything else uses it.
+
+    Attributes:
+        default_top_k: Number of chunks of :meth:`retrieve` without *top_k*.
+    """
+
+    default_top_k: int = DEFAULT_TOP_K
 
     async def retrieve(
         self,
         query: str,
-        top_k: int = DEFAULT_TOP_K,
+        top_k: int | None = None,
         min_score: float | None = None,
         filters: dict[str, Any] | None = None,
         *,
@@ -193,7 +199,7 @@ class ReportingBackend(RetrievalBackend):
         """Return the chunks alone. Parameters are those of :class:`SearchRequest`."""
         request = SearchRequest(
             query,
-            top_k,
+            self.default_top_k if top_k is None else top_k,
             min_score,
             filters,
             metadata_filter,

@@ -84,16 +84,6 @@ async def test_an_error_on_a_later_page_comes_after_the_chunks_before_it() -> No
         await anext(stream)
 
 
-@pytest.mark.asyncio
-async def test_a_closed_stream_makes_no_further_search() -> None:
-    shelf = Shelf(*map(chunk, "abcdef"))
-
-    async for _ in shelf.stream("q", page_size=2):
-        break
-
-    assert len(shelf.requests) == 1
-
-
 @pytest.mark.parametrize("wrap", [CachedRetrievalBackend, MeteredBackend, MultiSliceBackend])
 @pytest.mark.asyncio
 async def test_wrappers_that_do_not_rank_let_an_engine_stream_in_its_own_way(wrap: Any) -> None:
