@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from local_bedrock import connections, wire
-from local_bedrock.errors import Conflict, InvalidRequest, ServiceError, Unavailable
+from local_bedrock.errors import Conflict, InvalidRequest, ServiceError, TooLarge, TooManyHeaders, Unavailable
 from local_bedrock.event_stream import Messages
 from local_bedrock.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
@@ -25,6 +25,12 @@ from local_bedrock.service import OPERATIONS, S3_VECTORS, Call, Service
 
 ADMIN_PREFIX: Final = "/_ragstack/"
 SECRET: Final = "llm_api_key"  # noqa: S105 - the name of one
+LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024
+"""Above the limits of the models, such as 30 MB of documents to Converse and 32 million characters to Rerank."""
+
+MOST_HEADERS: Final = 200
+"""The AWS SDKs send about 20."""
+
 GENERATED_AT_ONCE: Final = 64
 GENERATING: Final = ("Converse", "ConverseStream", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
 
@@ -143,7 +149,7 @@ def _rules(body: bytes) -> list[FaultRule]:
         rules = json.loads(body)["rules"]
         # PUT accepts the response of GET.
         values = [{name: rule[name] for name in rule if name != "happened"} for rule in rules]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         example = '{"rules": [{"operation": "Retrieve", "kind": "throttling"}, ...]}'
         raise FaultError(f"The body must be {example}") from error
     return list(map(FaultRule.of_mapping, values))
@@ -153,15 +159,24 @@ async def _read(request: Request) -> wire.Request:
     """Read the whole request.
 
     Raises:
+        TooManyHeaders: There are more headers than any client sends.
+        TooLarge: The body is too large for any request; the rest of it is not read.
         ClientDisconnect: The client disconnected.
     """
+    if len(request.headers) > MOST_HEADERS:
+        raise TooManyHeaders(f"The request has more than {MOST_HEADERS} headers")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_BODY_BYTES:
+            raise TooLarge(f"The request body has more than {LARGEST_BODY_BYTES} bytes")
     raw_path = request.scope.get("raw_path") or request.url.path.encode()
     return wire.Request(
         method=request.method,
         path=raw_path.split(b"?")[0].decode("latin-1"),
         query=request.scope["query_string"].decode("latin-1"),
         headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.headers.raw},
-        body=await request.body(),
+        body=bytes(body),
     )
 
 

@@ -1,34 +1,79 @@
-"""Close connections on purpose, for injected faults."""
+"""Connections: limits on incomplete requests, and connections that are closed on purpose."""
 
 import asyncio
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from local_bedrock.guard import Application, Message, Receive, Scope, Send
 
+REQUEST_SECONDS: Final = 60.0
+"""Time limit for a whole request. The largest body, 64 MiB, needs 9 Mbit/s."""
+
+LARGEST_HEAD_BYTES: Final = 64 * 1024
+"""The limit of h11; httptools has none."""
+
 _TRANSPORT: Final = "transport"
 
 
-class WithTransport(asyncio.Protocol):
-    """A mix-in for uvicorn's protocols that adds its transport to the state of each request."""
+class Bounds(asyncio.Protocol):
+    """A mix-in for uvicorn's protocols that limits the time and size of incomplete requests.
+
+    uvicorn waits without limit for the rest of a request. Each request's state also gets the transport, for faults.
+    """
 
     app_state: dict[str, Any]
+    cycle: Any
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _overdue: asyncio.TimerHandle | None = None
+    _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Keep the transport, and start to wait for a request."""
         super().connection_made(transport)
         # Each request's scope has a copy of this.
         self.app_state = {**self.app_state, _TRANSPORT: transport}
+        self._wait(is_complete=False)
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request, and limit the time for the rest."""
+        before = self.cycle
+        super().data_received(data)
+        cycle = self.cycle
+        is_head = cycle is before and (cycle is None or (cycle.response_complete and not cycle.more_body))
+        self._head_bytes = self._head_bytes + len(data) if is_head else 0
+        if self._head_bytes > LARGEST_HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        self._wait(is_complete=not is_head and not cycle.more_body)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        super().connection_lost(exc)
+        self._wait(is_complete=True)
+
+    def _wait(self, *, is_complete: bool) -> None:
+        if is_complete and self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+        elif not is_complete and self._overdue is None:
+            self._overdue = self.loop.call_later(REQUEST_SECONDS, self._refuse, HTTPStatus.REQUEST_TIMEOUT)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            head = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            self.transport.write(head.encode())
+        self.transport.close()
 
 
-def with_transport(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
-    """Return one of uvicorn's protocols with :class:`WithTransport`."""
-    return type("Protocol", (WithTransport, protocol), {})
+def bounded(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
+    """Return one of uvicorn's protocols with :class:`Bounds`."""
+    return type("Bounded", (Bounds, protocol), {})
 
 
-Protocol: Final = with_transport(AutoHTTPProtocol)
+Protocol: Final = bounded(AutoHTTPProtocol)
 
 
 async def drop(scope: Scope, receive: Receive) -> None:

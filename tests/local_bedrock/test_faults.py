@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError
 
 from local_bedrock import server
-from local_bedrock.connections import with_transport
+from local_bedrock.connections import bounded
 from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
 from local_bedrock.server import running
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, ask, client, custom_identifier, text_document
@@ -39,7 +39,7 @@ def each_protocol(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     name = {"h11": "H11Protocol", "httptools": "HttpToolsProtocol"}[request.param]
     module = pytest.importorskip(f"uvicorn.protocols.http.{request.param}_impl")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "Protocol", with_transport(getattr(module, name)))
+        patch.setattr(server, "Protocol", bounded(getattr(module, name)))
         with running(tmp_path_factory.mktemp(request.param), admin=True) as url:
             yield Faulty(url)
 

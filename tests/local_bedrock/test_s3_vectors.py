@@ -4,6 +4,7 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,7 @@ def test_a_request_of_over_20_mib_is_refused(s3_vectors: Any, index: Any) -> Non
         ({"filter": {"text": "x"}}, "Invalid query filter: the metadata key text is non-filterable"),
         ({"filter": {"a": 1, "b": 2}}, "Invalid query filter: an object has 2 keys"),
         ({"filter": "legs"}, "Invalid query filter"),
+        ({"filter": reduce(lambda inner, _: {"$and": [inner]}, range(300), {"a": 1})}, "nested deeper than 32 levels"),
         ({"filter": {"$not": {"a": 1}}}, "operator $not is not allowed here"),
         ({"filter": {"a": {"$regex": "x"}}}, "unknown operator $regex"),
         ({"filter": {"a": {"$gt": "x"}}}, "$gt of a takes a number"),

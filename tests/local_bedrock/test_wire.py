@@ -17,6 +17,35 @@ def test_health_names_the_embedding(bedrock: Bedrock) -> None:
     assert body == {"status": "ok", "embedding": "hashed", "dimension": 1024}
 
 
+GROUPS = '{"andAll": [' * 300 + '{"equals": {"key": "k", "value": 1}}' + "]}" * 300
+SEARCH = '{"retrievalQuery": {"text": "x"}, "retrievalConfiguration": {"vectorSearchConfiguration": {"filter": %s}}}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SEARCH % GROUPS,
+        SEARCH % f'{{"equals": {{"key": "k", "value": {"9" * 4300}}}}}',
+        '{"unknown": ' + "[" * 500 + "]" * 500 + "}",
+        '{"unknown": ' + '{"a": ' * 500 + "1" + "}" * 500 + "}",
+        "[" * 100_000,
+        f'{{"nextToken": -{"9" * 4300}}}',
+        f'{{"nextToken": {"9" * 100_000}}}',
+        f'{{"nextToken": "{"a" * 5000}"}}',
+    ],
+)
+def test_deep_nesting_and_long_numbers_are_refused_without_a_log_entry(
+    bedrock: Bedrock, caplog: pytest.LogCaptureFixture, body: str
+) -> None:
+    path = f"/knowledgebases/{bedrock.knowledge_base('wire')}/retrieve"
+
+    status, _headers, answer = ask(bedrock.url, "POST", path, body.encode())
+
+    assert status == 400
+    assert len(answer["message"]) < 1000
+    assert caplog.records == []
+
+
 def test_thousands_of_mistakes_are_not_all_listed(bedrock: Bedrock) -> None:
     body = json.dumps({"documentIdentifiers": [{}] * 10_000}).encode()
 
