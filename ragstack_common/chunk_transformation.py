@@ -8,10 +8,10 @@ CustomTransformationConfiguration.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from botocore.exceptions import ClientError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragstack_common import clients, contextual_headers
 from ragstack_common.config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
@@ -49,11 +49,27 @@ class TransformationEvent(BaseModel):
             raise InvalidRequestError(message) from None
 
 
+class _Reference(BaseModel):
+    """What the event says of a batch."""
+
+    key: str = Field(min_length=1)
+
+
 class _Content(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     content_type: str = Field(default="", alias="contentType")
     body: str | None = Field(default=None, alias="contentBody")
+
+    @property
+    def is_text(self) -> bool:
+        return not self.content_type.upper().startswith(NOT_TEXT)
+
+    @model_validator(mode="after")
+    def _has_text(self) -> Self:
+        if self.is_text and self.body is None:
+            raise ValueError("the text has no contentBody")
+        return self
 
 
 class _Batch(BaseModel):
@@ -89,22 +105,28 @@ class ChunkTransformation:
 
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
         name, sections, chunks, unchanged = _name_of(file), Sections(), 0, 0
-        batches: list[dict[str, Any]] = []
-        for batch in file["contentBatches"]:
+        given = file.get("contentBatches")
+        batches: list[Any] = []
+        for batch in given if isinstance(given, list) else ():
             try:
-                chunks += self._write(bucket, batch["key"], name, sections)
-                batches.append({**batch, "key": f"{TRANSFORMED_CHUNKS_PREFIX}{batch['key']}"})
-            except InvalidDocumentError as error:
-                LOGGER.error("a batch is passed through unchanged: %s", error, extra={"file": name, **batch})
+                key = _Reference.model_validate(batch).key
+                chunks += self._write(bucket, key, name, sections)
+                batches.append({**batch, "key": f"{TRANSFORMED_CHUNKS_PREFIX}{key}"})
+            except (InvalidDocumentError, ValidationError) as error:
+                reason = _problems(error) if isinstance(error, ValidationError) else error
+                LOGGER.error("a batch is passed through unchanged: %s", reason, extra={"file": name, "batch": batch})
                 batches.append(batch)
                 unchanged += 1
+        if not isinstance(given, list):
+            LOGGER.error("a file is passed through unchanged: it has no list contentBatches", extra={"file": name})
+            unchanged = 1
         self._metrics.add_metric("ChunksGivenHeaders", "Count", chunks)
         self._metrics.add_metric(BATCHES_PASSED_THROUGH, "Count", unchanged)
         LOGGER.info("added headers to chunks", extra={"file": name, "batches": len(batches), "chunks": chunks})
         return {
             "originalFileLocation": file.get("originalFileLocation"),
             "fileMetadata": file.get("fileMetadata") or {},
-            "contentBatches": batches,
+            "contentBatches": batches if isinstance(given, list) else given,
         }
 
     def _write(self, bucket: str, key: str, name: str, sections: Sections) -> int:
@@ -112,7 +134,7 @@ class ChunkTransformation:
         batch = self._read(bucket, key)
         chunks = 0
         for content in batch.contents:
-            if content.body is not None and not content.content_type.upper().startswith(NOT_TEXT):
+            if content.is_text and content.body is not None:
                 path = sections.path_over(content.body)
                 if header := contextual_headers.compose(name, sections.title, path):
                     content.body = contextual_headers.prepend(header, content.body)
@@ -132,8 +154,6 @@ class ChunkTransformation:
             if error.response.get("Error", {}).get("Code") not in ("NoSuchKey", "404"):
                 raise
             raise InvalidDocumentError(f"s3://{bucket}/{key} does not exist: start the ingestion job again") from error
-        except ValidationError as error:
-            raise InvalidDocumentError(_problems(error)) from None
 
 
 def _problems(error: ValidationError) -> str:

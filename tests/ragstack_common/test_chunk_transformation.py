@@ -181,6 +181,8 @@ def test_a_malformed_event_fails_with_the_name_of_the_member(change: dict[str, A
         (b"[]", "should be an object"),
         (b'{"chunks": []}', "fileContents: Field required"),
         (b'{"fileContents": [{"contentBody": "# Not a heading for others"}, "text"]}', "fileContents.1: "),
+        (b'{"fileContents": [{"contentBody": "# Not a heading for others"}, {}]}', "the text has no contentBody"),
+        (b'{"fileContents": [{"contentType": "TEXT", "contentBody": null}]}', "the text has no contentBody"),
         (None, "does not exist"),
     ],
 )
@@ -208,6 +210,33 @@ def test_an_unexpected_batch_is_unchanged_and_the_others_get_headers(
     assert body is None or s3.get_object(Bucket=BUCKET, Key=FIRST)["Body"].read() == body
     [logged] = caplog.messages
     assert says in logged
+    assert counted(capsys, "BatchesPassedThrough") == 1
+
+
+@pytest.mark.parametrize("batch", [{}, {"key": ""}, {"key": 7}, {"name": FIRST}, "text", None])
+def test_a_batch_without_a_key_is_unchanged(s3: Any, batch: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    put(s3, SECOND, chunk("Book it early."))
+    event = deepcopy(EVENT)
+    event["inputFiles"][0]["contentBatches"][0] = batch
+
+    [file] = run(event)["outputFiles"]
+
+    assert file["contentBatches"] == [batch, {"key": f"with-headers/{SECOND}"}]
+    assert counted(capsys, "BatchesPassedThrough") == 1
+
+
+@pytest.mark.parametrize("batches", [None, "text", {"key": FIRST}])
+def test_a_file_without_a_list_of_batches_is_unchanged(
+    s3: Any, batches: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both(s3)
+    event = deepcopy(EVENT)
+    event["inputFiles"].insert(0, {"originalFileLocation": "unknown", "contentBatches": batches})
+
+    first, second = run(event)["outputFiles"]
+
+    assert first == {"originalFileLocation": "unknown", "fileMetadata": {}, "contentBatches": batches}
+    assert second["contentBatches"] == [{"key": f"with-headers/{FIRST}"}, {"key": f"with-headers/{SECOND}"}]
     assert counted(capsys, "BatchesPassedThrough") == 1
 
 
