@@ -168,6 +168,11 @@ class ChromaCollection:
         answer = handle.collection.get(where=where, include=["documents", "metadatas"])
         return [self._chunk(key, 0.0, text, metadata) for key, text, metadata in _rows(answer)]
 
+    def vectors(self, handle: Handle, ids: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of chunks, in any order."""
+        rows = handle.collection.get(ids=list(ids), include=["embeddings"])["embeddings"] if ids else None
+        return [] if rows is None else [np.asarray(row) for row in rows]
+
     def rows(self, handle: Handle, *, documents: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, text and metadata of every chunk."""
         include: list[Any] = ["documents", "metadatas"] if documents else ["metadatas"]
