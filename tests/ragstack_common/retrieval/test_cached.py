@@ -20,6 +20,12 @@ class Clock:
         return self.now
 
 
+async def settled() -> None:
+    """Let every task run until it waits for something."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 @pytest.mark.asyncio
 async def test_an_answer_from_memory_is_the_same_and_has_its_age() -> None:
     clock = Clock()
@@ -100,6 +106,103 @@ async def test_the_least_recently_used_answer_makes_room() -> None:
     assert len(backend.cache) == 2
 
 
+@pytest.mark.asyncio
+async def test_equal_searches_at_once_are_one_search() -> None:
+    shelf = Shelf(chunk("a", metadata={"tags": []}))
+    backend = CachedRetrievalBackend(shelf)
+
+    answers = await asyncio.gather(*(backend.retrieve("q", filters={"tags": {"$ne": "x"}}) for _ in range(20)))
+    answers[0][0].metadata.clear()
+
+    assert len(shelf.requests) == 1
+    assert all(answer[0].metadata == {"tags": []} for answer in answers[1:])
+
+
+@pytest.mark.asyncio
+async def test_an_error_goes_to_all_callers_of_a_search_and_is_not_kept() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.error = ServiceUnavailableError("down")
+    backend = CachedRetrievalBackend(shelf)
+
+    failed = await asyncio.gather(*(backend.retrieve("q") for _ in range(3)), return_exceptions=True)
+    shelf.error = None
+
+    assert [type(error) for error in failed] == [ServiceUnavailableError] * 3
+    assert names(await backend.retrieve("q")) == "a"
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    first, second, third = (asyncio.create_task(backend.retrieve("q")) for _ in range(3))
+    await settled()
+
+    first.cancel()
+    third.cancel()
+    await settled()
+    shelf.gate.set()
+
+    assert names(await second) == "a"
+    assert first.cancelled()
+    assert third.cancelled()
+    assert (len(shelf.requests), shelf.cancelled) == (1, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_search_is_cancelled_when_all_its_callers_are() -> None:
+    shelf = Shelf(chunk("a"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    tasks = [asyncio.create_task(backend.retrieve("q")) for _ in range(2)]
+    await settled()
+
+    for task in tasks:
+        task.cancel()
+    await settled()
+    shelf.gate.set()
+
+    assert names(await backend.retrieve("q")) == "a"
+    assert shelf.cancelled == 1
+    assert len(shelf.requests) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_search_after_the_documents_changed_does_not_join_one_from_before() -> None:
+    shelf = Shelf(chunk("old"))
+    shelf.gate.clear()
+    backend = CachedRetrievalBackend(shelf)
+    before = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+
+    backend.clear()
+    after = asyncio.create_task(backend.retrieve("q"))
+    await settled()
+    shelf.gate.set()
+    await asyncio.gather(before, after)
+
+    assert len(shelf.requests) == 2
+
+
+def test_a_search_that_ended_with_its_event_loop_is_not_joined_in_the_next() -> None:
+    shelf = Shelf(chunk("a"))
+    backend = CachedRetrievalBackend(shelf)
+
+    async def left_behind() -> None:
+        shelf.gate = asyncio.Event()
+        waiting = asyncio.create_task(backend.retrieve("q"))
+        await settled()
+        assert not waiting.done()
+
+    asyncio.run(left_behind())
+    shelf.gate = asyncio.Event()
+    shelf.gate.set()
+
+    assert names(asyncio.run(backend.retrieve("q"))) == "a"
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -126,7 +229,7 @@ async def test_an_answer_that_was_under_way_when_the_documents_changed_is_not_ke
     shelf.gate.clear()
     backend = CachedRetrievalBackend(shelf)
     before = asyncio.create_task(backend.retrieve("q"))
-    await asyncio.sleep(0)
+    await settled()
 
     backend.clear()
     shelf.gate.set()
