@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -44,6 +44,9 @@ MAX_PAGED_RESULTS: Final = 1_000
 
 LOOKUP_QUERY: Final = "document"
 """Any word will do: a lookup reads every chunk of one document, in any order."""
+
+RETRIES: Final = 2
+"""Calls after the first if a response is cut off; the same as botocore's for a lost connection."""
 
 _ID_SEPARATOR: Final = "#"
 
@@ -287,14 +290,25 @@ class _Retrieve(Engine):
             RagStackError: The call failed; ``__cause__`` is the error of botocore.
         """
         try:
-            client: Any = self._given_client or retrieval_client(self.timeout_seconds)
-            answer = client.retrieve(**request)
+            answer = self._answer(request)
             return [chunk_of(hit) for hit in answer["retrievalResults"]], answer.get("nextToken")
         except Exception as error:
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
             kind, advice = meaning(error)
             raise kind(f"Retrieve failed: {reason_of(error)}; {advice}") from error
+
+    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Call Retrieve, again if the response was cut off: botocore takes incomplete JSON for an empty object."""
+        client: Any = self._given_client or retrieval_client(self.timeout_seconds)
+        answer: dict[str, Any]
+        for _ in range(RETRIES):
+            with suppress(UnicodeDecodeError):
+                answer = client.retrieve(**request)
+                if answer.get("retrievalResults") is not None:
+                    return answer
+        answer = client.retrieve(**request)
+        return answer
 
 
 def chunk_of(hit: Mapping[str, Any]) -> RetrievedChunk:

@@ -71,6 +71,30 @@ def test_an_answer_that_is_not_json_is_a_failure(searches: AwsService, answer: b
     assert caught.value.__cause__ is not None
 
 
+WHOLE = json.dumps(hits(hit("s3://b/été", 0.5), hit("s3://b/b", 0.4)), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(WHOLE[:40], id="inside the JSON"),
+        pytest.param(WHOLE[: WHOLE.index("é".encode()) + 1], id="inside a character"),
+        pytest.param(b"", id="before the body"),
+    ],
+)
+@pytest.mark.parametrize("metadata_filter", [None, TOPIC])
+def test_a_truncated_answer_is_retried_like_a_dropped_connection(
+    searches: AwsService, cut: bytes, metadata_filter: dict[str, Any] | None
+) -> None:
+    searches.program("Retrieve", Raw(cut), Raw(WHOLE))
+
+    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=HANG_SECONDS)
+    outcome = retriever.search("Judy", KNOWLEDGE_BASE, None, metadata_filter)
+
+    assert uris(outcome.results) == ["s3://b/été", "s3://b/b"]
+    assert outcome.complete
+
+
 def test_the_values_of_a_filter_that_the_service_refuses_are_in_no_log(
     searches: AwsService, caplog: pytest.LogCaptureFixture
 ) -> None:
