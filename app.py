@@ -1,5 +1,7 @@
 """The CDK app: the stacks of RAGStack."""
 
+import os
+
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
@@ -9,11 +11,11 @@ from infra.options import OptionError, Options
 from infra.stacks import ApiStack, IngestionStack, StorageStack, choose_knowledge_base
 
 
-def build(app: App) -> App:
-    """Add the stacks that the app's context selects."""
+def build(app: App, region: str | None = None) -> App:
+    """Add the stacks that the app's context selects; *region* is None if it is not known."""
     options = Options.from_context(app.node.get_all_context())
     storage = StorageStack(app, f"{options.prefix}Storage", options=options)
-    knowledge_base = choose_knowledge_base(app, options, storage.documents.bucket)
+    knowledge_base = choose_knowledge_base(app, options, storage.documents.bucket, region)
     path = IngestionStack(app, f"{options.prefix}Ingestion", storage, knowledge_base, options).path
     ApiStack(app, f"{options.prefix}Api", path=path, options=options)
     notify(storage.alarm_topic, app)
@@ -23,6 +25,6 @@ def build(app: App) -> App:
 
 if __name__ == "__main__":
     try:
-        build(App()).synth()
+        build(App(), os.environ.get("CDK_DEFAULT_REGION")).synth()
     except (OptionError, LayerError) as error:
         raise SystemExit(str(error)) from None

@@ -1,6 +1,6 @@
 """Stacks compose constructs, and own no resource."""
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -20,6 +20,7 @@ from infra.constructs.retrieval_api import DOCUMENTS, QUERY, RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.options import Options
+from infra.target import KNOWLEDGE_BASE_REGIONS
 
 
 class StorageStack(Stack):
@@ -63,11 +64,19 @@ class KnowledgeBaseStack(Stack):
         ).knowledge_base
 
 
-def choose_knowledge_base(scope: Construct, options: Options, documents: s3.IBucket) -> KnowledgeBase:
+def choose_knowledge_base(
+    scope: Construct, options: Options, documents: s3.IBucket, region: str | None
+) -> KnowledgeBase:
     """The existing knowledge base that the deployer named, or a stack that creates one."""
     if options.knowledge_base_id and options.data_source_id:
         return KnowledgeBase(options.knowledge_base_id, options.data_source_id, options.vector_store)
     stack = KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents, options=options)
+    if region and region not in KNOWLEDGE_BASE_REGIONS:
+        Annotations.of(stack).add_warning_v2(
+            "ragstack:region",
+            f"CloudFormation had no Bedrock knowledge bases in {region} when this was written: if the deployment fails,"
+            " set AWS_REGION to another Region, such as us-east-1 or eu-central-1",
+        )
     return stack.knowledge_base
 
 

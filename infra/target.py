@@ -12,6 +12,21 @@ class Target(StrEnum):
     LOCAL = "local"
 
 
+KNOWLEDGE_BASE_REGIONS: Final = frozenset(
+    {
+        *("ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1", "ap-south-2", "ap-southeast-1"),
+        *("ap-southeast-2", "ca-central-1", "eu-central-1", "eu-central-2", "eu-north-1", "eu-south-1", "eu-south-2"),
+        *("eu-west-1", "eu-west-2", "eu-west-3", "me-south-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-2"),
+        *("us-gov-east-1", "us-gov-west-1", "eusc-de-east-1"),
+        *("eu-isoe-west-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
+        *("us-isof-east-1", "us-isof-south-1"),
+    }
+)
+"""Where CloudFormation has knowledge bases; all of these have S3 Vectors too.
+
+Source: CloudFormation's resource schemas of each Region, as in cfn-lint 1.58.0 (October 2026).
+"""
+
 LEFT_OUT_LOCALLY: Final = (
     "AWS::Bedrock::KnowledgeBase",
     "AWS::Bedrock::DataSource",

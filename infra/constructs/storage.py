@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -15,10 +15,20 @@ from infra.acknowledgements import acknowledge_all_objects
 from infra.alarms import raise_alarm
 from infra.constructs.queues import DocumentQueue
 from infra.target import Target
+from ragstack_common.config import MAX_URI_CHARACTERS
 from ragstack_common.registry.table import EXPIRES_AT, INDEXES, JOB, LISTED, PARTITION_KEY, SORT_KEY, URI
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""
+
+LONGEST_BUCKET_NAME: Final = 63
+"""Source: S3 user guide, bucket naming rules."""
+
+GENERATED_CHARACTERS: Final = 12
+"""What CloudFormation puts after the names of stack and resource; a name that becomes too long is cut."""
+
+ENOUGH_FOR_KEYS: Final = 70
+"""Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
 
 READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
 LIST: Final = ("dynamodb:Query",)
@@ -73,6 +83,8 @@ class DocumentsBucket(Construct):
             versioned=True,
         )
         self._announce_changes(changes)
+        if not local:
+            self._warn_of_short_keys()
 
     def grant(self, function: lambda_.Function, actions: Sequence[str] = (), reason: str = "") -> None:
         """Allow *function* to list the bucket, and *actions* with any object, for a *reason*.
@@ -85,6 +97,19 @@ class DocumentsBucket(Construct):
             iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[objects])
             assert function.role is not None, "a function of ours has a role of its own"
             acknowledge_all_objects(function.role, self.bucket, reason)
+
+    def _warn_of_short_keys(self) -> None:
+        """Warn at synthesis if the prefix makes the bucket's name so long that little room is left for keys."""
+        stack = Stack.of(self)
+        name = f"{stack.stack_name}-{stack.get_logical_id(self.bucket.node.default_child)}-"  # type: ignore[arg-type]
+        length = min(len(name) + GENERATED_CHARACTERS, LONGEST_BUCKET_NAME)
+        room = MAX_URI_CHARACTERS - len("s3:///") - length
+        if room < ENOUGH_FOR_KEYS:
+            Annotations.of(self).add_warning_v2(
+                "ragstack:short-keys",
+                f"The keys of documents can have {room} characters, because Bedrock accepts {MAX_URI_CHARACTERS} of a"
+                f" URI and the bucket's name begins with {stack.stack_name}: choose a shorter prefix for longer keys",
+            )
 
     def _announce_changes(self, changes: DocumentQueue) -> None:
         """Set the notifications as CloudFormation's own property: the CDK's way adds a function with broad rights."""

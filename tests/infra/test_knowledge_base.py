@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import App
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
+from cfnlint.helpers import REGIONS
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from infra.constructs import vector_knowledge_base as vectors
 from infra.options import Options
-from infra.stacks import KnowledgeBaseStack, StorageStack
+from infra.stacks import KnowledgeBaseStack, StorageStack, choose_knowledge_base
+from infra.target import KNOWLEDGE_BASE_REGIONS
 
 OWNED = (
     "AWS::Bedrock::KnowledgeBase",
@@ -191,3 +194,26 @@ def test_rights_reach_the_existing_knowledge_base_and_no_other(existing: Any) ->
 
     assert len(resources) == 4
     assert all("knowledge-base/ABCDEFGHIJ" in resource for resource in resources)
+
+
+@pytest.mark.parametrize(("region", "is_reported"), [("us-west-1", True), ("eu-central-1", False), (None, False)])
+def test_a_region_without_knowledge_bases_is_reported_at_synthesis(
+    stand_in_layer: Path, node: None, region: str | None, is_reported: bool
+) -> None:
+    app = App()
+    options = Options(dependencies_layer=stand_in_layer)
+    storage = StorageStack(app, "Storage", options=options)
+
+    choose_knowledge_base(app, options, storage.documents.bucket, region)
+
+    stack = app.node.find_child(f"{options.prefix}KnowledgeBase")
+    warnings = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(f"in {region} "))
+    assert bool(warnings) == is_reported
+
+
+def test_the_regions_with_knowledge_bases_are_those_of_cloudformation_and_have_s3_vectors() -> None:
+    def regions(kind: str) -> set[str]:
+        return {region for region in REGIONS if kind in PROVIDER_SCHEMA_MANAGER.get_resource_types(region)}
+
+    assert regions("AWS::Bedrock::KnowledgeBase") == regions("AWS::Bedrock::DataSource") == KNOWLEDGE_BASE_REGIONS
+    assert regions("AWS::S3Vectors::Index") > KNOWLEDGE_BASE_REGIONS
