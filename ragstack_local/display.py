@@ -200,12 +200,25 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Show figures in a table."""
+    """Show figures in a table without breaking words; if the terminal is too narrow for that, row by row."""
     console.print(title, style="italic")
+    columns = list(zip(headings, *rows, strict=True))
+    widths = [max(len(word) for text in column for word in text.split() or [""]) for column in columns]
+    spare = console.width - sum(widths) - (len(widths) - 1)
+    if spare < 0:
+        for name, *values in rows:
+            console.print(name, style="bold")
+            for heading, value in zip(headings[1:], values, strict=True):
+                console.print(f"  {heading}: {value or '-'}")
+        return
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-    for heading, *texts in zip(headings, *rows, strict=True):
+    for place in (*range(1, len(columns)), 0):  # names get what figures leave
+        wider = min(spare, max(map(len, columns[place])) - widths[place])
+        widths[place] += wider
+        spare -= wider
+    for width, (heading, *texts) in zip(widths, columns, strict=True):
         is_figure = all(text[:1] in "+-0123456789" for text in texts)
-        table.add_column(heading, overflow="fold", justify="right" if is_figure else "left")
+        table.add_column(heading, width=width, justify="right" if is_figure else "left")
     for row in rows:
         table.add_row(*row)
     console.print(table)

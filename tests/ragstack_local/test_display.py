@@ -155,18 +155,20 @@ def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
     assert results.bar(share) == drawn
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_a_table_shows_every_cell(
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_a_table_shows_every_word_at_every_width(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     monkeypatch.setattr(display.console, "width", width)
-    row = ["HYBRID, hashed, no headers, lexical reranker", "0.612", "-0.123*", "-0.150 to -0.100", "123"]
+    headings = ["setup", "nDCG@10", "recall@100", "different corpus@10", "Δ", "95 %", "verdict", "p95 ms"]
+    name = "HYBRID, hashed, no headers, filtered_score_boost"
+    row = [name, "0.612", "0.901", "3.21", "-0.123*", "-0.150 to -0.100", "no difference", "123"]
 
-    display.print_table("scifact", ["setup", "nDCG@10", "Δ", "95 %", "p95 ms"], [row])
+    display.print_table("scifact", headings, [row])
 
     text = shown(capsys)
     assert max(map(len, text.splitlines())) <= width
-    assert {word for cell in row for word in cell.split()} <= set(text.split())
+    assert {word for cell in [*headings[1:], *row] for word in cell.split()} <= set(text.replace(":", "").split())
 
 
 @pytest.mark.parametrize(
