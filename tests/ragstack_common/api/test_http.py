@@ -128,6 +128,56 @@ def test_a_body_that_is_not_a_plain_json_object_is_a_bad_request(
     assert (aws.messages(), aws.keys(), searches.requests) == ([], [], [])
 
 
+@pytest.mark.parametrize("number", ["1e999", "9" * 4_300], ids=["1e999", "4,300 digits"])
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/api/retrieve", '{"query": "a", "top_k": %s}'),
+        ("/api/retrieve", '{"query": "a", "min_score": %s}'),
+        ("/api/retrieve", '{"query": "a", "metadata_filter": {"year": %s}}'),
+        ("/tools/retriever", '{"input": {"collection_name": "KB", "texts": ["a"], "top_k": %s}}'),
+        ("/api/documents", '{"key": "a.md", "content_type": "text/markdown", "size": %s}'),
+        ("/api/documents", '{"key": "a.md", "content_type": "text/markdown", "size": 7, "attributes": {"year": %s}}'),
+    ],
+)
+def test_a_number_that_no_float_can_hold_is_a_bad_request(send: Send, path: str, text: str, number: str) -> None:
+    assert send("POST", path, text % number)[0] == 400
+
+
+@pytest.mark.parametrize("path", WITH_BODY)
+def test_an_unknown_member_is_rejected(send: Send, aws: Aws, path: str) -> None:
+    status, body = send("POST", path, {**BODIES[path], "unknown": 1})
+
+    assert status == 400
+    assert "unknown" in message_of(body)
+    assert aws.messages() == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "more"),
+    [
+        ("GET", "/api/documents/x", {"path": "/api/documents/" + "x" * 5_000}),
+        ("DELETE", "/api/documents/x", {"path": "/api/documents/" + "x" * 5_000}),
+        ("GET", "/api/ingestion-jobs/x", {"path": "/api/ingestion-jobs/" + "x" * 5_000}),
+        *(
+            ("GET", path, {"multiValueQueryStringParameters": {name: ["x" * 5_000]}})
+            for path, name in [
+                ("/api/documents", "key"),
+                ("/api/documents", "uri"),
+                ("/api/documents", "corpus"),
+                ("/api/documents", "next_token"),
+                ("/api/ingestion-jobs", "next_token"),
+                ("/api/facets", "key"),
+            ]
+        ),
+    ],
+)
+def test_a_name_of_five_thousand_characters_is_a_bad_request(
+    send: Send, method: str, path: str, more: dict[str, Any]
+) -> None:
+    assert send(method, path, **more)[0] == 400
+
+
 def test_a_body_in_base64_is_decoded(send: Send, searches: AwsService) -> None:
     encoded = base64.b64encode('{"query": "Größe"}'.encode()).decode()
 
