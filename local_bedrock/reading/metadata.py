@@ -61,6 +61,10 @@ def check_for_s3_vectors(attributes: Mapping[str, AttributeValue]) -> None:
         raise UnreadableDocument(f"The metadata cannot be kept: {error}.") from None
 
 
+MOST_RECORDS: Final = 100_000
+"""Rows of one file; a file of 50 MB can have millions, more than fit into memory. The limit of AWS is unknown."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One row: its content column, and its metadata columns as strings."""
@@ -73,13 +77,13 @@ def read_records(text: str, structure: RecordStructure) -> list[Record]:
     """Read the records of a CSV file; blank rows and rows without content are skipped.
 
     Raises:
-        UnreadableDocument: The CSV is malformed, or a column is missing.
+        UnreadableDocument: The CSV is malformed, has too many rows, or a column is missing.
     """
     rows = csv.reader(io.StringIO(text), strict=True)
     try:
         header = next((row for row in rows if any(row)), [])
         names = _attribute_columns(header, structure)
-        found = []
+        found: list[Record] = []
         for row in rows:
             if not any(cell.strip() for cell in row):
                 continue
@@ -87,6 +91,8 @@ def read_records(text: str, structure: RecordStructure) -> list[Record]:
                 raise UnreadableDocument(
                     f"Line {rows.line_num} of the .csv file has {len(row)} fields, and its header has {len(header)}."
                 )
+            if len(found) == MOST_RECORDS:
+                raise UnreadableDocument(f"The .csv file has more than {MOST_RECORDS:,} rows: split it.")
             cells = dict(zip(header, row, strict=True))
             if cells[structure.content].strip():
                 found.append(Record(cells[structure.content], {name: cells[name] for name in names}))

@@ -140,6 +140,7 @@ def test_parents_of_rows_keep_to_their_rows(s3: Any, bucket: str, bedrock: Bedro
         ("text,a,a\nx,1,2\n", record_sidecar(), "Two columns of the .csv file have the same name"),
         ("text,a\n,1\n", record_sidecar(), "The file contains no text"),
         ("text,x-amz-bedrock-kb-a\nx,1\n", record_sidecar(), "begins with x-amz-bedrock-kb-"),
+        ("text,a\n" + "x,1\n" * 100_001, record_sidecar(), "The .csv file has more than 100,000 rows"),
         ("text", record_sidecar(), "The metadata file describes records, which only a .csv file has"),
     ],
 )
