@@ -4,6 +4,7 @@ A reader holds a consistent snapshot of the file and of the vectors. Readers and
 during a commit.
 """
 
+import ctypes
 import fcntl
 import json
 import queue
@@ -128,7 +129,7 @@ class Database:
             self._readers.put(connection)
 
     def release_space(self) -> None:
-        """Give disk space back after deletions, if at least half of the file is free.
+        """Give disk space and memory back after deletions, if at least half of the file is free.
 
         Other writers wait, readers don't. Takes about a second for each 100 MB of remaining data.
         """
@@ -140,6 +141,14 @@ class Database:
             # If a reader is still active, the next checkpoint shortens the log.
             with suppress(apsw.BusyError):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            idle = [self._readers.get() for _ in range(self._readers.qsize())]
+            for connection in (self._writer, *idle):
+                connection.execute("PRAGMA shrink_memory")
+            for connection in idle:
+                self._readers.put(connection)
+        # glibc keeps freed memory: 13 of 157 MB after 100 documents of 70 KB were deleted.
+        with suppress(AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
 
     def close(self) -> None:
         """Close every connection; waits for readers and the writer."""

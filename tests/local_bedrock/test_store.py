@@ -146,6 +146,20 @@ def test_a_folder_of_an_unknown_version_is_refused(tmp_path: Path, version: int)
         Database(tmp_path)
 
 
+def test_memory_is_released_when_most_is_deleted(database: Database) -> None:
+    add(database, "large", *(f"bird {number} " + "x" * 900 for number in range(3000)))
+    with database.read() as view:
+        view.connection.execute("SELECT sum(length(text)) FROM chunk").fetchall()
+        full = view.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)[0]
+
+    with database.write() as change:
+        documents.remove_documents(change, *documents.page(change.connection, "DS12345678"))
+    database.release_space()
+
+    with database.read() as view:
+        assert view.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)[0] < full / 10
+
+
 def test_the_vectors_of_an_emptied_knowledge_base_are_dropped(database: Database) -> None:
     add(database, "only", "heron", "osprey")
 
