@@ -141,7 +141,7 @@ def _start(indexing: Indexing, folder: Path) -> Child:
     # Embeddings of Amazon Bedrock need the user's own AWS settings; nothing else may depend on them.
     uses_aws = indexing.embedding.startswith("bedrock:")
     environment = dict(os.environ) if uses_aws else local_environment("http://127.0.0.1:9")
-    return Child.start("The local Bedrock", command, environment, folder / "bedrock.log")
+    return Child.start("The local Bedrock", command, environment, folder / "bedrock.log", ends_with_parent=True)
 
 
 def _announced_url(child: Child) -> str:

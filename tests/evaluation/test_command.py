@@ -13,6 +13,7 @@ import pytest
 
 from evaluation import dataset, index
 from evaluation.index import Indexing
+from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.errors import RagStackError
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
@@ -137,6 +138,16 @@ def test_a_run_that_is_interrupted_leaves_no_process_and_goes_on_later(tmp_path:
     assert _count(file.parent, "document") > 0
     in_process("eval", many, "--output", tmp_path / "out", data=home)
     assert _count(file.parent, "document WHERE status = 'INDEXED'") == 155
+
+
+def test_a_run_that_is_killed_leaves_no_process(data: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen([RAGSTACK, "eval", data], env=environment(tmp_path), stdout=subprocess.DEVNULL)
+    (file,) = eventually(partial(_indexes, tmp_path))
+
+    process.kill()
+    process.wait()
+
+    eventually(partial(_is_free, file.parent))
 
 
 def test_any_backend_is_measured_by_its_configuration(
@@ -264,3 +275,11 @@ def _rows(folder: Path, query: str) -> list[tuple[object, ...]]:
             return connection.execute(query).fetchall()
         except sqlite3.OperationalError:
             return [(0,)]  # the tables are being made
+
+
+def _is_free(folder: Path) -> bool:
+    try:
+        Database(folder).close()
+    except DataFolderError:
+        return False
+    return True
