@@ -1,0 +1,178 @@
+"""Which values of an attribute a question names, by rules and without a model."""
+
+import math
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from ragstack_common.filters.tree import Scalar
+from ragstack_common.stopwords import STOP_WORDS
+
+LONGEST_PHRASE: Final = 8
+"""Words of a question that may name one value together."""
+
+LEAST_COVERAGE: Final = 0.6
+"""Share of a value's words, weighted by their rarity, that names it without the whole phrase."""
+
+LEAST_LETTERS: Final = 3
+"""A shorter word of a longer value does not name it."""
+
+MOST_SHARED: Final = 200
+"""A word of more values than this points to none of them; it bounds the time for large catalogues."""
+
+_WORD: Final = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:&[^\W_]+)*|&")
+_YEAR: Final = re.compile(
+    r"\b(?:FY|CY)\s?'?(?P<marked>\d{4}|\d{2})(?:\s?[QH][1-4])?\b"
+    r"|\b[QH][1-4]\s?(?:of\s|FY|CY)*'?(?P<quarter>\d{4}|\d{2})\b"
+    r"|(?<![\d(-])\b(?P<plain>(?:19|20)\d{2})(?:\s?[QH][1-4])?\b(?!\))",
+    re.IGNORECASE,
+)
+_SINCE: Final = re.compile(r"\b(?:since|before|after|until|founded in|established in)\s$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, split once for every attribute."""
+
+    text: str
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words as written; an ampersand is a word."""
+        return _WORD.findall(self.text)
+
+    @cached_property
+    def folded(self) -> list[str]:
+        """The words without case and accents."""
+        return [fold(word) for word in self.words]
+
+    @cached_property
+    def phrases(self) -> dict[str, tuple[int, int]]:
+        """Every phrase of up to :data:`LONGEST_PHRASE` words, joined, with its first and its end position."""
+        count = len(self.folded)
+        return {
+            "".join(self.folded[start:end]): (start, end)
+            for start in range(count)
+            for end in range(start + 1, min(start + LONGEST_PHRASE, count) + 1)
+        }
+
+    @cached_property
+    def years(self) -> frozenset[int]:
+        """The years named, such as FY18, FY2018, Q2 2023 or 2018; not "(1978)" or "since 1979"."""
+        found = set()
+        for match in _YEAR.finditer(self.text):
+            year = match["marked"] or match["quarter"] or match["plain"]
+            if match["plain"] and _SINCE.search(self.text[: match.start()]):
+                continue
+            found.add(int(f"20{year}"[-4:]))
+        return frozenset(found)
+
+
+def fold(text: str) -> str:
+    """Return a word without case, accents and compatibility forms, and with "and" for an ampersand."""
+    text = text.replace("&", "and")
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+def words_of(value: Scalar) -> list[str]:
+    """Split a value into folded words."""
+    return [fold(word) for word in _WORD.findall(shown(value))]
+
+
+def shown(value: Scalar) -> str:
+    """Return a value as text; whole numbers without a decimal point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+class Values:
+    """The values of one attribute, indexed by the ways in which a question can name them.
+
+    A lookup takes time in proportion to the question's length, not to the number of values.
+    """
+
+    def __init__(self, values: Iterable[Scalar]) -> None:
+        self._values = list(dict.fromkeys(values))
+        self.are_years = bool(self._values) and all(_is_year(value) for value in self._values)
+        self._joined: dict[str, list[int]] = defaultdict(list)
+        self._initials: dict[str, list[int]] = defaultdict(list)
+        self._prefixes: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._holders: dict[str, list[int]] = defaultdict(list)
+        self._words: list[list[str]] = []
+        for number, value in enumerate(self._values):
+            words = words_of(value)
+            self._words.append(words)
+            self._joined["".join(words)].append(number)
+            for word in {*words} - STOP_WORDS:
+                self._holders[word].append(number)
+            main = [word for word in words if word != "and"]
+            if len(main) > 1:
+                for joint in ("", "n", "and"):
+                    initials = "".join(joint if word == "and" else word[0] for word in words)
+                    self._initials[initials].append(number)
+                self._prefixes[main[0][:2], main[1][:2]].append(number)
+
+    def __len__(self) -> int:
+        """Return the number of different values."""
+        return len(self._values)
+
+    def named_in(self, question: Question) -> dict[Scalar, str]:
+        """Return the values that a question names, each with the words that name it.
+
+        For years the words are the year. The shorter of two overlapping names does not count.
+        """
+        if self.are_years:
+            return {v: shown(v) for v in self._values if int(float(v)) in question.years}
+        found: dict[int, tuple[int, int]] = {}
+        for phrase, span in question.phrases.items():
+            if phrase not in STOP_WORDS:
+                found.update(dict.fromkeys(self._joined.get(phrase, ()), span))
+        for position, word in enumerate(question.words):
+            for number in self._meant_by(word, question.folded[position]):
+                found.setdefault(number, (position, position + 1))
+        spans = set(found.values())
+        named = {
+            number: " ".join(question.words[start:end])
+            for number, (start, end) in found.items()
+            if not any(a <= start and end <= b and (a, b) != (start, end) for a, b in spans)
+        }
+        if not named:
+            named = dict(self._covered(question))
+        return {self._values[number]: words for number, words in sorted(named.items())}
+
+    def _meant_by(self, word: str, folded: str) -> Iterator[int]:
+        """Yield the values that one word names by initials, a blend of prefixes, or because only one value has it."""
+        capitals = sum(letter.isupper() for letter in word)
+        if capitals > 1:
+            yield from self._initials.get(folded, ())
+            for cut in range(2, len(folded) - 1):
+                for number in self._prefixes.get((folded[:2], folded[cut : cut + 2]), ()):
+                    first, second, *_ = (w for w in self._words[number] if w != "and")
+                    if first.startswith(folded[:cut]) and second.startswith(folded[cut:]):
+                        yield number
+        holders = self._holders.get(folded, ())
+        if capitals and len(word) >= LEAST_LETTERS and len(holders) == 1:
+            yield holders[0]
+
+    def _covered(self, question: Question) -> Iterator[tuple[int, str]]:
+        """Yield the values of several words whose rare words the question has."""
+        present = {word for word in question.folded if 0 < len(self._holders.get(word, ())) <= MOST_SHARED}
+        candidates = {number for word in present for number in self._holders[word]}
+        for number in candidates:
+            rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
+            matched = [word for word in rarity if word in present]
+            if len(matched) > 1 and sum(rarity[w] for w in matched) >= LEAST_COVERAGE * sum(rarity.values()):
+                yield number, " ".join(matched)
+
+    def _rarity(self, word: str) -> float:
+        return math.log(1 + len(self._values) / len(self._holders[word]))
+
+
+def _is_year(value: Scalar) -> bool:
+    return not isinstance(value, bool) and re.fullmatch(r"(19|20)\d\d(\.0)?", str(value)) is not None

@@ -1,0 +1,152 @@
+"""How far a search trusts its ``metadata_filter``, from the words of the question and the two ranked lists."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ragstack_common.filters import And, Clause, Filter, Not, Or, Scalar, evaluate
+from ragstack_common.retrieval.naming import Question, Values, shown
+
+PRIOR: Final = 0.35
+"""Factor of an attribute of which the question names no value although it names one of another attribute."""
+
+NAMES_ANOTHER: Final = 0.02
+NEWEST_YEAR: Final = 0.8
+EARLIER_YEAR: Final = 0.1
+LEAST, MOST = 0.02, 0.98
+
+VETO: Final = 0.3
+VETO_HITS: Final = 7
+
+TOP: Final = 10
+"""Hits without the filter that say whether the filter fits."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far a filter is trusted.
+
+    Attributes:
+        value: 0 to 1; the weight of the filtered list in the fusion.
+        reason: Why, in one sentence.
+    """
+
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One attribute of the filter: its factor, the values that the question names, and a veto."""
+
+    key: str
+    clause: Filter
+    factor: float = PRIOR
+    named: tuple[str, ...] = ()
+    veto: str | None = None
+
+
+def trust_of(
+    query: str, filters: Filter, filtered: Sequence[Mapping[str, Any]], unfiltered: Sequence[Mapping[str, Any]]
+) -> Trust:
+    """Estimate how far a filter is trusted.
+
+    The question decides if it names a value of one of the filter's attributes; otherwise the unfiltered hits decide, by
+    their share that matches the filter.
+
+    Args:
+        query: The question.
+        filters: The caller's ``metadata_filter``.
+        filtered: Attributes of the filtered hits, best first.
+        unfiltered: Attributes of the unfiltered hits, best first.
+    """
+    question = Question(query)
+    parts = [_part(question, clause, [*filtered, *unfiltered], unfiltered) for clause in _clauses(filters)]
+    against = [part for part in parts if part.factor == NAMES_ANOTHER]
+    if against:
+        return Trust(LEAST, f"The question names {_listed(against[0].named)}, not the filter's {against[0].key}")
+    named, unnamed = [part for part in parts if part.named], [part.key for part in parts if not part.named]
+    if not named:
+        matching = [evaluate(filters, hit) for hit in unfiltered[:TOP]]
+        reason = (
+            f"The question names no value, and {sum(matching)} of the {len(matching)} best results match the filter"
+        )
+        return Trust(min(MOST, max(LEAST, _discounted_share(matching))), reason)
+    value = math.prod(part.factor for part in parts)
+    reason = f"The question names {_listed(part.key for part in named)}"
+    reason += f", but not {_listed(unnamed)}" if unnamed else ""
+    vetoes = [part.veto for part in named if part.veto]
+    if vetoes and unnamed and value > VETO:
+        return Trust(VETO, f"{reason}, but most of the best results without the filter are about {vetoes[0]}")
+    return Trust(min(MOST, max(LEAST, value)), reason)
+
+
+def _discounted_share(matching: Sequence[bool]) -> float:
+    """Return the share of true values, with the weights that nDCG gives to ranks."""
+    weights = [1 / math.log2(rank + 1) for rank in range(1, len(matching) + 1)]
+    return math.fsum(w for w, is_match in zip(weights, matching, strict=True) if is_match) / (math.fsum(weights) or 1)
+
+
+def _part(
+    question: Question, clause: Filter, hits: Sequence[Mapping[str, Any]], unfiltered: Sequence[Mapping[str, Any]]
+) -> _Part:
+    (key,) = {leaf.key for leaf in _leaves(clause)}
+    values = Values([*_literals(clause), *(value for hit in hits for value in members_of(hit.get(key)))])
+    named = values.named_in(question)
+    if not named:
+        return _Part(key, clause)
+    accepted = [v for v in named if evaluate(clause, {key: v}) or evaluate(clause, {key: [v]})]
+    words = tuple(shown(value) for value in named)
+    if not accepted:
+        return _Part(key, clause, NAMES_ANOTHER, words)
+    if values.are_years:
+        newest = max(named, key=float) in accepted
+        factor = 1.0 if len(accepted) == len(named) else NEWEST_YEAR if newest else EARLIER_YEAR
+        return _Part(key, clause, factor, words)
+    counts: dict[str, int] = {}
+    for hit in unfiltered[:TOP]:
+        if not evaluate(clause, hit):
+            for value in members_of(hit.get(key)):
+                counts[shown(value)] = counts.get(shown(value), 0) + 1
+    veto = next((value for value, count in counts.items() if count >= VETO_HITS), None)
+    return _Part(key, clause, len(accepted) / len(named), words, veto)
+
+
+def _clauses(filters: Filter) -> list[Filter]:
+    """Split a conjunction into one filter for each attribute; alternatives of several attributes are left out."""
+    by_key: dict[str, list[Filter]] = {}
+    for member in _conjunction(filters):
+        keys = {leaf.key for leaf in _leaves(member)}
+        if len(keys) == 1:
+            by_key.setdefault(keys.pop(), []).append(member)
+    return [And(tuple(members)) if len(members) > 1 else members[0] for members in by_key.values()]
+
+
+def _conjunction(filters: Filter) -> list[Filter]:
+    if isinstance(filters, And):
+        return [part for member in filters.members for part in _conjunction(member)]
+    return [filters]
+
+
+def _leaves(filters: Filter) -> Iterable[Clause]:
+    match filters:
+        case And(members) | Or(members):
+            return [leaf for member in members for leaf in _leaves(member)]
+        case Not(member):
+            return _leaves(member)
+        case Clause():
+            return [filters]
+
+
+def _literals(filters: Filter) -> list[Scalar]:
+    return [value for leaf in _leaves(filters) for value in members_of(leaf.value)]
+
+
+def members_of(value: Any) -> list[Scalar]:
+    """Return the values of an attribute, which may be a list or absent."""
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(names)
