@@ -42,10 +42,15 @@ def evaluate(
     search: Annotated[str, typer.Option(help="HYBRID, SEMANTIC, or KEYWORD: BM25 alone.")] = "HYBRID",
     rerank: Annotated[str, typer.Option(help="none or lexical.")] = "none",
     filter_kind: Annotated[
-        str, typer.Option("--filter", help="none, right (metadata.filter of the queries) or wrong (another value).")
+        str,
+        typer.Option(
+            "--filter",
+            help="none, right (metadata.filter of the queries), wrong (another value), or a kind in filters.jsonl.",
+        ),
     ] = "none",
     slices: Annotated[str, typer.Option(help="multislice, or filtered: the filtered search alone.")] = "multislice",
-    boost: Annotated[float, typer.Option(help="Factor on the scores of filtered hits.")] = 1.25,
+    merge: Annotated[str, typer.Option(help="How multislice merges: trust or boost.")] = "trust",
+    boost: Annotated[float, typer.Option(help="With --merge boost: factor on the scores of filtered hits.")] = 1.25,
     contextual_headers: Headers = True,
     engine: Annotated[
         str,
@@ -98,6 +103,7 @@ def evaluate(
         rerank=rerank,
         filter=filter_kind,
         slices=slices,
+        merge=merge,
         boost=boost,
         engine=engine,
     )

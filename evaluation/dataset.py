@@ -1,12 +1,13 @@
 """A collection with queries and judgments, read from a folder in BEIR's format.
 
 ``corpus.jsonl`` has ``_id``, ``title``, ``text``, ``metadata``; ``queries.jsonl`` has ``_id``, ``text`` and, where the
-right attributes of a query are known, ``metadata.filter``; ``qrels/SPLIT.tsv`` has query, document and grade.
+right attributes of a query are known, ``metadata.filter``; ``qrels/SPLIT.tsv`` has query, document and grade. The
+optional ``filters.jsonl`` has ``_id`` of a query and further filters of its attributes, by kind: one, or a list.
 """
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -26,6 +27,7 @@ from ragstack_common.errors import RagStackError
 
 CORPUS: Final = "corpus.jsonl"
 QUERIES: Final = "queries.jsonl"
+FILTERS: Final = "filters.jsonl"
 JUDGMENT_FIELDS: Final = 3
 
 Judgments = Mapping[str, Mapping[str, int]]
@@ -64,6 +66,7 @@ class Query:
     id: str
     text: str
     attributes: Mapping[str, Any]  # of the documents that answer it; empty if unknown
+    filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of FILTERS, the first of each kind
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,9 @@ def read(folder: Path, split: str = "test") -> DataSet:
         name: Document(name, entry.title, entry.text, entry.metadata)
         for name, entry in _entries(folder / CORPUS, _DocumentLine).items()
     }
+    filters = _entries(folder / FILTERS, _FilterLine) if (folder / FILTERS).exists() else {}
     texts = {
-        name: Query(name, entry.text, entry.metadata.filter)
+        name: Query(name, entry.text, entry.metadata.filter, filters[name].by_kind if name in filters else {})
         for name, entry in _entries(folder / QUERIES, _QueryLine).items()
     }
     judgments = _judgments(folder / "qrels" / f"{split}.tsv", documents, texts)
@@ -158,6 +162,19 @@ class _QueryMetadata(BaseModel):
 class _QueryLine(_Line):
     text: Annotated[StrictStr, StringConstraints(pattern=r"\S")]
     metadata: _QueryMetadata = _QueryMetadata()
+
+
+Attributes = dict[str, StrictBool | StrictInt | StrictFloat | StrictStr]
+
+
+class _FilterLine(_Line, extra="allow"):
+    __pydantic_extra__: dict[str, Attributes | list[Attributes]]
+
+    @property
+    def by_kind(self) -> dict[str, Attributes]:
+        """The first filter of each kind that has any."""
+        kinds = {kind: [found] if isinstance(found, dict) else found for kind, found in self.__pydantic_extra__.items()}
+        return {kind: found[0] for kind, found in kinds.items() if found}
 
 
 Line = TypeVar("Line", bound=_Line)

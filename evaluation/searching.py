@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from evaluation.dataset import DataSet, EvaluationError, Query
+from evaluation.dataset import FILTERS, DataSet, EvaluationError, Query
 from evaluation.index import Index, Indexing
 from evaluation.metrics import Answer, Run, documents_of
 from local_bedrock.retrieval.ranking import Search, rankings
@@ -60,9 +60,10 @@ class Setup(BaseModel):
         embedding: As `ragstack bedrock` takes it.
         headers: Whether chunks are indexed with contextual headers.
         rerank: The reranker.
-        filter: Whether each query has no filter, one for its right attributes, or one for wrong ones.
+        filter: none, right (the query's own attributes), wrong (other values), or a kind in ``filters.jsonl``.
         slices: multislice searches with and without the filter at once; filtered only with it.
-        boost: Factor on the scores of filtered hits.
+        merge: How multislice merges the two lists.
+        boost: Factor on the scores of filtered hits, with merge=boost.
         engine: private (a local Bedrock of its own), stack (the running local stack), bm25s (another program as the
             reference), or the file of a retrieval backend's configuration.
     """
@@ -73,8 +74,9 @@ class Setup(BaseModel):
     embedding: str = DEFAULT_EMBEDDING
     headers: bool = True
     rerank: Literal["none", "lexical"] = "none"
-    filter: Literal["none", "right", "wrong"] = "none"
+    filter: str = "none"
     slices: Literal["multislice", "filtered"] = "multislice"
+    merge: Literal["trust", "boost"] = "trust"
     boost: float = Field(DEFAULT_BOOST, gt=0, allow_inf_nan=False)
     engine: str = PRIVATE
 
@@ -123,7 +125,8 @@ class Setup(BaseModel):
         shown += [] if self.rerank == "none" else [f"{self.rerank} reranker"]
         if self.filter != "none":
             shown += [f"{self.filter} filter"]
-            shown += [f"boost {self.boost:g}"] if self.slices == "multislice" else ["filtered slice alone"]
+            merged = "trust" if self.merge == "trust" else f"boost {self.boost:g}"
+            shown += [merged if self.slices == "multislice" else "filtered slice alone"]
         return ", ".join(shown)
 
 
@@ -186,11 +189,11 @@ class LocalRankings:
 
 
 def filter_of(data: DataSet, query: Query, kind: str) -> dict[str, Any] | None:
-    """Return the metadata filter of a query: none, the right one, or a wrong one; None too where none is known."""
-    if kind == "none" or not query.attributes:
-        return None
-    values = query.attributes if kind == "right" else data.wrong_attributes(query, WRONG_SEED)
-    return {name: {"$eq": value} for name, value in values.items()}
+    """Return the metadata filter of a query; None if it has none of this kind."""
+    values = query.filters.get(kind)
+    if values is None and query.attributes and kind in ("right", "wrong"):
+        values = query.attributes if kind == "right" else data.wrong_attributes(query, WRONG_SEED)
+    return {name: {"$eq": value} for name, value in values.items()} if values else None
 
 
 def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[], None]) -> Run:
@@ -199,8 +202,12 @@ def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[],
     Raises:
         EvaluationError: A query failed, or the setup wants filters and no query has one.
     """
-    if setup.filter != "none" and not any(query.attributes for query in data.queries):
-        raise EvaluationError(f"No query of {data.name} says which attributes are right (metadata.filter)")
+    if setup.filter != "none" and not any(filter_of(data, query, setup.filter) for query in data.queries):
+        kinds = ", ".join(sorted({kind for query in data.queries for kind in query.filters})) or "none"
+        raise EvaluationError(
+            f"No query of {data.name} has a filter {setup.filter!r}: right and wrong need metadata.filter,"
+            f" and {FILTERS} has these kinds: {kinds}"
+        )
     answers = {}
     for query in data.queries:
         metadata_filter = filter_of(data, query, setup.filter)
@@ -222,6 +229,7 @@ def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results
         TIMEOUT_SECONDS,
         enabled=setup.slices == "multislice",
         filtered_score_boost=setup.boost,
+        merge=setup.merge,
         search_type=setup.search,
     )
     reranker = LexicalReranker() if setup.rerank == "lexical" else None

@@ -156,6 +156,7 @@ BusName = Annotated[str, Field(pattern=r"^[/.\-_A-Za-z0-9]{1,256}$"), Allowed("t
 EmbeddingOrFolder = Annotated[str, BeforeValidator(_embedding)]
 VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], BeforeValidator(_upper)]
 SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], BeforeValidator(_upper)]
+Merge = Annotated[Literal["trust", "boost"], BeforeValidator(_lower)]
 Reranker = Annotated[Literal["lexical", "none"], BeforeValidator(_lower)]
 ApiAuth = Annotated[Literal["iam", "api_key"], BeforeValidator(_lower)]
 
@@ -217,8 +218,13 @@ class QuerySettings(CorpusSettings, SearchSettings):
         le=10,
         description="parallel calls of a search; 1 makes one call with the metadata filter",
     )
+    slice_merge: Merge = Field(
+        "trust",
+        description="how results with and without the metadata filter are merged: by ranks, as far as the question and "
+        "the hits agree with the filter, or by scores with a boost",
+    )
     filtered_score_boost: float = Field(
-        1.25, ge=0.01, le=100, description="factor on the scores of hits that match the metadata filter"
+        1.25, ge=0.01, le=100, description="with `boost`, the factor on scores of hits that match the metadata filter"
     )
     retrieval_engine: EngineName = Field(BEDROCK_ENGINE, description="the engine or wrapper that searches")
     retrieval_engine_config: JsonObject | None = Field(

@@ -18,6 +18,7 @@ from ragstack_common.retrieval.models import (
     SliceReport,
     check_top_k,
 )
+from ragstack_common.retrieval.multislice import Merge
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ class RetrievalOutcome:
 class MultiSliceRetriever:
     """Searches a knowledge base with and without the metadata filter in parallel, and merges the results.
 
-    Filtered hits match the intent of the query: their scores are multiplied by a boost. Unfiltered hits are the
-    baseline for a filter that is wrong or too narrow. Each document appears once, with its best score.
+    Filtered hits match the intent of the query: their scores are multiplied by a boost, or with ``merge="trust"`` their
+    ranks count as far as the filter can be trusted. Unfiltered hits are the baseline for a filter that is wrong or too
+    narrow. Each document appears once, with its best score.
 
     Instances hold no state of a search; threads may share them.
     """
@@ -72,6 +74,7 @@ class MultiSliceRetriever:
         enabled: bool = True,
         filtered_score_boost: float = 1.25,
         *,
+        merge: Merge = "boost",
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
         metrics: MetricSink = NO_METRICS,
@@ -83,6 +86,7 @@ class MultiSliceRetriever:
             "max_slices": max_slices,
             "enabled": enabled,
             "filtered_score_boost": filtered_score_boost,
+            "merge": merge,
             "search_type": search_type,
             "vector_store": vector_store,
             "metrics": metrics,

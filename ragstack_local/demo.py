@@ -63,8 +63,9 @@ QUESTIONS: Final = (
         {"query": _RATE_LIMIT, "metadata_filter": {"current": True}, "top_k": 3, "explain": True},
         ("api-rate-limits-v2.md",),
         1,
-        "The filter says what is meant: documents whose attribute `current` is true rank higher (x 1.25), and the"
-        " others can still be found. Now the limit that applies, 600, comes first.",
+        "The filter says what is meant: documents whose attribute `current` is true rank higher, and the others can"
+        " still be found. Now the limit that applies, 600, comes first. The explanation shows how far the filter is"
+        " trusted, and the ranks with and without it.",
     ),
     Question(
         (_HOTEL, "--rerank", "lexical", "--top-k", "2", "--explain"),

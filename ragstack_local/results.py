@@ -41,9 +41,17 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
             context = " · ".join(result["context"].splitlines())
             console.print(Padding(Text(context, "italic"), (0, 0, 0, RESULT_INDENT)))
         console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
+    _print_search(answer)
+
+
+def _print_search(answer: Mapping[str, Any]) -> None:
+    """Show how the search went."""
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     found = counted(len(answer["results"]), "result")
     console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")
+    for part in answer["slices"]:
+        if part.get("reason"):
+            console.print(f"Filter trusted {part['trust']:.2f}. {part['reason']}.", style="dim")
     if answer.get("corpora"):
         counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])
         console.print(f"Corpora, results of candidates: {counts}", style="dim")
@@ -57,7 +65,7 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
 
 
 def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
-    """Show for each result its slices, base score, boost, reranker signals and score; needs ``explain``."""
+    """Show for each result its slices with its ranks there, base score, signals, boost and score; needs ``explain``."""
     if not results:
         return
     rankings = [result["ranking"] for result in results]
@@ -78,13 +86,15 @@ def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
     shown.add_column("score", justify="right", no_wrap=True, min_width=SCORE_CELLS)
     for rank, (result, ranking) in enumerate(zip(results, rankings, strict=True), start=1):
         document = PurePosixPath(result["source"] or "(no source)").name
-        boost = (f"x {ranking['boost']:g}", "yellow" if ranking["boost"] != 1 else "dim")
+        boost = f"x {ranking['boost']:g}" if ranking["boost"] != 1 else ""
+        ranks = ranking.get("ranks") or {}
+        found_by = ", ".join(f"{name} {ranks[name]}" if name in ranks else name for name in ranking["slices"])
         shown.add_row(
             str(rank),
-            Text.assemble(document, "\n", (", ".join(ranking["slices"]), "dim"), no_wrap=True, overflow="ellipsis"),
+            Text.assemble(document, "\n", (found_by, "dim"), no_wrap=True, overflow="ellipsis"),
             _measured(ranking["base_score"]),
             *(_measured(ranking["signals"].get(name)) for name in signals),
-            Text.assemble((f"{ranking['score']:.3f}", "bold"), "\n", boost),
+            Text.assemble((f"{ranking['score']:.3f}", "bold"), "\n", (boost, "yellow")),
         )
     console.print(shown)
 

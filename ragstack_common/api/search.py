@@ -31,6 +31,7 @@ from ragstack_common.config import (
 )
 from ragstack_common.deadline import inner_deadline, wait_for
 from ragstack_common.error_responses import redacted
+from ragstack_common.filters import all_of
 from ragstack_common.retrieval import (
     Ranking,
     RetrievalBackend,
@@ -39,7 +40,7 @@ from ragstack_common.retrieval import (
     SearchRequest,
     create_retrieval_backend,
 )
-from ragstack_common.retrieval.models import DEFAULT_TOP_K, RAW_SCORE_KEY, UNNAMED_SOURCE
+from ragstack_common.retrieval.models import DEFAULT_TOP_K, RAW_SCORE_KEY, UNNAMED_SOURCE, parsed
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
@@ -88,6 +89,18 @@ class RetrieveRequest(BaseModel):
         description="A preference: matching documents rank higher. Mongo style or Bedrock's RetrievalFilter",
         examples=[{"topic": {"$eq": "travel"}}],
     )
+    filter_mode: Literal["prefer", "strict"] = Field(
+        default="prefer",
+        description="prefer: documents that match the metadata filter rank higher, as far as the question and the hits "
+        "agree with it. strict: only they are returned",
+    )
+    filter_trust: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="How far to trust the metadata filter, instead of the estimate: 0 ignores it, 1 ranks every match "
+        "first",
+    )
     corpus_filter: str | None = Field(
         default=None,
         min_length=1,
@@ -119,7 +132,8 @@ class RankingSummary(BaseModel):
     base_score: float = Field(description="The engine's score")
     boost: float = Field(description="The factor by which a match of the metadata filter raised it; 1 for no boost")
     slices: list[str] = Field(description="The slices or corpora whose searches found it")
-    signals: dict[str, float] = Field(description="Each signal of the reranker, 0 to 1; empty without a reranker")
+    signals: dict[str, float] = Field(description="Each signal of the reranker, or the share of each slice, 0 to 1")
+    ranks: dict[str, int] = Field(description="The place in each slice, from 1, if slices were merged by trust")
     score: float = Field(description="The score by which the result was ranked")
 
 
@@ -144,6 +158,8 @@ class SliceSummary(BaseModel):
     milliseconds: float
     hits: int
     error: str | None = None
+    trust: float | None = Field(default=None, description="How far this slice's filter was trusted, 0 to 1")
+    reason: str | None = Field(default=None, description="Why, in one sentence")
 
 
 class CorpusSummary(BaseModel):
@@ -187,6 +203,7 @@ def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
         filtered_score_boost=settings.filtered_score_boost,
         timeout_seconds=settings.timeout_seconds,
         enabled=settings.multislice_enabled and settings.max_slices > 1,
+        merge=settings.slice_merge,
     )
 
 
@@ -217,6 +234,7 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "max_slices": settings.max_slices,
         "enabled": settings.multislice_enabled,
         "filtered_score_boost": settings.filtered_score_boost,
+        "merge": settings.slice_merge,
         "search_type": settings.search_type,
         "metrics": metrics,
     }
@@ -299,13 +317,17 @@ class QueryService:
     def _search_request(
         self, request: RetrieveRequest, filters: list[dict[str, Any]], corpus: str | None = None
     ) -> SearchRequest:
+        preferred = request.metadata_filter or None
+        if request.filter_mode == "strict" and preferred is not None:
+            filters, preferred = [*filters, preferred], None
         return SearchRequest(
             request.query,
             request.top_k or (self._settings.search_k if self._settings.corpora else DEFAULT_TOP_K),
             # Boosted scores can exceed 1; the answer leaves out those below a higher minimum.
             min_score=None if request.min_score is None else min(1.0, request.min_score),
-            filters={"$and": filters} if filters else None,
-            metadata_filter=request.metadata_filter or None,
+            filters=all_of(*map(parsed, filters)),
+            metadata_filter=preferred,
+            filter_trust=request.filter_trust,
             deduplicate_by=request.deduplicate_by,
             corpus_filter=corpus,
         )
@@ -348,6 +370,8 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
                 milliseconds=round(part.milliseconds, 2),
                 hits=part.hits,
                 error=None if part.error is None else redacted(part.error),
+                trust=None if part.trust is None else round(part.trust, 2),
+                reason=part.reason,
             )
             for part in outcome.parts
         ],
@@ -382,5 +406,6 @@ def _explanation(ranking: Ranking, only: list[str]) -> RankingSummary:
         boost=ranking.boost,
         slices=list(ranking.found_by) or only,
         signals=dict(ranking.signals),
+        ranks=dict(ranking.ranks),
         score=ranking.score,
     )

@@ -38,7 +38,8 @@ class Ranking:
         boost: Factor applied to the score; 1 means no boost.
         score: The score that decided the order; may be over 1.
         found_by: Names of the slices, corpora or backends that found the chunk, in their order.
-        signals: The contribution of each signal of a reranker, or of each backend of a fusion.
+        signals: The contribution of each signal of a reranker, or of each slice or backend of a fusion.
+        ranks: The place, from 1, in the list of each slice of a fusion.
     """
 
     base_score: float
@@ -46,6 +47,7 @@ class Ranking:
     score: float
     found_by: tuple[str, ...] = ()
     signals: dict[str, float] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
 
 
 class RetrievedChunk(BaseModel):
@@ -110,6 +112,7 @@ class SearchRequest:
         filters: What every chunk must match.
         metadata_filter: What the query is about: matching chunks rank higher, others stay in. Only backends with
             parallel slices support it. An empty one counts as None.
+        filter_trust: How far to trust *metadata_filter*, 0 to 1; None estimates it from the query and the hits.
         deduplicate_by: One chunk for each document (by its source), or every chunk.
         documents: Number of different documents that are worth further searches if the first one finds fewer. None
             means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that asks for more candidates
@@ -119,7 +122,7 @@ class SearchRequest:
         corpus_filter: The corpus to search; None or "all" searches all of them. Only balanced backends support it.
 
     Raises:
-        InvalidQueryError: The query, *top_k*, *min_score* or *deduplicate_by* is out of range.
+        InvalidQueryError: The query, *top_k*, *min_score*, *filter_trust* or *deduplicate_by* is out of range.
         InvalidFilterError: A filter is malformed, or *filters* or *scope_filter* is empty.
     """
 
@@ -132,6 +135,7 @@ class SearchRequest:
     documents: int | None = None
     scope_filter: FilterSource | None = None
     corpus_filter: str | None = None
+    filter_trust: float | None = None
 
     def __post_init__(self) -> None:
         """Check the values and parse the filters."""
@@ -142,9 +146,11 @@ class SearchRequest:
                 f"The query has {len(self.query)} characters; the maximum is {MAX_QUERY_CHARACTERS}"
             )
         check_top_k(self.top_k, MAX_TOP_K)
-        least = self.min_score
-        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1):
-            raise InvalidQueryError(f"min_score must be 0 to 1, not {least!r}")
+        for name in ("min_score", "filter_trust"):
+            share = getattr(self, name)
+            is_number = isinstance(share, int | float) and not isinstance(share, bool)
+            if share is not None and not (is_number and 0 <= share <= 1):
+                raise InvalidQueryError(f"{name} must be 0 to 1, not {share!r}")
         if self.deduplicate_by not in get_args(DeduplicateBy):
             raise InvalidQueryError(f"deduplicate_by must be document or chunk, not {self.deduplicate_by!r}")
         object.__setattr__(self, "filters", parsed(self.filters))
@@ -193,6 +199,8 @@ class SliceReport:
         milliseconds: Time until the part ended, or until the deadline.
         hits: Chunks that it found, before merging.
         error: Why it failed, in one line.
+        trust: Weight of a filtered slice in the merge, 0 to 1; None without a merge by trust.
+        reason: Why it was trusted so far, in one sentence.
     """
 
     name: str
@@ -200,6 +208,8 @@ class SliceReport:
     milliseconds: float
     hits: int = 0
     error: str | None = None
+    trust: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ class Parts:
         """The chunks of each search, best first."""
         return {name: outcome.chunks for name, outcome in self.found.items()}
 
+    def explained(self, name: str, trust: float, reason: str) -> "Parts":
+        """Add to the report of one search how far it is trusted, and why."""
+        reports = (replace(each, trust=trust, reason=reason) if each.name == name else each for each in self.reports)
+        return replace(self, reports=tuple(reports))
+
     def outcome(self, chunks: list[RetrievedChunk], request: SearchRequest, **fields: Any) -> SearchOutcome:
         """Return the merged outcome.
 

@@ -23,6 +23,13 @@ _HINTS: Final = {
 }
 
 
+class FilterMode(StrEnum):
+    """What a filter does to documents that do not match it."""
+
+    PREFER = "prefer"
+    STRICT = "strict"
+
+
 class DeduplicateBy(StrEnum):
     """What is one result."""
 
@@ -41,6 +48,18 @@ def query(
             "--filter",
             help="Prefer matching documents. JSON, for example"
             ' \'{"topic": {"$eq": "travel"}, "year": {"$gte": 2025}}\'.',
+        ),
+    ] = None,
+    filter_mode: Annotated[
+        FilterMode,
+        typer.Option(help="Rank documents that match --filter higher, or return only them."),
+    ] = FilterMode.PREFER,
+    trust: Annotated[
+        float | None,
+        typer.Option(
+            help="How far to trust --filter, 0 to 1. Default: estimated from the question and the results.",
+            min=0,
+            max=1,
         ),
     ] = None,
     corpus: Annotated[
@@ -97,6 +116,8 @@ def query(
     body: dict[str, Any] = {
         "query": words,
         "metadata_filter": _json(metadata_filter),
+        "filter_mode": None if filter_mode is FilterMode.PREFER else filter_mode.value,
+        "filter_trust": trust,
         "corpus_filter": corpus,
         "version_filter": doc_version,
         "top_k": top_k,

@@ -62,7 +62,7 @@ def test_a_metadata_filter_prefers_within_the_corpora(balanced: LocalStack) -> N
     results = balanced.search(QUESTION, metadata_filter={"version": "1"}, rerank=False, explain=True)
 
     assert names(results)[0] == "api-rate-limits-v1.md"
-    assert results[0]["ranking"]["boost"] == 1.25
+    assert results[0]["ranking"]["ranks"]["filtered"] == 1
     assert {"product", "filtered", "unfiltered"} <= set(results[0]["ranking"]["slices"])
 
 

@@ -64,7 +64,7 @@ def test_every_setup_is_measured_and_what_is_found_is_right(evaluated: Path) -> 
         "KEYWORD",
         "bm25s",
         "HYBRID, hashed, lexical reranker",
-        "HYBRID, hashed, right filter, boost 1.25",
+        "HYBRID, hashed, right filter, trust",
         "HYBRID, hashed, wrong filter, filtered slice alone",
     ]
     assert setups["KEYWORD"]["by_query"]["nDCG@10"] == [1, 1, 1]

@@ -1,5 +1,6 @@
 """Data sets in BEIR's form: read as they are, refused by file and line."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from evaluation import dataset, index
 from evaluation.dataset import DataSetError
 from evaluation.metrics import documents_of
+from evaluation.searching import filter_of
 from local_bedrock.reading import metadata
 from tests.evaluation.support import QUERIES, write_data_set
 
@@ -91,6 +93,30 @@ def test_without_another_value_no_filter_is_wrong(tmp_path: Path) -> None:
 
     with pytest.raises(DataSetError, match="have no other colour than 'grey'"):
         data.wrong_attributes(data.queries[0], seed=1)
+
+
+def test_further_filters_of_a_query_are_read_by_kind(birds: Path) -> None:
+    lines = [
+        {"_id": "q1", "near": [{"kind": "boat"}, {"kind": "bird"}], "none": []},
+        {"_id": "q2", "near": {"kind": "x"}},
+    ]
+    (birds / "filters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    data = dataset.read(birds)
+
+    assert [filter_of(data, query, "near") for query in data.queries] == [
+        {"kind": {"$eq": "boat"}},
+        {"kind": {"$eq": "x"}},
+        None,
+    ]
+    assert filter_of(data, data.queries[0], "none") is None
+
+
+def test_a_filter_that_is_no_object_of_values_is_rejected(birds: Path) -> None:
+    (birds / "filters.jsonl").write_text('{"_id": "q1", "near": "boat"}\n')
+
+    with pytest.raises(DataSetError, match=r"filters\.jsonl, line 1: near"):
+        dataset.read(birds)
 
 
 def test_a_title_precedes_its_text_once(birds: Path) -> None:

@@ -9,9 +9,11 @@ from evaluation.searching import Setup
 def test_changes_are_those_of_the_first_setup() -> None:
     first = Setup(embedding="onnx:/models/small", filter="right")
 
-    changed = first.changed("search=SEMANTIC, boost=1.5,headers=no")
+    changed = first.changed("search=SEMANTIC, merge=boost, boost=1.5,headers=no")
 
-    assert changed == Setup(search="SEMANTIC", embedding="onnx:/models/small", headers=False, filter="right", boost=1.5)
+    assert changed == Setup(
+        search="SEMANTIC", embedding="onnx:/models/small", headers=False, filter="right", merge="boost", boost=1.5
+    )
     assert changed.label == "SEMANTIC, small, no headers, right filter, boost 1.5"
 
 

@@ -26,7 +26,7 @@ from ragstack_common.retrieval.models import (
     parsed,
     ranked_fields,
 )
-from ragstack_common.retrieval.multislice import UNFILTERED, MultiSliceBackend
+from ragstack_common.retrieval.multislice import UNFILTERED, Merge, MultiSliceBackend
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
@@ -63,7 +63,8 @@ class BedrockBackend(MultiSliceBackend):
         timeout_seconds: Deadline of one search, of one page of a stream, and of one page of a lookup, over 0.
         max_slices: Maximum number of parallel calls, 1 or more. With 1, the only call has the metadata filter.
         enabled: False makes one call, with the metadata filter.
-        filtered_score_boost: Factor for the scores of the filtered slice, over 0.
+        filtered_score_boost: Factor for the scores of the filtered slice with ``merge="boost"``, over 0.
+        merge: As in ``MultiSliceBackend``.
         search_type: HYBRID or SEMANTIC; by default the service decides.
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
@@ -86,6 +87,7 @@ class BedrockBackend(MultiSliceBackend):
         max_slices: int = 3,
         enabled: bool = True,
         filtered_score_boost: float = 1.25,
+        merge: Merge = "trust",
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
         client: "AgentsforBedrockRuntimeClient | None" = None,
@@ -104,7 +106,7 @@ class BedrockBackend(MultiSliceBackend):
         self.search_type = search_type
         self.vector_store = vector_store
         self._retrieve = _Retrieve(knowledge_base_id, data_source_id, search_type, timeout_seconds, client, metrics)
-        super().__init__(self._retrieve, filtered_score_boost, timeout_seconds, enabled and max_slices > 1)
+        super().__init__(self._retrieve, filtered_score_boost, timeout_seconds, enabled and max_slices > 1, merge)
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)

@@ -42,9 +42,11 @@ def test_a_sample_request_is_answered_with_ranked_results_and_their_sources(ask:
 
     assert status == 200
     assert [(r["source"], r["score"], r["content"]) for r in body["results"]] == [
-        ("s3://b/train.md", pytest.approx(0.75), "Book early."),
-        ("s3://b/bus.md", 0.7, "By bus."),
+        ("s3://b/bus.md", pytest.approx(0.98), "By bus."),
+        ("s3://b/train.md", pytest.approx(0.02), "Book early."),
     ]
+    assert body["slices"][0]["trust"] == 0.02
+    assert body["slices"][0]["reason"] == "The question names no value, and 0 of the 1 best results match the filter"
     assert body["complete"] is True
     assert [(s["name"], s["status"], s["hits"]) for s in body["slices"]] == [
         ("filtered", "ok", 1),
@@ -75,15 +77,18 @@ def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: Aws
         "boost": 1.0,
         "slices": ["unfiltered"],
         "signals": {},
+        "ranks": {},
         "score": 0.5,
     }
 
 
 def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mark(
-    retrieve: Retrieve, searches: AwsService
+    retrieve: Retrieve, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.96), hit("s3://b/b", 0.88)), when=is_filtered)
     searches.program("Retrieve", hits(hit("s3://b/c", 1.0)), when=is_unfiltered)
+
+    monkeypatch.setenv("SLICE_MERGE", "boost")
 
     _, body = retrieve({"query": "trains", "metadata_filter": {"topic": "travel"}})
     _, best = retrieve({"query": "trains", "metadata_filter": {"topic": "travel"}, "min_score": 1.15})

@@ -84,11 +84,20 @@ def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing(search: Se
 
     best = answer["results"][0]
     assert best["source"] == "uk1.md"
-    assert best["ranking"]["boost"] == 1.25
     assert best["ranking"]["slices"] == ["filtered", "unfiltered"]
-    assert best["score"] == best["ranking"]["score"] == pytest.approx(best["ranking"]["base_score"] * 1.25)
+    assert best["ranking"]["ranks"]["filtered"] == 1
+    assert best["score"] == best["ranking"]["score"] == pytest.approx(sum(best["ranking"]["signals"].values()))
     assert [part["name"] for part in answer["slices"]] == ["filtered", "unfiltered"]
+    assert 0 < answer["slices"][0]["trust"] < 1
+    assert answer["slices"][0]["reason"]
     assert len(answer["results"]) == len(DOCUMENTS)
+
+
+def test_a_strict_filter_excludes_on_any_engine(search: Search) -> None:
+    wanted = {"metadata_filter": {"corpus": "legal_uk"}, "filter_mode": "strict"}
+
+    assert sources(search(**wanted)) == {"uk1.md"}
+    assert sources(search(**wanted, version_filter="2")) == set()
 
 
 def test_a_corpus_that_nobody_configured_is_a_filter_like_any_other(search: Search) -> None:

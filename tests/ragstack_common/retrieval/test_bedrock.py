@@ -9,7 +9,6 @@ import pytest
 from ragstack_common import errors
 from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
-from ragstack_common.retrieval.models import RAW_SCORE_KEY
 from tests.support.aws_service import AwsService, Fault
 from tests.support.knowledge_base import (
     KNOWLEDGE_BASE,
@@ -60,17 +59,23 @@ def test_a_hit_becomes_a_chunk_that_explains_its_score(searches: AwsService) -> 
     found = chunk_hit("s3://b/judy.txt", 7, 0.9, topic="genealogy")
     searches.program("Retrieve", hits(found))
 
-    outcome = search(searches, SearchRequest("Judy", metadata_filter=TOPIC))
+    outcome = search(searches, SearchRequest("Judy", metadata_filter=TOPIC, filter_trust=0.75))
 
     assert outcome.chunks == [
         RetrievedChunk(
             content="Passage 7.",
             score=1.0,
             source="s3://b/judy.txt",
-            metadata={**found["metadata"], RAW_SCORE_KEY: 1.125},
+            metadata=found["metadata"],
             chunk_id="s3://b/judy.txt#1%3A0%3A7",
             location={"type": "S3", "s3Location": {"uri": "s3://b/judy.txt"}},
-            ranking=Ranking(base_score=0.9, boost=1.25, score=1.125, found_by=("filtered", "unfiltered")),
+            ranking=Ranking(
+                base_score=0.9,
+                score=1.0,
+                found_by=("filtered", "unfiltered"),
+                signals={"filtered": 0.75, "unfiltered": 0.25},
+                ranks={"filtered": 1, "unfiltered": 1},
+            ),
         )
     ]
     assert [(part.name, part.status, part.hits) for part in outcome.parts] == [

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstack_common.errors import (
     ConfigurationError,
@@ -58,8 +60,8 @@ class Programmed(RetrievalBackend):
         self.closed += 1
 
 
-def chunk(name: str, score: float, source: str | None = None) -> RetrievedChunk:
-    return RetrievedChunk(content=name, score=score, source=source or name, chunk_id=name)
+def chunk(name: str, score: float, source: str | None = None, **metadata: Any) -> RetrievedChunk:
+    return RetrievedChunk(content=name, score=score, source=source or name, chunk_id=name, metadata=metadata)
 
 
 def search(filtered: Any, unfiltered: Any, request: SearchRequest | None = None, **options: Any) -> SearchOutcome:
@@ -67,12 +69,16 @@ def search(filtered: Any, unfiltered: Any, request: SearchRequest | None = None,
     return run_in_virtual_time(MultiSliceBackend(Programmed(filtered, unfiltered), **options).search(wanted))
 
 
+def boosted(filtered: Any, unfiltered: Any, request: SearchRequest | None = None) -> SearchOutcome:
+    return search(filtered, unfiltered, request, merge="boost")
+
+
 def named(outcome: SearchOutcome) -> list[tuple[str, float]]:
     return [(each.content, round(each.ranking.score if each.ranking else each.score, 6)) for each in outcome.chunks]
 
 
 def test_a_boosted_hit_outranks_a_closer_unfiltered_one_and_says_why() -> None:
-    outcome = search([chunk("f", 0.75)], [chunk("u", 0.80), chunk("f", 0.75)])
+    outcome = boosted([chunk("f", 0.75)], [chunk("u", 0.80), chunk("f", 0.75)])
 
     assert named(outcome) == [("f", 0.9375), ("u", 0.80)]
     assert outcome.chunks[0].ranking == Ranking(
@@ -86,7 +92,7 @@ def test_a_boosted_hit_outranks_a_closer_unfiltered_one_and_says_why() -> None:
 
 
 def test_scores_over_1_decide_the_order_and_are_shown_within_0_and_1() -> None:
-    outcome = search([chunk("a", 0.9), chunk("b", 0.95)], [chunk("u", 1.0)])
+    outcome = boosted([chunk("a", 0.9), chunk("b", 0.95)], [chunk("u", 1.0)])
 
     assert named(outcome) == [("b", 1.1875), ("a", 1.125), ("u", 1.0)]
     assert [each.score for each in outcome.chunks] == [1.0, 1.0, 1.0]
@@ -96,7 +102,7 @@ def test_scores_over_1_decide_the_order_and_are_shown_within_0_and_1() -> None:
 def test_one_chunk_of_each_document_is_its_best_of_both_slices() -> None:
     request = SearchRequest("Judy", metadata_filter=TOPIC, deduplicate_by="document")
 
-    outcome = search(
+    outcome = boosted(
         [chunk("x1", 0.4, "x"), chunk("x2", 0.6, "x")], [chunk("x3", 0.7, "x"), chunk("y1", 0.1, "y")], request
     )
 
@@ -108,11 +114,72 @@ def test_one_chunk_of_each_document_is_its_best_of_both_slices() -> None:
 def test_the_signals_and_finders_of_the_backend_within_are_kept() -> None:
     inner = chunk("f", 0.5).ranked(Ranking(base_score=0.3, boost=2.0, score=0.6, found_by=("legal",), signals={"w": 1}))
 
-    [found] = search([inner], []).chunks
+    [found] = boosted([inner], []).chunks
 
     assert found.ranking == Ranking(
         base_score=0.3, boost=2.5, score=0.75, found_by=("filtered", "legal"), signals={"w": 1}
     )
+
+
+def test_a_trusted_filter_puts_its_chunks_first_whatever_the_scores_and_says_why() -> None:
+    filtered, unfiltered = [chunk("f", 0.1, topic="genealogy")], [chunk("u", 0.9, topic="trains"), chunk("v", 0.8)]
+
+    trusted = search(filtered, unfiltered, SearchRequest("Who records genealogy?", metadata_filter=TOPIC))
+    doubted = search(filtered, unfiltered, SearchRequest("Do trains run?", metadata_filter=TOPIC))
+
+    assert [each.content for each in trusted.chunks] == ["f", "u", "v"]
+    assert (trusted.parts[0].trust, trusted.parts[0].reason) == (0.98, "The question names topic")
+    assert trusted.chunks[1].ranked_by.ranks == {"unfiltered": 1}
+    assert trusted.chunks[1].ranked_by.signals == {"unfiltered": pytest.approx(0.02)}
+    assert [each.content for each in doubted.chunks] == ["u", "v", "f"]
+    assert (doubted.parts[0].trust, doubted.parts[1].trust) == (0.02, None)
+
+
+def test_the_caller_can_choose_the_trust() -> None:
+    request = SearchRequest("Judy", metadata_filter=TOPIC, filter_trust=0.75)
+
+    outcome = search([chunk("f", 0.1)], [chunk("u", 0.9)], request)
+
+    assert named(outcome) == [("f", 0.75), ("u", 0.25)]
+    assert outcome.parts[0].reason == "The caller chose it"
+
+
+@pytest.mark.parametrize(
+    ("filtered", "unfiltered"), [(ConnectionError("down"), [0.9]), ([0.9], ConnectionError("down"))]
+)
+def test_a_slice_that_fails_leaves_the_scores_of_the_other_alone(filtered: Any, unfiltered: Any) -> None:
+    answers = [found if isinstance(found, Exception) else [chunk("x", *found)] for found in (filtered, unfiltered)]
+
+    outcome = search(*answers)
+
+    assert named(outcome) == [("x", 1.0)]
+    assert not outcome.complete
+
+
+@given(st.lists(st.integers(0, 12), max_size=8, unique=True), st.lists(st.integers(0, 12), max_size=8, unique=True))
+def test_a_merge_by_trust_depends_on_ranks_alone_and_loses_nothing(filtered: list[int], unfiltered: list[int]) -> None:
+    def slices(scale: float) -> list[list[RetrievedChunk]]:
+        return [
+            [chunk(str(name), 0.9 * scale - place / 100 * scale) for place, name in enumerate(names)]
+            for names in (filtered, unfiltered)
+        ]
+
+    request = SearchRequest("Judy", 20, metadata_filter=TOPIC, filter_trust=0.6)
+
+    merged = named(search(*slices(1.0), request))
+
+    assert {name for name, _ in merged} == {str(name) for name in (*filtered, *unfiltered)}
+    assert sorted(named(search(*slices(0.1), request))) == sorted(merged)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_more_trust_never_lowers_a_chunk_that_only_the_filter_finds(one: float, other: float) -> None:
+    def place(trust: float) -> int:
+        request = SearchRequest("Judy", metadata_filter=TOPIC, filter_trust=trust)
+        found = search([chunk("g", 0.5), chunk("f", 0.4)], [chunk(name, 0.3) for name in "uvwg"], request)
+        return [each.content for each in found.chunks].index("f")
+
+    assert place(max(one, other)) <= place(min(one, other))
 
 
 def test_the_filter_narrows_one_slice_and_the_hard_filters_both() -> None:
@@ -121,14 +188,14 @@ def test_the_filter_narrows_one_slice_and_the_hard_filters_both() -> None:
 
     asyncio.run(MultiSliceBackend(backend).search(request))
 
-    shared = replace(request, top_k=28, metadata_filter=None, min_score=None, deduplicate_by="chunk", documents=7)
+    shared = replace(request, top_k=40, metadata_filter=None, min_score=None, deduplicate_by="chunk", documents=7)
     assert backend.requests == [replace(shared, filters={"$and": [{"tenant": "t1"}, TOPIC]}), shared]
 
 
 def test_the_minimal_score_is_compared_with_the_boosted_one() -> None:
     request = SearchRequest("Judy", min_score=0.5, metadata_filter=TOPIC)
 
-    assert named(search([chunk("f", 0.42)], [chunk("u", 0.49)], request)) == [("f", 0.525)]
+    assert named(boosted([chunk("f", 0.42)], [chunk("u", 0.49)], request)) == [("f", 0.525)]
 
 
 def test_without_a_filter_there_is_one_search_with_the_whole_request() -> None:
