@@ -11,7 +11,6 @@ from ragstack_common.retrieval.naming import Question, Values, shown
 PRIOR: Final = 0.35
 """Factor of an attribute of which the question names no value although it names one of another attribute."""
 
-NAMES_ANOTHER: Final = 0.02
 NEWEST_YEAR: Final = 0.8
 EARLIER_YEAR: Final = 0.1
 LEAST, MOST = 0.02, 0.98
@@ -63,7 +62,7 @@ def trust_of(
     """
     question = Question(query)
     parts = [_part(question, clause, [*filtered, *unfiltered], unfiltered) for clause in _clauses(filters)]
-    against = [part for part in parts if part.factor == NAMES_ANOTHER]
+    against = [part for part in parts if part.factor == 0]
     if against:
         return Trust(LEAST, f"The question names {_listed(against[0].named)}, not the filter's {against[0].key}")
     named, unnamed = [part for part in parts if part.named], [part.key for part in parts if not part.named]
@@ -99,7 +98,7 @@ def _part(
     accepted = [v for v in named if evaluate(clause, {key: v}) or evaluate(clause, {key: [v]})]
     words = tuple(shown(value) for value in named)
     if not accepted:
-        return _Part(key, clause, NAMES_ANOTHER, words)
+        return _Part(key, clause, 0.0, words)
     if values.are_years:
         newest = max(named, key=float) in accepted
         factor = 1.0 if len(accepted) == len(named) else NEWEST_YEAR if newest else EARLIER_YEAR
@@ -144,8 +143,9 @@ def _literals(filters: Filter) -> list[Scalar]:
 
 
 def members_of(value: Any) -> list[Scalar]:
-    """Return the values of an attribute, which may be a list or absent."""
-    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+    """Return the values of an attribute, which may be a list or absent; a store may also hold nested objects."""
+    members = value if isinstance(value, list | tuple) else [value]
+    return [member for member in members if isinstance(member, Scalar)]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -80,6 +80,20 @@ def test_attributes_that_are_lists_or_absent_are_understood() -> None:
     assert trust("When do I book tickets?", {"topics": "parking"}, hits).value == LEAST
 
 
+def test_nested_attributes_of_a_store_are_passed_over() -> None:
+    hits = [{"topics": {"main": "tickets"}}, {"topics": [["tickets"], "trains"]}]
+
+    assert trust("When do I book tickets?", {"topics": "tickets"}, hits).value == MOST
+
+
+def test_one_of_fifty_named_values_is_not_another_value() -> None:
+    cities = [f"City{number}" for number in range(50)]
+
+    found = trust(" ".join(cities), {"city": "City7"}, [{"city": city} for city in cities])
+
+    assert found.reason == "The question names city"
+
+
 @pytest.mark.parametrize("filters", [{"$or": [{"company": "Boeing"}, {"year": 2021}]}, {"$not": {"company": "Pfizer"}}])
 def test_alternatives_and_negations_are_judged_by_the_hits(filters: object) -> None:
     assert 0 < trust("Is the business cyclical?", filters).value < MOST
