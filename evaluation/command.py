@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evaluation.searching import Setup
 
 LARGEST_DEPTH: Final = 100
+FILTERS: Final = "filters"
 
 DataFolder = Annotated[
     Path,
@@ -69,6 +70,13 @@ def evaluate(
     spread: Annotated[
         str | None, typer.Option(help="An attribute: how many of its values are among the first ten documents.")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="An attribute of the right filter, such as company: intervals by its values, not by query."),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(help="filters: each setup in every way to filter, with every kind of filter.")
+    ] = None,
     write_documents: Annotated[
         Path | None,
         typer.Option(help="Measure nothing: write the collection into a folder as files for `ragstack ingest`."),
@@ -90,9 +98,9 @@ def evaluate(
     On the running stack:  ragstack eval samples/judged --write-documents files; ragstack ingest files; ragstack eval
     samples/judged --engine stack
 
-    A right and a wrong filter:  ragstack eval samples/judged --compare filter=right --compare filter=wrong
+    What filters gain and cost:  ragstack eval samples/judged --table filters --compare search=SEMANTIC
     """
-    from evaluation import index, report  # noqa: PLC0415 - slow to import, and an extra
+    from evaluation import filter_table, index, report  # noqa: PLC0415 - slow to import, and an extra
     from evaluation.measuring import Plan, Progress  # noqa: PLC0415
     from evaluation.searching import Setup  # noqa: PLC0415
 
@@ -114,8 +122,13 @@ def evaluate(
             f"{index.write_files(data, write_documents)} documents in {write_documents}", soft_wrap=True
         )
         return
+    bases = setups
+    if table is not None:
+        if table != FILTERS:
+            raise typer.BadParameter(f"there is no table {table}: choose {FILTERS}", param_hint="--table")
+        setups = filter_table.setups(data, bases)
     folder = _folder()
-    plan = Plan(data, setups, folder / "indexes", depth, _stack, spread)
+    plan = Plan(data, setups, folder / "indexes", depth, _stack, spread, cluster)
     if fresh:
         _forget(data, setups, folder)
     measured = []
@@ -125,9 +138,12 @@ def evaluate(
                 measured.append(one)  # noqa: PERF402 - what was measured is shown where the next one is interrupted
     finally:
         if measured:
-            report.print_table(data, measured)
             results = output or _new_folder(folder, data)
             report.write(results, data, measured)
+            if table is None:
+                report.print_table(data, measured)
+            else:
+                filter_table.show(results, filter_table.tables(data, bases, measured))
             display.console.print(f"Every figure, the runs and a picture:  {results}", soft_wrap=True)
 
 

@@ -102,6 +102,20 @@ class DataSet:
         }
         return sorted(values, key=str)
 
+    def clusters(self, attribute: str) -> list[int]:
+        """Number the queries by their value of an attribute; each query without a value has a number of its own.
+
+        Raises:
+            DataSetError: No query has the attribute.
+        """
+        if not any(attribute in query.attributes for query in self.queries):
+            raise DataSetError(f"No query of {self.name} has the attribute {attribute} in its metadata.filter")
+        numbers: dict[tuple[str, Any], int] = {}
+        keys = (
+            ("value", q.attributes[attribute]) if attribute in q.attributes else ("query", q.id) for q in self.queries
+        )
+        return [numbers.setdefault(key, len(numbers)) for key in keys]
+
     def wrong_attributes(self, query: Query, seed: int) -> dict[str, Any]:
         """Draw, for each attribute of a query, another value that documents have; the same seed draws the same.
 

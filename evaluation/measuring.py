@@ -13,7 +13,7 @@ from rich.progress import TaskID
 from evaluation import metrics, searching
 from evaluation.dataset import DataSet
 from evaluation.index import Index, Indexing, serving
-from evaluation.metrics import Interval, Run, Values
+from evaluation.metrics import Clusters, Interval, Run, Values
 from evaluation.searching import BM25S, KEYWORD, PRIVATE, STACK, Ask, Setup
 from ragstack_local.connection import Connection
 
@@ -44,11 +44,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of one setup."""
+    """The figures of one setup; intervals are of clusters of queries, if there are any."""
 
     setup: Setup
     run: Run
     values: Mapping[str, Values]
+    clusters: Clusters | None = None
 
     @property
     def label(self) -> str:
@@ -57,11 +58,11 @@ class Measured:
 
     def interval(self, measure: str) -> Interval:
         """Return the mean over the queries with its 95 % interval."""
-        return metrics.mean_interval(self.values[measure])
+        return metrics.mean_interval(self.values[measure], self.clusters)
 
     def difference(self, baseline: "Measured", measure: str) -> Interval:
         """Return how much better than the baseline it is, query by query."""
-        return metrics.difference_interval(self.values[measure], baseline.values[measure])
+        return metrics.difference_interval(self.values[measure], baseline.values[measure], self.clusters)
 
     def milliseconds(self, percent: float) -> float:
         """Return a percentile of the searches' times."""
@@ -70,7 +71,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured: the first setup is the baseline, and a depth of 100 measures recall there too."""
+    """What is measured: the first setup is the baseline, and a depth of 100 measures recall there too.
+
+    Attributes:
+        spread: An attribute: how many of its values are among the first ten documents is counted.
+        cluster: An attribute: queries with the same value are drawn together for the intervals.
+    """
 
     data: DataSet
     setups: Sequence[Setup]
@@ -78,6 +84,7 @@ class Plan:
     depth: int
     stack: Callable[[], Connection]
     spread: str | None = None
+    cluster: str | None = None
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -90,11 +97,12 @@ class Plan:
         Raises:
             EvaluationError: A setup cannot be measured; the figures of earlier ones have been yielded.
         """
+        clusters = None if self.cluster is None else self.data.clusters(self.cluster)
         with _Servers(self.data, self.cache, progress) as servers:
             for setup in self.setups:
                 with progress.bar(setup.label, len(self.data.queries)) as advance, self._asked(setup, servers) as ask:
                     found = searching.run(self.data, setup, setup.label, ask, advance)
-                yield Measured(setup, found, self._judged(found))
+                yield Measured(setup, found, self._judged(found), clusters)
 
     def _judged(self, run: Run) -> dict[str, Values]:
         rankings = {query: answer.documents for query, answer in run.answers.items()}

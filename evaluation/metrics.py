@@ -1,6 +1,7 @@
 """Measures of rankings by ir-measures, with confidence intervals by the bootstrap.
 
-Source: Efron 1979; Sakai 2006, "Evaluating evaluation metrics based on the bootstrap", for paired differences.
+Source: Efron 1979; Sakai 2006, "Evaluating evaluation metrics based on the bootstrap", for paired differences; Davison
+and Hinkley 1997, "Bootstrap Methods and their Application", section 3.8, for clusters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ with needs_extra("evaluation", "The evaluation"):
     import ir_measures
 
 Values = npt.NDArray[np.float64]
+Clusters = Sequence[int] | npt.NDArray[np.int64]
+"""A number for each query: those with the same number are drawn together."""
 
 SAMPLES: Final = 10_000
 SEED: Final = 20_261_121
@@ -77,24 +80,55 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
-def mean_interval(values: Values, *, samples: int = SAMPLES, seed: int = SEED) -> Interval:
-    """Return the mean with its percentile interval; the same values and seed give the same.
+def resampled(values: Values, clusters: Clusters | None = None, *, samples: int = SAMPLES, seed: int = SEED) -> Values:
+    """Return means of bootstrap samples; the same arguments give the same.
+
+    Args:
+        values: One or more rows, each with a value for each query. All rows get the same samples.
+        clusters: What is drawn, with replacement. None draws queries.
+        samples: Drawn from all clusters, each with as many clusters as there are.
+        seed: Of the drawing.
+
+    Returns:
+        Shape ``(rows, samples)``.
+    """
+    rows = np.atleast_2d(values)
+    _, numbers = np.unique(np.arange(rows.shape[1]) if clusters is None else clusters, return_inverse=True)
+    sizes = np.bincount(numbers).astype(np.float64)
+    sums = np.array([np.bincount(numbers, row) for row in rows])
+    random = np.random.default_rng(seed)
+    means = np.empty((len(rows), samples))
+    for start in range(0, samples, ROWS_AT_ONCE):
+        some = slice(start, min(start + ROWS_AT_ONCE, samples))
+        drawn = random.integers(0, len(sizes), (some.stop - start, len(sizes)))
+        means[:, some] = sums[:, drawn].sum(axis=2) / sizes[drawn].sum(axis=1)
+    return means
+
+
+def mean_interval(
+    values: Values, clusters: Clusters | None = None, *, samples: int = SAMPLES, seed: int = SEED
+) -> Interval:
+    """Return the mean with its percentile interval.
 
     Args:
         values: One for each query, at least one.
-        samples: Drawn with replacement, each as large as the values.
+        clusters: As :func:`resampled` takes them.
+        samples: How many are drawn.
         seed: Of the drawing.
     """
-    random = np.random.default_rng(seed)
-    means = np.empty(samples)
-    for start in range(0, samples, ROWS_AT_ONCE):
-        rows = min(ROWS_AT_ONCE, samples - start)
-        means[start : start + rows] = values[random.integers(0, len(values), (rows, len(values)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Interval(float(values.mean()), float(low), float(high))
+    means = resampled(values, clusters, samples=samples, seed=seed)[0]
+    return Interval(float(values.mean()), *between(means))
 
 
-def difference_interval(values: Values, baseline: Values, *, samples: int = SAMPLES, seed: int = SEED) -> Interval:
+def between(sampled: Values) -> tuple[float, float]:
+    """Return the limits of the 95 % interval of a figure, given the figure in each bootstrap sample."""
+    low, high = np.quantile(sampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def difference_interval(
+    values: Values, baseline: Values, clusters: Clusters | None = None, *, samples: int = SAMPLES, seed: int = SEED
+) -> Interval:
     """Return how much better than the baseline the values are, each query compared with itself.
 
     Raises:
@@ -102,7 +136,7 @@ def difference_interval(values: Values, baseline: Values, *, samples: int = SAMP
     """
     if len(values) != len(baseline):
         raise ValueError(f"{len(values)} values cannot be paired with {len(baseline)}")
-    return mean_interval(values - baseline, samples=samples, seed=seed)
+    return mean_interval(values - baseline, clusters, samples=samples, seed=seed)
 
 
 @dataclass(frozen=True)

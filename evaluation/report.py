@@ -47,7 +47,8 @@ STYLE: Final[Any] = {
 BLUE: Final = "#2563ab"
 GREY: Final = "#8a94a3"
 ORANGE: Final = "#c2571a"
-COLOURS: Final = (BLUE, ORANGE, "#2f8f5b", GREY)
+GREEN: Final = "#2f8f5b"
+COLOURS: Final = (BLUE, ORANGE, GREEN, GREY)
 METADATA: Final = {"Date": None, "Creator": "RAGStack"}
 
 
@@ -186,7 +187,7 @@ def draw_bars(path: Path, title: str, unit: str, rows: Sequence[tuple[str, Inter
         axes.set_xlim(0, max(interval.high for _, interval in rows) * 1.05 or 1)
         axes.set_xlabel(f"{unit}, mean and 95 % interval")
         axes.set_title(title)
-        _save(figure, path)
+        save(figure, path)
 
 
 def draw_curves(
@@ -209,9 +210,10 @@ def draw_curves(
         axes.set_ylabel(f"{unit}, difference to the default")
         axes.set_title(title)
         axes.legend(frameon=False, fontsize=9)
-        _save(figure, path)
+        save(figure, path)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture; the same picture is the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata=METADATA if path.suffix == ".svg" else None, dpi=150)

@@ -213,7 +213,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
         return
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for place in (*range(1, len(columns)), 0):  # names get what figures leave
-        wider = min(spare, max(map(len, columns[place])) - widths[place])
+        wider = min(spare, max(len(line) for text in columns[place] for line in text.split("\n")) - widths[place])
         widths[place] += wider
         spare -= wider
     for width, (heading, *texts) in zip(widths, columns, strict=True):

@@ -22,6 +22,16 @@ from ragstack_local.targets import StackTarget, with_target
 
 STOP_SECONDS: Final = 20.0
 
+MODELS: Final = (
+    ("--embedding fastembed", "downloads a model once (`make setup` installs it)"),
+    ("--embedding onnx:FOLDER", "a folder with model.onnx and tokenizer.json"),
+    ("--embedding 'openai:http://127.0.0.1:11434/v1#MODEL'", "an OpenAI-compatible server, such as Ollama"),
+    ("--embedding bedrock:amazon.titan-embed-text-v2:0", "Amazon Bedrock, with your AWS credentials"),
+)
+"""Embeddings with a model: the option, and what it takes."""
+
+EXAMPLE_FOLDER: Final = ".ragstack/model"
+
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
 DataDir = Annotated[
@@ -67,6 +77,7 @@ def up(
     options = _options(project, port, bedrock_port, data_dir, embedding, context, bedrock_arguments, allow_origin)
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection, options.data)
+        advise_on_embedding(options)
         display.console.print(f"\nUpload documents:  {display.program()} ingest PATH   Stop the stack: Ctrl-C")
         _keep_up(stack)
 
@@ -136,6 +147,23 @@ def env(target: StackTarget) -> None:
     """
     for name, value in target.connect().variables.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+def advise_on_embedding(options: StackOptions) -> None:
+    """Say what the default embedding lacks and how to get a model, at the first start on a data folder."""
+    shown = options.data / "embedding-advice-shown"
+    if options.embedding != DEFAULT_EMBEDDING or shown.exists():
+        return
+    shown.touch()
+    introduction = (
+        f"The embedding {DEFAULT_EMBEDDING!r} needs no model, but knows no synonyms."
+        " To search with a model, start with an empty data folder and one of:"
+    )
+    example = f"Example:  {display.program()} up --data-dir {EXAMPLE_FOLDER} {MODELS[0][0]}"
+    lines = [introduction, *(f"  {option:54} {what}" for option, what in MODELS), example]
+    display.console.print()
+    for line in lines:
+        display.console.print(line, soft_wrap=True)  # users copy it
 
 
 def _options(

@@ -93,6 +93,7 @@ def test_a_killed_stack_loses_no_document_and_brings_no_deleted_one_back(stack: 
     assert refused.stderr.startswith("Error: RetrievalTimeout: ")
     assert [result["source"] for result in results] == [odd, unseen]
     assert "uploading its documents again" in stack.log.read_text()
+    assert "knows no synonyms" not in stack.log.read_text(), "only the first start on a folder says so"
     settled = stack.settled(odd, unseen)
     eventually(lambda: stack.known(late)[late] == "NOT_FOUND")
 

@@ -91,6 +91,26 @@ def test_the_files_say_the_same_as_each_other(evaluated: Path) -> None:
     assert "KEYWORD" in (evaluated / "results.svg").read_text()
 
 
+def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path: Path, in_process: InProcess) -> None:
+    data = write_data_set(tmp_path / "birds")
+    further = [
+        {"_id": "q2", "right": {"kind": "boat"}, "near_kind": [{"kind": "bird"}]},
+        {"_id": "q3", "near_kind": []},
+    ]
+    (data / "filters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in further))
+
+    in_process("eval", data, "--table", "filters", "--cluster", "kind", "--output", tmp_path / "out", data=home)
+
+    (table,) = json.loads((tmp_path / "out" / "filters.json").read_text())
+    assert table["queries"] == {"right": 3, "near_kind": 1, "wrong": 3}
+    assert list(table["rows"]) == ["no filter", "filter alone", "boost 1.25", "trust"]
+    assert table["rows"]["filter alone"]["right"]["figure"] == 1
+    assert table["rows"]["filter alone"]["wrong"]["change"] == {"mean": -1, "low": -1, "high": -1}
+    assert table["rows"]["trust"]["near_kind"]["figure"] > 0
+    assert "| setup | filter | right (3) | near kind (1) | wrong (3) |" in (tmp_path / "out" / "filters.md").read_text()
+    assert "near kind (1)" in (tmp_path / "out" / "filters.svg").read_text()
+
+
 def test_a_second_run_finds_the_index_of_the_first(
     evaluated: Path, home: Path, data: Path, in_process: InProcess
 ) -> None:
@@ -184,6 +204,8 @@ def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
         (["--engine", "stack"], "No local stack is running"),
         (["--search", "VECTOR"], "search: Input should be 'HYBRID', 'SEMANTIC' or 'KEYWORD'"),
         (["--split", "dev"], "dev.tsv cannot be read"),
+        (["--table", "filters", "--filter", "right"], "varies filter, slices and merge itself"),
+        (["--cluster", "size"], "No query of birds has the attribute size"),
         (["--compare", "boost=-1"], "boost: Input should be greater than 0"),
         (["--embedding", "word2vec"], "There is no embedding 'word2vec'"),
     ],

@@ -37,6 +37,14 @@ def test_a_query_without_a_relevant_document_does_not_count(birds: Path) -> None
     assert [query.id for query in data.queries] == ["q1"]
 
 
+def test_queries_for_the_same_value_are_a_cluster_and_one_without_a_value_its_own(tmp_path: Path) -> None:
+    queries = [dict(query) for query in QUERIES]
+    queries[1] = {"_id": "q2", "text": "heron for sailors"}
+    data = dataset.read(write_data_set(tmp_path / "birds", queries))
+
+    assert data.clusters("kind") == [0, 1, 0]
+
+
 def test_judgments_need_no_headings(birds: Path) -> None:
     (birds / "qrels" / "dev.tsv").write_text("q3\tkestrel\t2\n")
 

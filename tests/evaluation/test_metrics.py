@@ -1,9 +1,13 @@
 """Measures against figures worked out by hand, and intervals that can be repeated."""
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+from hypothesis.strategies import floats, permutations
 
 from evaluation import metrics
 from evaluation.dataset import EvaluationError
@@ -61,6 +65,23 @@ def test_a_difference_is_taken_query_by_query() -> None:
 
     assert (found.mean, found.low, found.high) == pytest.approx((0.01, 0.01, 0.01))
     assert found.excludes_zero
+
+
+@given(arrays(float, 12, elements=floats(0, 1)), permutations(range(12)))
+def test_clusters_of_one_query_give_the_interval_by_query(values: metrics.Values, numbers: list[int]) -> None:
+    by_query = metrics.mean_interval(values[np.argsort(numbers)], samples=50)
+
+    found = metrics.mean_interval(values, numbers, samples=50)
+
+    assert astuple(found) == pytest.approx(astuple(by_query))
+
+
+def test_queries_of_a_cluster_that_are_alike_count_once() -> None:
+    of_companies = np.random.default_rng(1).random(8)
+
+    found = metrics.mean_interval(of_companies.repeat(5), np.arange(8).repeat(5))
+
+    assert (found.mean, found.low, found.high) == pytest.approx(astuple(metrics.mean_interval(of_companies)))
 
 
 @pytest.mark.parametrize(
