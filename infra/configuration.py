@@ -18,6 +18,7 @@ from ragstack_common.config import (
     RetrieverToolSettings,
     TraceSettings,
 )
+from ragstack_common.ranking_parameters import DEFAULTS, described_parameters
 from ragstack_common.settings import Settings, allowed_values
 
 PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
@@ -29,6 +30,8 @@ TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
     "context value": (ContextValues,),
 }
 
+PARAMETERS: Final = "ranking parameter"
+
 _NUMBER: Final = re.compile("^a (?:whole )?number from ")
 _BLOCK: Final = re.compile(r"(<!-- table: ([a-z ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -39,9 +42,11 @@ def updated(page: str) -> str:
 
 
 def _table(title: str) -> str:
-    fields = {
-        name: field for model in TABLES[title] for name, field in model.variables().items() if name not in SET_BY_STACKS
-    }
+    if title == PARAMETERS:
+        fields = described_parameters()
+    else:
+        known = (entry for model in TABLES[title] for entry in model.variables().items())
+        fields = {name: field for name, field in known if name not in SET_BY_STACKS}
     rows = [f"| {title} | default | allowed | meaning |", "|---|---|---|---|"]
     rows += [
         f"| `{name}` | {_default(field)} | {_NUMBER.sub('', allowed_values(field))} | {field.description} |"
@@ -52,7 +57,7 @@ def _table(title: str) -> str:
 
 def _default(field: FieldInfo) -> str:
     default: Any = field.default
-    if default in (None, (), {}, ""):
+    if default in (None, (), {}, "", DEFAULTS):
         return "none"
     if isinstance(default, bool):
         on, off = ("on", "off") if "on or off" in allowed_values(field) else ("true", "false")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
+from ragstack_common.ranking_parameters import DEFAULTS, RankingParametersSetting
 from ragstack_common.settings import Allowed, Settings, json_object
 
 STACK: Final = "RAGSTACK_STACK"
@@ -225,6 +226,9 @@ class QuerySettings(CorpusSettings, SearchSettings):
     )
     filtered_score_boost: float = Field(
         1.25, ge=0.01, le=100, description="with `boost`, the factor on scores of hits that match the metadata filter"
+    )
+    ranking_parameters: RankingParametersSetting = Field(
+        DEFAULTS, repr=False, description="the constants of the ranking, which `ragstack tune` calibrates"
     )
     retrieval_engine: EngineName = Field(BEDROCK_ENGINE, description="the engine or wrapper that searches")
     retrieval_engine_config: JsonObject | None = Field(

@@ -408,7 +408,7 @@ def _version_filter(version: object) -> dict[str, Any] | None:
 
 def _reranked(query: str, chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
     order = LexicalReranker().order(query, [Passage(chunk.content, chunk.metadata, chunk.score) for chunk in chunks])
-    return [scored(chunks[number], signals.score, signals.as_numbers()) for number, signals in order]
+    return [scored(chunks, number, signals.score, signals.contributions) for number, signals in order]
 
 
 def _merged(chunk: RetrievedChunk, window: Sequence[RetrievedChunk]) -> RetrievedChunk:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ragstack_common.api.search import RERANKED_CANDIDATES, QueryService, RetrieveRequest, engine_of
+from ragstack_common.api.search import QueryService, RetrieveRequest, engine_of
 from ragstack_common.config import KnowledgeSettings, QuerySettings
 from ragstack_common.errors import ConfigurationError, InvalidRequestError
 from ragstack_common.retrieval.factory import TYPE_KEY
@@ -51,7 +51,7 @@ def search(
         raise InvalidRequestError(f"{problem['loc'][0]}: {problem['msg']}") from error
     backend = engine_of(settings, NO_METRICS)
     if reranker:
-        backend = RerankedBackend(backend, reranker, RERANKED_CANDIDATES)
+        backend = RerankedBackend(backend, reranker)
     service = QueryService(settings, backend)
     try:
         answer: dict[str, Any] = service.retrieve(body).model_dump()

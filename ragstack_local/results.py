@@ -69,7 +69,7 @@ def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
     if not results:
         return
     rankings = [result["ranking"] for result in results]
-    signals = list(dict.fromkeys(name for ranking in rankings for name in ranking["signals"]))
+    signals = list(dict.fromkeys(name for ranking in rankings for name in ranking["contributions"]))
     shown = Table(
         box=None,
         header_style="dim",
@@ -93,7 +93,7 @@ def print_explanation(results: Sequence[Mapping[str, Any]]) -> None:
             str(rank),
             Text.assemble(document, "\n", (found_by, "dim"), no_wrap=True, overflow="ellipsis"),
             _measured(ranking["base_score"]),
-            *(_measured(ranking["signals"].get(name)) for name in signals),
+            *(_measured(ranking["contributions"].get(name)) for name in signals),
             Text.assemble((f"{ranking['score']:.3f}", "bold"), "\n", (boost, "yellow")),
         )
     console.print(shown)

@@ -40,12 +40,14 @@ from ragstack_common.retrieval import (
     SearchRequest,
     create_retrieval_backend,
 )
-from ragstack_common.retrieval.models import DEFAULT_TOP_K, RAW_SCORE_KEY, UNNAMED_SOURCE, parsed
+from ragstack_common.retrieval.explaining import reason_of_rank
+from ragstack_common.retrieval.models import DEFAULT_TOP_K, RAW_SCORE_KEY, UNNAMED_SOURCE, SliceReport, parsed
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
 from ragstack_common.telemetry import NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
     from ragstack_common.retrieval.balanced import BalancedBackend
+    from ragstack_common.retrieval.rerank import LexicalReranker
 
 MAX_NAME_CHARACTERS: Final = 200
 
@@ -132,9 +134,17 @@ class RankingSummary(BaseModel):
     base_score: float = Field(description="The engine's score")
     boost: float = Field(description="The factor by which a match of the metadata filter raised it; 1 for no boost")
     slices: list[str] = Field(description="The slices or corpora whose searches found it")
-    signals: dict[str, float] = Field(description="Each signal of the reranker, or the share of each slice, 0 to 1")
+    signals: dict[str, float] = Field(
+        description="What the engine measured: vector is the similarity of the embeddings, lexical the match of words"
+    )
+    contributions: dict[str, float] = Field(
+        description="Parts that add up to the score: of each slice if slices were merged by trust, or of each of the "
+        "reranker's signals"
+    )
     ranks: dict[str, int] = Field(description="The place in each slice, from 1, if slices were merged by trust")
+    reranked_from: int | None = Field(default=None, description="The place, from 1, before the reranker")
     score: float = Field(description="The score by which the result was ranked")
+    reason: str = Field(description="The same in one sentence")
 
 
 class RetrievedResult(BaseModel):
@@ -182,10 +192,6 @@ class RetrieveResponse(BaseModel):
     age_seconds: float | None = Field(default=None, description="Age of a cached answer; null if the answer is new")
 
 
-RERANKED_CANDIDATES: Final = 50
-"""Candidates of a plain search with a reranker: one page of Bedrock, which the reranker orders in a millisecond."""
-
-
 def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
     """Make the engine; every kind accepts a metadata filter.
 
@@ -204,6 +210,7 @@ def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
         timeout_seconds=settings.timeout_seconds,
         enabled=settings.multislice_enabled and settings.max_slices > 1,
         merge=settings.slice_merge,
+        trust=settings.ranking_parameters.trust,
     )
 
 
@@ -235,6 +242,7 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "enabled": settings.multislice_enabled,
         "filtered_score_boost": settings.filtered_score_boost,
         "merge": settings.slice_merge,
+        "trust": settings.ranking_parameters.trust,
         "search_type": settings.search_type,
         "metrics": metrics,
     }
@@ -341,14 +349,20 @@ class QueryService:
             per_corpus=self._settings.per_corpus,
             single_corpus=self._settings.single_corpus,
             search_k=self._settings.search_k,
-            reranker=LEXICAL if rerank else None,
+            reranker=self._lexical if rerank else None,
             timeout_seconds=self._settings.timeout_seconds,
         )
 
     def _make_reranked(self) -> RetrievalBackend:
         from ragstack_common.retrieval.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
 
-        return RerankedBackend(self._engine, LEXICAL, RERANKED_CANDIDATES)
+        return RerankedBackend(self._engine, self._lexical, self._settings.ranking_parameters.candidates)
+
+    @cached_property
+    def _lexical(self) -> "LexicalReranker":
+        from ragstack_common.retrieval.rerank import LexicalReranker  # noqa: PLC0415 - only with a reranker
+
+        return LexicalReranker(self._settings.ranking_parameters.reranker)
 
 
 OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details")
@@ -358,10 +372,9 @@ OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details")
 def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveResponse:
     """Return an outcome as the API shows it."""
     least = request.min_score or 0.0
-    only = [part.name for part in outcome.parts] if len(outcome.parts) == 1 else []
     chunks = [chunk for chunk in outcome.chunks if chunk.ranked_by.score >= least]
     return RetrieveResponse(
-        results=[_result(chunk, only, explain=request.explain) for chunk in chunks],
+        results=[_result(chunk, outcome, explain=request.explain) for chunk in chunks],
         complete=outcome.complete,
         slices=[
             SliceSummary(
@@ -385,7 +398,7 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
     )
 
 
-def _result(chunk: RetrievedChunk, only: list[str], *, explain: bool) -> RetrievedResult:
+def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> RetrievedResult:
     ranking = chunk.ranked_by
     return RetrievedResult(
         score=ranking.score,
@@ -395,17 +408,21 @@ def _result(chunk: RetrievedChunk, only: list[str], *, explain: bool) -> Retriev
         source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
         location=chunk.location or {},
         metadata={name: value for name, value in chunk.metadata.items() if name not in OUR_OWN_KEYS},
-        ranking=_explanation(ranking, only) if explain else None,
+        ranking=_explanation(ranking, outcome.parts) if explain else None,
     )
 
 
-def _explanation(ranking: Ranking, only: list[str]) -> RankingSummary:
+def _explanation(ranking: Ranking, parts: tuple[SliceReport, ...]) -> RankingSummary:
     """Explain a score. If there was only one search, it is the one that found the result."""
+    only = [part.name for part in parts] if len(parts) == 1 else []
     return RankingSummary(
         base_score=ranking.base_score,
         boost=ranking.boost,
         slices=list(ranking.found_by) or only,
         signals=dict(ranking.signals),
+        contributions=dict(ranking.contributions),
         ranks=dict(ranking.ranks),
+        reranked_from=ranking.reranked_from,
         score=ranking.score,
+        reason=reason_of_rank(ranking, parts),
     )

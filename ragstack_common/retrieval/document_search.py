@@ -4,7 +4,6 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from ragstack_common.deadline import seconds_left
@@ -193,4 +192,4 @@ def _below(chunks: Sequence[RetrievedChunk], last: RetrievedChunk) -> list[Retri
     lowest, highest = last.ranked_by.score, max((chunk.ranked_by.score for chunk in chunks), default=0.0)
     if highest <= lowest:
         return list(chunks)
-    return [chunk.ranked(replace(chunk.ranked_by, score=chunk.ranked_by.score * lowest / highest)) for chunk in chunks]
+    return [chunk.ranked(chunk.ranked_by.scaled(lowest / highest)) for chunk in chunks]

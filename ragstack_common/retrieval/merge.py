@@ -7,6 +7,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar
 
+from ragstack_common.ranking_parameters import DEFAULTS
 from ragstack_common.retrieval.models import (
     DeduplicateBy,
     Ranking,
@@ -28,9 +29,6 @@ RANK_CONSTANT: Final = 60
 Source: Cormack, Clarke and Buettcher 2009, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
 Methods".
 """
-
-SLICE_RANK_CONSTANT: Final = 10
-"""The same for the slices of one search. Chosen on questions about filings; 60 mixes two lists of 40 almost evenly."""
 
 
 def rank_key(chunk: RetrievedChunk) -> tuple[float, float, str, str, str]:
@@ -82,13 +80,10 @@ def merge_slices(
         if found:
             before = chunk.ranked_by
             yield chunk.ranked(
-                Ranking(
-                    base_score=before.base_score,
+                replace(
+                    before.scaled(boost),
                     boost=before.boost * boost,
-                    score=before.score * boost,
                     found_by=tuple(dict.fromkeys((*found, *before.found_by))),
-                    signals=before.signals,
-                    ranks=before.ranks,
                 )
             )
 
@@ -97,16 +92,19 @@ def merge_by_weight(
     slices: Mapping[str, Sequence[RetrievedChunk]],
     weights: Mapping[str, float],
     deduplicate_by: DeduplicateBy = "chunk",
+    *,
+    rank_constant: float = DEFAULTS.trust.rank_constant,
 ) -> list[RetrievedChunk]:
     """Merge slices by their ranks, best first; the engine's scores only break ties.
 
     Each chunk or document appears once: the chunk with the best score. Its new score is that of
-    :func:`reciprocal_ranks` with the constant :data:`SLICE_RANK_CONSTANT`.
+    :func:`reciprocal_ranks`.
 
     Args:
         slices: The chunks of each slice, by its name, best first.
         weights: By name, 0 to 1, together 1.
         deduplicate_by: What appears once.
+        rank_constant: Over 0; 60 would mix two lists of 40 almost evenly.
     """
     best: dict[Hashable, RetrievedChunk] = {}
     rankings: dict[str, list[Hashable]] = {}
@@ -119,14 +117,14 @@ def merge_by_weight(
                 best[key] = chunk
         rankings[name] = [*keys]
     scores = {key: chunk.ranked_by.base_score for key, chunk in best.items()}
-    fused = reciprocal_ranks(rankings, weights, scores, rank_constant=SLICE_RANK_CONSTANT)
+    fused = reciprocal_ranks(rankings, weights, scores, rank_constant=rank_constant)
     return best_first(best[key].ranked(_after(best[key].ranked_by, ranking)) for key, ranking in fused.items())
 
 
 def _after(before: Ranking, fused: Ranking) -> Ranking:
-    """Keep who found a chunk, and its signals, from the search before the fusion."""
+    """Keep who found a chunk, and the engine's signals, from the search before the fusion."""
     found_by = tuple(dict.fromkeys((*fused.found_by, *before.found_by)))
-    return replace(fused, found_by=found_by, signals={**before.signals, **fused.signals})
+    return replace(fused, found_by=found_by, signals=before.signals)
 
 
 def one_for_each_document(chunks: Iterable[RetrievedChunk], limit: int) -> list[RetrievedChunk]:
@@ -160,8 +158,7 @@ def fuse(
 
     Chunks with the same source and text are the same, whatever the white space between words.
 
-    ``ranking.signals`` holds the contribution of each backend; they sum to the score. ``ranking.base_score`` is the
-    highest of the backends' own scores.
+    ``ranking.base_score`` is the highest of the backends' own scores.
 
     Args:
         rankings: By the name of the backend, best first. If several backends have the same chunk, the first backend's
@@ -188,7 +185,10 @@ def fuse(
         scores,
         rank_constant=rank_constant,
     )
-    return best_first(first[identity].ranked(ranking) for identity, ranking in ranked.items())
+    return best_first(
+        first[identity].ranked(replace(ranking, signals=first[identity].ranked_by.signals))
+        for identity, ranking in ranked.items()
+    )
 
 
 def reciprocal_ranks(
@@ -210,7 +210,7 @@ def reciprocal_ranks(
         rank_constant: Over 0.
 
     Returns:
-        By key, the score, and under ``signals`` the share of each ranking.
+        By key, the score, and the contribution and the rank of each ranking.
     """
     total = math.fsum(weights.values())
     shares: dict[Key, dict[str, float]] = {}
@@ -224,7 +224,7 @@ def reciprocal_ranks(
             base_score=base_scores.get(key, 0.0),
             score=min(1.0, math.fsum(parts.values()) / total),
             found_by=tuple(parts),
-            signals={name: part / total for name, part in parts.items()},
+            contributions={name: part / total for name, part in parts.items()},
             ranks=ranks[key],
         )
         for key, parts in shares.items()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,6 +23,10 @@ RAW_SCORE_KEY: Final = "ragstack_raw_score"
 UNNAMED_SOURCE: Final = "unnamed:"
 """Prefix of the source of a chunk without a document, such as a row of a SQL query."""
 
+FILTERED: Final = "filtered"
+UNFILTERED: Final = "unfiltered"
+"""Names of the slices with and without the caller's metadata filter."""
+
 DeduplicateBy: TypeAlias = Literal["document", "chunk"]
 SliceStatus: TypeAlias = Literal["ok", "failed", "timeout"]
 FilterSource: TypeAlias = Mapping[str, Any] | Filter
@@ -38,8 +42,11 @@ class Ranking:
         boost: Factor applied to the score; 1 means no boost.
         score: The score that decided the order; may be over 1.
         found_by: Names of the slices, corpora or backends that found the chunk, in their order.
-        signals: The contribution of each signal of a reranker, or of each slice or backend of a fusion.
-        ranks: The place, from 1, in the list of each slice of a fusion.
+        signals: What the engine measured, such as the similarity of the vectors; for the explanation only.
+        contributions: Parts of *score*, which they add up to: of the slices or backends of a fusion, or of the signals
+            of a reranker. Empty if the score is the engine's, boosted or not.
+        ranks: The place, from 1, in the list of each slice or backend of a fusion.
+        reranked_from: The place, from 1, before a reranker.
     """
 
     base_score: float
@@ -47,7 +54,14 @@ class Ranking:
     score: float
     found_by: tuple[str, ...] = ()
     signals: dict[str, float] = field(default_factory=dict)
+    contributions: dict[str, float] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
+    reranked_from: int | None = None
+
+    def scaled(self, factor: float) -> "Ranking":
+        """Return a copy with the score, and what adds up to it, multiplied by a factor."""
+        parts = {name: share * factor for name, share in self.contributions.items()}
+        return replace(self, score=self.score * factor, contributions=parts)
 
 
 class RetrievedChunk(BaseModel):

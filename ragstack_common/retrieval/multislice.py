@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, get_args
 
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
+from ragstack_common.ranking_parameters import DEFAULTS, TrustParameters
 from ragstack_common.retrieval.base import PassingWrapper, RetrievalBackend, narrowed
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, best_of, merge_by_weight, merge_slices
-from ragstack_common.retrieval.models import SearchOutcome, SearchRequest, parsed
+from ragstack_common.retrieval.models import FILTERED, UNFILTERED, SearchOutcome, SearchRequest, parsed
 from ragstack_common.retrieval.parts import Parts, search_together
 from ragstack_common.retrieval.trust import Trust, trust_of
 
@@ -16,9 +17,6 @@ Merge: TypeAlias = Literal["trust", "boost"]
 """How the filtered and the unfiltered list become one."""
 
 DEFAULT_BOOST: Final = 1.25
-
-FILTERED: Final = "filtered"
-UNFILTERED: Final = "unfiltered"
 
 LEAST_CANDIDATES: Final = 40
 """Chunks of each slice from which trust is estimated, so that it hardly depends on the number of results."""
@@ -51,6 +49,7 @@ class MultiSliceBackend(PassingWrapper):
         timeout_seconds: Deadline of one search, over 0.
         enabled: False makes one search, with the filter.
         merge: How the lists become one: trust or boost.
+        trust: The constants of ``merge="trust"``; by default those that suit many collections.
 
     Raises:
         ValueError: An argument is out of range.
@@ -65,6 +64,8 @@ class MultiSliceBackend(PassingWrapper):
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         enabled: bool = True,
         merge: Merge = "trust",
+        *,
+        trust: TrustParameters | None = None,
     ) -> None:
         super().__init__(backend)
         if merge not in get_args(Merge):
@@ -77,6 +78,7 @@ class MultiSliceBackend(PassingWrapper):
         self.timeout_seconds = timeout_seconds
         self.enabled = enabled
         self.merge = merge
+        self.trust = trust or DEFAULTS.trust
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         slices = self._slices(request)
@@ -86,10 +88,12 @@ class MultiSliceBackend(PassingWrapper):
             fatal=(InvalidFilterError, InvalidQueryError),
         )
         if self.merge == "trust" and len(slices) > 1:
-            trust = _trust(request, parts)
+            trust = self._trust_of(request, parts)
             parts = parts.explained(FILTERED, trust.value, trust.reason)
             weights = {FILTERED: trust.value, UNFILTERED: 1 - trust.value}
-            chunks = best_of(merge_by_weight(parts.rankings, weights, request.deduplicate_by), request)
+            constant = self.trust.rank_constant
+            merged = merge_by_weight(parts.rankings, weights, request.deduplicate_by, rank_constant=constant)
+            chunks = best_of(merged, request)
         else:
             boosts = {each.name: each.boost for each in slices}
             chunks = best_of(merge_slices(parts.rankings, boosts, request.deduplicate_by), request)
@@ -115,14 +119,13 @@ class MultiSliceBackend(PassingWrapper):
             return [Slice(FILTERED, matching)]
         return [Slice(FILTERED, matching, self.filtered_score_boost), Slice(UNFILTERED, everything)]
 
-
-def _trust(request: SearchRequest, parts: Parts) -> Trust:
-    """Return the caller's trust in the filter, or an estimate."""
-    if request.filter_trust is not None:
-        return Trust(request.filter_trust, "The caller chose it")
-    if len(parts.rankings) == 1:
-        return Trust(1.0 if FILTERED in parts.rankings else 0.0, "The other slice failed")
-    filters = parsed(request.metadata_filter)
-    assert filters is not None
-    attributes = {name: [chunk.metadata for chunk in chunks] for name, chunks in parts.rankings.items()}
-    return trust_of(request.query, filters, attributes[FILTERED], attributes[UNFILTERED])
+    def _trust_of(self, request: SearchRequest, parts: Parts) -> Trust:
+        """Return the caller's trust in the filter, or an estimate."""
+        if request.filter_trust is not None:
+            return Trust(request.filter_trust, "The caller chose it")
+        if len(parts.rankings) == 1:
+            return Trust(1.0 if FILTERED in parts.rankings else 0.0, "The other slice failed")
+        filters = parsed(request.metadata_filter)
+        assert filters is not None
+        attributes = {name: [chunk.metadata for chunk in chunks] for name, chunks in parts.rankings.items()}
+        return trust_of(request.query, filters, attributes[FILTERED], attributes[UNFILTERED], self.trust)

@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ragstack_common.filters import And, Clause, Filter, Not, Or, Scalar, evaluate
+from ragstack_common.ranking_parameters import DEFAULTS, TrustParameters
 from ragstack_common.retrieval.naming import Question, Values, shown
 
-PRIOR: Final = 0.35
-"""Factor of an attribute of which the question names no value although it names one of another attribute."""
-
-NEWEST_YEAR: Final = 0.8
-EARLIER_YEAR: Final = 0.1
 LEAST, MOST = 0.02, 0.98
-
-VETO: Final = 0.3
-VETO_HITS: Final = 7
 
 TOP: Final = 10
 """Hits without the filter that say whether the filter fits."""
@@ -41,13 +34,17 @@ class _Part:
 
     key: str
     clause: Filter
-    factor: float = PRIOR
+    factor: float
     named: tuple[str, ...] = ()
     veto: str | None = None
 
 
 def trust_of(
-    query: str, filters: Filter, filtered: Sequence[Mapping[str, Any]], unfiltered: Sequence[Mapping[str, Any]]
+    query: str,
+    filters: Filter,
+    filtered: Sequence[Mapping[str, Any]],
+    unfiltered: Sequence[Mapping[str, Any]],
+    parameters: TrustParameters = DEFAULTS.trust,
 ) -> Trust:
     """Estimate how far a filter is trusted.
 
@@ -59,9 +56,10 @@ def trust_of(
         filters: The caller's ``metadata_filter``.
         filtered: Attributes of the filtered hits, best first.
         unfiltered: Attributes of the unfiltered hits, best first.
+        parameters: The constants of the estimate.
     """
     question = Question(query)
-    parts = [_part(question, clause, [*filtered, *unfiltered], unfiltered) for clause in _clauses(filters)]
+    parts = [_part(question, clause, [*filtered, *unfiltered], unfiltered, parameters) for clause in _clauses(filters)]
     against = [part for part in parts if part.factor == 0]
     if against:
         return Trust(LEAST, f"The question names {_listed(against[0].named)}, not the filter's {against[0].key}")
@@ -76,8 +74,10 @@ def trust_of(
     reason = f"The question names {_listed(part.key for part in named)}"
     reason += f", but not {_listed(unnamed)}" if unnamed else ""
     vetoes = [part.veto for part in named if part.veto]
-    if vetoes and unnamed and value > VETO:
-        return Trust(VETO, f"{reason}, but most of the best results without the filter are about {vetoes[0]}")
+    if vetoes and unnamed and value > parameters.veto:
+        return Trust(
+            parameters.veto, f"{reason}, but most of the best results without the filter are about {vetoes[0]}"
+        )
     return Trust(min(MOST, max(LEAST, value)), reason)
 
 
@@ -88,27 +88,31 @@ def _discounted_share(matching: Sequence[bool]) -> float:
 
 
 def _part(
-    question: Question, clause: Filter, hits: Sequence[Mapping[str, Any]], unfiltered: Sequence[Mapping[str, Any]]
+    question: Question,
+    clause: Filter,
+    hits: Sequence[Mapping[str, Any]],
+    unfiltered: Sequence[Mapping[str, Any]],
+    parameters: TrustParameters,
 ) -> _Part:
     (key,) = {leaf.key for leaf in _leaves(clause)}
     values = Values([*_literals(clause), *(value for hit in hits for value in members_of(hit.get(key)))])
     named = values.named_in(question)
     if not named:
-        return _Part(key, clause)
+        return _Part(key, clause, parameters.prior)
     accepted = [v for v in named if evaluate(clause, {key: v}) or evaluate(clause, {key: [v]})]
     words = tuple(shown(value) for value in named)
     if not accepted:
         return _Part(key, clause, 0.0, words)
     if values.are_years:
         newest = max(named, key=float) in accepted
-        factor = 1.0 if len(accepted) == len(named) else NEWEST_YEAR if newest else EARLIER_YEAR
+        factor = 1.0 if len(accepted) == len(named) else parameters.newest_year if newest else parameters.earlier_year
         return _Part(key, clause, factor, words)
     counts: dict[str, int] = {}
     for hit in unfiltered[:TOP]:
         if not evaluate(clause, hit):
             for value in members_of(hit.get(key)):
                 counts[shown(value)] = counts.get(shown(value), 0) + 1
-    veto = next((value for value, count in counts.items() if count >= VETO_HITS), None)
+    veto = next((value for value, count in counts.items() if count >= parameters.veto_hits), None)
     return _Part(key, clause, len(accepted) / len(named), words, veto)
 
 

@@ -48,7 +48,7 @@ def test_a_version_is_a_wall_and_an_explanation_names_corpus_and_signals(balance
     assert names(results) == ["api-rate-limits-v1.md"]
     ranking = results[0]["ranking"]
     assert "product" in ranking["slices"]
-    assert ranking["signals"].keys() >= {"phrase", "frequency", "proximity", "metadata", "vector"}
+    assert ranking["contributions"].keys() >= {"phrase", "frequency", "proximity", "metadata", "vector"}
     assert ranking["score"] == results[0]["score"]
 
 

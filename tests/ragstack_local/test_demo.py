@@ -32,7 +32,7 @@ def answer(*names: str) -> dict[str, Any]:
             "content": "text",
             "source": f"s3://documents/{name}",
             "metadata": {},
-            "ranking": {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "signals": {}, "score": 0.5},
+            "ranking": {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "contributions": {}, "score": 0.5},
         }
         for name in names
     ]

@@ -121,14 +121,16 @@ def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest
 
 
 def explained(**ranking: Any) -> dict[str, Any]:
-    plain = {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "signals": {}, "score": 0.5}
+    plain = {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "contributions": {}, "score": 0.5}
     return result(ranking={**plain, **ranking})
 
 
 def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    boosted = explained(boost=1.25, score=0.625, slices=["filtered", "unfiltered"], signals={"phrase": 1.0, "near": 0})
+    boosted = explained(
+        boost=1.25, score=0.625, slices=["filtered", "unfiltered"], contributions={"phrase": 1.0, "near": 0}
+    )
 
     results.print_explanation([boosted, explained()])
 

@@ -85,7 +85,7 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
         "context": ATTACK,
         "source": f"s3://b/{ATTACK}",
         "metadata": {"topic": ATTACK},
-        "ranking": {"base_score": 0.5, "boost": 1.0, "slices": [ATTACK], "signals": {ATTACK: 1.0}, "score": 0.5},
+        "ranking": {"base_score": 0.5, "boost": 1.0, "slices": [ATTACK], "contributions": {ATTACK: 1.0}, "score": 0.5},
     }
     part = {"name": ATTACK, "status": "failed", "milliseconds": 1.0, "hits": 0, "error": ATTACK}
     corpus = {"name": ATTACK, "candidates": 1, "results": 1, "configured": True, "searchable": True}

@@ -352,7 +352,7 @@ def test_a_reranker_is_chosen_by_its_name_for_an_engine(
 
     answer = json.loads(done.stdout)
     assert done.returncode == 0, done.stderr
-    assert [set(result["ranking"]["signals"]) for result in answer["results"]] == [signals, signals]
+    assert [set(result["ranking"]["contributions"]) for result in answer["results"]] == [signals, signals]
     assert answer["notes"] == []
 
 

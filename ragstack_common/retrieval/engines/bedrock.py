@@ -12,11 +12,13 @@ from ragstack_common import contextual_headers, filters
 from ragstack_common.clients import retrieval_client
 from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
 from ragstack_common.filters import Filter
+from ragstack_common.ranking_parameters import TrustParameters
 from ragstack_common.retrieval.base import PAGE_SIZE
 from ragstack_common.retrieval.document_search import Ask
 from ragstack_common.retrieval.engine import Engine
 from ragstack_common.retrieval.merge import Identity, best_first, identity_of, merge_slices, rank_key
 from ragstack_common.retrieval.models import (
+    UNFILTERED,
     UNNAMED_SOURCE,
     Ranking,
     RetrievedChunk,
@@ -26,7 +28,7 @@ from ragstack_common.retrieval.models import (
     parsed,
     ranked_fields,
 )
-from ragstack_common.retrieval.multislice import UNFILTERED, Merge, MultiSliceBackend
+from ragstack_common.retrieval.multislice import Merge, MultiSliceBackend
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
@@ -65,6 +67,7 @@ class BedrockBackend(MultiSliceBackend):
         enabled: False makes one call, with the metadata filter.
         filtered_score_boost: Factor for the scores of the filtered slice with ``merge="boost"``, over 0.
         merge: As in ``MultiSliceBackend``.
+        trust: As in ``MultiSliceBackend``.
         search_type: HYBRID or SEMANTIC; by default the service decides.
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
@@ -88,6 +91,7 @@ class BedrockBackend(MultiSliceBackend):
         enabled: bool = True,
         filtered_score_boost: float = 1.25,
         merge: Merge = "trust",
+        trust: TrustParameters | None = None,
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
         client: "AgentsforBedrockRuntimeClient | None" = None,
@@ -106,7 +110,8 @@ class BedrockBackend(MultiSliceBackend):
         self.search_type = search_type
         self.vector_store = vector_store
         self._retrieve = _Retrieve(knowledge_base_id, data_source_id, search_type, timeout_seconds, client, metrics)
-        super().__init__(self._retrieve, filtered_score_boost, timeout_seconds, enabled and max_slices > 1, merge)
+        enabled = enabled and max_slices > 1
+        super().__init__(self._retrieve, filtered_score_boost, timeout_seconds, enabled, merge, trust=trust)
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)

@@ -1,9 +1,9 @@
 """Rerankers."""
 
+from ragstack_common.ranking_parameters import RerankingWeights
 from ragstack_common.retrieval.rerank.lexical import (
     LexicalReranker,
     Passage,
-    RerankingWeights,
     Signals,
     configure_reranker,
     weights_in_force,

@@ -1,6 +1,6 @@
 """The interface of rerankers of chunks, and the lexical one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -22,7 +22,7 @@ class ChunkReranker(Protocol):
     max_chunks: int
 
     async def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-        """Return the same chunks, best first, with new scores and the signals behind them in their rankings."""
+        """Return the same chunks, best first, with new scores and what adds up to them in their rankings."""
         ...
 
     async def close(self) -> None:
@@ -50,7 +50,7 @@ class LexicalChunkReranker:
         """Order chunks by phrase, keywords, proximity, attributes, and the score of the search."""
         passages = [Passage(text_of(chunk), chunk.metadata, chunk.ranked_by.score) for chunk in chunks]
         order = await in_thread(lambda: self.lexical.order(query, passages))
-        return [scored(chunks[number], signals.score, signals.as_numbers()) for number, signals in order]
+        return [scored(chunks, number, signals.score, signals.contributions) for number, signals in order]
 
     async def close(self) -> None:
         """Do nothing."""
@@ -61,12 +61,17 @@ def text_of(chunk: RetrievedChunk) -> str:
     return f"{chunk.context}\n{chunk.content}" if chunk.context else chunk.content
 
 
-def scored(chunk: RetrievedChunk, score: float, signals: dict[str, float]) -> RetrievedChunk:
-    """Give a chunk the score of a reranker; the rest of its ranking stays."""
-    return chunk.ranked(replace(chunk.ranked_by, score=score, signals=signals))
+def scored(
+    chunks: Sequence[RetrievedChunk], number: int, score: float, contributions: Mapping[str, float]
+) -> RetrievedChunk:
+    """Give one of the chunks the score of a reranker, with what adds up to it; the rest of its ranking stays."""
+    before = chunks[number].ranked_by
+    return chunks[number].ranked(
+        replace(before, score=score, contributions=dict(contributions), reranked_from=number + 1)
+    )
 
 
-def by_score(chunks: Sequence[RetrievedChunk], scores: Sequence[float], signal: str) -> list[RetrievedChunk]:
+def by_score(chunks: Sequence[RetrievedChunk], scores: Sequence[float], name: str) -> list[RetrievedChunk]:
     """Order chunks by new scores, 0 to 1; equal ones by their old scores, then in the given order."""
     order = sorted(range(len(chunks)), key=lambda number: (-scores[number], -chunks[number].ranked_by.score, number))
-    return [scored(chunks[number], scores[number], {signal: scores[number]}) for number in order]
+    return [scored(chunks, number, scores[number], {name: scores[number]}) for number in order]

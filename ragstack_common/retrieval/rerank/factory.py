@@ -6,8 +6,9 @@ from importlib.metadata import entry_points
 from typing import Any, Final, TypeAlias
 
 from ragstack_common.errors import ConfigurationError, needs_extra
+from ragstack_common.ranking_parameters import RerankingWeights
 from ragstack_common.retrieval.rerank.chunks import ChunkReranker, LexicalChunkReranker
-from ragstack_common.retrieval.rerank.lexical import LexicalReranker, RerankingWeights
+from ragstack_common.retrieval.rerank.lexical import LexicalReranker
 
 ENTRY_POINTS: Final = "ragstack.rerankers"
 """Entry points of other packages' rerankers: ``acme = "package.module:AcmeReranker"``.

@@ -5,10 +5,12 @@ Pure Python on purpose: the query function imports it, and every import adds to 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.errors import ConfigurationError
+from ragstack_common.ranking_parameters import RerankingWeights
 from ragstack_common.retrieval.rerank import words
 from ragstack_common.retrieval.rerank.attributes import AttributeMatches
 
@@ -23,37 +25,6 @@ HALF_CHARACTERS: Final = 50
 
 MOST_PLACES: Final = 1_000
 """Maximum number of places of one word in one text; more change no signal by .001."""
-
-
-@dataclass(frozen=True)
-class RerankingWeights:
-    """Factors on the signals, each finite and 0 or more; 0 leaves a signal out.
-
-    Attributes:
-        phrase: The query stands in the text word for word.
-        frequency: Its keywords stand there, the more and the rarer the better.
-        proximity: They stand close to each other.
-        metadata: One attribute of the chunk matches; counted once for each that does.
-        vector: What the search itself said.
-
-    Raises:
-        ConfigurationError: A factor is negative, infinite or no number.
-
-    Source: The specification of the search pipeline, section 6, for all but ``vector``, without which a good
-        embedding's order is lost (docs/EVALUATION.md).
-    """
-
-    phrase: float = 0.5
-    frequency: float = 0.3
-    proximity: float = 0.2
-    metadata: float = 0.5
-    vector: float = 0.3
-
-    def __post_init__(self) -> None:
-        """Check the weights."""
-        for name, value in asdict(self).items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise ConfigurationError(f"The reranking weight {name} must be finite and 0 or more, not {value!r}")
 
 
 NAMES: Final = tuple(field.name for field in fields(RerankingWeights))
@@ -119,6 +90,7 @@ class Signals(NamedTuple):
         total: Sum of the weighted signals; the weight of metadata counts once for each attribute matched.
         score: The total, as a share of the maximum for this query.
         matched: The attributes matched.
+        contributions: What each signal, times its weight, adds to the score.
     """
 
     phrase: float
@@ -129,10 +101,7 @@ class Signals(NamedTuple):
     total: float
     score: float
     matched: tuple[str, ...] = ()
-
-    def as_numbers(self) -> dict[str, float]:
-        """Return the five signals by name."""
-        return {name: getattr(self, name) for name in NAMES}
+    contributions: Mapping[str, float] = MappingProxyType({})
 
 
 class LexicalReranker:
@@ -173,16 +142,18 @@ class LexicalReranker:
         signals = []
         for text, places, names, frequency, vector in zip(texts, found, matched, frequencies, vectors, strict=True):
             phrase, proximity = _phrase(asked, text, places), _proximity(asked.terms, places)
-            total = (
-                weights.phrase * phrase
-                + weights.frequency * frequency
-                + weights.proximity * proximity
-                + weights.metadata * len(names)
-                + weights.vector * vector
-            )
+            weighted = {
+                "phrase": weights.phrase * phrase,
+                "frequency": weights.frequency * frequency,
+                "proximity": weights.proximity * proximity,
+                "metadata": weights.metadata * len(names),
+                "vector": weights.vector * vector,
+            }
+            total = sum(weighted.values())
             share = len(names) / matchable if matchable else 0.0
             score = min(1.0, total / highest) if highest else 0.0
-            signals.append(Signals(phrase, frequency, proximity, share, vector, total, score, names))
+            parts = {name: value / highest if highest else 0.0 for name, value in weighted.items()}
+            signals.append(Signals(phrase, frequency, proximity, share, vector, total, score, names, parts))
         return signals
 
     def order(self, query: str, documents: Sequence[Passage | str]) -> list[tuple[int, Signals]]:
@@ -197,7 +168,8 @@ class LexicalReranker:
         """Order results of a search, as :class:`~ragstack_common.multislice_retriever.MultiSliceRetriever` has them.
 
         Returns:
-            Copies of the results with new scores from 0 to 1, best first. Their ``ranking`` also has the signals.
+            Copies of the results with new scores from 0 to 1, best first. Their ``ranking`` also has what each signal
+            contributed, and the attributes matched.
         """
         passages = [
             Passage(_text(result), result.get("metadata") or {}, _number(result.get("score"))) for result in results
@@ -212,7 +184,11 @@ def _text(result: Mapping[str, Any]) -> str:
 
 
 def _with(result: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
-    ranking = {**(result.get("ranking") or {}), "signals": signals.as_numbers(), "matched": list(signals.matched)}
+    ranking = {
+        **(result.get("ranking") or {}),
+        "contributions": dict(signals.contributions),
+        "matched": list(signals.matched),
+    }
     ranking.setdefault("base_score", _number(result.get("score")))
     return {**result, "score": signals.score, "ranking": ranking}
 

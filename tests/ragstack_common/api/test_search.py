@@ -77,8 +77,11 @@ def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: Aws
         "boost": 1.0,
         "slices": ["unfiltered"],
         "signals": {},
+        "contributions": {},
         "ranks": {},
+        "reranked_from": None,
         "score": 0.5,
+        "reason": "Ranked by the engine's score",
     }
 
 

@@ -86,7 +86,7 @@ def test_a_metadata_filter_prefers_on_any_engine_and_excludes_nothing(search: Se
     assert best["source"] == "uk1.md"
     assert best["ranking"]["slices"] == ["filtered", "unfiltered"]
     assert best["ranking"]["ranks"]["filtered"] == 1
-    assert best["score"] == best["ranking"]["score"] == pytest.approx(sum(best["ranking"]["signals"].values()))
+    assert best["score"] == best["ranking"]["score"] == pytest.approx(sum(best["ranking"]["contributions"].values()))
     assert [part["name"] for part in answer["slices"]] == ["filtered", "unfiltered"]
     assert 0 < answer["slices"][0]["trust"] < 1
     assert answer["slices"][0]["reason"]
@@ -117,9 +117,9 @@ def test_words_put_the_candidates_in_order_when_asked_to_and_say_so(search: Sear
     plain = search(query="deposit of a flat", explain=True)["results"]
     reranked = search(query="deposit of a flat", rerank=True, explain=True)["results"]
 
-    assert all(result["ranking"]["signals"] == {} for result in plain)
+    assert all(result["ranking"]["contributions"] == {} for result in plain)
     assert reranked[0]["source"] == "us2.md"
-    assert reranked[0]["ranking"]["signals"]["phrase"] > reranked[1]["ranking"]["signals"]["phrase"]
+    assert reranked[0]["ranking"]["contributions"]["phrase"] > reranked[1]["ranking"]["contributions"]["phrase"]
     assert reranked[0]["ranking"]["base_score"] == pytest.approx(
         next(result["score"] for result in plain if result["source"] == "us2.md")
     )
@@ -140,7 +140,7 @@ def test_corpora_give_equally_many_candidates_and_are_counted(
     assert sum(count["results"] for count in answer["corpora"]) == len(answer["results"]) == 2
     assert "other.md" not in sources(answer)
     assert [part["name"] for part in answer["slices"]] == CORPORA.split(",")
-    assert all(result["ranking"]["signals"] for result in answer["results"])
+    assert all(result["ranking"]["contributions"] for result in answer["results"])
     assert {result["metadata"]["corpus"] for result in answer["results"]} == {
         name for result in answer["results"] for name in result["ranking"]["slices"] if name in CORPORA.split(",")
     }

@@ -73,7 +73,7 @@ def test_a_hit_becomes_a_chunk_that_explains_its_score(searches: AwsService) -> 
                 base_score=0.9,
                 score=1.0,
                 found_by=("filtered", "unfiltered"),
-                signals={"filtered": 0.75, "unfiltered": 0.25},
+                contributions={"filtered": 0.75, "unfiltered": 0.25},
                 ranks={"filtered": 1, "unfiltered": 1},
             ),
         )

@@ -44,7 +44,7 @@ def test_the_model_reads_query_and_text_together_and_decides_the_order(tmp_path:
     assert [found.score for found in reranked] == pytest.approx([sigmoid(3), sigmoid(1), sigmoid(0)], abs=1e-6)
     assert reranked[0].ranking is not None
     assert reranked[0].ranking.base_score == 0.7
-    assert reranked[0].ranking.signals == {"cross_encoder": reranked[0].score}
+    assert reranked[0].ranking.contributions == {"cross_encoder": reranked[0].score}
 
 
 def test_a_long_text_is_cut_and_the_query_is_not(tmp_path: Path) -> None:

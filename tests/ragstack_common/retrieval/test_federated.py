@@ -45,7 +45,7 @@ async def test_scores_are_weighted_means_of_reciprocal_ranks_with_the_share_of_e
     assert two.score == pytest.approx((3 * (61 / 62) + 1 * (61 / 61)) / 4)
     assert two.ranking is not None
     assert two.ranking.found_by == ("a", "b")
-    assert two.ranking.signals == pytest.approx({"a": 3 * (61 / 62) / 4, "b": 1 / 4})
+    assert two.ranking.contributions == pytest.approx({"a": 3 * (61 / 62) / 4, "b": 1 / 4})
     assert two.ranking.base_score == 1.0
 
 
@@ -187,8 +187,8 @@ def test_any_fusion_has_each_chunk_once_in_order_with_scores_that_its_parts_sum_
     for found in fused:
         assert found.ranking is not None
         assert 0 < found.score <= 1
-        assert math.fsum(found.ranking.signals.values()) == pytest.approx(found.score)
-        assert set(found.ranking.signals) == {n for n, c in rankings.items() if found.content in names(c).split()}
+        assert math.fsum(found.ranking.contributions.values()) == pytest.approx(found.score)
+        assert set(found.ranking.contributions) == {n for n, c in rankings.items() if found.content in names(c).split()}
 
 
 @pytest.mark.asyncio

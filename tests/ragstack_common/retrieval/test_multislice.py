@@ -130,7 +130,7 @@ def test_a_trusted_filter_puts_its_chunks_first_whatever_the_scores_and_says_why
     assert [each.content for each in trusted.chunks] == ["f", "u", "v"]
     assert (trusted.parts[0].trust, trusted.parts[0].reason) == (0.98, "The question names topic")
     assert trusted.chunks[1].ranked_by.ranks == {"unfiltered": 1}
-    assert trusted.chunks[1].ranked_by.signals == {"unfiltered": pytest.approx(0.02)}
+    assert trusted.chunks[1].ranked_by.contributions == {"unfiltered": pytest.approx(0.02)}
     assert [each.content for each in doubted.chunks] == ["u", "v", "f"]
     assert (doubted.parts[0].trust, doubted.parts[1].trust) == (0.02, None)
 

@@ -63,10 +63,8 @@ def test_chunks_keep_how_they_were_found() -> None:
 
     assert ranking is not None
     assert (ranking.base_score, ranking.boost, ranking.found_by) == (0.8, 1.25, ("filtered",))
-    assert ranking.signals == {"phrase": 1, "frequency": ranking.signals["frequency"], "proximity": 1} | {
-        "metadata": 0,
-        "vector": 1,
-    }
+    assert ranking.contributions.keys() == {"phrase", "frequency", "proximity", "metadata", "vector"}
+    assert ranking.reranked_from == 1
 
 
 def test_the_minimal_score_is_compared_with_the_score_of_the_reranker() -> None:
@@ -177,7 +175,7 @@ def test_a_model_of_bedrock_is_asked_page_by_page_as_the_service_wants_it(search
     assert [found.score for found in reranked] == [0.9, 0.2, 0.0]
     assert [found.content for found in reranked] == ["annual leave", "x" * 40_000, "  "]
     assert reranked[0].ranking is not None
-    assert reranked[0].ranking.signals == {"bedrock": 0.9}
+    assert reranked[0].ranking.contributions == {"bedrock": 0.9}
     assert searches.refusals == []
 
 

@@ -209,8 +209,13 @@ def test_results_of_a_search_are_returned_best_first_with_their_signals_and_left
     assert [r["score"] for r in reranked] == sorted((r["score"] for r in reranked), reverse=True)
     assert reranked[0]["location"] == {"type": "S3"}
     assert reranked[0]["ranking"]["base_score"] == 0.4
-    assert reranked[1]["ranking"] | {"signals": 0} == {"base_score": 0.72, "boost": 1.25, "signals": 0, "matched": []}
-    assert set(reranked[0]["ranking"]["signals"]) == {"phrase", "frequency", "proximity", "metadata", "vector"}
+    assert reranked[1]["ranking"] | {"contributions": 0} == {
+        "base_score": 0.72,
+        "boost": 1.25,
+        "contributions": 0,
+        "matched": [],
+    }
+    assert set(reranked[0]["ranking"]["contributions"]) == {"phrase", "frequency", "proximity", "metadata", "vector"}
     assert results == before
 
 
