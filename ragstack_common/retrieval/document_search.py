@@ -21,8 +21,8 @@ from ragstack_common.retrieval.models import (
 
 T = TypeVar("T")
 
-MORE_SEARCHES: Final = 20
-"""Maximum number of further searches for documents; each finds one or more."""
+LEAST_OTHERS: Final = 100
+"""Chunks that a search for further documents asks for at least, as one of them may fill it again; a page of Bedrock."""
 
 Ask = Callable[[int, Filter | None], Awaitable[list[RetrievedChunk]]]
 """Returns this number of chunks that match a filter, or all if there are fewer, best first."""
@@ -52,9 +52,9 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_seconds: float)
 class DocumentSearch:
     """A search that continues until it has enough documents.
 
-    It asks for more chunks, and, once the store can return no more, searches without the documents found so far. If
-    the first chunks suffice, no further search is made. An error or a deadline after the first chunks leaves what was
-    found: the report says that the rest is missing.
+    It searches again without the documents found so far; a store without pages is first asked for more chunks once.
+    Each further search finds a document or is the last one. If the first chunks suffice, there is none. An error or a
+    deadline after the first chunks leaves what was found: the report says that the rest is missing.
 
     Args:
         name: The backend's name in the report.
@@ -120,38 +120,38 @@ class DocumentSearch:
         request = self._request
         by_document = request.deduplicate_by == "document"
         candidates = min(self._most, request.top_k * (CANDIDATES_PER_DOCUMENT if by_document else 1))
-        page = count = min(self._page, candidates)
+        count = min(self._page, candidates)
         full = await self._read(count)
-        while full and count < candidates and not (by_document and not self._is_short()):
-            count = min(candidates, count + page)
+        while full and count < candidates and not by_document:
+            count = min(candidates, count + self._page)
             full = await self._read(count)
-        others = True  # whether the store can exclude documents
-        for _ in range(MORE_SEARCHES):
-            if self._exhausted or not self._is_short():
-                return
+        paged, others = self._page < self._most, True  # whether the store can exclude documents
+        while self._is_short() and not self._exhausted:
             keys = self._source_keys()
-            can_exclude = others and bool(keys)
-            paged = self._page < self._most
-            if full and count < self._most and not (can_exclude and (paged or count * 2 > self._most)):
-                count = min(self._most, count + page if paged else count * CANDIDATES_PER_DOCUMENT)
+            deep = paged or count > candidates or count * 2 > self._most
+            if others and keys and (deep or not full):
+                others = await self._read_others(keys, min(self._page, max(count, LEAST_OTHERS)))
+            elif full and count < self._most:
+                count = min(self._most, count + self._page if paged else count * CANDIDATES_PER_DOCUMENT)
                 full = await self._read(count)
-            elif can_exclude:
-                others = await self._read_others(keys)
             else:
                 return
 
     async def _read(self, count: int) -> bool:
-        """Read the first *count* chunks of the ranking; return whether there may be more."""
-        self._chunks = await self._ask(count, self._request.restriction)
+        """Read the first *count* chunks of the ranking, and keep other documents; return whether there may be more."""
+        found = await self._ask(count, self._request.restriction)
         self._searches += 1
-        full = len(self._chunks) >= count
+        known = {chunk.source for chunk in found}
+        others = [chunk for chunk in self._chunks if chunk.source not in known]
+        self._chunks = found + (_below(others, found[-1]) if found else others)
+        full = len(found) >= count
         self._exhausted = not (full or self._approximate)
         return full
 
-    async def _read_others(self, keys: Sequence[str]) -> bool:
+    async def _read_others(self, keys: Sequence[str], count: int) -> bool:
         """Search without the documents found so far; return whether this can find others."""
         try:
-            found = await self._ask(self._page, all_of(self._request.restriction, self._others(keys)))
+            found = await self._ask(count, all_of(self._request.restriction, self._others(keys)))
         except InvalidRequestError:
             return False  # the store cannot express the filter
         self._searches += 1
@@ -160,7 +160,7 @@ class DocumentSearch:
         if found and not new:
             return False  # the store does not filter by what identifies a document
         self._chunks += _below(new, self._chunks[-1]) if self._chunks else new
-        self._exhausted = not found or not (len(found) >= self._page or self._approximate)
+        self._exhausted = not found or not (len(found) >= count or self._approximate)
         return True
 
     def _is_short(self) -> bool:
@@ -172,8 +172,10 @@ class DocumentSearch:
         """Write the filter that excludes the documents found so far."""
         sources: dict[str, set[str]] = {}
         for chunk in self._chunks:
-            key = next((key for key in keys if chunk.metadata.get(key) == chunk.source), keys[0])
-            sources.setdefault(key, set()).add(chunk.source)
+            named = {key: name for key in keys if isinstance(name := chunk.metadata.get(key), str)}
+            named = named or {keys[0]: chunk.source}
+            key = next((key for key, name in named.items() if name == chunk.source), next(iter(named)))
+            sources.setdefault(key, set()).add(named[key])
         return all_of(*(self._exclude(key, tuple(sorted(sources[key]))) for key in sorted(sources)))
 
     def _shortage(self, why: str) -> tuple[Shortage, ...]:

@@ -205,13 +205,43 @@ def test_a_note_says_that_the_store_cannot_exclude_documents() -> None:
         assert outcome.notes[0].startswith("Found 1 of the 20 documents wanted in ")
 
 
-def test_further_searches_are_bounded() -> None:
+def test_every_document_is_found_even_if_each_fills_a_search() -> None:
     engine = Library(*[101] * 40)
 
     outcome = search(engine, top_k=30, deduplicate_by="document")
 
-    assert len(engine.asked) == 21
-    assert outcome.notes == ("Found 21 of the 30 documents wanted in 21 searches; the store may hold more",)
+    assert len(engine.asked) == len(outcome.chunks) == 30
+    assert outcome.notes == ()
+
+
+def test_documents_found_without_the_others_stay_if_the_store_then_refuses_to_exclude_more() -> None:
+    class Impatient(Library):
+        page_size = 100
+
+        async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+            if filters is not None and "001" in str(filters):
+                raise InvalidFilterError("too long")
+            return await super()._find(query, count, filters)
+
+    engine = Impatient(150, 150, 1)
+    engine.max_top_k = 1000
+
+    outcome = search(engine, top_k=3, deduplicate_by="document")
+
+    assert [count for count, _ in engine.asked] == [12, 100, 112, 212, 312]
+    assert [chunk.source for chunk in outcome.chunks] == ["000", "001", "002"]
+    assert [chunk.score for chunk in outcome.chunks] == sorted((c.score for c in outcome.chunks), reverse=True)
+
+
+def test_a_document_is_excluded_by_the_attribute_of_its_chunks_even_if_its_name_differs() -> None:
+    class Renamed(Library):
+        async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
+            found = await super()._find(query, count, filters)
+            return [chunk.model_copy(update={"source": f"https://files/{chunk.source}"}) for chunk in found]
+
+    outcome = search(Renamed(*ONE_LONG), **TWENTY)
+
+    assert [chunk.source for chunk in outcome.chunks] == [f"https://files/{n:03}" for n in range(20)]
 
 
 def test_documents_below_the_minimal_score_are_not_searched_for() -> None:
