@@ -12,6 +12,7 @@ from ragstack_local.api_client import ApiClient
 from ragstack_local.connection import Connection
 from ragstack_local.documents import StackDocuments
 from ragstack_local.errors import StackError
+from ragstack_local.explanation import print_explanation
 from ragstack_local.following import FOUND
 from ragstack_local.ingestion import ingest, note_skipped
 from ragstack_local.uploads import select
@@ -126,7 +127,7 @@ def _ask(api: ApiClient, question: Question) -> bool:
     took = time.perf_counter() - start
     results.print_results(answer, question.body["query"])
     if "explain" in question.body:
-        results.print_explanation(answer["results"])
+        print_explanation(answer["results"])
     display.console.print(f"{took * 1000:.0f} ms through API Gateway", style="dim")
     is_answered = question.is_answered_by(answer["results"])
     if is_answered:

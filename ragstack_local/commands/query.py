@@ -12,6 +12,7 @@ from rich.text import Text
 from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_RESULTS
 from ragstack_local import display, results
 from ragstack_local.display import console, counted
+from ragstack_local.explanation import print_explanation
 from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, not_blank, with_target
 
 NO_RERANKER: Final = "none"
@@ -144,7 +145,7 @@ def query(
         for name in () if answer["results"] else _HINTS.keys() & request:
             console.print(_HINTS[name], style="dim")
         if explain:
-            results.print_explanation(answer["results"])
+            print_explanation(answer["results"])
     if not answer["results"]:
         raise typer.Exit(NOTHING_FOUND)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.documents import DocumentStatus
-from ragstack_local import display, results
+from ragstack_local import display, explanation, results
 from ragstack_local.errors import ApiError
 from tests.ragstack_local.support import stack_at
 
@@ -121,27 +121,48 @@ def test_a_balanced_answer_counts_its_corpora_and_tells_its_notes(capsys: pytest
 
 
 def explained(**ranking: Any) -> dict[str, Any]:
-    plain = {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "contributions": {}, "score": 0.5}
+    plain = {"base_score": 0.5, "boost": 1.0, "slices": ["unfiltered"], "score": 0.5, "reason": "Ranked by its score"}
     return result(ranking={**plain, **ranking})
 
 
-def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
-    capsys: pytest.CaptureFixture[str],
+def test_an_explanation_has_a_sentence_and_bars_for_what_was_measured_and_what_adds_up(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boosted = explained(
-        boost=1.25, score=0.625, slices=["filtered", "unfiltered"], contributions={"phrase": 1.0, "near": 0}
+    monkeypatch.setattr(display.console, "width", 80)
+    trusted = explained(
+        score=0.902,
+        slices=["filtered", "unfiltered"],
+        signals={"vector": 0.5, "bm25": 12.3},
+        contributions={"filtered": 0.882, "unfiltered": 0.02},
+        reason="Rank 2 with the filter, 14 without; trust 0.98",
     )
 
-    results.print_explanation([boosted, explained()])
+    explanation.print_explanation([trusted, explained()])
 
     lines = [" ".join(line.split()) for line in shown(capsys).splitlines()]
-    assert lines[-5:] == [
-        "document, found by base phrase near score",
-        "1 leave.md 0.50 1.00 0.00 0.625",
-        "filtered, unfiltered ███ ██████ x 1.25",
-        "2 leave.md 0.50 - - 0.500",
-        "unfiltered ███",
+    assert lines[2:] == [
+        "measured adds up to the score",
+        "1 leave.md filtered, unfiltered 0.902",
+        "Rank 2 with the filter, 14 without; trust 0.98.",
+        "vector 0.50 █████████ filtered 0.88 ███████████████▉",
+        "bm25 12.30 unfiltered 0.02 ▍",
+        "engine 0.50 █████████",
+        "2 leave.md unfiltered 0.500",
+        "Ranked by its score.",
+        "engine 0.50 █████████",
     ]
+
+
+@pytest.mark.parametrize("width", [24, 40, 80, 120, 200])
+def test_an_explanation_fits_every_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(display.console, "width", width)
+    parts = {"phrase": 0.1, "a backend with a very long name": 0.2, "vector": 0.3}
+
+    explanation.print_explanation([explained(contributions=parts, signals=parts, reranked_from=2)])
+
+    assert max(map(len, shown(capsys).splitlines())) <= width
 
 
 @pytest.mark.parametrize(
@@ -154,7 +175,7 @@ def test_an_explanation_shows_who_found_a_result_its_boost_and_each_signal(
     ],
 )
 def test_a_bar_is_as_long_as_its_share(share: float, drawn: str) -> None:
-    assert results.bar(share) == drawn
+    assert explanation.bar(share, 6) == drawn
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])

@@ -18,6 +18,7 @@ import ragstack_local
 from ragstack_common.documents import DocumentStatus
 from ragstack_local import display, results
 from ragstack_local.commands.reconcile import print_report
+from ragstack_local.explanation import print_explanation
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b1mbold\x7f\u202egpj.exe\udc9b"
 HARMLESS = {"\n", "\t"}
@@ -85,7 +86,15 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
         "context": ATTACK,
         "source": f"s3://b/{ATTACK}",
         "metadata": {"topic": ATTACK},
-        "ranking": {"base_score": 0.5, "boost": 1.0, "slices": [ATTACK], "contributions": {ATTACK: 1.0}, "score": 0.5},
+        "ranking": {
+            "base_score": 0.5,
+            "boost": 1.0,
+            "slices": [ATTACK],
+            "signals": {ATTACK: 1.0},
+            "contributions": {ATTACK: 1.0},
+            "score": 0.5,
+            "reason": ATTACK,
+        },
     }
     part = {"name": ATTACK, "status": "failed", "milliseconds": 1.0, "hits": 0, "error": ATTACK}
     corpus = {"name": ATTACK, "candidates": 1, "results": 1, "configured": True, "searchable": True}
@@ -102,7 +111,7 @@ def test_everything_that_shows_foreign_text_shows_escapes(capsys: pytest.Capture
     }
 
     results.print_results(answer, ATTACK)
-    results.print_explanation(answer["results"])
+    print_explanation(answer["results"])
     display.print_unsearchable({ATTACK: DocumentStatus("FAILED", ATTACK)})
     display.print_table(ATTACK, [ATTACK, "n"], [[ATTACK, "1"]])
     print_report({ATTACK: ATTACK, "x": {"count": 1, "samples": [ATTACK]}})
