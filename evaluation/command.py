@@ -153,7 +153,7 @@ def tune(
         list[str] | None,
         typer.Option(
             help="filtered_score_boost, candidates, rerank_phrase, rerank_frequency, rerank_proximity, rerank_metadata,"
-            " rerank_vector, fusion_weight, rank_constant, or all. Repeatable."
+            " rerank_vector, cosine_share, or all. Repeatable."
         ),
     ] = None,
     values: Annotated[str | None, typer.Option(help="What to try of one parameter: 1,1.25,1.5")] = None,

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from evaluation.dataset import FILTERS, DataSet, EvaluationError, Query
 from evaluation.index import Index, Indexing
 from evaluation.metrics import Answer, Run, documents_of
-from local_bedrock.retrieval.ranking import Search, rankings
+from local_bedrock.retrieval.ranking import Search, rank, rank_by_words
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common import embedding, filters
 from ragstack_common.config import DEFAULT_EMBEDDING, OPENSEARCH_SERVERLESS
@@ -168,20 +168,18 @@ class LocalRankings:
             database.close()
             model.close()
 
-    def of_query(self, text: str) -> tuple[Ids, Ids]:
-        """Return the chunks that a query finds, best first: by BM25, and by vector."""
-        return self._ranked(text, self.embedding.embed_query(text), None)
+    def by_share(self, text: str, shares: Iterable[float]) -> dict[float, Ids]:
+        """Return the chunks that a HYBRID search finds with each share of the cosine, best first."""
+        search = Search(text, self.embedding.embed_query(text), hybrid=True)
+        with self.database.read(self.knowledge_base_id) as view:
+            return {share: rank(view, self.knowledge_base_id, search, share).chunks for share in shares}
 
     def by_words(self, text: str, metadata_filter: Mapping[str, Any] | None = None) -> Ids:
         """Return the chunks that a query finds by BM25 alone, best first; nothing is embedded."""
-        return self._ranked(text, np.zeros(self.embedding.dimension, dtype=np.float32), metadata_filter)[0]
-
-    def _ranked(self, text: str, vector: Any, metadata_filter: Mapping[str, Any] | None) -> tuple[Ids, Ids]:
         parsed = None if metadata_filter is None else filters.parse(metadata_filter)
+        search = Search(text, np.empty(0, dtype=np.float32), hybrid=True, filters=parsed)
         with self.database.read(self.knowledge_base_id) as view:
-            search = Search(text, vector, hybrid=True, filters=parsed)
-            by_words, by_vector = rankings(view, self.knowledge_base_id, search)
-        return by_words, by_vector.chunks
+            return rank_by_words(view, self.knowledge_base_id, search)
 
     def documents(self, chunks: Ids) -> list[str]:
         """Return the documents of chunks, each once, at its best rank."""

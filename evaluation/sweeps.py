@@ -16,9 +16,8 @@ from evaluation import metrics
 from evaluation.dataset import DataSet, Query
 from evaluation.index import Index
 from evaluation.metrics import SEED, Interval, Values, documents_of
-from evaluation.searching import DEFAULT_BOOST, Ids, filter_of
+from evaluation.searching import DEFAULT_BOOST, filter_of
 from local_bedrock import retrieval
-from local_bedrock.retrieval.ranking import RANK_CONSTANT, fuse
 from ragstack_common import filters
 from ragstack_common.retrieval import RetrievedChunk
 from ragstack_common.retrieval.engines.bedrock import chunk_of
@@ -38,8 +37,7 @@ RERANK: Final = "rerank_"
 
 BOOST: Final = "filtered_score_boost"
 CANDIDATES: Final = "candidates"
-FUSION_WEIGHT: Final = "fusion_weight"
-RANK_CONSTANT_NAME: Final = "rank_constant"
+COSINE_SHARE: Final = "cosine_share"
 
 GRID: Final[Mapping[str, tuple[float, ...]]] = {
     BOOST: (0.8, 1.0, 1.05, 1.1, 1.15, 1.25, 1.5, 2.0, 3.0, 5.0),
@@ -49,13 +47,11 @@ GRID: Final[Mapping[str, tuple[float, ...]]] = {
     f"{RERANK}proximity": (0, 0.1, 0.2, 0.3, 0.5, 1),
     f"{RERANK}metadata": (0, 0.1, 0.25, 0.5, 1),
     f"{RERANK}vector": (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5),
-    FUSION_WEIGHT: (0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2),
-    RANK_CONSTANT_NAME: (0, 2, 5, 10, 20, 40, 60, 100),
+    COSINE_SHARE: (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
 }
 """What is tried of each parameter where nothing else is asked for."""
 
-OF_HITS: Final = tuple(name for name in GRID if name not in (FUSION_WEIGHT, RANK_CONSTANT_NAME))
-OF_RANKINGS: Final = (FUSION_WEIGHT, RANK_CONSTANT_NAME)
+OF_HITS: Final = tuple(name for name in GRID if name != COSINE_SHARE)
 
 Ranked = Callable[[str], Sequence[str]]
 """Takes a query's id; returns documents, best first."""
@@ -245,36 +241,21 @@ def _chunks(hits: Hits) -> list[RetrievedChunk]:
     return [chunk_of(hit) for hit in hits]
 
 
-class FusionSweeps:
-    """Sweeps over the constants of the local Bedrock's HYBRID search."""
+def of_cosine_share(data: DataSet, default: float, found: Mapping[str, Mapping[float, Sequence[str]]]) -> Sweep:
+    """Vary the share of the cosine in the local Bedrock's HYBRID search.
 
-    def __init__(
-        self, data: DataSet, rankings: Mapping[str, tuple[Ids, Ids]], names: Mapping[int, str], weight: float
-    ) -> None:
-        self._data = data
-        self._rankings = rankings
-        self._names = names
-        self._weight = weight
+    Args:
+        data: The judged queries.
+        default: The embedding's own share.
+        found: By query and share, the documents, best first.
+    """
 
-    def weight(self, chosen: Sequence[float]) -> Sweep:
-        """Vary what a rank among the vectors counts."""
-        values = values_of(FUSION_WEIGHT, chosen, self._weight)
-        figures = {value: self._fused(value, RANK_CONSTANT) for value in values}
-        return Sweep(FUSION_WEIGHT, self._weight, values, {"HYBRID": figures}, "HYBRID")
+    def ranked(share: float, query: str) -> Sequence[str]:
+        return found[query][share][:RESULTS]
 
-    def constant(self, chosen: Sequence[float]) -> Sweep:
-        """Vary the constant of the reciprocal rank fusion."""
-        values = values_of(RANK_CONSTANT_NAME, chosen, RANK_CONSTANT)
-        figures = {value: self._fused(self._weight, value) for value in values}
-        return Sweep(RANK_CONSTANT_NAME, RANK_CONSTANT, values, {"HYBRID": figures}, "HYBRID")
-
-    def _fused(self, weight: float, constant: float) -> Values:
-        def ranked(query: str) -> Sequence[str]:
-            by_words, by_vector = self._rankings[query]
-            chunks = fuse(by_words, by_vector, weight, constant).chunks[:DEFAULT_CANDIDATES]
-            return list(dict.fromkeys(self._names[chunk] for chunk in chunks.tolist()))[:RESULTS]
-
-        return judged(self._data, ranked)
+    values = tuple(next(iter(found.values())))
+    figures = {value: judged(data, partial(ranked, value)) for value in values}
+    return Sweep(COSINE_SHARE, default, values, {"HYBRID": figures}, "HYBRID")
 
 
 def judged(data: DataSet, ranked: Ranked) -> Values:

@@ -1,6 +1,7 @@
 """A tuning run: what is retrieved, what is swept over it, and what is written."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 from evaluation import metrics, report
 from evaluation.dataset import DataSet, EvaluationError
-from evaluation.index import Indexing, serving
+from evaluation.index import Index, Indexing, serving
 from evaluation.measuring import Progress
 from evaluation.metrics import PRIMARY
 from evaluation.report import Curve
@@ -16,16 +17,17 @@ from evaluation.searching import LocalRankings
 from evaluation.sweeps import (
     BOOST,
     CANDIDATES,
-    FUSION_WEIGHT,
+    COSINE_SHARE,
+    DEFAULT_CANDIDATES,
     GRID,
     OF_HITS,
-    OF_RANKINGS,
     UNFILTERED,
-    FusionSweeps,
     HitFile,
     HitSweeps,
     Sweep,
     Verdict,
+    of_cosine_share,
+    values_of,
 )
 from ragstack_local import display
 
@@ -55,28 +57,34 @@ class Tuning:
                 with progress.bar(f"retrieval, {self.search}", len(self.data.queries)) as advance:
                     hits.fill(self.data, kinds, client, index, self.search, advance)
         of_hits = HitSweeps(self.data, hits, self.wrong_share)
-        of_fusion: FusionSweeps | None = None
-        if any(name in OF_RANKINGS for name in self.parameters):
-            with LocalRankings.of(self.indexing, index) as rankings:
-                with progress.bar("rankings before fusion", len(self.data.queries)) as advance:
-                    found = {}
-                    for query in self.data.queries:
-                        found[query.id] = rankings.of_query(query.text)
-                        advance()
-                of_fusion = FusionSweeps(self.data, found, rankings.names, rankings.embedding.fusion_weight)
         for parameter in self.parameters:
+            if parameter == COSINE_SHARE:
+                yield Verdict.of(self._of_cosine_share(index, progress))
+                continue
             with progress.bar(parameter, 1) as advance:
-                yield Verdict.of(self._sweep(parameter, of_hits, of_fusion))
+                yield Verdict.of(self._sweep(parameter, of_hits))
                 advance()
 
-    def _sweep(self, parameter: str, of_hits: HitSweeps, of_fusion: FusionSweeps | None) -> Sweep:
+    def _sweep(self, parameter: str, of_hits: HitSweeps) -> Sweep:
         if parameter == BOOST:
             return of_hits.boost(self.values)
         if parameter == CANDIDATES:
             return of_hits.candidates(self.values)
-        if of_fusion is not None and parameter in OF_RANKINGS:
-            return of_fusion.weight(self.values) if parameter == FUSION_WEIGHT else of_fusion.constant(self.values)
         return of_hits.weight(parameter, self.values)
+
+    def _of_cosine_share(self, index: Index, progress: Progress) -> Sweep:
+        found = {}
+        with LocalRankings.of(self.indexing, index) as rankings:
+            default = rankings.embedding.cosine_share
+            shares = values_of(COSINE_SHARE, self.values, default)
+            with progress.bar(COSINE_SHARE, len(self.data.queries)) as advance:
+                for query in self.data.queries:
+                    ranked = rankings.by_share(query.text, shares)
+                    found[query.id] = {
+                        share: rankings.documents(chunks[:DEFAULT_CANDIDATES]) for share, chunks in ranked.items()
+                    }
+                    advance()
+        return of_cosine_share(self.data, default, found)
 
 
 def chosen(
@@ -105,17 +113,18 @@ def chosen(
 def data_set_parameters(data: DataSet, search: str) -> list[str]:
     """Return the parameters that can be tuned on a data set."""
     has_filters = any(query.attributes for query in data.queries)
-    unusable = {*(() if has_filters else (BOOST,)), *(() if search == "HYBRID" else OF_RANKINGS)}
+    unusable = {*(() if has_filters else (BOOST,)), *(() if search == "HYBRID" else (COSINE_SHARE,))}
     return [name for name in GRID if name not in unusable]
 
 
 def _numbers(parameter: str, values: str) -> tuple[float, ...]:
     least = 1.0 if parameter == CANDIDATES else 0.0
+    most = 1.0 if parameter == COSINE_SHARE else sys.float_info.max
     try:
         numbers = tuple(float(part) for part in values.split(","))
     except ValueError:
         raise EvaluationError(f"--values must be numbers with commas between, not {values!r}") from None
-    if not all(least <= number < float("inf") for number in numbers) or (parameter == BOOST and 0 in numbers):
+    if not all(least <= number <= most for number in numbers) or (parameter == BOOST and 0 in numbers):
         raise EvaluationError(f"A value of {values!r} is out of range for {parameter}")
     return numbers
 

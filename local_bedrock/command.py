@@ -40,6 +40,15 @@ def bedrock(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = DEFAULT_PORT,
     data_dir: Annotated[Path, typer.Option(help="Folder of the index, created if missing.")] = DEFAULT_DATA_DIR,
     embedding: Annotated[str, typer.Option(help=EMBEDDING_HELP)] = DEFAULT_EMBEDDING,
+    cosine_share: Annotated[
+        float | None,
+        typer.Option(
+            envvar="RAGSTACK_COSINE_SHARE",
+            help="Share of the cosine in the score of HYBRID; the rest is BM25. Default: chosen for the embedding.",
+            min=0,
+            max=1,
+        ),
+    ] = None,
     s3_endpoint: Annotated[
         str | None, typer.Option(help="Where documents are read. Default: boto3's own settings.")
     ] = None,
@@ -107,6 +116,7 @@ def bedrock(
             host=host,
             port=port,
             embedding=embedding,
+            cosine_share=cosine_share,
             s3_endpoint=s3_endpoint,
             contextual_headers=contextual_headers,
             pace=Pace(creation_seconds, indexing_seconds, deletion_seconds),

@@ -52,7 +52,7 @@ class WorkerProcesses(Embedding):
         self, inner: Embedding, *, processes: int | None = None, started_after: int = STARTED_AFTER_CHARACTERS
     ) -> None:
         self.name, self.description = inner.name, inner.description
-        self.dimension, self.fusion_weight = inner.dimension, inner.fusion_weight
+        self.dimension, self.cosine_share = inner.dimension, inner.cosine_share
         self._inner = inner
         count = cores() - 1 if processes is None else processes
         self._pool = WorkerPool(count)

@@ -40,6 +40,7 @@ class Options:
         host: Address to listen on.
         port: 0 chooses a free port.
         embedding: Recorded with each knowledge base.
+        cosine_share: Share of the cosine in the score of HYBRID, 0 to 1; None is the embedding's own.
         s3_endpoint: None uses boto3's own settings.
         contextual_headers: Index every chunk together with its document's title and headings.
         pace: Minimum durations.
@@ -57,6 +58,7 @@ class Options:
     host: str = LOCAL
     port: int = 0
     embedding: str = DEFAULT_EMBEDDING
+    cosine_share: float | None = None
     s3_endpoint: str | None = None
     contextual_headers: bool = True
     pace: Pace = Pace()

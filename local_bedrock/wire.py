@@ -67,6 +67,11 @@ class HeadedAnswer(dict[str, Any]):
         self.headers = headers
 
 
+def header_value(text: str) -> str:
+    """Return a text as it can be in a header: one line of ASCII."""
+    return " ".join(text.split()).encode("ascii", "replace").decode()
+
+
 # One endpoint serves all of them. The first one wins if several have the same route, such as /tags/{resourceArn}.
 SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 

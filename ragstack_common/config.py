@@ -43,6 +43,15 @@ KnowledgeBaseStorageType, and bedrock-agent-runtime, shape RetrievalFilter."""
 SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 """Source: bedrock-agent-runtime, shape SearchType."""
 
+EMBEDDING_HEADER: Final = "x-ragstack-embedding"
+"""Names the embedding of the local Bedrock in its responses; Amazon Bedrock does not send it."""
+
+SIGNALS_HEADER: Final = "x-ragstack-signals"
+"""Of Retrieve of the local Bedrock: a JSON object for each result with what its score is made of.
+
+``vector`` is the cosine and, with HYBRID, ``lexical`` is BM25 as a share of what it could reach; 0 to 1.
+"""
+
 IAM_AUTH: Final = "iam"
 API_KEY_AUTH: Final = "api_key"
 

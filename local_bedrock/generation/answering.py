@@ -13,6 +13,7 @@ from local_bedrock.generation.extractive import ExtractiveGenerator
 from local_bedrock.generation.forwarding import ForwardingGenerator
 from local_bedrock.options import Options
 from local_bedrock.reading.parsing import Parser
+from local_bedrock.wire import header_value
 from ragstack_common.embedding import Embedding
 
 LIFETIME_SECONDS: Final = 24 * 3600.0
@@ -74,5 +75,4 @@ class Answering:
 
     def headers(self) -> dict[str, str]:
         """Return the headers of an answer."""
-        name = " ".join(self.generator.name.split())
-        return {GENERATOR_HEADER: name.encode("ascii", "replace").decode()}
+        return {GENERATOR_HEADER: header_value(self.generator.name)}

@@ -54,6 +54,12 @@ class Context:
     snapshots: Snapshots
     make_id: Callable[[], str] = new_id
 
+    @property
+    def cosine_share(self) -> float:
+        """Share of the cosine in the score of HYBRID, 0 to 1."""
+        chosen = self.options.cosine_share
+        return self.embedding.cosine_share if chosen is None else chosen
+
 
 def required_member(given: Request, what: str, needed: str, *others: str) -> Any:
     """Return the member that the type of a structure requires.

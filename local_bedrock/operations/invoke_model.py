@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from local_bedrock.errors import InvalidRequest, ModelError
 from local_bedrock.generation.answers import estimated_tokens
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
-from local_bedrock.wire import HeadedAnswer
+from local_bedrock.wire import HeadedAnswer, header_value
+from ragstack_common.config import EMBEDDING_HEADER
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.embedding.hashed import HashedEmbedding
 
 MOST_TOKENS: Final = 8_192
 INPUT_TOKENS_HEADER: Final = "X-Amzn-Bedrock-Input-Token-Count"
-EMBEDDING_HEADER: Final = "x-ragstack-embedding"
 _JSON: Final = ("application/json", "*/*")
 
 
@@ -86,7 +86,7 @@ def invoke_model(context: Context, request: Request) -> Answer:
     except EmbeddingError as error:
         raise ModelError(str(error)) from error
     answer = json.dumps({**body.answer(vector.tolist()), "inputTextTokenCount": tokens})
-    headers = {EMBEDDING_HEADER: embedding.name, INPUT_TOKENS_HEADER: str(tokens)}
+    headers = {EMBEDDING_HEADER: header_value(embedding.name), INPUT_TOKENS_HEADER: str(tokens)}
     return HeadedAnswer({"body": answer.encode(), "contentType": "application/json"}, headers)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import apsw
@@ -21,11 +21,23 @@ from local_bedrock.retrieval import ranking, reranking
 from local_bedrock.retrieval.ranking import Hit, Ranking, Search
 from local_bedrock.retrieval.reranking import score
 from local_bedrock.store.resources import S3_VECTORS, KnowledgeBase
+from local_bedrock.wire import HeadedAnswer, header_value
+from ragstack_common.config import EMBEDDING_HEADER, SIGNALS_HEADER
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
+
+SIGNAL_DIGITS: Final = 4
+
+
+@dataclass(frozen=True)
+class Result:
+    """One of the ``retrievalResults``, and the signals behind its score: ``vector``, and ``lexical`` with HYBRID."""
+
+    members: dict[str, Any]
+    signals: Mapping[str, float]
 
 
 def retrieve(context: Context, request: Request) -> Answer:
@@ -42,7 +54,11 @@ def retrieve(context: Context, request: Request) -> Answer:
             size = read_configuration(base, configuration).number_of_results
             found, following = further_page(view.connection, ranked, start, size)
     more = context.snapshots.token(listing, ranked, following) if following is not None else None
-    return {"retrievalResults": found, "nextToken": more}
+    headers = {
+        EMBEDDING_HEADER: header_value(context.embedding.name),
+        SIGNALS_HEADER: json.dumps([result.signals for result in found], separators=(",", ":")),
+    }
+    return HeadedAnswer({"retrievalResults": [result.members for result in found], "nextToken": more}, headers)
 
 
 def results(context: Context, knowledge_base: str, text: str, configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -55,12 +71,12 @@ def results(context: Context, knowledge_base: str, text: str, configuration: Map
         NotFound: The knowledge base doesn't exist.
         InvalidRequest: The configuration is not supported.
     """
-    return _first_page(context, knowledge_base, text, configuration)[0]
+    return [result.members for result in _first_page(context, knowledge_base, text, configuration)[0]]
 
 
 def _first_page(
     context: Context, knowledge_base: str, text: str, configuration: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], Ranking, int | None]:
+) -> tuple[list[Result], Ranking, int | None]:
     """Return the results, their ranking, and the position of the next page."""
     knowledge_base_id = _id_of(knowledge_base)
     with context.database.read() as view:
@@ -70,7 +86,7 @@ def _first_page(
     with context.database.read(knowledge_base_id) as view:
         active_knowledge_base(view.connection, knowledge_base_id)
         search = Search(text, vector, asked.hybrid, asked.filters)
-        ranked = ranking.rank(view, knowledge_base_id, search, context.embedding.fusion_weight)
+        ranked = ranking.rank(view, knowledge_base_id, search, context.cosine_share)
         found = written_results(view.connection, ranked.hits(0, asked.number_of_results))
     if asked.reranking is not None:
         # Reranked results have one page.
@@ -201,7 +217,9 @@ _CHUNKS: Final = (
 )
 
 
-def further_page(connection: apsw.Connection, ranking: Ranking, start: int, size: int) -> tuple[list[Any], int | None]:
+def further_page(
+    connection: apsw.Connection, ranking: Ranking, start: int, size: int
+) -> tuple[list[Result], int | None]:
     """Return a later page of a ranking, and the position of the next one.
 
     The page skips chunks that were deleted or replaced in the meantime, and parents that an earlier page returned.
@@ -217,25 +235,31 @@ def further_page(connection: apsw.Connection, ranking: Ranking, start: int, size
         for place, chunk in enumerate(chunks[start:], start)
         if chunk in parents and parents[chunk] not in returned
     ]
-    hits = [Hit(chunks[place], float(ranking.scores[place])) for place in left[:size]]
+    hits = [hit for place in left[:size] for hit in ranking.hits(place, place + 1)]
     return written_results(connection, hits), left[size] if len(left) > size else None
 
 
-def written_results(connection: apsw.Connection, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+def written_results(connection: apsw.Connection, hits: Sequence[Hit]) -> list[Result]:
     """Return the results for some hits; a parent replaces its children, at the position of the best one.
 
     Source: Amazon Bedrock User Guide, hierarchical chunking: there may be fewer results than requested.
     """
     rows = connection.execute(_CHUNKS, (json.dumps([hit.chunk for hit in hits]),))
     found = {row[0]: row[1:] for row in rows}
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, Result] = {}
     for hit in hits:
         text, public_id, *rest = found[hit.chunk]
-        results.setdefault(public_id, _result(hit.score, text, public_id, *rest))
+        if public_id not in results:
+            results[public_id] = Result(_members(hit.score, text, public_id, *rest), _signals(hit))
     return list(results.values())
 
 
-def _result(score: float, text: str, public_id: str, page: int | None, kind: str, name: str, attributes: str) -> Any:
+def _signals(hit: Hit) -> dict[str, float]:
+    found = {"vector": hit.vector} if hit.lexical is None else {"vector": hit.vector, "lexical": hit.lexical}
+    return {name: round(value, SIGNAL_DIGITS) for name, value in found.items()}
+
+
+def _members(score: float, text: str, public_id: str, page: int | None, kind: str, name: str, attributes: str) -> Any:
     metadata: dict[str, Any] = {**json.loads(attributes), CHUNK_ID: public_id}
     if page is not None:
         metadata[PAGE_NUMBER] = page
@@ -263,16 +287,16 @@ def check_reranking(configuration: RerankingConfiguration) -> None:
 
 
 def reranked(
-    results: Sequence[dict[str, Any]], query: str, configuration: RerankingConfiguration, embedding: Embedding
-) -> list[dict[str, Any]]:
+    results: Sequence[Result], query: str, configuration: RerankingConfiguration, embedding: Embedding
+) -> list[Result]:
     """Rerank results by their text.
 
     Returns:
         At most ``numberOfRerankedResults`` with the scores of the reranker; ties keep their order.
     """
-    scores = reranking.score(query, [result["content"]["text"] for result in results], embedding, ranked=True)
+    scores = reranking.score(query, [result.members["content"]["text"] for result in results], embedding, ranked=True)
     order = sorted(range(len(results)), key=lambda place: (-scores[place], place))
-    ranked = [{**results[place], "score": scores[place]} for place in order]
+    ranked = [replace(found := results[place], members={**found.members, "score": scores[place]}) for place in order]
     return ranked[: configuration.get("numberOfRerankedResults")]
 
 

@@ -1,9 +1,9 @@
 """Search: vectors, BM25, and the two fused."""
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,13 +16,10 @@ from ragstack_common.filters import Filter
 from ragstack_common.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
-    from local_bedrock.store.vectors import Ids, Vectors
+    from local_bedrock.store.vectors import Ids, Scores, Vectors
 
 CANDIDATES: Final = 1000
-"""Chunks taken from each ranking, whatever the page size, so that all pages are parts of the same order."""
-
-RANK_CONSTANT: Final = 10
-"""Constant of reciprocal rank fusion (Cormack et al. 2009: 60). 10 keeps more of BM25's order if vectors are weak."""
+"""Chunks in a ranking, whatever the page size, so that all pages are parts of the same order."""
 
 TERMS_SEARCHED: Final = 256
 """Words of a query that BM25 uses; the text may have 20,000 characters."""
@@ -32,6 +29,8 @@ REPEATS_SEARCHED: Final = 4
 
 It takes nDCG@10 of BM25 from .446 to .499 on CACM, whose questions are paragraphs, and hardly changes other sets.
 """
+
+Shares = npt.NDArray[np.float64]
 
 _NOTHING: Final = np.empty(0, dtype=np.int64)
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -55,87 +54,71 @@ class Search:
 
 @dataclass(frozen=True)
 class Hit:
-    """A chunk and its score, 0 to 1."""
+    """A chunk and its score, 0 to 1, with the signals it comes from: see :class:`Ranking`."""
 
     chunk: int
     score: float
+    vector: float
+    lexical: float | None = None
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Chunks and their scores, 0 to 1, best first; arrays of one length."""
+    """Chunks and their scores, best first; arrays of one length with values from 0 to 1.
+
+    Attributes:
+        vector: Cosines; negative ones are 0.
+        lexical: BM25 as a share of what a chunk with every word of the query many times would get, comparable across
+            queries; None without a search by words.
+    """
 
     chunks: "Ids"
-    scores: npt.NDArray[np.float64]
+    scores: Shares
+    vector: Shares
+    lexical: Shares | None = None
 
     def __len__(self) -> int:
         return len(self.chunks)
 
     def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
         """Return a part of the ranking."""
-        part = slice(start, end)
-        return list(map(Hit, self.chunks[part].tolist(), self.scores[part].tolist()))
+        columns = (self.chunks, self.scores, self.vector, *(() if self.lexical is None else (self.lexical,)))
+        return list(map(Hit, *(column[start:end].tolist() for column in columns)))
 
 
-def rank(view: View, knowledge_base_id: str, search: Search, fusion_weight: float) -> Ranking:
-    """Return the best chunks, best first; ties are in the order of insertion."""
-    allowed = _allowed(view, knowledge_base_id, search.filters)
-    by_vector = _by_vector(view, search, allowed)
+def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float) -> Ranking:
+    """Return the best chunks, best first; ties are in the order of insertion.
+
+    The score of HYBRID is ``cosine_share * cosine + (1 - cosine_share) * BM25 / best BM25``, computed for every chunk.
+    The best BM25 is that of all chunks, so that a filter changes no score. Source: Bruch, Gai and Ingber 2023, "An
+    Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
+    """
+    rows = view.vectors.rows(_allowed(view, knowledge_base_id, search.filters))
+    chunks = view.vectors.chunks
     if not search.hybrid:
-        return by_vector
-    all_words = _by_words(view, knowledge_base_id, search)
-    if allowed is None:
-        return fuse(all_words, by_vector.chunks, fusion_weight)
-    # Use the ranks of the unfiltered search. Callers compare the scores of searches with different filters, and the
-    # best chunk of an unsuitable filter must not score like the best chunk of all.
-    by_words = _among(all_words, allowed)
-    all_vectors = _by_vector(view, search, None).chunks
-    ranks = places_among(by_words, all_words[:CANDIDATES]), places_among(by_vector.chunks, all_vectors)
-    return fuse(by_words, by_vector.chunks, fusion_weight, ranks=ranks)
+        rows = rows if search.vector.any() else rows[:0]
+        rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES)
+        return Ranking(chunks[rows], _clipped(cosines), _clipped(cosines))
+    matches = _by_words(view, knowledge_base_id, search.text)
+    bm25 = np.zeros(len(chunks))
+    bm25[np.searchsorted(chunks, matches.chunks)] = matches.scores
+    addends = (1.0 - cosine_share) * bm25 / (bm25.max(initial=0.0) or 1.0)
+    if not search.vector.any():
+        rows = rows[addends[rows] > 0]
+
+    def fused(rows: "Ids", cosines: "Scores") -> Shares:
+        return np.minimum(1.0, cosine_share * _clipped(cosines) + addends[rows])
+
+    rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES, fused)
+    lexical = np.minimum(1.0, bm25[rows] / (matches.bound or 1.0))
+    return Ranking(chunks[rows], fused(rows, cosines), _clipped(cosines), lexical)
 
 
-def rankings(view: View, knowledge_base_id: str, search: Search) -> tuple["Ids", Ranking]:
-    """Return the rankings that :func:`rank` fuses: by BM25, and by vector."""
+def rank_by_words(view: View, knowledge_base_id: str, search: Search) -> "Ids":
+    """Return the chunks that BM25 ranks best, best first; ties are in the order of insertion."""
     allowed = _allowed(view, knowledge_base_id, search.filters)
-    by_words = _by_words(view, knowledge_base_id, search)
-    return by_words if allowed is None else _among(by_words, allowed), _by_vector(view, search, allowed)
-
-
-def places_among(found: "Ids", everything: "Ids") -> "Ids":
-    """Return the rank, from 1, of each chunk in the unfiltered ranking; chunks beyond its end get the next ranks.
-
-    Args:
-        found: Chunks, best first.
-        everything: The beginning of the same ranking without a filter.
-    """
-    rank_of = {chunk: rank for rank, chunk in enumerate(everything.tolist(), start=1)}
-    after = count(len(everything) + 1)
-    return np.array([rank_of.get(chunk) or next(after) for chunk in found.tolist()], dtype=np.int64)
-
-
-def fuse(
-    by_words: "Ids",
-    by_vector: "Ids",
-    weight: float,
-    rank_constant: float = RANK_CONSTANT,
-    ranks: "tuple[Ids, Ids] | None" = None,
-) -> Ranking:
-    """Fuse two rankings by reciprocal rank; a chunk that leads both has the score 1.
-
-    Args:
-        by_words: Chunks, best first.
-        by_vector: Chunks, best first.
-        weight: Weight of ``by_vector`` relative to ``by_words``.
-        rank_constant: Added to every rank, above -1; large values reduce the advantage of the first ranks.
-        ranks: The ranks of both, from 1, if they are parts of longer rankings; by default their positions.
-    """
-    of_words, of_vectors = ranks or (np.arange(1, len(by_words) + 1), np.arange(1, len(by_vector) + 1))
-    shares = [1.0 / (rank_constant + of_words), weight / (rank_constant + of_vectors)]
-    chunks, places = np.unique(np.concatenate([by_words, by_vector]), return_inverse=True)
-    best = (1.0 + weight) / (rank_constant + 1)
-    scores = np.minimum(1.0, np.bincount(places, np.concatenate(shares), len(chunks)) / best)
-    order = np.lexsort((chunks, -scores))
-    return Ranking(chunks[order], scores[order])
+    found = _by_words(view, knowledge_base_id, search.text).chunks
+    return (found if allowed is None else found[np.isin(found, allowed)])[:CANDIDATES]
 
 
 def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids | None":
@@ -153,21 +136,28 @@ def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids
     return view.vectors.chunks_of(np.fromiter((row[0] for row in found), dtype=np.int64))
 
 
-def _among(ranked: "Ids", allowed: "Ids") -> "Ids":
-    return ranked[np.isin(ranked, allowed)][:CANDIDATES]
+def _clipped(cosines: "Scores") -> Shares:
+    return np.clip(cosines.astype(np.float64), 0.0, 1.0)
 
 
-def _by_vector(view: View, search: Search, allowed: "Ids | None") -> Ranking:
-    if not search.vector.any():
-        return Ranking(_NOTHING, np.empty(0))
-    chunks, cosines = view.vectors.search(search.vector, CANDIDATES, allowed=allowed)
-    return Ranking(chunks, np.clip(cosines.astype(np.float64), 0.0, 1.0))
+@dataclass(frozen=True)
+class _Matches:
+    """Chunks with a word of a query, their BM25, and what BM25 cannot reach."""
+
+    chunks: "Ids"
+    scores: npt.NDArray[np.float64]
+    bound: float
 
 
-def _by_words(view: View, knowledge_base_id: str, search: Search) -> "Ids":
-    """Return the best chunks; all that contain a word if a filter will choose among them."""
-    limit = CANDIDATES if search.filters is None else None
-    return search_words(view, schema.text_index(knowledge_base_id), search.text, limit)[0]
+def _by_words(view: View, knowledge_base_id: str, text: str) -> _Matches:
+    table = schema.text_index(knowledge_base_id)
+    chunks, scores = search_words(view, table, text)
+    counting = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"  # noqa: S608 - no input in it
+    terms = Counter(match_expression(text).split(" OR ")) if len(chunks) else {}
+    total = view.connection.execute(f"SELECT count(*) FROM {table}").get  # noqa: S608
+    found = {term: view.connection.execute(counting, (term,)).get for term in terms}
+    rarity = {term: max(1e-6, math.log((total - n + 0.5) / (n + 0.5))) for term, n in found.items()}
+    return _Matches(chunks, scores, sum(2.2 * rarity[term] * times for term, times in terms.items()))
 
 
 def search_words(view: View, table: str, text: str, limit: int | None = None) -> tuple["Ids", npt.NDArray[np.float64]]:

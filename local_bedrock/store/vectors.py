@@ -6,7 +6,7 @@ takes 12 ms on two cores, and the same search inside SQLite (sqlite-vec, vec0) t
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -132,12 +132,14 @@ class VectorSnapshot:
         return tuple(block.vectors[: block.rows] for block in self.blocks)
 
     @cached_property
-    def _chunks(self) -> Ids:
-        return np.concatenate([block.chunks[: block.rows] for block in self.blocks])
+    def chunks(self) -> Ids:
+        """The chunk in every row, deleted ones too."""
+        return np.concatenate([np.empty(0, dtype=np.int64), *(block.chunks[: block.rows] for block in self.blocks)])
 
     @cached_property
     def _alive_rows(self) -> Ids:
-        return np.flatnonzero(np.concatenate([block.alive[: block.rows] for block in self.blocks]))
+        alive = (block.alive[: block.rows] for block in self.blocks)
+        return np.flatnonzero(np.concatenate([np.empty(0, dtype=np.bool_), *alive]))
 
     def chunks_of(self, documents: Ids) -> Ids:
         """Return the chunks of these documents."""
@@ -148,6 +150,11 @@ class VectorSnapshot:
         ]
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
+    def rows(self, allowed: Ids | None = None) -> Ids:
+        """Return the rows of these chunks, ascending; None for all that were not deleted."""
+        rows = self._alive_rows
+        return rows if allowed is None else rows[np.isin(self.chunks[rows], allowed)]
+
     def search(self, query: Vectors, limit: int, *, allowed: Ids | None = None) -> tuple[Ids, Scores]:
         """Return the nearest chunks and their cosines, best first, ties by chunk id.
 
@@ -156,24 +163,39 @@ class VectorSnapshot:
             limit: Maximum number of results.
             allowed: Restricts the search to these chunks; None for all.
         """
-        if not self.blocks:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        scores = _PRODUCTS.of(self._matrices, query)
-        chunks, rows = self._chunks, self._alive_rows
-        if allowed is not None:
-            rows = rows[np.isin(chunks[rows], allowed)]
+        rows, cosines = self.best(query, self.rows(allowed), limit)
+        return self.chunks[rows], cosines
+
+    def best(
+        self,
+        query: Vectors,
+        rows: Ids,
+        limit: int,
+        score: Callable[[Ids, Scores], npt.NDArray[Any]] = lambda _rows, cosines: cosines,
+    ) -> tuple[Ids, Scores]:
+        """Return the best of some rows and their cosines, best first, ties by chunk id.
+
+        Args:
+            query: Of unit length, or zero.
+            rows: Ascending.
+            limit: Maximum number of results.
+            score: Computes the scores to order by from rows and their cosines; a score must not change by more than
+                its cosine does.
+        """
         if len(rows) > limit:
             # Keep everything as good as the last result that fits, so that ties are decided by the id. The products
             # are exact up to rounding; the remaining rows are scored again, all in the same way.
-            approximate = scores[rows]
+            approximate = score(rows, _PRODUCTS.of(self._matrices, query)[rows])
             floor = np.partition(approximate, -limit)[-limit]
             rows = rows[approximate >= floor - _ROUNDING]
         exact = self._exact(rows, query)
-        order = np.lexsort((chunks[rows], -exact))[:limit]
-        return chunks[rows][order], exact[order]
+        order = np.lexsort((self.chunks[rows], -score(rows, exact)))[:limit]
+        return rows[order], exact[order]
 
     def _exact(self, rows: Ids, query: Vectors) -> Scores:
         """Score rows, given by ascending positions over all blocks, so that equal vectors get equal scores."""
+        if not len(rows):
+            return np.empty(0, dtype=np.float32)
         sizes = [block.rows for block in self.blocks]
         starts = np.cumsum([0, *sizes[:-1]])
         scores = []
@@ -185,7 +207,7 @@ class VectorSnapshot:
             for first in range(0, len(part), ROWS_SCORED_AT_ONCE):
                 chosen = block.vectors[part[first : first + ROWS_SCORED_AT_ONCE] - start]
                 scores.append(np.einsum("ij,j->i", chosen, query))
-        return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
+        return np.concatenate(scores)
 
 
 class VectorIndex:

@@ -43,7 +43,7 @@ class CachedEmbedding(Embedding):
 
     def __init__(self, model: Embedding, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
         self.name, self.description = model.name, model.description
-        self.dimension, self.fusion_weight = model.dimension, model.fusion_weight
+        self.dimension, self.cosine_share = model.dimension, model.cosine_share
         self._model = model
         self._query = lru_cache(maxsize=QUERIES_KEPT)(model.embed_query)
         self._path = path

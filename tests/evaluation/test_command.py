@@ -227,7 +227,7 @@ def test_a_sweep_names_the_best_value_and_draws_its_curve(
     found = json.loads((tmp_path / "tuned" / "tuning.json").read_text())
     names = [parameter["name"] for parameter in found["parameters"]]
     assert names[:2] == ["filtered_score_boost", "candidates"]
-    assert names[-2:] == ["fusion_weight", "rank_constant"]
+    assert names[-1] == "cosine_share"
     for name in names:
         assert name in (tmp_path / "tuned" / f"{name}.svg").read_text()
     boosts = found["parameters"][0]["lines"]
@@ -258,7 +258,8 @@ def test_results_are_retrieved_only_once(home: Path, data: Path, tmp_path: Path,
         (["--values", "1,2"], "name one with --parameter"),
         (["--parameter", "candidates", "--values", "1,many"], "--values must be numbers"),
         (["--parameter", "filtered_score_boost", "--values", "0"], "out of range for filtered_score_boost"),
-        (["--parameter", "rank_constant", "--search", "SEMANTIC"], "it has no part in a SEMANTIC search"),
+        (["--parameter", "cosine_share", "--values", "0.5,1.5"], "out of range for cosine_share"),
+        (["--parameter", "cosine_share", "--search", "SEMANTIC"], "it has no part in a SEMANTIC search"),
     ],
 )
 def test_an_impossible_tuning_is_rejected(

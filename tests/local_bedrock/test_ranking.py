@@ -1,11 +1,11 @@
-"""Vectors searched in memory, and two rankings fused."""
+"""Vectors searched in memory, and the words of a query."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from local_bedrock.retrieval.ranking import REPEATS_SEARCHED, TERMS_SEARCHED, Hit, fuse, match_expression, places_among
+from local_bedrock.retrieval.ranking import REPEATS_SEARCHED, TERMS_SEARCHED, match_expression
 from local_bedrock.store import vectors
 from local_bedrock.store.vectors import VectorIndex, Vectors
 
@@ -75,21 +75,6 @@ def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
     assert scores == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
 
 
-def test_a_chunk_that_leads_both_rankings_scores_1() -> None:
-    assert fuse(np.array([7, 8]), np.array([7, 9]), weight=0.5).hits(0, 1) == [Hit(7, 1.0)]
-
-
-def test_equal_fused_scores_keep_the_order_of_the_ids() -> None:
-    assert fuse(np.array([5, 3]), np.array([3, 5]), weight=1.0).chunks.tolist() == [3, 5]
-
-
-def test_one_empty_ranking_leaves_the_order_of_the_other() -> None:
-    nothing = np.empty(0, dtype=np.int64)
-
-    assert fuse(np.array([5, 3]), nothing, weight=0.2).chunks.tolist() == [5, 3]
-    assert len(fuse(nothing, nothing, weight=0.2)) == 0
-
-
 def test_a_word_that_a_query_repeats_counts_as_often_up_to_a_limit() -> None:
     assert match_expression("Herons, the herons and ospreys") == '"herons" OR "ospreys" OR "herons"'
     assert match_expression("bird " * 50).split(" OR ") == ['"bird"'] * REPEATS_SEARCHED
@@ -107,12 +92,3 @@ def test_stop_words_are_searched_where_there_is_nothing_else() -> None:
     assert match_expression("to be or not to be") == '"to" OR "be" OR "or" OR "not" OR "to" OR "be"'
     assert match_expression('" AND * ) ?') == '"and"'
     assert match_expression("?!") == ""
-
-
-def test_ranks_are_those_in_the_longer_ranking_and_go_on_after_its_end() -> None:
-    nothing = np.empty(0, dtype=np.int64)
-
-    assert places_among(np.array([9, 4, 7, 8]), np.array([5, 9, 4])).tolist() == [2, 3, 4, 5]
-    assert places_among(np.array([3, 1]), np.array([3, 2, 1])).tolist() == [1, 3]
-    assert places_among(nothing, np.array([1])).tolist() == []
-    assert places_among(np.array([6, 2]), nothing).tolist() == [1, 2]

@@ -1,3 +1,5 @@
+import asyncio
+import json
 from functools import partial
 from typing import Any
 
@@ -5,6 +7,7 @@ import pytest
 
 from local_bedrock.operations.retrieval import DEFAULT_RESULTS
 from ragstack_common.filters import evaluate, parse
+from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, refusal, text_document
 
 BIRDS: dict[str, dict[str, Any]] = {
@@ -118,6 +121,27 @@ def test_hybrid_finds_words_and_semantic_finds_their_pieces(bedrock: Bedrock) ->
 
     assert found(source, "photosynthetic", overrideSearchType="SEMANTIC")[0] == "1"
     assert found(source, "bridge", overrideSearchType="HYBRID")[0] == "2"
+
+
+def test_the_signals_of_each_result_are_in_a_header_and_reach_the_ranking(birds: Source) -> None:
+    client: Any = birds.bedrock.runtime
+    for search_type, names in (("SEMANTIC", {"vector"}), ("HYBRID", {"vector", "lexical"})):
+        found = client.retrieve(
+            knowledgeBaseId=birds.knowledge_base_id,
+            retrievalQuery={"text": "heron"},
+            retrievalConfiguration={"vectorSearchConfiguration": {"overrideSearchType": search_type}},
+        )
+        backend = BedrockBackend(birds.knowledge_base_id, search_type=search_type, client=client)
+        chunks = asyncio.run(backend.retrieve("heron", 5))
+
+        headers = found["ResponseMetadata"]["HTTPHeaders"]
+        signals = json.loads(headers["x-ragstack-signals"])
+        assert headers["x-ragstack-embedding"] == "hashed"
+        assert [chunk.ranked_by.signals for chunk in chunks] == signals
+        assert all(signal.keys() == names and min(signal.values()) >= 0 for signal in signals)
+        if search_type == "SEMANTIC":
+            scores = [result["score"] for result in found["retrievalResults"]]
+            assert [signal["vector"] for signal in signals] == pytest.approx(scores, abs=1e-4)
 
 
 def test_the_default_is_five_results(bedrock: Bedrock) -> None:

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import apsw
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from local_bedrock.retrieval import ranking
 from local_bedrock.retrieval.ranking import Search
@@ -16,6 +19,7 @@ from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
 from local_bedrock.store.resources import KnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
+from tests.support.soak import examples
 
 BASE = "KB12345678"
 EMBEDDING = HashedEmbedding(64)
@@ -23,13 +27,18 @@ EMBEDDING = HashedEmbedding(64)
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path)
-    with opened.write() as change:
+    found = opened(tmp_path)
+    yield found
+    found.close()
+
+
+def opened(folder: Path) -> Database:
+    database = Database(folder)
+    with database.write() as change:
         resources.add_knowledge_base(
             change, KnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
         )
-    yield opened
-    opened.close()
+    return database
 
 
 def add(database: Database, name: str, *texts: str, **attributes: str | float) -> None:
@@ -55,26 +64,56 @@ def test_a_filter_finds_chunks_beyond_the_candidates(database: Database, monkeyp
     for least, found in ((0, 20), (27, 6), (30, 0)):
         search = search_for("heron bird", filters=parse({"n": {"$gte": least}}))
         with database.read(BASE) as view:
-            ranked = ranking.rank(view, BASE, search, EMBEDDING.fusion_weight)
+            ranked = ranking.rank(view, BASE, search, EMBEDDING.cosine_share)
 
         assert len(ranked) >= found
         assert min(ranked.chunks, default=2 * least + 1) > 2 * least
 
 
-def test_a_chunk_has_the_same_score_with_a_filter_and_without(database: Database) -> None:
-    for number in range(12):
-        add(database, f"heron {number}", f"the heron waits {'heron ' * number}", kind="bird")
-        add(database, f"boat {number}", f"a boat of {number} planks and no heron at all", kind="boat")
-    search = search_for("waiting heron")
+WORDS = st.lists(st.sampled_from(["heron", "herons", "bird", "waits", "stone", "reed"]), min_size=1, max_size=6)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(texts=st.lists(WORDS, min_size=1, max_size=12), query=WORDS, share=st.floats(0, 1), most=st.integers(1, 12))
+def test_hybrid_scores_are_weighted_sums_of_cosine_and_bm25_that_no_filter_changes(
+    texts: list[list[str]], query: list[str], share: float, most: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        database = opened(Path(folder))
+        for number, words in enumerate(texts):
+            add(database, str(number), " ".join(words), n=number)
+        search = search_for(" ".join(query))
+        filtered = replace(search, filters=parse({"n": {"$lt": most}}))
+        with database.read(BASE) as view:
+            fused = ranking.rank(view, BASE, search, share)
+            by_cosine = ranking.rank(view, BASE, replace(search, hybrid=False), share)
+            by_words = ranking.rank(view, BASE, search, 0.0)
+            few = ranking.rank(view, BASE, filtered, share)
+        database.close()
+
+    of_fused, of_words = ({hit.chunk: hit for hit in found.hits()} for found in (fused, by_words))
+    assert of_fused.keys() == set(range(1, len(texts) + 1)) == of_words.keys()
+    for hit in by_cosine.hits():
+        assert hit.score == hit.vector == of_fused[hit.chunk].vector
+        mixed = share * hit.score + (1 - share) * of_words[hit.chunk].score
+        assert of_fused[hit.chunk].score == pytest.approx(mixed)
+    assert fused.hits() == sorted(fused.hits(), key=lambda hit: (-hit.score, hit.chunk))
+    assert few.hits() == [hit for hit in fused.hits() if hit.chunk <= most]
+    lexical = [hit.lexical for hit in by_words.hits()]
+    assert lexical == sorted(lexical, key=lambda value: -(value or 0))
+    assert all(0 <= value <= 1 for value in lexical if value is not None)
+
+
+def test_the_lexical_signal_is_a_share_of_what_every_word_many_times_would_score(database: Database) -> None:
+    for number in range(20):
+        add(database, str(number), "reeds and stones")
+    add(database, "all", "osprey heron " * 100)
+    add(database, "half", "heron " * 200)
 
     with database.read(BASE) as view:
-        everything = ranking.rank(view, BASE, search, EMBEDDING.fusion_weight).hits()
-        boats = ranking.rank(view, BASE, replace(search, filters=parse({"kind": "boat"})), EMBEDDING.fusion_weight)
+        found = ranking.rank(view, BASE, search_for("osprey heron"), 0.5).hits(0, 3)
 
-    scores = {hit.chunk: hit.score for hit in everything}
-    assert len(boats) == 12
-    assert [hit.score for hit in boats.hits()] == [scores[hit.chunk] for hit in boats.hits()]
-    assert boats.scores[0] < everything[0].score
+    assert [hit.lexical for hit in found] == [pytest.approx(0.95, abs=0.05), pytest.approx(0.42, abs=0.08), 0]
 
 
 def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> None:
@@ -97,9 +136,9 @@ def test_a_reader_keeps_what_it_saw_when_it_began(database: Database) -> None:
 
     with database.read(BASE) as view:
         add(database, "a", "osprey")
-        before = ranking.rank(view, BASE, search_for("heron"), EMBEDDING.fusion_weight)
+        before = ranking.rank(view, BASE, search_for("heron"), EMBEDDING.cosine_share)
     with database.read(BASE) as view:
-        after = ranking.rank(view, BASE, search_for("osprey"), EMBEDDING.fusion_weight)
+        after = ranking.rank(view, BASE, search_for("osprey"), EMBEDDING.cosine_share)
 
     assert before.chunks.tolist() == [1]
     assert after.chunks.tolist() == [2]

@@ -29,7 +29,7 @@ class CountingEmbedding(Embedding):
 
     def __init__(self, inner: Embedding) -> None:
         self.name, self.description = inner.name, inner.description
-        self.dimension, self.fusion_weight = inner.dimension, inner.fusion_weight
+        self.dimension, self.cosine_share = inner.dimension, inner.cosine_share
         self.passages: list[str] = []
         self.queries: list[str] = []
         self._inner = inner

@@ -1,16 +1,18 @@
 """A knowledge base of Amazon Bedrock."""
 
+import json
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from hashlib import sha256
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import contextual_headers, filters
 from ragstack_common.clients import retrieval_client
-from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, VECTOR_STORES
+from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, SIGNALS_HEADER, VECTOR_STORES
 from ragstack_common.filters import Filter
 from ragstack_common.ranking_parameters import TrustParameters
 from ragstack_common.retrieval.base import PAGE_SIZE
@@ -298,7 +300,7 @@ class _Retrieve(Engine):
         """
         try:
             answer = self._answer(request)
-            return [chunk_of(hit) for hit in answer["retrievalResults"]], answer.get("nextToken")
+            return _chunks_of(answer), answer.get("nextToken")
         except Exception as error:
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
@@ -318,8 +320,21 @@ class _Retrieve(Engine):
         return answer
 
 
-def chunk_of(hit: Mapping[str, Any]) -> RetrievedChunk:
-    """Convert one of the ``retrievalResults``; a missing score counts as 0."""
+def _chunks_of(answer: Mapping[str, Any]) -> list[RetrievedChunk]:
+    """Convert the results, with the signals that the local Bedrock sends in a header."""
+    hits = answer["retrievalResults"]
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
+    return [chunk_of(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
+
+
+def chunk_of(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
+    """Convert one of the ``retrievalResults``; a missing score counts as 0.
+
+    Args:
+        hit: The result.
+        signals: What its score is made of, if that is known.
+    """
     score = float(hit.get("score") or 0.0)
     content = hit.get("content") or {}
     metadata = hit.get("metadata") or {}
@@ -328,8 +343,8 @@ def chunk_of(hit: Mapping[str, Any]) -> RetrievedChunk:
     if content_type != "TEXT":
         metadata = {**metadata, CONTENT_DETAILS_KEY: {name: part for name, part in content.items() if name != "type"}}
     ranked = {"score": score, "metadata": metadata}
-    if not 0.0 <= score <= 1.0:
-        ranked = ranked_fields(Ranking(base_score=score, score=score), metadata)
+    if signals or not 0.0 <= score <= 1.0:
+        ranked = ranked_fields(Ranking(base_score=score, score=score, signals={**signals}), metadata)
     return RetrievedChunk(
         content=text,
         source=uri_of(hit) or _own_name(text, metadata),
