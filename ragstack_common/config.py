@@ -87,6 +87,9 @@ MAX_QUERY_CHARACTERS: Final = 20_000
 MAX_RESULTS: Final = 100
 """Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
 
+MAX_PASSAGES: Final = 10
+"""Maximum number of passages of one document in a response."""
+
 PER_CORPUS: Final = 200
 SINGLE_CORPUS: Final = 500
 SEARCH_K: Final = 10

@@ -14,13 +14,20 @@ SHORT_WORD: Final = 3
 """Letters; words of this length or less don't choose the excerpt."""
 
 RESULT_INDENT: Final = 12
+PASSAGE_INDENT: Final = 16
 
 _MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
 """Headings, rules and tables in Markdown."""
 
 
-def print_results(answer: Mapping[str, Any], query: str) -> None:
-    """Show ranked results, each with the excerpt that has most words of the query, and how the search went."""
+def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> None:
+    """Show ranked results and how the search went.
+
+    Args:
+        answer: The response of ``POST /api/retrieve``.
+        query: Its words choose the excerpt of each passage.
+        passages: Maximum passages of each result.
+    """
     for rank, result in enumerate(answer["results"], start=1):
         head = Text.assemble(f"{rank:>3}  {result['score']:.3f}  ", (result["source"] or "(no source)", "bold"))
         known = result["metadata"]
@@ -35,6 +42,8 @@ def print_results(answer: Mapping[str, Any], query: str) -> None:
             context = " · ".join(result["context"].splitlines())
             console.print(Padding(Text(context, "italic"), (0, 0, 0, RESULT_INDENT)))
         console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
+        for passage in (result.get("passages") or [])[1:passages]:
+            console.print(Padding(Text(excerpt(passage["content"], query)), (0, 0, 0, PASSAGE_INDENT)))
     _print_search(answer)
 
 

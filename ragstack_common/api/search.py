@@ -24,6 +24,7 @@ from ragstack_common.config import (
     ALL_CORPORA,
     BEDROCK_ENGINE,
     LEXICAL,
+    MAX_PASSAGES,
     MAX_QUERY_CHARACTERS,
     MAX_RESULTS,
     OTHER_STORE,
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from ragstack_common.retrieval.rerank import LexicalReranker
 
 MAX_NAME_CHARACTERS: Final = 200
+
+DEFAULT_PASSAGES: Final = 3
+"""A program that answers from the results needs more than one passage of a document that is about the question."""
 
 
 def _version(value: object) -> object:
@@ -125,6 +129,14 @@ class RetrieveRequest(BaseModel):
     deduplicate_by: Literal["document", "chunk"] = Field(
         default="document", description="One result per document, or per chunk"
     )
+    passages: int = Field(
+        default=DEFAULT_PASSAGES,
+        ge=1,
+        le=MAX_PASSAGES,
+        strict=True,
+        description="The largest number of passages of each document, with one result per document. They are chosen "
+        "among the candidates of the search, so there may be fewer",
+    )
     explain: bool = Field(default=False, description="Adds to each result how its score was computed")
 
 
@@ -147,6 +159,17 @@ class RankingSummary(BaseModel):
     reason: str = Field(description="The same in one sentence")
 
 
+class PassageSummary(BaseModel):
+    """One of the passages of a result's document."""
+
+    score: float = Field(description="The engine's score, before slices were merged or results reranked")
+    content: str
+    context: str | None = Field(default=None, description="The document's title and the headings above the content")
+    content_type: str
+    chunk_id: str | None
+    metadata: dict[str, Any]
+
+
 class RetrievedResult(BaseModel):
     """One hit."""
 
@@ -157,6 +180,13 @@ class RetrievedResult(BaseModel):
     source: str | None = Field(description="The document's S3 URI, URL or identifier")
     location: dict[str, Any]
     metadata: dict[str, Any]
+    passages: list[PassageSummary] | None = Field(
+        default=None,
+        description="The best passages of the document, first the result's own; null if one passage was asked for",
+    )
+    passages_found: int | None = Field(
+        default=None, description="How many passages of the document were among the candidates of the search"
+    )
     ranking: RankingSummary | None = Field(default=None, description="How its score was computed; only with explain")
 
 
@@ -337,6 +367,7 @@ class QueryService:
             metadata_filter=preferred,
             filter_trust=request.filter_trust,
             deduplicate_by=request.deduplicate_by,
+            passages=request.passages,
             corpus_filter=corpus,
         )
 
@@ -407,9 +438,26 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> 
         content_type=chunk.content_type,
         source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
         location=chunk.location or {},
-        metadata={name: value for name, value in chunk.metadata.items() if name not in OUR_OWN_KEYS},
+        metadata=_metadata(chunk),
+        passages=[_passage(passage) for passage in chunk.passages] or None,
+        passages_found=chunk.passages_found or None,
         ranking=_explanation(ranking, outcome.parts) if explain else None,
     )
+
+
+def _passage(chunk: RetrievedChunk) -> PassageSummary:
+    return PassageSummary(
+        score=chunk.ranked_by.base_score,
+        content=chunk.content,
+        context=chunk.context,
+        content_type=chunk.content_type,
+        chunk_id=chunk.chunk_id,
+        metadata=_metadata(chunk),
+    )
+
+
+def _metadata(chunk: RetrievedChunk) -> dict[str, Any]:
+    return {name: value for name, value in chunk.metadata.items() if name not in OUR_OWN_KEYS}
 
 
 def _explanation(ranking: Ranking, parts: tuple[SliceReport, ...]) -> RankingSummary:

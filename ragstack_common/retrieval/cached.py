@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Final
@@ -179,6 +179,9 @@ def request_key(request: SearchRequest) -> str:
     return repr(request)
 
 
-def _copies(chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
+def _copies(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
     """Give each chunk metadata of its own: callers may change them, although the chunk is frozen."""
-    return [chunk.model_copy(update={"metadata": {**chunk.metadata}}) for chunk in chunks]
+    return [
+        chunk.model_copy(update={"metadata": {**chunk.metadata}, "passages": tuple(_copies(chunk.passages))})
+        for chunk in chunks
+    ]

@@ -137,11 +137,61 @@ def one_for_each_document(chunks: Iterable[RetrievedChunk], limit: int) -> list[
     return list(first.values())
 
 
-def best_of(chunks: Iterable[RetrievedChunk], request: SearchRequest) -> list[RetrievedChunk]:
-    """Keep what a request asks for among chunks in their final order."""
+def with_passages(
+    best: Sequence[RetrievedChunk], candidates: Iterable[RetrievedChunk], limit: int
+) -> list[RetrievedChunk]:
+    """Add to the best chunk of each document its other passages.
+
+    Args:
+        best: One chunk for each document.
+        candidates: All chunks of the search, with the passages that earlier searches added.
+        limit: Passages of each document, with the best one.
+    """
+    found: dict[str, dict[str, RetrievedChunk]] = {
+        chunk.source: {_text_of(chunk): chunk.model_copy(update={"passages": (), "passages_found": 0})}
+        for chunk in best
+    }
+    earlier = dict.fromkeys(found, 0)
+    for chunk in best_first(candidates):
+        if chunk.source in found:
+            earlier[chunk.source] = max(earlier[chunk.source], chunk.passages_found)
+            for passage in chunk.passages or (chunk,):
+                found[chunk.source].setdefault(_text_of(passage), passage)
+    counts = {source: max(earlier[source], len(passages)) for source, passages in found.items()}
+    return [
+        chunk.model_copy(
+            update={
+                "passages": tuple(islice(found[chunk.source].values(), limit)),
+                "passages_found": counts[chunk.source],
+            }
+        )
+        for chunk in best
+    ]
+
+
+def _text_of(chunk: RetrievedChunk) -> str:
+    """Return the text that tells the passages of a document apart: two stores may name one chunk differently."""
+    return " ".join(chunk.content.split()) or chunk.chunk_id or ""
+
+
+def best_of(
+    chunks: Iterable[RetrievedChunk], request: SearchRequest, candidates: Iterable[RetrievedChunk] | None = None
+) -> list[RetrievedChunk]:
+    """Keep what a request asks for among chunks in their final order.
+
+    Args:
+        chunks: What the request may return.
+        request: The search.
+        candidates: What the passages of a document are chosen from; by default the chunks.
+    """
+    if request.passages > 1:
+        chunks = list(chunks)
     kept = (chunk for chunk in chunks if chunk.score >= request.least_score)
     if request.deduplicate_by == "document":
-        return one_for_each_document(kept, request.top_k)
+        best = one_for_each_document(kept, request.top_k)
+        if request.passages == 1:
+            return best
+        return with_passages(best, chunks if candidates is None else candidates, request.passages)
     best = list(islice(kept, request.top_k))
     known = {chunk.source for chunk in best}
     others = (chunk for chunk in kept if chunk.source not in known)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common import filters as filter_language
-from ragstack_common.config import MAX_QUERY_CHARACTERS
+from ragstack_common.config import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.errors import InvalidQueryError
 from ragstack_common.filters import Filter, all_of
 
@@ -78,6 +78,9 @@ class RetrievedChunk(BaseModel):
         context: The document title and headings that the content was indexed with, if any.
         content_type: TEXT, IMAGE, ROW, AUDIO or VIDEO.
         location: Where the document is, as reported by the engine.
+        passages: The best chunks of the same document among the candidates, this one first; empty if the search asked
+            for one passage.
+        passages_found: Number of candidates from the document, of which *passages* are the best.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -92,6 +95,8 @@ class RetrievedChunk(BaseModel):
     context: str | None = None
     content_type: str = "TEXT"
     location: dict[str, Any] | None = None
+    passages: tuple["RetrievedChunk", ...] = ()
+    passages_found: int = 0
 
     @property
     def ranked_by(self) -> Ranking:
@@ -131,6 +136,8 @@ class SearchRequest:
         documents: Number of different documents that are worth further searches if the first one finds fewer. None
             means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that asks for more candidates
             than it returns passes its caller's number on. With every chunk, documents over *top_k* add one chunk each.
+        passages: Best chunks of each document to return with it, 1 to 10, only with one result for each document. They
+            are chosen among the candidates of the search; *min_score* does not apply to them.
         scope_filter: What the caller may see. It restricts every slice, corpus and backend, like *filters*, and no
             other field can widen it.
         corpus_filter: The corpus to search; None or "all" searches all of them. Only balanced backends support it.
@@ -150,6 +157,7 @@ class SearchRequest:
     scope_filter: FilterSource | None = None
     corpus_filter: str | None = None
     filter_trust: float | None = None
+    passages: int = 1
 
     def __post_init__(self) -> None:
         """Check the values and parse the filters."""
@@ -160,6 +168,7 @@ class SearchRequest:
                 f"The query has {len(self.query)} characters; the maximum is {MAX_QUERY_CHARACTERS}"
             )
         check_top_k(self.top_k, MAX_TOP_K)
+        check_top_k(self.passages, MAX_PASSAGES, "passages")
         for name in ("min_score", "filter_trust"):
             share = getattr(self, name)
             is_number = isinstance(share, int | float) and not isinstance(share, bool)

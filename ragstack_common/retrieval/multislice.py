@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, Literal, TypeAlias, get_args
 
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
@@ -87,16 +88,17 @@ class MultiSliceBackend(PassingWrapper):
             self.timeout_seconds,
             fatal=(InvalidFilterError, InvalidQueryError),
         )
+        candidates = chain.from_iterable(parts.rankings.values())
         if self.merge == "trust" and len(slices) > 1:
             trust = self._trust_of(request, parts)
             parts = parts.explained(FILTERED, trust.value, trust.reason)
             weights = {FILTERED: trust.value, UNFILTERED: 1 - trust.value}
             constant = self.trust.rank_constant
             merged = merge_by_weight(parts.rankings, weights, request.deduplicate_by, rank_constant=constant)
-            chunks = best_of(merged, request)
+            chunks = best_of(merged, request, candidates)
         else:
             boosts = {each.name: each.boost for each in slices}
-            chunks = best_of(merge_slices(parts.rankings, boosts, request.deduplicate_by), request)
+            chunks = best_of(merge_slices(parts.rankings, boosts, request.deduplicate_by), request, candidates)
         return parts.outcome(chunks, request)
 
     def _slices(self, request: SearchRequest) -> list[Slice]:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import typer
 from rich.text import Text
 
-from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_RESULTS
+from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_PASSAGES, MAX_RESULTS
 from ragstack_local import display, results
 from ragstack_local.display import console, counted
 from ragstack_local.explanation import print_explanation
@@ -87,6 +87,12 @@ def query(
     deduplicate_by: Annotated[
         DeduplicateBy, typer.Option(help="One result for each document, or for each chunk.")
     ] = DeduplicateBy.DOCUMENT,
+    passages: Annotated[
+        int | None,
+        typer.Option(
+            help="Maximum passages of each document. Default: 1; with --json the API's own.", min=1, max=MAX_PASSAGES
+        ),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each result was ranked.")] = False,
     engine: Annotated[
         str,
@@ -125,6 +131,7 @@ def query(
         "min_score": min_score,
         "rerank": _reranker(rerank, engine),
         "deduplicate_by": None if deduplicate_by is DeduplicateBy.DOCUMENT else deduplicate_by.value,
+        "passages": passages,
         "explain": explain or None,
     }
     request = {name: value for name, value in body.items() if value is not None}
@@ -141,7 +148,7 @@ def query(
     if as_json:
         display.print_json(answer)
     else:
-        results.print_results(answer, words)
+        results.print_results(answer, words, passages or 1)
         for name in () if answer["results"] else _HINTS.keys() & request:
             console.print(_HINTS[name], style="dim")
         if explain:

@@ -245,6 +245,20 @@ def test_deduplication_by_document_keeps_the_best_chunk_of_each(make: Make) -> N
     assert [chunk.score for chunk in outcome.chunks] == sorted((c.score for c in outcome.chunks), reverse=True)
 
 
+def test_a_document_comes_with_its_best_passages(make: Make) -> None:
+    one = SearchRequest(LEAVE, top_k=5, deduplicate_by="document")
+
+    plain, several = run(make, *(partial(_searched, request) for request in (one, replace(one, passages=2))))
+
+    assert [(c.content, c.score) for c in several.chunks] == [(c.content, c.score) for c in plain.chunks]
+    assert all(chunk.passages == () for chunk in plain.chunks)
+    assert all(chunk.passages[0].content == chunk.content for chunk in several.chunks)
+    [leave] = [chunk for chunk in several.chunks if "leave.md" in chunk.source]
+    assert {passage.content for passage in leave.passages} == {DOCUMENTS[0].text, DOCUMENTS[1].text}
+    assert leave.passages_found == 2
+    assert {chunk.passages_found for chunk in several.chunks if chunk is not leave} == {1}
+
+
 def test_a_long_document_does_not_displace_the_others(make_long: Make) -> None:
     some = SearchRequest(LONG_QUERY, top_k=20, deduplicate_by="document")
     more_than_there_are = replace(some, top_k=30)

@@ -44,6 +44,16 @@ def test_results_show_rank_score_source_attributes_and_text(capsys: pytest.Captu
     ]
 
 
+def test_further_passages_are_indented_below_their_result(capsys: pytest.CaptureFixture[str]) -> None:
+    passages = [{"content": text} for text in ("Thirty days of leave.", "Leave ends in March.", "Leave is paid.")]
+
+    results.print_results(answer(result(passages=passages)), "leave", 2)
+
+    lines = [line.rstrip() for line in shown(capsys).splitlines()]
+    assert lines[1:3] == [f"{'':12}Thirty days of leave.", f"{'':16}Leave ends in March."]
+    assert len(lines) == 4
+
+
 def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     late = {"name": "filtered", "status": "timeout", "milliseconds": 5000.0, "hits": 0, "error": "nothing [in] 5 s"}
 

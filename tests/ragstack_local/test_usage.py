@@ -241,7 +241,7 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
     with running_stack(tmp_path, stack_at(api_url=api.url)):
         ragstack(
             *("query", "-q", "what?", "--corpus", "people", "--doc-version", "2026", "--min-score", "0.5"),
-            *("--rerank", "lexical", "--deduplicate-by", "chunk", "--explain"),
+            *("--rerank", "lexical", "--deduplicate-by", "chunk", "--passages", "2", "--explain"),
             data=tmp_path,
         )
         ragstack("query", "what?", "--rerank", "none", data=tmp_path)
@@ -254,6 +254,7 @@ def test_a_query_says_everything_that_the_api_takes(tmp_path: Path, api: Api) ->
             "min_score": 0.5,
             "rerank": "lexical",
             "deduplicate_by": "chunk",
+            "passages": 2,
             "explain": True,
         },
         {"query": "what?", "rerank": False},

@@ -65,6 +65,25 @@ def test_the_number_of_results_and_the_lowest_score_bound_the_answer(retrieve: R
     assert [r["score"] for r in good["results"]] == [0.9, pytest.approx(0.8)]
 
 
+def test_a_document_comes_with_up_to_three_passages_or_as_many_as_asked_for(
+    retrieve: Retrieve, searches: AwsService
+) -> None:
+    searches.program("Retrieve", hits(*(hit("s3://b/a", 0.9 - n / 10, f"Passage {n}.") for n in range(5))))
+
+    [[default], [two], [one]] = (
+        retrieve({"query": "trains", **asked})[1]["results"] for asked in ({}, {"passages": 2}, {"passages": 1})
+    )
+
+    assert [(p["content"], p["score"]) for p in default["passages"]] == [
+        ("Passage 0.", 0.9),
+        ("Passage 1.", pytest.approx(0.8)),
+        ("Passage 2.", pytest.approx(0.7)),
+    ]
+    assert [p["content"] for p in two["passages"]] == ["Passage 0.", "Passage 1."]
+    assert (default["passages_found"], two["passages_found"]) == (5, 5)
+    assert (one["content"], one["passages"], one["passages_found"]) == ("Passage 0.", None, None)
+
+
 def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.5)))
 

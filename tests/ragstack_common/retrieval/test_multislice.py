@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ragstack_common.errors import (
     ConfigurationError,
     InvalidFilterError,
+    InvalidQueryError,
     RetrievalTimeoutError,
     ThrottledError,
 )
@@ -266,3 +267,24 @@ def test_a_shortage_of_one_slice_is_dropped_if_both_slices_have_enough_documents
     assert still_short.notes[0] == (
         "filtered: Found 1 of the 2 documents wanted in 3 searches; the store may hold more"
     )
+
+
+@pytest.mark.parametrize("merge", ["trust", "boost"])
+def test_the_passages_of_a_document_come_from_both_slices_best_first_and_once(merge: Any) -> None:
+    def passage(number: int, score: float) -> RetrievedChunk:
+        return RetrievedChunk(content=f"p{number}", score=score, source="s3://b/a", chunk_id=f"{number}")
+
+    engine = Programmed([passage(1, 0.5), passage(2, 0.3)], [passage(3, 0.6), passage(1, 0.5), passage(4, 0.1)])
+    request = SearchRequest("q", metadata_filter=TOPIC, deduplicate_by="document", passages=3)
+
+    [found] = asyncio.run(MultiSliceBackend(engine, merge=merge).search(request)).chunks
+
+    others = [content for content in ("p3", "p1", "p2") if content != found.content]
+    assert [each.content for each in found.passages] == [found.content, *others]
+    assert found.passages_found == 4
+
+
+@pytest.mark.parametrize("passages", [0, 11, True, 1.5])
+def test_a_number_of_passages_out_of_range_is_rejected(passages: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="passages must be 1 to 10"):
+        SearchRequest("q", passages=passages)
