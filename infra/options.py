@@ -1,6 +1,5 @@
 """What a deployer chooses with ``cdk --context NAME=VALUE``, checked once and then frozen."""
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from ragstack_common.config import (
     RetrieverToolSettings,
     VectorStore,
 )
-from ragstack_common.settings import Allowed, Settings
+from ragstack_common.settings import Allowed, Settings, as_text, read_settings
 
 S = TypeVar("S", bound=Settings)
 
@@ -61,6 +60,7 @@ MOST_CALLS_AT_ONCE: Final = 10
 """Source: Bedrock's quotas, concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests."""
 
 OFF: Final = "off"
+SETTINGS: Final = "settings"
 
 
 class OptionError(ValueError):
@@ -121,6 +121,8 @@ Schedule = Annotated[
 ]
 """Source: EventBridge user guide, schedule expressions."""
 
+SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a JSON file")]
+
 LayerFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a zip file")]
 
 
@@ -173,6 +175,16 @@ class ContextValues(Settings):
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     reconcile_schedule: Schedule = Field(
         "cron(0 3 * * ? *)", description="when bucket, registry and knowledge base are compared, in UTC"
+    )
+    settings: SettingsFile | None = Field(
+        None,
+        description="more context values, such as `ragstack tune --write` chooses; those of the command line win",
+    )
+    cosine_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="share of the cosine in HYBRID searches of the local Bedrock, for `ragstack up` alone",
     )
     ingestion_batch_window_seconds: int = Field(
         1, ge=0, le=300, description="how long the queues collect messages; 0 delivers at once, ten at most"
@@ -249,8 +261,10 @@ class Options(ContextValues):
         Raises:
             OptionError: Values are missing, unknown or invalid; the message names all of them.
         """
-        values = {name: _text(value) for name, value in context.items() if _OUR_NAME.fullmatch(name)}
+        values = {name: as_text(value) for name, value in context.items() if _OUR_NAME.fullmatch(name)}
         values = {name: text for name, text in values.items() if text}
+        if SETTINGS in values:
+            values = {**_of_file(values[SETTINGS]), **values}
         known = context_names()
         if unknown := sorted(values.keys() - known):
             raise OptionError(
@@ -336,9 +350,11 @@ def _check_engines(options: Options) -> None:
             raise OptionError(f"the engine {engine.config['type']} cannot be deployed: {engine.problem}")
 
 
-def _text(value: Any) -> str:
-    """Write a value as the command line would give it; cdk.json may hold an object."""
-    return json.dumps(value) if isinstance(value, Mapping | bool) else str(value).strip()
+def _of_file(name: str) -> dict[str, str]:
+    try:
+        return read_settings(Path(name))
+    except ValueError as error:
+        raise OptionError(f"{SETTINGS}={name} is invalid: {error}") from error
 
 
 _OUR_NAME: Final = re.compile(r"[a-z][a-z_]*")

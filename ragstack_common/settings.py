@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -34,6 +35,31 @@ def json_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError("it must be a JSON object")  # noqa: TRY004 - the text is unusable, whatever type it spells
     return dict(value)
+
+
+COMMENT: Final = "//"
+"""Name of a member of a settings file that programs ignore."""
+
+
+def read_settings(file: Path) -> dict[str, str]:
+    """Read a file of settings, such as ``ragstack tune --write`` makes: a JSON object of context values, by name.
+
+    Returns:
+        Every value as the command line would give it.
+
+    Raises:
+        ValueError: The file cannot be read, or it is not a JSON object.
+    """
+    try:
+        found = json_object(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file} is not a file of settings: {error}") from error
+    return {name: as_text(value) for name, value in found.items() if name != COMMENT}
+
+
+def as_text(value: Any) -> str:
+    """Write a value of JSON as the command line would give it."""
+    return json.dumps(value) if isinstance(value, Mapping | bool) else str(value).strip()
 
 
 class Settings(BaseModel):

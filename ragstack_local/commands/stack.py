@@ -13,6 +13,7 @@ from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
+from ragstack_common.settings import read_settings
 from ragstack_local import display, running
 from ragstack_local.connection import Project
 from ragstack_local.demo import run_demo
@@ -21,6 +22,9 @@ from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOp
 from ragstack_local.targets import StackTarget, with_target
 
 STOP_SECONDS: Final = 20.0
+
+COSINE_SHARE: Final = "cosine_share"
+"""The setting that is for the local Bedrock, not for the app."""
 
 MODELS: Final = (
     ("--embedding fastembed", "downloads a model once (`make setup` installs it)"),
@@ -53,6 +57,15 @@ Context = Annotated[
     ),
 ]
 
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A JSON file of context values, such as `ragstack tune --write` makes. --context wins.",
+        show_default=False,
+    ),
+]
+
 
 def up(
     port: Port = DEFAULT_PORT,
@@ -60,6 +73,7 @@ def up(
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
+    settings: SettingsFile = None,
     allow_origin: bedrock.AllowOrigin = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
@@ -71,10 +85,14 @@ def up(
 
     With AWS's quotas and delays:  ragstack up -- --quotas --indexing-seconds 5
 
+    With the settings that suit your questions:  ragstack up --settings settings.json
+
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
     """
     project = Project.find()
-    options = _options(project, port, bedrock_port, data_dir, embedding, context, bedrock_arguments, allow_origin)
+    options = _options(
+        project, port, bedrock_port, data_dir, embedding, context, settings, bedrock_arguments, allow_origin
+    )
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection, options.data)
         advise_on_embedding(options)
@@ -89,6 +107,7 @@ def demo(
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
+    settings: SettingsFile = None,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
     """Demonstrate RAGStack: start the local stack, upload samples/documents, wait until it is searchable, and ask.
@@ -98,7 +117,7 @@ def demo(
     Example:  ragstack demo --once
     """
     project = Project.find()
-    options = _options(project, port, bedrock_port, data_dir, embedding, context, bedrock_arguments)
+    options = _options(project, port, bedrock_port, data_dir, embedding, context, settings, bedrock_arguments)
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
         display.console.print()
@@ -173,20 +192,24 @@ def _options(
     data_dir: Path | None,
     embedding: str,
     context: list[str] | None,
+    settings: Path | None,
     bedrock_arguments: list[str] | None,
     origins: list[str] | None = None,
 ) -> StackOptions:
     """Check everything, also the options for the local Bedrock, before a process starts."""
     project.require_checkout()
-    bedrock.check(bedrock_arguments or [])
+    values = _settings(settings)
+    share = values.pop(COSINE_SHARE, None)
+    arguments = [*(() if share is None else ("--cosine-share", share)), *(bedrock_arguments or ())]
+    bedrock.check(arguments)
     return StackOptions(
         data=(data_dir or project.data / "local").absolute(),
         port=port,
         bedrock_port=bedrock_port,
         embedding=embedding,
-        bedrock_arguments=tuple(bedrock_arguments or ()),
+        bedrock_arguments=tuple(arguments),
         origins=tuple(origins or ()),
-        context=dict(_context_value(text) for text in context or ()),
+        context={**values, **dict(_context_value(text) for text in context or ())},
     )
 
 
@@ -195,6 +218,13 @@ def _context_value(text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise typer.BadParameter(f"{text} is not a NAME=VALUE pair", param_hint="--context")
     return name, value
+
+
+def _settings(file: Path | None) -> dict[str, str]:
+    try:
+        return {} if file is None else read_settings(file)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--settings") from error
 
 
 def _keep_up(stack: RunningStack) -> None:

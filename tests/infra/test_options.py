@@ -1,6 +1,8 @@
 """What a deployer may write after --context, and what is said about the rest."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,7 @@ from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, Engine
 from infra.options import Auth, OptionError, Options
 from infra.target import Target
 from ragstack_common.embedding import bedrock, kinds
+from ragstack_common.ranking_parameters import RerankingWeights, TrustParameters
 from ragstack_common.retrieval import known_backends
 
 from .conftest import EXISTING, LOCAL
@@ -34,6 +37,41 @@ def test_nothing_chosen_means_aws_with_iam_and_a_new_knowledge_base() -> None:
 def test_the_local_target_needs_no_authentication_by_default() -> None:
     assert Options.from_context(LOCAL).auth is Auth.NONE
     assert Options.from_context({**LOCAL, "auth": "iam"}).auth is Auth.IAM
+
+
+def test_a_file_of_settings_holds_context_values_and_the_command_line_wins(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    parameters = {"trust": {"prior": 0.5}, "reranker": {"vector": 2}}
+    values = {"//": "from a test", "ranking_parameters": parameters, "filtered_score_boost": 1.1, "search_k": 7}
+    file.write_text(json.dumps(values))
+
+    options = Options.from_context({"settings": str(file), "filtered_score_boost": "2"})
+
+    assert options.query.ranking_parameters.trust == TrustParameters(prior=0.5)
+    assert options.query.ranking_parameters.reranker == RerankingWeights(vector=2)
+    assert (options.query.filtered_score_boost, options.query.search_k) == (2.0, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[1]", "is not a file of settings: it must be a JSON object"),
+        ('{"serach_k": 7}', "context value 'serach_k' is unknown"),
+        ('{"cosine_share": 2}', "cosine_share=2 is invalid: it must be a number from 0 to 1"),
+        (
+            '{"ranking_parameters": {"trust": {"priorr": 1, "veto": 7}, "candidates": "many"}}',
+            "ranking_parameters is invalid: trust.veto: Input should be less than or equal to 1; there is no trust.priorr",
+        ),
+        ('{"ranking_parameters": {"reranker": {"vector": -1}}}', "The reranking weight vector must be finite and 0 or"),
+        ('{"ranking_parameters": {"reranker": {"vektor": 1}}}', "there is no reranker.vektor"),
+    ],
+)
+def test_a_wrong_name_or_value_in_a_file_of_settings_is_named(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(text)
+
+    with pytest.raises(OptionError, match=re.escape(says)):
+        Options.from_context({"settings": str(file)})
 
 
 @pytest.mark.parametrize(
