@@ -152,8 +152,7 @@ def tune(
     parameter: Annotated[
         list[str] | None,
         typer.Option(
-            help="filtered_score_boost, candidates, rerank_phrase, rerank_frequency, rerank_proximity, rerank_metadata,"
-            " rerank_vector, cosine_share, or all. Repeatable."
+            help="cosine_share, trust.NAME, filtered_score_boost, reranker.NAME, candidates, or all. Repeatable."
         ),
     ] = None,
     values: Annotated[str | None, typer.Option(help="What to try of one parameter: 1,1.25,1.5")] = None,
@@ -161,19 +160,36 @@ def tune(
     embedding: Embedding = DEFAULT_EMBEDDING,
     search: Annotated[str, typer.Option(help="HYBRID or SEMANTIC.")] = "HYBRID",
     wrong_share: Annotated[
-        float, typer.Option(help="Share of the filters that are assumed to be wrong, for the boost.", min=0, max=1)
+        float,
+        typer.Option(help="Share of filters assumed to be wrong, for trust and boost.", min=0, max=1),
     ] = 0.2,
+    cluster: Annotated[
+        str | None, typer.Option(help="An attribute: queries with the same value are judged and drawn together.")
+    ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the better values to a JSON file for `ragstack up --settings FILE` and `cdk deploy -c"
+            " settings=FILE`.",
+        ),
+    ] = None,
+    take_best: Annotated[
+        bool, typer.Option("--take-best", help="Take the best value of each parameter, even if its gain may be chance.")
+    ] = False,
     contextual_headers: Headers = True,
     queries: Queries = None,
     output: Output = None,
     fresh: Fresh = False,
 ) -> None:
-    """Vary a parameter over results that are retrieved once, and say whether another value beats the default.
+    """Vary parameters over results that are retrieved once, and say whether another value beats the default.
 
-    "gain" is the difference of the best value to the default over the queries that chose it, which flatters it. "held
-    out" judges each query by the value that the other half of the queries chose: that is what new queries can expect.
+    "held out" judges each query by the value that the other half of the queries chose: that is what new queries can
+    expect. A value is better if the whole 95 % interval is over 0. It then counts for the parameters after it.
 
-    Example:  ragstack tune samples/judged --parameter filtered_score_boost --values 1,1.1,1.25,1.5,2
+    Example:  ragstack tune samples/judged --parameter trust.prior --values 0.1,0.35,0.7
+
+    For a deployment:  ragstack tune samples/judged --write settings.json; ragstack up --settings settings.json
     """
     from evaluation import tuning as run  # noqa: PLC0415 - heavy, and an extra
     from evaluation.index import Indexing  # noqa: PLC0415
@@ -187,7 +203,8 @@ def tune(
     if fresh:
         _forget(data, [setup], folder)
     indexing = Indexing(embedding, contextual_headers)
-    tuning = run.Tuning(data, indexing, search, parameters, numbers, wrong_share, folder / "indexes")
+    indexes = folder / "indexes"
+    tuning = run.Tuning(data, indexing, search, parameters, numbers, wrong_share, indexes, cluster, take_best)
     verdicts = []
     try:
         with raised_interrupts(), display.progress() as bars:
@@ -198,6 +215,9 @@ def tune(
             run.print_table(data, verdicts)
             results = output or _new_folder(folder, data)
             run.write(results, tuning, verdicts)
+            if write is not None:
+                names = ", ".join(run.write_settings(write, tuning, verdicts)) or "nothing, because no value is better"
+                display.console.print(f"Settings for a deployment:  {write} ({names})", soft_wrap=True)
             display.console.print(f"Every figure, and the curves:  {results}", soft_wrap=True)
 
 

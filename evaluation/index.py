@@ -82,8 +82,16 @@ class Index:
 
 
 @contextmanager
-def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress = lambda *_: None) -> Iterator[Index]:
+def serving(
+    data: DataSet,
+    indexing: Indexing,
+    cache: Path,
+    progress: Progress = lambda *_: None,
+    cosine_share: float | None = None,
+) -> Iterator[Index]:
     """Start a local Bedrock with the collection, ingest missing documents, and stop it.
+
+    It searches with the embedding's own share of the cosine if there is no other.
 
     Ingested documents stay in the cache, also if the run is interrupted.
 
@@ -94,7 +102,7 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, progress: Progress =
     folder = indexing.folder(cache, data)
     folder.mkdir(parents=True, exist_ok=True)
     with held_interrupts():
-        child = _start(indexing, folder)
+        child = _start(indexing, folder, cosine_share)
     try:
         index = _opened(_announced_url(child), folder)
         _fill(index, data, child, progress)
@@ -134,9 +142,10 @@ def inline_attributes(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"key": key, "value": value} for key, value in typed if value is not None]
 
 
-def _start(indexing: Indexing, folder: Path) -> Child:
+def _start(indexing: Indexing, folder: Path, cosine_share: float | None) -> Child:
     command = [sys.executable, "-m", "local_bedrock", "--port", "0", "--data-dir", str(folder)]
     command += ["--embedding", _absolute(indexing.embedding)]
+    command += [] if cosine_share is None else ["--cosine-share", str(cosine_share)]
     command += [] if indexing.contextual_headers else ["--no-contextual-headers"]
     # Embeddings of Amazon Bedrock need the user's own AWS settings; nothing else may depend on them.
     uses_aws = indexing.embedding.startswith("bedrock:")

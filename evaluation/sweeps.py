@@ -1,10 +1,10 @@
 """Sweeps: one parameter after the other over results that are retrieved once, and what the figures say."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
@@ -15,42 +15,56 @@ import numpy.typing as npt
 from evaluation import metrics
 from evaluation.dataset import DataSet, Query
 from evaluation.index import Index
-from evaluation.metrics import SEED, Interval, Values, documents_of
+from evaluation.metrics import SEED, Clusters, Interval, Values, documents_of
 from evaluation.searching import DEFAULT_BOOST, filter_of
 from local_bedrock import retrieval
 from ragstack_common import filters
+from ragstack_common.ranking_parameters import RankingParameters, TrustParameters
 from ragstack_common.retrieval import RetrievedChunk
 from ragstack_common.retrieval.engines.bedrock import chunk_of
-from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, merge_slices
-from ragstack_common.retrieval.rerank import LexicalReranker, Passage, RerankingWeights
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, merge_by_weight, merge_slices
+from ragstack_common.retrieval.rerank import LexicalReranker, Passage
 from ragstack_common.retrieval.rerank.chunks import text_of
+from ragstack_common.retrieval.trust import trust_of
 
 UNFILTERED: Final = "none"
+RIGHT: Final = "right"
+WRONG: Final = "wrong"
+RERANKED: Final = "lexical reranker"
 MOST_HITS: Final = 100
 """Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
 
 Hits = list[dict[str, Any]]
 
 RESULTS: Final = 10
-DEFAULT_CANDIDATES: Final = RESULTS * CANDIDATES_PER_DOCUMENT
-RERANK: Final = "rerank_"
+SLICE: Final = RESULTS * CANDIDATES_PER_DOCUMENT
+"""Chunks of each slice, as the product asks for ten documents."""
 
+COSINE_SHARE: Final = "cosine_share"
 BOOST: Final = "filtered_score_boost"
 CANDIDATES: Final = "candidates"
-COSINE_SHARE: Final = "cosine_share"
+TRUST: Final = "trust."
+RERANKER: Final = "reranker."
 
 GRID: Final[Mapping[str, tuple[float, ...]]] = {
-    BOOST: (0.8, 1.0, 1.05, 1.1, 1.15, 1.25, 1.5, 2.0, 3.0, 5.0),
-    CANDIDATES: (10, 20, 30, 40, 60, 80, 100),
-    f"{RERANK}phrase": (0, 0.1, 0.25, 0.5, 0.75, 1, 2),
-    f"{RERANK}frequency": (0, 0.1, 0.2, 0.3, 0.5, 1, 2),
-    f"{RERANK}proximity": (0, 0.1, 0.2, 0.3, 0.5, 1),
-    f"{RERANK}metadata": (0, 0.1, 0.25, 0.5, 1),
-    f"{RERANK}vector": (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5),
     COSINE_SHARE: (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
+    f"{TRUST}prior": (0, 0.1, 0.2, 0.35, 0.5, 0.7, 1),
+    f"{TRUST}newest_year": (0.35, 0.5, 0.65, 0.8, 0.9, 1),
+    f"{TRUST}earlier_year": (0, 0.05, 0.1, 0.2, 0.35, 0.5),
+    f"{TRUST}veto": (0.02, 0.1, 0.2, 0.3, 0.5, 0.7, 1),
+    f"{TRUST}veto_hits": (4, 5, 6, 7, 8, 9, 10),
+    f"{TRUST}rank_constant": (1, 2, 5, 10, 20, 40, 60),
+    BOOST: (0.8, 1.0, 1.05, 1.1, 1.15, 1.25, 1.5, 2.0, 3.0, 5.0),
+    f"{RERANKER}vector": (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5),
+    f"{RERANKER}phrase": (0, 0.1, 0.25, 0.5, 0.75, 1, 2),
+    f"{RERANKER}frequency": (0, 0.1, 0.2, 0.3, 0.5, 1, 2),
+    f"{RERANKER}proximity": (0, 0.1, 0.2, 0.3, 0.5, 1),
+    f"{RERANKER}metadata": (0, 0.1, 0.25, 0.5, 1),
+    CANDIDATES: (10, 20, 30, 40, 50, 60, 80, 100),
 }
-"""What is tried of each parameter where nothing else is asked for."""
+"""What is tried of each parameter where nothing else is asked for, in the order of the sweeps."""
 
+OF_FILTERS: Final = tuple(name for name in GRID if name == BOOST or name.startswith(TRUST))
 OF_HITS: Final = tuple(name for name in GRID if name != COSINE_SHARE)
 
 Ranked = Callable[[str], Sequence[str]]
@@ -65,11 +79,12 @@ class HitFile:
     known: dict[tuple[str, str], Hits] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, index_folder: Path, search: str) -> "HitFile":
+    def of(cls, index_folder: Path, search: str, cosine_share: float | None = None) -> "HitFile":
         """Open the file of an index and a kind of search. A changed ranking has another file."""
         sources = sorted(Path(retrieval.__file__).parent.glob("*.py"))
         code = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-        found = cls(index_folder / f"hits-{search}-{code}.jsonl")
+        own = "" if cosine_share is None else f"-{cosine_share:g}"
+        found = cls(index_folder / f"hits-{search}{own}-{code}.jsonl")
         found.known.update(_lines(found.path))
         return found
 
@@ -151,7 +166,7 @@ class Sweep:
 
         Lines that answer the same queries in different ways are all compared with the decisive one.
         """
-        return self.lines[line if self.parameter == BOOST else self.decisive][self.default]
+        return self.lines[line if self.parameter in OF_FILTERS else self.decisive][self.default]
 
 
 def values_of(parameter: str, chosen: Sequence[float], default: float) -> tuple[float, ...]:
@@ -159,79 +174,107 @@ def values_of(parameter: str, chosen: Sequence[float], default: float) -> tuple[
     return tuple(sorted({*(chosen or GRID[parameter]), default}))
 
 
-class HitSweeps:
-    """Sweeps over Retrieve's answers."""
+def kinds_of_filters(data: DataSet) -> tuple[str, ...]:
+    """Return the kinds of filters to ask with, the right one first; none without queries that have a right filter."""
+    if not any(filter_of(data, query, RIGHT) for query in data.queries):
+        return ()
+    others = sorted({kind for query in data.queries for kind in query.filters} - {RIGHT})
+    return (RIGHT, *(others or (WRONG,)))
 
-    def __init__(self, data: DataSet, hits: HitFile, wrong_share: float) -> None:
+
+class HitSweeps:
+    """Sweeps over Retrieve's answers.
+
+    Args:
+        data: The judged queries.
+        hits: What was retrieved for them.
+        kinds: Kinds of filters, the right one first.
+        wrong_share: Share of the filters that are assumed to be of the other kinds, each equally often.
+    """
+
+    def __init__(self, data: DataSet, hits: HitFile, kinds: Sequence[str], wrong_share: float) -> None:
         self._data = data
         self._hits = hits.known
+        self._kinds = kinds
         self._wrong_share = wrong_share
-
-    def boost(self, chosen: Sequence[float]) -> Sweep:
-        """Vary the factor on the scores of filtered hits."""
-        values = values_of(BOOST, chosen, DEFAULT_BOOST)
-        right = {value: self._boosted("right", value) for value in values}
-        wrong = {value: self._boosted("wrong", value) for value in values}
-        mixed = f"{self._wrong_share:.0%} of the filters wrong"
-        share = self._wrong_share
-        expected = {value: (1 - share) * right[value] + share * wrong[value] for value in values}
-        lines = {mixed: expected, "every filter right": right, "every filter wrong": wrong}
-        return Sweep(BOOST, DEFAULT_BOOST, values, lines, mixed)
-
-    def candidates(self, chosen: Sequence[float]) -> Sweep:
-        """Vary how many chunks are looked at for ten documents, with and without the lexical reranker."""
-        values = values_of(CANDIDATES, chosen, DEFAULT_CANDIDATES)
-        reranker = LexicalReranker()
-        reranked = {value: self._judged(partial(self._reranked, int(value), reranker)) for value in values}
-        found = {value: self._judged(partial(self._found, int(value))) for value in values}
-        name = "lexical reranker"
-        return Sweep(CANDIDATES, DEFAULT_CANDIDATES, values, {name: reranked, "as retrieved": found}, name)
-
-    def weight(self, parameter: str, chosen: Sequence[float]) -> Sweep:
-        """Vary one weight of the lexical reranker; the others stay at their defaults."""
-        name = parameter.removeprefix(RERANK)
-        defaults = RerankingWeights()
-        default = float(getattr(defaults, name))
-        values = values_of(parameter, chosen, default)
-        rerankers = {value: LexicalReranker(replace(defaults, **{name: value})) for value in values}
-        figures = {
-            value: self._judged(partial(self._reranked, DEFAULT_CANDIDATES, reranker))
-            for value, reranker in rerankers.items()
+        self._texts = {query.id: query.text for query in data.queries}
+        self._filters = {
+            (query.id, kind): None if found is None else filters.parse(found)
+            for query in data.queries
+            for kind in kinds
+            for found in [filter_of(data, query, kind)]
         }
-        unranked = self._judged(partial(self._found, DEFAULT_CANDIDATES))
-        lines = {"lexical reranker": figures, "no reranker": dict.fromkeys(values, unranked)}
-        return Sweep(parameter, default, values, lines, "lexical reranker")
+        self._first = cache(self._read)
 
-    def _boosted(self, kind: str, boost: float) -> Values:
-        def ranked(query: str) -> Sequence[str]:
-            filtered = _chunks(self._hits[query, kind][:DEFAULT_CANDIDATES])
-            slices = {kind: filtered, UNFILTERED: self._unfiltered(query, DEFAULT_CANDIDATES)}
-            return self._documents(slices, {kind: boost})
+    def sweep(
+        self, parameter: str, values: Sequence[float], others: RankingParameters, advance: Callable[[], None]
+    ) -> Sweep:
+        """Vary one parameter.
 
-        return self._judged(ranked)
+        Args:
+            parameter: A name in :data:`OF_HITS`.
+            values: What is tried; the default is among them.
+            others: The values of the other parameters.
+            advance: Is called for each value.
+        """
+        default = DEFAULT_BOOST if parameter == BOOST else others.value(parameter)
+        lines: dict[str, dict[float, Values]] = {}
+        for value in values:
+            changed = others if parameter == BOOST else others.changed(parameter, value)
+            if parameter == BOOST:
+                found = self._with_filters(partial(self._boosted, value))
+            elif parameter in OF_FILTERS:
+                found = self._with_filters(partial(self._trusted, changed.trust))
+            else:
+                found = {RERANKED: self._judged(partial(self._reranked, changed))}
+                found["no reranker"] = self._judged(partial(self._found, changed.candidates))
+            for name, figures in found.items():
+                lines.setdefault(name, {})[value] = figures
+            advance()
+        return Sweep(parameter, default, tuple(values), lines, next(iter(lines)))
+
+    def _with_filters(self, ranked: Callable[[str, str], Sequence[str]]) -> dict[str, Values]:
+        """Judge a ranking with each kind of filter, and the mixture of them, which decides."""
+        figures = {kind: self._judged(partial(ranked, kind)) for kind in self._kinds}
+        right, *wrong = figures.values()
+        share = self._wrong_share
+        mixed = (1 - share) * right + share * np.mean(wrong, axis=0)
+        own = {f"{kind} filter": found for kind, found in figures.items()}
+        return {f"{share:.0%} of the filters wrong": mixed, **own}
+
+    def _boosted(self, boost: float, kind: str, query: str) -> Sequence[str]:
+        slices = {kind: self._first(query, kind), UNFILTERED: self._first(query, UNFILTERED)}
+        return self._documents(merge_slices(slices, {kind: boost}, "document"))
+
+    def _trusted(self, parameters: TrustParameters, kind: str, query: str) -> Sequence[str]:
+        preferred = self._filters[query, kind]
+        filtered, unfiltered = self._first(query, kind), self._first(query, UNFILTERED)
+        if preferred is None:
+            return self._documents(merge_slices({UNFILTERED: unfiltered}, None, "document"))
+        matching, found = ([chunk.metadata for chunk in chunks] for chunks in (filtered, unfiltered))
+        trust = trust_of(self._texts[query], preferred, matching, found, parameters).value
+        slices, weights = {kind: filtered, UNFILTERED: unfiltered}, {kind: trust, UNFILTERED: 1 - trust}
+        constant = parameters.rank_constant
+        return self._documents(merge_by_weight(slices, weights, "document", rank_constant=constant))
 
     def _found(self, candidates: int, query: str) -> Sequence[str]:
-        return self._documents({UNFILTERED: self._unfiltered(query, candidates)})
+        return self._documents(merge_slices({UNFILTERED: self._unfiltered(query, candidates)}, None, "document"))
 
-    def _reranked(self, candidates: int, reranker: LexicalReranker, query: str) -> Sequence[str]:
-        chunks = [*merge_slices({UNFILTERED: self._unfiltered(query, candidates)}, deduplicate_by="document")]
+    def _reranked(self, parameters: RankingParameters, query: str) -> Sequence[str]:
+        found = self._unfiltered(query, parameters.candidates)
+        chunks = [*merge_slices({UNFILTERED: found}, None, "document")]
         passages = [Passage(text_of(chunk), chunk.metadata, chunk.score) for chunk in chunks]
-        return self._named([chunks[number].source for number, _ in reranker.order(self._texts[query], passages)])
+        order = LexicalReranker(parameters.reranker).order(self._texts[query], passages)
+        return self._documents(chunks[number] for number, _ in order)
 
-    def _documents(
-        self, slices: Mapping[str, Sequence[RetrievedChunk]], boosts: Mapping[str, float] | None = None
-    ) -> Sequence[str]:
-        return self._named([chunk.source for chunk in merge_slices(slices, boosts, "document")])
-
-    def _named(self, sources: Sequence[str]) -> Sequence[str]:
-        return documents_of(sources, self._data.documents)[:RESULTS]
+    def _documents(self, chunks: Iterable[RetrievedChunk]) -> Sequence[str]:
+        return documents_of([chunk.source for chunk in chunks], self._data.documents)[:RESULTS]
 
     def _unfiltered(self, query: str, candidates: int) -> list[RetrievedChunk]:
         return _chunks(self._hits[query, UNFILTERED][:candidates])
 
-    @cached_property
-    def _texts(self) -> Mapping[str, str]:
-        return {query.id: query.text for query in self._data.queries}
+    def _read(self, query: str, kind: str) -> list[RetrievedChunk]:
+        return _chunks(self._hits[query, kind][:SLICE])
 
     def _judged(self, ranked: Ranked) -> Values:
         return judged(self._data, ranked)
@@ -284,28 +327,39 @@ class Verdict:
     held_out: Interval
 
     @classmethod
-    def of(cls, sweep: Sweep, seed: int = SEED) -> "Verdict":
-        """Choose the best value, and judge the choice on queries that had no part in it."""
+    def of(cls, sweep: Sweep, clusters: Clusters | None = None, *, seed: int = SEED) -> "Verdict":
+        """Choose the best value, and judge the choice on queries that had no part in it.
+
+        Args:
+            sweep: What was tried.
+            clusters: Queries with the same number are in the same half, and are drawn together.
+            seed: Of the division into halves.
+        """
         figures, baseline = sweep.figures, sweep.figures[sweep.default]
         best = _best(sweep.default, figures, np.ones(len(baseline), dtype=np.bool_))
-        first_half = _half(len(baseline), seed)
+        first_half = _half(np.arange(len(baseline)) if clusters is None else clusters, seed)
         of_first = _best(sweep.default, figures, first_half)
         of_second = _best(sweep.default, figures, ~first_half)
         unseen = np.where(first_half, figures[of_second], figures[of_first])
         return cls(
             sweep,
             best,
-            metrics.difference_interval(figures[best], baseline),
+            metrics.difference_interval(figures[best], baseline, clusters),
             (of_first, of_second),
-            metrics.difference_interval(unseen, baseline),
+            metrics.difference_interval(unseen, baseline, clusters),
         )
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the best value is better than the default also for queries that had no part in its choice."""
+        return self.best != self.sweep.default and self.held_out.low > 0
 
     @property
     def word(self) -> str:
         """The conclusion in a word or two."""
         if self.best == self.sweep.default:
             return "keep"
-        if self.held_out.low > 0:
+        if self.is_better:
             return f"{self.best:g} is better"
         return "overfitted" if self.gain.excludes_zero else "no difference"
 
@@ -325,7 +379,8 @@ def _best(default: float, figures: Mapping[float, Values], of: npt.NDArray[np.bo
     return max(figures, key=lambda value: (round(float(figures[value][of].mean()), 9), -abs(value - default)))
 
 
-def _half(size: int, seed: int) -> npt.NDArray[np.bool_]:
-    chosen = np.zeros(size, dtype=np.bool_)
-    chosen[np.random.default_rng(seed).permutation(size)[: size // 2]] = True
-    return chosen
+def _half(clusters: Clusters, seed: int) -> npt.NDArray[np.bool_]:
+    """Choose half of the clusters, and return which queries are in it."""
+    numbers = np.unique(clusters)
+    chosen = np.random.default_rng(seed).permutation(numbers)[: len(numbers) // 2]
+    return np.isin(clusters, chosen)

@@ -1,35 +1,43 @@
 """A tuning run: what is retrieved, what is swept over it, and what is written."""
 
 import json
-import sys
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from evaluation import metrics, report
 from evaluation.dataset import DataSet, EvaluationError
-from evaluation.index import Index, Indexing, serving
+from evaluation.index import Indexing, serving
 from evaluation.measuring import Progress
 from evaluation.metrics import PRIMARY
 from evaluation.report import Curve
-from evaluation.searching import LocalRankings
+from evaluation.searching import DEFAULT_BOOST, LocalRankings
 from evaluation.sweeps import (
     BOOST,
-    CANDIDATES,
     COSINE_SHARE,
-    DEFAULT_CANDIDATES,
     GRID,
+    OF_FILTERS,
     OF_HITS,
+    SLICE,
     UNFILTERED,
     HitFile,
     HitSweeps,
     Sweep,
     Verdict,
+    kinds_of_filters,
     of_cosine_share,
     values_of,
 )
+from ragstack_common.errors import ConfigurationError
+from ragstack_common.ranking_parameters import DEFAULTS
+from ragstack_common.settings import COMMENT, json_object
 from ragstack_local import display
+
+RANKING_PARAMETERS: Final = "ranking_parameters"
 
 ALL: Final = "all"
 HEADINGS: Final = ("parameter", "default", PRIMARY, "best", "gain", "95 %", "held out", "95 %", "verdict")
@@ -37,42 +45,82 @@ HEADINGS: Final = ("parameter", "default", PRIMARY, "best", "gain", "95 %", "hel
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is tuned."""
+    """What is tuned.
+
+    Attributes:
+        data: The judged queries.
+        indexing: How the documents are indexed.
+        search: HYBRID or SEMANTIC.
+        parameters: What is varied, one after the other.
+        values: What is tried of the only parameter; empty for the grid.
+        wrong_share: Share of the filters that are assumed to be wrong, 0 to 1.
+        cache: Folder of the indexes.
+        cluster: An attribute: queries with the same value are divided and drawn together.
+        takes_best: Whether a parameter keeps its best value for the sweeps after it, even if the gain may be chance.
+    """
 
     data: DataSet
     indexing: Indexing
     search: str
     parameters: tuple[str, ...]
-    values: tuple[float, ...]  # instead of those of the grid; empty for the grid
-    wrong_share: float  # of the filters, 0 to 1
+    values: tuple[float, ...]
+    wrong_share: float
     cache: Path
+    cluster: str | None = None
+    takes_best: bool = False
 
     def verdicts(self, progress: Progress) -> Iterator[Verdict]:
-        """Sweep one parameter after the other."""
+        """Sweep one parameter after the other; a value that is taken counts for the sweeps after it."""
+        share: float | None = None
+        if COSINE_SHARE in self.parameters:
+            verdict = self._verdict(self._of_cosine_share(progress))
+            share = verdict.best if self.takes(verdict) else None
+            yield verdict
+        of_hits = [name for name in self.parameters if name in OF_HITS]
+        if not of_hits:
+            return
+        kinds = kinds_of_filters(self.data)
+        hits = self._retrieved(progress, kinds if {*OF_FILTERS} & {*of_hits} else (), share)
+        sweeps = HitSweeps(self.data, hits, kinds, self.wrong_share)
+        parameters = DEFAULTS
+        tried = {
+            name: values_of(name, self.values, DEFAULT_BOOST if name == BOOST else DEFAULTS.value(name))
+            for name in of_hits
+        }
+        with progress.bar(f"sweeps of {len(tried)} parameters", sum(map(len, tried.values()))) as advance:
+            for name, values in tried.items():
+                verdict = self._verdict(sweeps.sweep(name, values, parameters, advance))
+                if name != BOOST and self.takes(verdict):
+                    parameters = parameters.changed(name, verdict.best)
+                yield verdict
+
+    def takes(self, verdict: Verdict) -> bool:
+        """Whether the best value replaces the default."""
+        return verdict.is_better or (self.takes_best and verdict.best != verdict.sweep.default)
+
+    def settings(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+        """Return the values that are taken, by the names of context values."""
+        taken = {verdict.sweep.parameter: verdict.best for verdict in verdicts if self.takes(verdict)}
+        found: dict[str, Any] = {name: taken.pop(name) for name in (COSINE_SHARE, BOOST) if name in taken}
+        parameters = DEFAULTS
+        for name, value in taken.items():
+            parameters = parameters.changed(name, value)
+        return found | ({RANKING_PARAMETERS: parameters.changes()} if taken else {})
+
+    def _verdict(self, sweep: Sweep) -> Verdict:
+        return Verdict.of(sweep, None if self.cluster is None else np.array(self.data.clusters(self.cluster)))
+
+    def _retrieved(self, progress: Progress, kinds: Sequence[str], share: float | None) -> HitFile:
+        with serving(self.data, self.indexing, self.cache, progress.indexing, share) as index:
+            hits = HitFile.of(index.folder, self.search, share)
+            client = index.client("bedrock-agent-runtime")
+            with progress.bar(f"retrieval, {self.search}", len(self.data.queries)) as advance:
+                hits.fill(self.data, (UNFILTERED, *kinds), client, index, self.search, advance)
+        return hits
+
+    def _of_cosine_share(self, progress: Progress) -> Sweep:
         with serving(self.data, self.indexing, self.cache, progress.indexing) as index:
-            hits = HitFile.of(index.folder, self.search)
-            if any(name in OF_HITS for name in self.parameters):
-                kinds = (UNFILTERED, "right", "wrong") if BOOST in self.parameters else (UNFILTERED,)
-                client = index.client("bedrock-agent-runtime")
-                with progress.bar(f"retrieval, {self.search}", len(self.data.queries)) as advance:
-                    hits.fill(self.data, kinds, client, index, self.search, advance)
-        of_hits = HitSweeps(self.data, hits, self.wrong_share)
-        for parameter in self.parameters:
-            if parameter == COSINE_SHARE:
-                yield Verdict.of(self._of_cosine_share(index, progress))
-                continue
-            with progress.bar(parameter, 1) as advance:
-                yield Verdict.of(self._sweep(parameter, of_hits))
-                advance()
-
-    def _sweep(self, parameter: str, of_hits: HitSweeps) -> Sweep:
-        if parameter == BOOST:
-            return of_hits.boost(self.values)
-        if parameter == CANDIDATES:
-            return of_hits.candidates(self.values)
-        return of_hits.weight(parameter, self.values)
-
-    def _of_cosine_share(self, index: Index, progress: Progress) -> Sweep:
+            pass  # the documents are ingested
         found = {}
         with LocalRankings.of(self.indexing, index) as rankings:
             default = rankings.embedding.cosine_share
@@ -80,9 +128,7 @@ class Tuning:
             with progress.bar(COSINE_SHARE, len(self.data.queries)) as advance:
                 for query in self.data.queries:
                     ranked = rankings.by_share(query.text, shares)
-                    found[query.id] = {
-                        share: rankings.documents(chunks[:DEFAULT_CANDIDATES]) for share, chunks in ranked.items()
-                    }
+                    found[query.id] = {share: rankings.documents(chunks[:SLICE]) for share, chunks in ranked.items()}
                     advance()
         return of_cosine_share(self.data, default, found)
 
@@ -101,7 +147,7 @@ def chosen(
         if name not in GRID:
             raise EvaluationError(f"There is no parameter {name}: choose {ALL}, {', '.join(GRID)}")
         if name not in known:
-            why = "no query has a metadata.filter" if name == BOOST else f"it has no part in a {search} search"
+            why = "no query has a metadata.filter" if name in OF_FILTERS else f"it has no part in a {search} search"
             raise EvaluationError(f"{name} cannot be tuned on {data.name}: {why}")
     if values is None:
         return parameters, ()
@@ -112,32 +158,64 @@ def chosen(
 
 def data_set_parameters(data: DataSet, search: str) -> list[str]:
     """Return the parameters that can be tuned on a data set."""
-    has_filters = any(query.attributes for query in data.queries)
-    unusable = {*(() if has_filters else (BOOST,)), *(() if search == "HYBRID" else (COSINE_SHARE,))}
+    unusable = {*(() if kinds_of_filters(data) else OF_FILTERS), *(() if search == "HYBRID" else (COSINE_SHARE,))}
     return [name for name in GRID if name not in unusable]
 
 
 def _numbers(parameter: str, values: str) -> tuple[float, ...]:
-    least = 1.0 if parameter == CANDIDATES else 0.0
-    most = 1.0 if parameter == COSINE_SHARE else sys.float_info.max
     try:
         numbers = tuple(float(part) for part in values.split(","))
     except ValueError:
         raise EvaluationError(f"--values must be numbers with commas between, not {values!r}") from None
-    if not all(least <= number <= most for number in numbers) or (parameter == BOOST and 0 in numbers):
-        raise EvaluationError(f"A value of {values!r} is out of range for {parameter}")
+    try:
+        for number in numbers:
+            _check(parameter, number)
+    except (ValueError, ConfigurationError) as error:
+        raise EvaluationError(f"A value of {values!r} is out of range for {parameter}: {error}") from error
     return numbers
 
 
+def _check(parameter: str, value: float) -> None:
+    if parameter == BOOST and not 0 < value < math.inf:
+        raise ValueError("it must be over 0")
+    if parameter == COSINE_SHARE and not 0 <= value <= 1:
+        raise ValueError("it must be 0 to 1")
+    if parameter not in (BOOST, COSINE_SHARE):
+        DEFAULTS.changed(parameter, value)
+
+
 def print_table(data: DataSet, verdicts: Sequence[Verdict]) -> None:
-    """Show the table on the terminal."""
-    # The interval of the gain is in the files: a terminal may have 80 columns.
-    headings = [*HEADINGS[:5], *HEADINGS[6:]]
+    """Show the table on the terminal, which may have 80 columns: the gain that flatters is in the files."""
+    headings = ["parameter", "default", "best", PRIMARY, "held out", "95 %", "better"]
     shown = []
     for verdict in verdicts:
-        *figures, _interval, held_out, between, _text = _row(verdict)
-        shown.append([*figures, held_out, between, verdict.word])
+        name, default, mean, best, _gain, _interval, held_out, between, _text = _row(verdict)
+        shown.append([name, default, best, mean, held_out, between, "yes" if verdict.is_better else "no"])
     display.print_table(f"{data.name}, {data.split}: {len(data.queries)} queries", headings, shown)
+
+
+def write_settings(file: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Write the values that are taken into a file of settings; other settings in it stay.
+
+    Returns:
+        The values.
+
+    Raises:
+        EvaluationError: The file exists, and is not a file of settings.
+    """
+    found = tuning.settings(verdicts)
+    tuned = {RANKING_PARAMETERS, COSINE_SHARE, BOOST}
+    kept: dict[str, Any] = {}
+    if file.exists():
+        try:
+            kept = json_object(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise EvaluationError(f"{file} is not a file of settings: {error}") from error
+    setup = f"{tuning.search}, {tuning.indexing.embedding}, {report.circumstances()['at'][:10]}"
+    note = f"ragstack tune {tuning.data.name}: {len(tuning.data.queries)} queries, {setup}"
+    others = {name: value for name, value in kept.items() if name not in (COMMENT, *tuned)}
+    file.write_text(json.dumps({COMMENT: note, **others, **found}, indent=2) + "\n", encoding="utf-8")
+    return found
 
 
 def write(folder: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> None:

@@ -78,6 +78,35 @@ class RankingParameters(BaseModel):
     reranker: RerankingWeights = RerankingWeights()
     candidates: int = Field(50, ge=1, le=100, description="chunks that the lexical reranker orders")
 
+    def value(self, path: str) -> float:
+        """Return a parameter by its path, such as ``trust.prior``."""
+        found: Any = self
+        for name in path.split("."):
+            found = getattr(found, name)
+        return float(found)
+
+    def changed(self, path: str, value: float) -> "RankingParameters":
+        """Return a copy with another value of one parameter.
+
+        Raises:
+            ValueError: The value is out of range, or not whole for a parameter that counts.
+        """
+        group, _, name = path.rpartition(".")
+        members = self.model_dump()
+        (members[group] if group else members)[name] = value
+        return _parsed(members)
+
+    def changes(self) -> dict[str, Any]:
+        """Return what differs from the defaults, as RANKING_PARAMETERS takes it."""
+        found: dict[str, Any] = {}
+        for path in described_parameters():
+            if self.value(path) != DEFAULTS.value(path):
+                group, _, name = path.rpartition(".")
+                value = self.value(path)
+                own = found.setdefault(group, {}) if group else found
+                own[name] = int(value) if value.is_integer() else value
+        return found
+
 
 DEFAULTS: Final = RankingParameters()
 

@@ -13,8 +13,11 @@ import pytest
 
 from evaluation import dataset, index
 from evaluation.index import Indexing
+from evaluation.sweeps import GRID
 from local_bedrock.store.database import Database, DataFolderError
+from ragstack_common.config import QuerySettings
 from ragstack_common.errors import RagStackError
+from ragstack_common.settings import read_settings
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at
@@ -226,14 +229,36 @@ def test_a_sweep_names_the_best_value_and_draws_its_curve(
 
     found = json.loads((tmp_path / "tuned" / "tuning.json").read_text())
     names = [parameter["name"] for parameter in found["parameters"]]
-    assert names[:2] == ["filtered_score_boost", "candidates"]
-    assert names[-1] == "cosine_share"
+    assert names == [*GRID]
     for name in names:
         assert name in (tmp_path / "tuned" / f"{name}.svg").read_text()
-    boosts = found["parameters"][0]["lines"]
-    assert set(boosts) == {"20% of the filters wrong", "every filter right", "every filter wrong"}
+    boosts = found["parameters"][names.index("filtered_score_boost")]["lines"]
+    assert boosts.keys() >= {"20% of the filters wrong", "right filter"}
+    wrong = boosts.get("wrong filter")
     # q2 asks for a boat, and a bird has its words too: the more a wrong filter counts, the worse.
-    assert boosts["every filter wrong"]["5"] < boosts["every filter wrong"]["0.8"]
+    assert wrong["5"] < wrong["0.8"]
+
+
+def test_what_is_chosen_is_written_for_a_deployment_and_other_settings_stay(
+    home: Path, data: Path, tmp_path: Path, in_process: InProcess
+) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text('{"search_k": 7, "cosine_share": 0.9, "ranking_parameters": {"candidates": 80}}')
+    names = ("reranker.vector", "reranker.phrase", "trust.rank_constant")
+    arguments = [*(part for name in names for part in ("--parameter", name)), "--output", tmp_path / "tuned"]
+
+    in_process("tune", data, *arguments, "--write", file, data=home)
+    none_is_better = read_settings(file)
+    in_process("tune", data, *arguments, "--write", file, "--take-best", data=home)
+
+    assert none_is_better == {"search_k": "7"}
+    tuned = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["parameters"]
+    expected = {each["name"]: each["best"] for each in tuned if each["best"] != each["default"]}
+    assert expected
+    chosen = read_settings(file)
+    read = QuerySettings.from_env({"KNOWLEDGE_BASE_ID": "KB", **{name.upper(): chosen[name] for name in chosen}})
+    assert {name: read.ranking_parameters.value(name) for name in expected} == expected
+    assert read.search_k == 7
 
 
 def test_results_are_retrieved_only_once(home: Path, data: Path, tmp_path: Path, in_process: InProcess) -> None:
@@ -254,7 +279,9 @@ def test_results_are_retrieved_only_once(home: Path, data: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--parameter", "colour"], "There is no parameter colour: choose all, filtered_score_boost"),
+        (["--parameter", "colour"], "There is no parameter colour: choose all, cosine_share, trust.prior"),
+        (["--parameter", "trust.prior", "--values", "2"], "trust.prior: Input should be less than or equal to 1"),
+        (["--parameter", "reranker.vector", "--values", "-1"], "The reranking weight vector must be finite"),
         (["--values", "1,2"], "name one with --parameter"),
         (["--parameter", "candidates", "--values", "1,many"], "--values must be numbers"),
         (["--parameter", "filtered_score_boost", "--values", "0"], "out of range for filtered_score_boost"),

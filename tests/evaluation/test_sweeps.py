@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from evaluation.sweeps import GRID, RERANK, Sweep, Verdict, values_of
-from ragstack_common.retrieval.rerank.lexical import NAMES
+from evaluation.sweeps import BOOST, COSINE_SHARE, GRID, Sweep, Verdict, values_of
+from ragstack_common.ranking_parameters import described_parameters
 
 
 def drawn(count: int, seed: int = 3) -> np.ndarray:
@@ -12,7 +12,7 @@ def drawn(count: int, seed: int = 3) -> np.ndarray:
 
 
 def sweep_of(lines: dict[float, np.ndarray]) -> Sweep:
-    return Sweep("rerank_phrase", 1.0, tuple(sorted(lines)), {"line": lines}, "line")
+    return Sweep("reranker.phrase", 1.0, tuple(sorted(lines)), {"line": lines}, "line")
 
 
 def test_a_value_that_is_better_for_every_query_is_better() -> None:
@@ -55,8 +55,18 @@ def test_a_half_is_judged_by_what_the_other_half_chose() -> None:
     assert verdict.held_out.mean == pytest.approx(-0.5)
 
 
-def test_every_weight_of_the_reranker_can_be_tuned() -> None:
-    assert [name for name in GRID if name.startswith(RERANK)] == [RERANK + name for name in NAMES]
+def test_every_parameter_of_a_ranking_can_be_tuned() -> None:
+    assert {*GRID} == {*described_parameters(), BOOST, COSINE_SHARE}
+
+
+def test_queries_of_one_cluster_are_judged_together() -> None:
+    clusters = np.repeat(np.arange(4), 5)
+    gain = np.where(clusters == 0, 1.0, -0.1)  # good for one cluster alone
+
+    verdict = Verdict.of(sweep_of({1.0: np.zeros(20), 2.0: gain}), clusters)
+
+    assert verdict.best == 2.0
+    assert verdict.held_out.mean < 0
 
 
 def test_the_default_is_always_among_what_is_tried() -> None:

@@ -187,9 +187,11 @@ def local(synthesize: Callable[..., Assembly]) -> Assembly:
 
 
 @pytest.fixture(scope="session")
-def tuned(synthesize: Callable[..., Assembly]) -> Assembly:
-    """The stacks of a deployer who has an opinion on everything."""
-    return synthesize(**TUNED)
+def tuned(synthesize: Callable[..., Assembly], tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The stacks of a deployer who has an opinion on everything, and a file of settings."""
+    file = tmp_path_factory.mktemp("settings") / "settings.json"
+    file.write_text('{"ranking_parameters": {"trust": {"prior": 0.5}, "candidates": 80}, "cosine_share": 0.5}')
+    return synthesize(**TUNED, settings=str(file))
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,7 @@ def test_a_file_of_settings_holds_context_values_and_the_command_line_wins(tmp_p
         ('{"cosine_share": 2}', "cosine_share=2 is invalid: it must be a number from 0 to 1"),
         (
             '{"ranking_parameters": {"trust": {"priorr": 1, "veto": 7}, "candidates": "many"}}',
-            "ranking_parameters is invalid: trust.veto: Input should be less than or equal to 1; there is no trust.priorr",
+            "ranking_parameters is invalid: trust.veto: Input should be less than or equal to 1; there is no trust.pri",
         ),
         ('{"ranking_parameters": {"reranker": {"vector": -1}}}', "The reranking weight vector must be finite and 0 or"),
         ('{"ranking_parameters": {"reranker": {"vektor": 1}}}', "there is no reranker.vektor"),

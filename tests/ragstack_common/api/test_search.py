@@ -104,6 +104,27 @@ def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: Aws
     }
 
 
+def test_the_parameters_of_a_deployment_rank(
+    retrieve: Retrieve, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    match = hit("s3://b/a", 0.5, "trains run", metadata={"topic": "travel"})
+    searches.program("Retrieve", hits(match), when=is_filtered)
+    searches.program("Retrieve", hits(hit("s3://b/b", 0.9), match), when=is_unfiltered)
+    own = {"trust": {"prior": 0.5, "rank_constant": 1}, "reranker": {"vector": 0, "phrase": 0, "proximity": 0}}
+    monkeypatch.setenv("RANKING_PARAMETERS", json.dumps(own))
+    preferred = {"topic": {"$eq": "travel"}, "year": {"$eq": 2026}}
+
+    _, merged = retrieve({"query": "Travel by train", "metadata_filter": preferred, "explain": True})
+    _, reranked = retrieve({"query": "trains run", "rerank": True, "explain": True})
+
+    assert merged["slices"][0]["trust"] == 0.5
+    best = merged["results"][0]["ranking"]
+    assert best["contributions"] == {"filtered": pytest.approx(0.5), "unfiltered": pytest.approx(0.5 * 2 / 3)}
+    assert best["reason"] == "Rank 1 with the filter, 2 without; trust 0.50"
+    parts = reranked["results"][0]["ranking"]["contributions"]
+    assert (parts["vector"], parts["phrase"], parts["proximity"]) == (0, 0, 0)
+
+
 def test_a_boosted_score_over_one_is_answered_as_it_was_ranked_and_leaves_no_mark(
     retrieve: Retrieve, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
