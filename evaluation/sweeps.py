@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -205,6 +206,7 @@ class HitSweeps:
             for found in [filter_of(data, query, kind)]
         }
         self._first = cache(self._read)
+        self._best = cache(self._deduplicated)
 
     def sweep(
         self, parameter: str, values: Sequence[float], others: RankingParameters, advance: Callable[[], None]
@@ -258,20 +260,21 @@ class HitSweeps:
         return self._documents(merge_by_weight(slices, weights, "document", rank_constant=constant))
 
     def _found(self, candidates: int, query: str) -> Sequence[str]:
-        return self._documents(merge_slices({UNFILTERED: self._unfiltered(query, candidates)}, None, "document"))
+        return self._documents(self._best(query, candidates))
 
     def _reranked(self, parameters: RankingParameters, query: str) -> Sequence[str]:
-        found = self._unfiltered(query, parameters.candidates)
-        chunks = [*merge_slices({UNFILTERED: found}, None, "document")]
+        chunks = self._best(query, parameters.candidates)
         passages = [Passage(text_of(chunk), chunk.metadata, chunk.score) for chunk in chunks]
         order = LexicalReranker(parameters.reranker).order(self._texts[query], passages)
         return self._documents(chunks[number] for number, _ in order)
 
     def _documents(self, chunks: Iterable[RetrievedChunk]) -> Sequence[str]:
-        return documents_of([chunk.source for chunk in chunks], self._data.documents)[:RESULTS]
+        # The chunks are of different documents.
+        return documents_of([chunk.source for chunk in islice(chunks, RESULTS)], self._data.documents)
 
-    def _unfiltered(self, query: str, candidates: int) -> list[RetrievedChunk]:
-        return _chunks(self._hits[query, UNFILTERED][:candidates])
+    def _deduplicated(self, query: str, candidates: int) -> list[RetrievedChunk]:
+        found = _chunks(self._hits[query, UNFILTERED][:candidates])
+        return [*merge_slices({UNFILTERED: found}, None, "document")]
 
     def _read(self, query: str, kind: str) -> list[RetrievedChunk]:
         return _chunks(self._hits[query, kind][:SLICE])

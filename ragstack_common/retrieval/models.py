@@ -60,6 +60,8 @@ class Ranking:
 
     def scaled(self, factor: float) -> "Ranking":
         """Return a copy with the score, and what adds up to it, multiplied by a factor."""
+        if factor == 1:
+            return self
         parts = {name: share * factor for name, share in self.contributions.items()}
         return replace(self, score=self.score * factor, contributions=parts)
 
