@@ -24,6 +24,7 @@ from ragstack_common.filters.tree import (
     Scalar,
     Value,
     all_of,
+    clauses_of,
     in_data_source,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "Value",
     "all_of",
     "check_vector_store",
+    "clauses_of",
     "evaluate",
     "in_data_source",
     "parse",

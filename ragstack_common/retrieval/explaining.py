@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ragstack_common.retrieval.models import FILTERED, UNFILTERED, Ranking, SliceReport
+from ragstack_common.retrieval.models import FILTERED, INFERRED, UNFILTERED, Ranking, SliceReport
 
-_WHERE: Final[Mapping[str, str]] = {FILTERED: "with the filter", UNFILTERED: "without"}
+_WHERE: Final[Mapping[str, str]] = {
+    FILTERED: "with the filter",
+    INFERRED: "with the inferred filter",
+    UNFILTERED: "without",
+}
 
 
 def reason_of_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
@@ -39,7 +43,9 @@ def _merged(ranking: Ranking, parts: Sequence[SliceReport]) -> Sequence[str]:
     missing = [_where(name) for name, part in own.items() if part.status == "ok" and name not in ranking.ranks]
     reasons = ["rank " + ", ".join(f"{rank} {_where(name)}" for name, rank in ranking.ranks.items())]
     reasons += [f"not found {' or '.join(missing)}"] if missing else []
-    return reasons + [f"trust {part.trust:.2f}" for part in own.values() if part.trust is not None]
+    trusted = {name: part.trust for name, part in own.items() if part.trust is not None}
+    within = " in the inferred filter"
+    return reasons + [f"trust {trust:.2f}{within if name == INFERRED else ''}" for name, trust in trusted.items()]
 
 
 def _where(name: str) -> str:

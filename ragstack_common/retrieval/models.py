@@ -24,6 +24,7 @@ UNNAMED_SOURCE: Final = "unnamed:"
 """Prefix of the source of a chunk without a document, such as a row of a SQL query."""
 
 FILTERED: Final = "filtered"
+INFERRED: Final = "inferred"
 UNFILTERED: Final = "unfiltered"
 """Names of the slices with and without the caller's metadata filter."""
 
@@ -134,6 +135,8 @@ class SearchRequest:
         metadata_filter: What the query is about: matching chunks rank higher, others stay in. Only backends with
             parallel slices support it. An empty one counts as None.
         filter_trust: How far to trust *metadata_filter*, 0 to 1; None estimates it from the query and the hits.
+        infer_filter: Whether values that the query names may also become a preference, beside *metadata_filter*. Only
+            backends with parallel slices do this.
         deduplicate_by: One chunk for each document (by its source), or every chunk.
         documents: Number of different documents that are worth further searches if the first one finds fewer. None
             means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that asks for more candidates
@@ -160,6 +163,7 @@ class SearchRequest:
     corpus_filter: str | None = None
     filter_trust: float | None = None
     passages: int = 1
+    infer_filter: bool = False
 
     def __post_init__(self) -> None:
         """Check the values and parse the filters."""
@@ -253,6 +257,21 @@ class CorpusCount:
 
 
 @dataclass(frozen=True)
+class InferredFilter:
+    """A preference that a search inferred from its query.
+
+    Attributes:
+        filters: What the preferred chunks match.
+        trust: Weight of the matching chunks in the merge, 0 to 1.
+        reason: What the query names, and why it was trusted so far, in one sentence.
+    """
+
+    filters: Filter
+    trust: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class SearchOutcome:
     """Chunks, and whether the search was complete.
 
@@ -263,6 +282,7 @@ class SearchOutcome:
         corpora: Counts for each corpus, if the search was balanced over several.
         notes: What else a caller should know, such as a reranker that failed, or a :class:`Shortage`.
         age_seconds: Age of an answer from a cache; None for a new one.
+        inferred: What was inferred from the query, if anything.
     """
 
     chunks: list[RetrievedChunk]
@@ -271,6 +291,7 @@ class SearchOutcome:
     corpora: tuple[CorpusCount, ...] = ()
     notes: tuple[str, ...] = field(default=())
     age_seconds: float | None = None
+    inferred: InferredFilter | None = None
 
     @property
     def complete(self) -> bool:

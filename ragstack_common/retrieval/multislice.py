@@ -1,23 +1,38 @@
-"""The filtered and the unfiltered search in parallel, on any backend."""
+"""Searches with and without a preference in parallel, on any backend."""
 
 import math
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
+from ragstack_common.filters import all_of, clauses_of, evaluate
 from ragstack_common.ranking_parameters import DEFAULTS, TrustParameters
 from ragstack_common.retrieval.base import PassingWrapper, RetrievalBackend, narrowed
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
+from ragstack_common.retrieval.inference import Inferred, Vocabulary, VocabularySource
 from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, best_of, merge_by_weight, merge_slices
-from ragstack_common.retrieval.models import FILTERED, UNFILTERED, SearchOutcome, SearchRequest, parsed
+from ragstack_common.retrieval.models import (
+    FILTERED,
+    INFERRED,
+    UNFILTERED,
+    InferredFilter,
+    SearchOutcome,
+    SearchRequest,
+    parsed,
+)
+from ragstack_common.retrieval.naming import Question
 from ragstack_common.retrieval.parts import Parts, search_together
-from ragstack_common.retrieval.trust import Trust, trust_of
+from ragstack_common.retrieval.trust import Trust, trust_of, trust_of_inferred
 
 Merge: TypeAlias = Literal["trust", "boost"]
 """How the filtered and the unfiltered list become one."""
 
 DEFAULT_BOOST: Final = 1.25
+
+DEFAULT_MAX_SLICES: Final = 3
 
 LEAST_CANDIDATES: Final = 40
 """Chunks of each slice from which trust is estimated, so that it hardly depends on the number of results."""
@@ -36,13 +51,18 @@ class Slice:
 
 
 class MultiSliceBackend(PassingWrapper):
-    """Searches a backend with and without ``metadata_filter`` in parallel, and merges the two lists.
+    """Searches a backend with and without ``metadata_filter`` in parallel, and merges the lists.
 
     With ``merge="trust"``, :func:`~ragstack_common.retrieval.trust.trust_of` estimates how far to trust the filter, and
-    the ranks are fused with that weight; the engine's scores do not matter. With ``merge="boost"``, scores of filtered
-    chunks are multiplied by a factor, and each chunk keeps its best score. The unfiltered slice is the baseline for a
-    filter that is wrong or too narrow. A slice that fails or is late is reported, and the search returns the results of
-    the other. Without a ``metadata_filter`` there is one search, under the same deadline.
+    the ranks are fused with that weight; the engine's scores do not matter, and ``min_score`` is compared with the
+    engine's. If the request allows it, attribute values that the query names become a third slice, within
+    ``metadata_filter`` and everything that restricts the search. Its share is a part of the filtered slice's, or
+    without a ``metadata_filter`` of the unfiltered slice's. With ``merge="boost"``, scores of filtered chunks are
+    multiplied by a factor, and each chunk keeps its best score.
+
+    The unfiltered slice is the baseline for a filter that is wrong or too narrow. A slice that fails or is late is
+    reported, and the search returns the results of the others. Without a preference there is one search, under the same
+    deadline.
 
     Args:
         backend: What is searched. For a boost, scores of two of its searches for one query must be comparable.
@@ -50,6 +70,9 @@ class MultiSliceBackend(PassingWrapper):
         timeout_seconds: Deadline of one search, over 0.
         enabled: False makes one search, with the filter.
         merge: How the lists become one: trust or boost.
+        max_slices: Searches of one request, 1 or more. With 1, the only one has the filter.
+        vocabulary: The values that a query can name. Without it, or while it returns None, those of the first hits
+            count; the inferred slice is then searched after the others if there is time.
         trust: The constants of ``merge="trust"``; by default those that suit many collections.
 
     Raises:
@@ -65,7 +88,9 @@ class MultiSliceBackend(PassingWrapper):
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         enabled: bool = True,
         merge: Merge = "trust",
+        max_slices: int = DEFAULT_MAX_SLICES,
         *,
+        vocabulary: VocabularySource | None = None,
         trust: TrustParameters | None = None,
     ) -> None:
         super().__init__(backend)
@@ -75,59 +100,127 @@ class MultiSliceBackend(PassingWrapper):
             raise ValueError(f"filtered_score_boost must be over 0 and finite, not {filtered_score_boost}")
         if not 0 < timeout_seconds < math.inf:
             raise ValueError(f"timeout_seconds must be over 0 and finite, not {timeout_seconds}")
+        if max_slices < 1:
+            raise ValueError(f"max_slices must be 1 or more, not {max_slices}")
         self.filtered_score_boost = filtered_score_boost
         self.timeout_seconds = timeout_seconds
-        self.enabled = enabled
+        self.enabled = enabled and max_slices > 1
         self.merge = merge
+        self.max_slices = max_slices
+        self.vocabulary = vocabulary
         self.trust = trust or DEFAULTS.trust
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
-        slices = self._slices(request)
+        known = await self.vocabulary() if self.vocabulary is not None and self._infers(request) else None
+        inferred = None if known is None else known.infer(Question(request.query), _filtered_keys(request))
+        slices = self._slices(request, inferred, by_hits=known is None and self._infers(request))
         parts = await search_together(
             {each.name: (self.backend, each.request) for each in slices},
             self.timeout_seconds,
             fatal=(InvalidFilterError, InvalidQueryError),
+            optional=(INFERRED,),
         )
-        candidates = chain.from_iterable(parts.rankings.values())
-        if self.merge == "trust" and len(slices) > 1:
-            trust = self._trust_of(request, parts)
-            parts = parts.explained(FILTERED, trust.value, trust.reason)
-            weights = {FILTERED: trust.value, UNFILTERED: 1 - trust.value}
-            constant = self.trust.rank_constant
-            merged = merge_by_weight(parts.rankings, weights, request.deduplicate_by, rank_constant=constant)
-            chunks = best_of(merged, request, candidates)
-        else:
+        if known is None and self._infers(request):
+            inferred = _inferred_from_hits(request, parts)
+            if inferred is not None:
+                parts = await self._with_inferred(request, inferred, parts)
+        if self.merge == "boost" or not self.enabled:
+            candidates = chain.from_iterable(parts.rankings.values())
             boosts = {each.name: each.boost for each in slices}
-            chunks = best_of(merge_slices(parts.rankings, boosts, request.deduplicate_by), request, candidates)
-        return parts.outcome(chunks, request)
+            merged = merge_slices(parts.rankings, boosts, request.deduplicate_by)
+            return parts.outcome(best_of(merged, request, candidates), request)
+        return self._merged_by_trust(request, parts, inferred)
 
-    def _slices(self, request: SearchRequest) -> list[Slice]:
-        if request.metadata_filter is None:
+    def _infers(self, request: SearchRequest) -> bool:
+        """Whether a filter may be inferred, and there is a slice for it."""
+        others = 1 if request.metadata_filter is None else 2
+        return request.infer_filter and self.enabled and self.merge == "trust" and others < self.max_slices
+
+    def _slices(self, request: SearchRequest, inferred: Inferred | None, *, by_hits: bool) -> list[Slice]:
+        if request.metadata_filter is None and inferred is None and not by_hits:
             return [Slice(UNFILTERED, request)]
-        top_k, least = request.top_k, LEAST_CANDIDATES if self.enabled and self.merge == "trust" else 0
-        if request.deduplicate_by == "document":
-            least = max(least, CANDIDATES_PER_DOCUMENT * top_k)
-        top_k = max(top_k, min(MAX_CANDIDATES, least, self.max_top_k))
-        everything = replace(
-            request,
-            top_k=top_k,
-            metadata_filter=None,
-            min_score=None,  # scores are final only after the boost
-            deduplicate_by="chunk",  # the slices may find different chunks of a document
-            documents=request.documents_wanted,
-        )
+        everything = self._deeper(request)
         matching = narrowed(everything, request.metadata_filter)
         if not self.enabled:
             return [Slice(FILTERED, matching)]
-        return [Slice(FILTERED, matching, self.filtered_score_boost), Slice(UNFILTERED, everything)]
+        slices = [Slice(UNFILTERED, everything)]
+        if request.metadata_filter is not None:
+            slices.insert(0, Slice(FILTERED, matching, self.filtered_score_boost))
+        if inferred is not None:
+            slices.append(Slice(INFERRED, narrowed(matching, inferred.filters)))
+        return slices
 
-    def _trust_of(self, request: SearchRequest, parts: Parts) -> Trust:
+    def _deeper(self, request: SearchRequest) -> SearchRequest:
+        """Return the request of the unfiltered slice, for enough candidates."""
+        top_k, least = request.top_k, LEAST_CANDIDATES if self.enabled and self.merge == "trust" else 0
+        if request.deduplicate_by == "document":
+            least = max(least, CANDIDATES_PER_DOCUMENT * top_k)
+        return replace(
+            request,
+            top_k=max(top_k, min(MAX_CANDIDATES, least, self.max_top_k)),
+            metadata_filter=None,
+            infer_filter=False,
+            min_score=None,  # the merge applies it
+            deduplicate_by="chunk",  # the slices may find different chunks of a document
+            documents=request.documents_wanted,
+        )
+
+    async def _with_inferred(self, request: SearchRequest, inferred: Inferred, parts: Parts) -> Parts:
+        """Search a filter that the hits of the other slices implied, if another such search fits into the time."""
+        elapsed = time.perf_counter() - parts.start
+        left = self.timeout_seconds - elapsed
+        if left < elapsed:
+            return parts
+        matching = narrowed(self._deeper(request), request.metadata_filter, inferred.filters)
+        return parts.joined(
+            await search_together({INFERRED: (self.backend, matching)}, left, optional=(INFERRED,)),
+        )
+
+    def _merged_by_trust(self, request: SearchRequest, parts: Parts, inferred: Inferred | None) -> SearchOutcome:
+        """Merge the slices by weights that sum to 1."""
+        weights, attributes, told = {UNFILTERED: 1.0}, parts.attributes, None
+        if request.metadata_filter is not None:
+            trust = self._trust_of(request, attributes)
+            parts = parts.explained(FILTERED, trust.value, trust.reason)
+            weights = {FILTERED: trust.value, UNFILTERED: 1 - trust.value}
+        if inferred is not None and INFERRED in attributes:
+            unfiltered = attributes.get(UNFILTERED, [])
+            trust = trust_of_inferred(inferred, attributes[INFERRED], unfiltered, self.trust)
+            parts = parts.explained(INFERRED, trust.value, trust.reason)
+            told = InferredFilter(inferred.filters, trust.value, trust.reason)
+            within = next(iter(weights))
+            weights |= {INFERRED: weights[within] * trust.value, within: weights[within] * (1 - trust.value)}
+        rankings = {name: chunks for name, chunks in parts.rankings.items() if name != INFERRED or weights.get(name)}
+        if len(rankings) == 1 and request.metadata_filter is None:
+            chunks = [*merge_slices(rankings, deduplicate_by=request.deduplicate_by)]
+        else:
+            constant = self.trust.rank_constant
+            chunks = merge_by_weight(rankings, weights, request.deduplicate_by, rank_constant=constant)
+        good = (chunk for chunk in chunks if chunk.ranked_by.base_score >= request.least_score)
+        best = best_of(good, replace(request, min_score=None), chain.from_iterable(rankings.values()))
+        return parts.outcome(best, request, inferred=told)
+
+    def _trust_of(self, request: SearchRequest, attributes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Trust:
         """Return the caller's trust in the filter, or an estimate."""
         if request.filter_trust is not None:
             return Trust(request.filter_trust, "The caller chose it")
-        if len(parts.rankings) == 1:
-            return Trust(1.0 if FILTERED in parts.rankings else 0.0, "The other slice failed")
+        if FILTERED not in attributes or UNFILTERED not in attributes:
+            return Trust(1.0 if FILTERED in attributes else 0.0, "The other slice failed")
         filters = parsed(request.metadata_filter)
         assert filters is not None
-        attributes = {name: [chunk.metadata for chunk in chunks] for name, chunks in parts.rankings.items()}
         return trust_of(request.query, filters, attributes[FILTERED], attributes[UNFILTERED], self.trust)
+
+
+def _filtered_keys(request: SearchRequest) -> set[str]:
+    """Return the attributes that the request filters already."""
+    filters = all_of(request.restriction, parsed(request.metadata_filter))
+    return set() if filters is None else {clause.key for clause in clauses_of(filters)}
+
+
+def _inferred_from_hits(request: SearchRequest, parts: Parts) -> Inferred | None:
+    """Infer a filter from the values of the hits, unless all hits match it."""
+    hits = [(chunk.source, chunk.metadata) for chunks in parts.rankings.values() for chunk in chunks]
+    inferred = Vocabulary.of_hits(hits).infer(Question(request.query), _filtered_keys(request))
+    if inferred is None or all(evaluate(inferred.filters, attributes) for _, attributes in hits):
+        return None
+    return inferred

@@ -21,6 +21,9 @@ LEAST_COVERAGE: Final = 0.6
 LEAST_LETTERS: Final = 3
 """A shorter word of a longer value does not name it."""
 
+LOOSE_WORDS: Final = 2
+"""Other words of a question among those that name a value together."""
+
 MOST_SHARED: Final = 200
 """A word of more values than this points to none of them; it bounds the time for large catalogues."""
 
@@ -63,13 +66,37 @@ class Question:
     @cached_property
     def years(self) -> frozenset[int]:
         """The years named, such as FY18, FY2018, Q2 2023 or 2018; not "(1978)" or "since 1979"."""
+        return frozenset(year for year, _ in self._years)
+
+    @cached_property
+    def marked_years(self) -> frozenset[int]:
+        """The years named as the year of a period, such as FY18 or Q2 2023."""
+        return frozenset(year for year, is_marked in self._years if is_marked)
+
+    @cached_property
+    def _years(self) -> set[tuple[int, bool]]:
         found = set()
         for match in _YEAR.finditer(self.text):
             year = match["marked"] or match["quarter"] or match["plain"]
             if match["plain"] and _SINCE.search(self.text[: match.start()]):
                 continue
-            found.add(int(f"20{year}"[-4:]))
-        return frozenset(found)
+            found.add((int(f"20{year}"[-4:]), not match["plain"]))
+        return found
+
+
+@dataclass(frozen=True)
+class Name:
+    """The words of a question that name a value.
+
+    Attributes:
+        words: As written, or folded where they are not all of the value's; for years the year.
+        places: Their positions among the question's words; empty for years.
+        is_whole: Whether they are the whole value, or its initials.
+    """
+
+    words: str
+    places: frozenset[int] = frozenset()
+    is_whole: bool = True
 
 
 def fold(text: str) -> str:
@@ -122,53 +149,61 @@ class Values:
         """Return the number of different values."""
         return len(self._values)
 
-    def named_in(self, question: Question) -> dict[Scalar, str]:
-        """Return the values that a question names, each with the words that name it.
-
-        For years the words are the year. The shorter of two overlapping names does not count.
-        """
+    def named_in(self, question: Question) -> dict[Scalar, Name]:
+        """Return the values that a question names. The shorter of two overlapping names does not count."""
         if self.are_years:
-            return {v: shown(v) for v in self._values if int(float(v)) in question.years}
+            return {v: Name(shown(v)) for v in self._values if int(float(v)) in question.years}
         found: dict[int, tuple[int, int]] = {}
         for phrase, span in question.phrases.items():
             if phrase not in STOP_WORDS:
                 found.update(dict.fromkeys(self._joined.get(phrase, ()), span))
+        whole = {*found}
         for position, word in enumerate(question.words):
-            for number in self._meant_by(word, question.folded[position]):
-                found.setdefault(number, (position, position + 1))
+            for number, is_whole in self._meant_by(word, question.folded[position]):
+                if number not in found:
+                    found[number] = position, position + 1
+                    whole |= {number} if is_whole else set()
         spans = set(found.values())
         named = {
-            number: " ".join(question.words[start:end])
+            number: Name(" ".join(question.words[start:end]), frozenset(range(start, end)), number in whole)
             for number, (start, end) in found.items()
             if not any(a <= start and end <= b and (a, b) != (start, end) for a, b in spans)
         }
         if not named:
             named = dict(self._covered(question))
-        return {self._values[number]: words for number, words in sorted(named.items())}
+        return {self._values[number]: name for number, name in sorted(named.items())}
 
-    def _meant_by(self, word: str, folded: str) -> Iterator[int]:
-        """Yield the values that one word names by initials, a blend of prefixes, or because only one value has it."""
+    def _meant_by(self, word: str, folded: str) -> Iterator[tuple[int, bool]]:
+        """Yield the values that one word names, and whether it stands for the whole value.
+
+        It does as initials or a blend of prefixes; it does not if it only is a word that no other value has.
+        """
         capitals = sum(letter.isupper() for letter in word)
         if capitals > 1:
-            yield from self._initials.get(folded, ())
+            yield from ((number, True) for number in self._initials.get(folded, ()))
             for cut in range(2, len(folded) - 1):
                 for number in self._prefixes.get((folded[:2], folded[cut : cut + 2]), ()):
                     first, second, *_ = (w for w in self._words[number] if w != "and")
                     if first.startswith(folded[:cut]) and second.startswith(folded[cut:]):
-                        yield number
+                        yield number, True
         holders = self._holders.get(folded, ())
         if capitals and len(word) >= LEAST_LETTERS and len(holders) == 1:
-            yield holders[0]
+            yield holders[0], False
 
-    def _covered(self, question: Question) -> Iterator[tuple[int, str]]:
-        """Yield the values of several words whose rare words the question has."""
+    def _covered(self, question: Question) -> Iterator[tuple[int, Name]]:
+        """Yield the values of several words whose rare words the question has close together."""
         present = {word for word in question.folded if 0 < len(self._holders.get(word, ())) <= MOST_SHARED}
-        candidates = {number for word in present for number in self._holders[word]}
-        for number in candidates:
+        places = [place for place, word in enumerate(question.folded) if word in present]
+        for number in {number for word in present for number in self._holders[word]}:
             rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
-            matched = [word for word in rarity if word in present]
-            if len(matched) > 1 and sum(rarity[w] for w in matched) >= LEAST_COVERAGE * sum(rarity.values()):
-                yield number, " ".join(matched)
+            least = LEAST_COVERAGE * sum(rarity.values())
+            for first in places:
+                near = range(first, first + len(self._words[number]) + LOOSE_WORDS)
+                matched = {question.folded[place]: place for place in places if place in near}
+                matched = {word: place for word, place in matched.items() if word in rarity}
+                if len(matched) > 1 and sum(rarity[word] for word in matched) >= least:
+                    yield number, Name(" ".join(matched), frozenset(matched.values()), is_whole=False)
+                    break
 
     def _rarity(self, word: str) -> float:
         return math.log(1 + len(self._values) / len(self._holders[word]))

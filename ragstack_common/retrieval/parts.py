@@ -1,7 +1,7 @@
 """Several searches in parallel under one deadline, without one failure failing the others."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -34,6 +34,15 @@ class Parts:
         """The chunks of each search, best first."""
         return {name: outcome.chunks for name, outcome in self.found.items()}
 
+    @property
+    def attributes(self) -> dict[str, list[dict[str, Any]]]:
+        """The attributes of the chunks of each search, best first."""
+        return {name: [chunk.metadata for chunk in chunks] for name, chunks in self.rankings.items()}
+
+    def joined(self, later: "Parts") -> "Parts":
+        """Add searches that began later."""
+        return Parts({**self.found, **later.found}, (*self.reports, *later.reports), self.start)
+
     def explained(self, name: str, trust: float, reason: str) -> "Parts":
         """Add to the report of one search how far it is trusted, and why."""
         reports = (replace(each, trust=trust, reason=reason) if each.name == name else each for each in self.reports)
@@ -63,6 +72,7 @@ async def search_together(
     timeout_seconds: float,
     *,
     fatal: tuple[type[Exception], ...] = (),
+    optional: Collection[str] = (),
 ) -> Parts:
     """Search in parallel until all searches have ended or the deadline has come; late ones are abandoned.
 
@@ -70,6 +80,7 @@ async def search_together(
         searches: What to search, and for what, by name.
         timeout_seconds: The time for all of them.
         fatal: Errors of one search that are raised whatever the others found.
+        optional: Searches whose errors are only reported.
 
     Raises:
         RagStackError: Every search failed, or one failed with a *fatal* error.
@@ -78,11 +89,12 @@ async def search_together(
     calls = [partial(backend.search, request) for backend, request in searches.values()]
     ended = dict(zip(searches, await await_together(calls, timeout_seconds), strict=True))
     errors = {name: error for name, end in ended.items() if (error := _error_of(name, end, timeout_seconds))}
-    for error in errors.values():
+    required = {name: error for name, error in errors.items() if name not in optional}
+    for error in required.values():
         if isinstance(error, fatal):
             raise error
-    if len(errors) == len(ended):
-        raise failure_of(errors)
+    if required and len(errors) == len(ended):
+        raise failure_of(required)
     for name, error in errors.items():
         unexpected = None if isinstance(error, RagStackError) else error
         LOGGER.warning("%s failed: %s", name, type(error).__name__, exc_info=unexpected)

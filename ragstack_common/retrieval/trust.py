@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_common.filters import And, Clause, Filter, Not, Or, Scalar, evaluate
+from ragstack_common.filters import And, Filter, Scalar, clauses_of, evaluate
 from ragstack_common.ranking_parameters import DEFAULTS, TrustParameters
+from ragstack_common.retrieval.inference import Inferred
 from ragstack_common.retrieval.naming import Question, Values, shown
 
 LEAST, MOST = 0.02, 0.98
@@ -81,6 +82,36 @@ def trust_of(
     return Trust(min(MOST, max(LEAST, value)), reason)
 
 
+def trust_of_inferred(
+    inferred: Inferred,
+    matching: Sequence[Mapping[str, Any]],
+    unfiltered: Sequence[Mapping[str, Any]],
+    parameters: TrustParameters = DEFAULTS.trust,
+) -> Trust:
+    """Estimate how far an inferred filter is trusted.
+
+    Args:
+        inferred: The filter.
+        matching: Attributes of the hits that match it, best first.
+        unfiltered: Attributes of the hits of the same search without it, best first.
+        parameters: The constants of the estimate.
+    """
+    if not matching:
+        return Trust(0.0, f"{inferred.reason}, but no document matches")
+    if any(not isinstance(hit.get(key), Scalar) for hit in matching for key in inferred.values):
+        return Trust(0.0, f"{inferred.reason}, but as one of several keywords")
+    clauses = {clause.key: clause for clause in clauses_of(inferred.filters)}
+    are_years = {key for key, values in inferred.values.items() if Values(values).are_years}
+    rivals = [
+        _rival(key, clause, unfiltered, parameters.veto_hits) for key, clause in clauses.items() if key not in are_years
+    ]
+    rival = next((value for value in rivals if value is not None), None)
+    if rival is not None:
+        least = min(parameters.one_name, parameters.veto)
+        return Trust(least, f"{inferred.reason}, but most of the best results are about {rival}")
+    return Trust(parameters.several_names if inferred.names > 1 else parameters.one_name, inferred.reason)
+
+
 def _discounted_share(matching: Sequence[bool]) -> float:
     """Return the share of true values, with the weights that nDCG gives to ranks."""
     weights = [1 / math.log2(rank + 1) for rank in range(1, len(matching) + 1)]
@@ -94,7 +125,7 @@ def _part(
     unfiltered: Sequence[Mapping[str, Any]],
     parameters: TrustParameters,
 ) -> _Part:
-    (key,) = {leaf.key for leaf in _leaves(clause)}
+    (key,) = {leaf.key for leaf in clauses_of(clause)}
     values = Values([*_literals(clause), *(value for hit in hits for value in members_of(hit.get(key)))])
     named = values.named_in(question)
     if not named:
@@ -107,20 +138,24 @@ def _part(
         newest = max(named, key=float) in accepted
         factor = 1.0 if len(accepted) == len(named) else parameters.newest_year if newest else parameters.earlier_year
         return _Part(key, clause, factor, words)
+    return _Part(key, clause, len(accepted) / len(named), words, _rival(key, clause, unfiltered, parameters.veto_hits))
+
+
+def _rival(key: str, clause: Filter, unfiltered: Sequence[Mapping[str, Any]], hits: int) -> str | None:
+    """Return the value that most of the best hits have instead of the filter's."""
     counts: dict[str, int] = {}
     for hit in unfiltered[:TOP]:
         if not evaluate(clause, hit):
             for value in members_of(hit.get(key)):
                 counts[shown(value)] = counts.get(shown(value), 0) + 1
-    veto = next((value for value, count in counts.items() if count >= parameters.veto_hits), None)
-    return _Part(key, clause, len(accepted) / len(named), words, veto)
+    return next((value for value, count in counts.items() if count >= hits), None)
 
 
 def _clauses(filters: Filter) -> list[Filter]:
     """Split a conjunction into one filter for each attribute; alternatives of several attributes are left out."""
     by_key: dict[str, list[Filter]] = {}
     for member in _conjunction(filters):
-        keys = {leaf.key for leaf in _leaves(member)}
+        keys = {leaf.key for leaf in clauses_of(member)}
         if len(keys) == 1:
             by_key.setdefault(keys.pop(), []).append(member)
     return [And(tuple(members)) if len(members) > 1 else members[0] for members in by_key.values()]
@@ -132,18 +167,8 @@ def _conjunction(filters: Filter) -> list[Filter]:
     return [filters]
 
 
-def _leaves(filters: Filter) -> Iterable[Clause]:
-    match filters:
-        case And(members) | Or(members):
-            return [leaf for member in members for leaf in _leaves(member)]
-        case Not(member):
-            return _leaves(member)
-        case Clause():
-            return [filters]
-
-
 def _literals(filters: Filter) -> list[Scalar]:
-    return [value for leaf in _leaves(filters) for value in members_of(leaf.value)]
+    return [value for leaf in clauses_of(filters) for value in members_of(leaf.value)]
 
 
 def members_of(value: Any) -> list[Scalar]:

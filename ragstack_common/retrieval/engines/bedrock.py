@@ -18,6 +18,7 @@ from ragstack_common.ranking_parameters import TrustParameters
 from ragstack_common.retrieval.base import PAGE_SIZE
 from ragstack_common.retrieval.document_search import Ask
 from ragstack_common.retrieval.engine import Engine
+from ragstack_common.retrieval.inference import VocabularySource
 from ragstack_common.retrieval.merge import Identity, best_first, identity_of, merge_slices, rank_key
 from ragstack_common.retrieval.models import (
     UNFILTERED,
@@ -73,6 +74,7 @@ class BedrockBackend(MultiSliceBackend):
         search_type: HYBRID or SEMANTIC; by default the service decides.
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
+        vocabulary: As in ``MultiSliceBackend``.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
             of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
         metrics: Receives SliceFailures and SliceLatency.
@@ -96,13 +98,12 @@ class BedrockBackend(MultiSliceBackend):
         trust: TrustParameters | None = None,
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
+        vocabulary: VocabularySource | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
         if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
             raise ValueError(f"knowledge_base_id must be the id of a knowledge base, not {knowledge_base_id!r}")
-        if max_slices < 1:
-            raise ValueError(f"max_slices must be 1 or more, not {max_slices}")
         if search_type not in (None, *SEARCH_TYPES):
             raise ValueError(f"search_type must be one of {', '.join(SEARCH_TYPES)} or None, not {search_type!r}")
         if vector_store not in VECTOR_STORES:
@@ -112,8 +113,16 @@ class BedrockBackend(MultiSliceBackend):
         self.search_type = search_type
         self.vector_store = vector_store
         self._retrieve = _Retrieve(knowledge_base_id, data_source_id, search_type, timeout_seconds, client, metrics)
-        enabled = enabled and max_slices > 1
-        super().__init__(self._retrieve, filtered_score_boost, timeout_seconds, enabled, merge, trust=trust)
+        super().__init__(
+            self._retrieve,
+            filtered_score_boost,
+            timeout_seconds,
+            enabled,
+            merge,
+            max_slices,
+            vocabulary=vocabulary,
+            trust=trust,
+        )
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
