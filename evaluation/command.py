@@ -52,6 +52,10 @@ def evaluate(
     slices: Annotated[str, typer.Option(help="multislice, or filtered: the filtered search alone.")] = "multislice",
     merge: Annotated[str, typer.Option(help="How multislice merges: trust or boost.")] = "trust",
     boost: Annotated[float, typer.Option(help="With --merge boost: factor on the scores of filtered hits.")] = 1.25,
+    infer: Annotated[
+        bool,
+        typer.Option(help="Also prefer documents with attribute values that the query names, as the product does."),
+    ] = False,
     contextual_headers: Headers = True,
     engine: Annotated[
         str,
@@ -113,6 +117,7 @@ def evaluate(
         slices=slices,
         merge=merge,
         boost=boost,
+        infer="yes" if infer else "no",
         engine=engine,
     )
     setups = [first, *(first.changed(changes) for changes in compare or ())]

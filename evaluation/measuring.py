@@ -126,7 +126,7 @@ class Plan:
         elif setup.engine == STACK:
             stack = self.stack()
             client = stack.client("bedrock-agent-runtime")
-            yield searching.of_knowledge_base(client, stack.knowledge_base_id, setup, self.depth)
+            yield searching.of_knowledge_base(client, stack.knowledge_base_id, setup, self.depth, self.data)
         elif setup.engine != PRIVATE:
             file = Path(setup.engine)
             in_collection = searching.needs_collection(searching.configuration(file))
@@ -141,7 +141,7 @@ class Plan:
         else:
             index = servers.index(setup)
             client = index.client("bedrock-agent-runtime")
-            yield searching.of_knowledge_base(client, index.knowledge_base_id, setup, self.depth)
+            yield searching.of_knowledge_base(client, index.knowledge_base_id, setup, self.depth, self.data)
 
 
 class _Servers:

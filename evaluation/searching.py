@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,8 +27,10 @@ from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.retrieval.base import RetrievalBackend
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend, uri_of
 from ragstack_common.retrieval.factory import create_retrieval_backend, register_backend
+from ragstack_common.retrieval.inference import Vocabulary, VocabularySource
 from ragstack_common.retrieval.models import SearchRequest
 from ragstack_common.retrieval.rerank import LexicalReranker
+from ragstack_common.retrieval.trust import members_of
 
 Ids = npt.NDArray[np.int64]
 
@@ -64,6 +67,9 @@ class Setup(BaseModel):
         slices: multislice searches with and without the filter at once; filtered only with it.
         merge: How multislice merges the two lists.
         boost: Factor on the scores of filtered hits, with merge=boost.
+        infer: Whether attribute values that a query names become a preference: no, yes (with the values of the
+            collection, as the product takes them from its registry), or hits (with those of the first hits, as without
+            a registry). The product's default is yes.
         engine: private (a local Bedrock of its own), stack (the running local stack), bm25s (another program as the
             reference), or the file of a retrieval backend's configuration.
     """
@@ -78,6 +84,7 @@ class Setup(BaseModel):
     slices: Literal["multislice", "filtered"] = "multislice"
     merge: Literal["trust", "boost"] = "trust"
     boost: float = Field(DEFAULT_BOOST, gt=0, allow_inf_nan=False)
+    infer: Literal["no", "yes", "hits"] = "no"
     engine: str = PRIVATE
 
     @model_validator(mode="after")
@@ -127,6 +134,7 @@ class Setup(BaseModel):
             shown += [f"{self.filter} filter"]
             merged = "trust" if self.merge == "trust" else f"boost {self.boost:g}"
             shown += [merged if self.slices == "multislice" else "filtered slice alone"]
+        shown += {"no": [], "yes": ["inferred filter"], "hits": ["filter inferred from hits"]}[self.infer]
         return ", ".join(shown)
 
 
@@ -220,7 +228,21 @@ def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[],
     return Run(label, answers)
 
 
-def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results: int) -> Ask:
+def vocabulary_of(data: DataSet) -> VocabularySource:
+    """Count the values of a collection, as the document registry does."""
+    counts: dict[str, Counter[Any]] = defaultdict(Counter)
+    for document in data.documents.values():
+        for key, value in document.metadata.items():
+            counts[key].update(members_of(value))
+    vocabulary = Vocabulary(counts, len(data.documents))
+
+    async def known() -> Vocabulary:
+        return vocabulary
+
+    return known
+
+
+def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results: int, data: DataSet) -> Ask:
     """Ask as the query function does."""
     retriever = MultiSliceRetriever(
         client,
@@ -229,11 +251,20 @@ def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results
         filtered_score_boost=setup.boost,
         merge=setup.merge,
         search_type=setup.search,
+        vocabulary=vocabulary_of(data) if setup.infer == "yes" else None,
     )
     reranker = LexicalReranker() if setup.rerank == "lexical" else None
 
     def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
-        found = retriever.search(query, knowledge_base_id, None, metadata_filter, results, reranker=reranker)
+        found = retriever.search(
+            query,
+            knowledge_base_id,
+            None,
+            metadata_filter,
+            results,
+            reranker=reranker,
+            infer_filter=setup.infer != "no",
+        )
         if not found.complete:
             raise EvaluationError("; ".join(f"{part.name}: {part.error}" for part in found.slices if part.error))
         return [uri_of(result) or "" for result in found.results]

@@ -236,6 +236,11 @@ class QuerySettings(CorpusSettings, SearchSettings):
         description="how results with and without the metadata filter are merged: by ranks, as far as the question and "
         "the hits agree with the filter, or by scores with a boost",
     )
+    infer_filter: bool = Field(
+        True,
+        description="whether documents rank higher if they have attribute values that the question names; a request "
+        "can switch it off",
+    )
     filtered_score_boost: float = Field(
         1.25, ge=0.01, le=100, description="with `boost`, the factor on scores of hits that match the metadata filter"
     )
@@ -249,7 +254,7 @@ class QuerySettings(CorpusSettings, SearchSettings):
     rerank: Reranker | None = Field(
         None, description="reranker of requests without `rerank`; by default only balanced searches are reranked"
     )
-    registry_table: str | None = Field(None, description="the document registry, which counts corpora and versions")
+    registry_table: str | None = Field(None, description="the document registry, which counts the values of attributes")
     vector_store: VectorStore = Field(
         OTHER_STORE, description="the vector store; filters that it may ignore are rejected"
     )

@@ -9,10 +9,12 @@ from ragstack_common.config import MAX_RESULTS, OTHER_STORE
 from ragstack_common.deadline import wait_for
 from ragstack_common.errors import InvalidRequestError
 from ragstack_common.retrieval.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, uri_of
+from ragstack_common.retrieval.inference import VocabularySource
 from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT
 from ragstack_common.retrieval.models import (
     RAW_SCORE_KEY,
     DeduplicateBy,
+    InferredFilter,
     RetrievedChunk,
     SearchRequest,
     SliceReport,
@@ -43,12 +45,14 @@ class RetrievalOutcome:
         slices: One report for each slice.
         milliseconds: Time of the search.
         notes: What else a caller should know, such as a :class:`~ragstack_common.retrieval.models.Shortage`.
+        inferred: What was inferred from the query, if anything.
     """
 
     results: list[dict[str, Any]]
     slices: tuple[SliceReport, ...]
     milliseconds: float
     notes: tuple[str, ...] = ()
+    inferred: InferredFilter | None = None
 
     @property
     def complete(self) -> bool:
@@ -77,6 +81,7 @@ class MultiSliceRetriever:
         merge: Merge = "boost",
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
+        vocabulary: VocabularySource | None = None,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
         """Configure the searches; arguments and errors are those of ``BedrockBackend``."""
@@ -89,6 +94,7 @@ class MultiSliceRetriever:
             "merge": merge,
             "search_type": search_type,
             "vector_store": vector_store,
+            "vocabulary": vocabulary,
             "metrics": metrics,
         }
         BedrockBackend("checks the options", **self._options)
@@ -128,6 +134,7 @@ class MultiSliceRetriever:
         scope_filter: Mapping[str, Any] | None = None,
         deduplicate_by: DeduplicateBy = "document",
         reranker: Reranker | None = None,
+        infer_filter: bool = False,
     ) -> RetrievalOutcome:
         """Search, and report on every slice.
 
@@ -140,6 +147,7 @@ class MultiSliceRetriever:
             scope_filter: What the caller may see; applied to every slice. An empty one is rejected.
             deduplicate_by: One result for each document (by its URI), or for each chunk.
             reranker: Orders the merged candidates before the best *num_results* are kept.
+            infer_filter: With ``merge="trust"``: whether attribute values that the query names become a preference.
 
         Returns:
             The results that came before the deadline; ``complete`` says whether a slice is missing. A result has
@@ -166,13 +174,14 @@ class MultiSliceRetriever:
             deduplicate_by=deduplicate_by,
             documents=num_results if deduplicate_by == "document" else None,
             scope_filter=scope_filter,
+            infer_filter=infer_filter,
         )
         backend = BedrockBackend(knowledge_base_id, data_source_id, **self._options)
         outcome = wait_for(backend.search(request))
         results = [_result(chunk) for chunk in outcome.chunks]
         if reranker is not None:
             results = reranker.rerank(query, results)[:num_results]
-        return RetrievalOutcome(results, outcome.parts, outcome.milliseconds, outcome.notes)
+        return RetrievalOutcome(results, outcome.parts, outcome.milliseconds, outcome.notes, outcome.inferred)
 
 
 def deduplicate_results(results: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,8 +1,12 @@
-"""Which corpora and versions can be searched: as the document registry counts them, or as the engine finds them."""
+"""Which values documents have: as the document registry counts them, or as the engine finds them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from cachetools import TTLCache
@@ -10,16 +14,24 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.config import ALL_CORPORA
 from ragstack_common.errors import RetrievalTimeoutError
+from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from ragstack_common.filters import Scalar
     from ragstack_common.retrieval import RetrievalBackend
+    from ragstack_common.retrieval.inference import Vocabulary
 
 CORPUS_KEY: Final = "corpus"
 VERSION_KEY: Final = "version"
 
 REMEMBERED_SECONDS: Final = 60.0
 """The engine is searched once for each page of values, and documents change rarely."""
+
+VOCABULARY_SECONDS: Final = 300.0
+"""Age at which the vocabulary is read again; searches use the old one meanwhile."""
+
+VOCABULARY_WAIT_SECONDS: Final = 0.5
+"""How long the first searches wait for the vocabulary."""
 
 _BUILT_WHEN_USED: Final = ConfigDict(defer_build=True)
 """For answers that most containers never give: each model takes half a millisecond of a cold start."""
@@ -151,3 +163,64 @@ async def list_versions(source: ValueSource) -> Versions:
     """List the versions. Errors are those of the source."""
     found = await source(VERSION_KEY)
     return Versions(versions=list(found.values), documents=found.documents, complete=found.complete)
+
+
+class RegistryVocabulary:
+    """The values that questions can name, read from the document registry in the background.
+
+    Searches wait only for the first reading, and not long. A reading that fails is logged, and repeated when the next
+    one is due.
+
+    Args:
+        table: The document registry.
+        read: Reads the vocabulary of a table; blocking.
+        clock: Seconds, never decreasing.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        read: "Callable[[str], Vocabulary | None] | None" = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._table = table
+        self._read = read or _read_vocabulary
+        self._clock = clock
+        self._lock = Lock()
+        self._due = clock()
+        self._reading: Future[None] = Future()
+        self._vocabulary: Vocabulary | None = None
+
+    async def __call__(self) -> "Vocabulary | None":
+        """Return the latest vocabulary; None if none was read in time."""
+        with self._lock:
+            now = self._clock()
+            if now >= self._due:
+                self._due = now + VOCABULARY_SECONDS
+                self._reading = Future()
+                self._reading.set_running_or_notify_cancel()  # a search that stops waiting does not cancel it
+                Thread(target=self._refresh, args=[self._reading], name="ragstack-vocabulary", daemon=True).start()
+            waited = now - (self._due - VOCABULARY_SECONDS)
+        if self._vocabulary is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, VOCABULARY_WAIT_SECONDS - waited)):
+                    await asyncio.wrap_future(self._reading)
+        return self._vocabulary
+
+    def _refresh(self, reading: Future[None]) -> None:
+        try:
+            self._vocabulary = self._read(self._table)
+        except Exception as error:  # noqa: BLE001 - searches do without it
+            LOGGER.warning("The catalogue could not be read: %s", type(error).__name__, exc_info=error)
+        reading.set_result(None)
+
+
+def _read_vocabulary(table: str) -> "Vocabulary | None":
+    """Return None if the registry has no documents: those of the knowledge base came another way."""
+    from ragstack_common.clients import dynamodb_client  # noqa: PLC0415 - as above
+    from ragstack_common.registry.catalogue import Catalogue  # noqa: PLC0415
+    from ragstack_common.retrieval.inference import Vocabulary  # noqa: PLC0415
+
+    counts, documents = Catalogue(dynamodb_client(), table).shared_values()
+    return Vocabulary(counts, documents) if documents else None

@@ -13,6 +13,7 @@ from ragstack_common.api.catalogue import (
     CORPUS_KEY,
     VERSION_KEY,
     Corpora,
+    RegistryVocabulary,
     ValueSource,
     Versions,
     list_corpora,
@@ -32,7 +33,7 @@ from ragstack_common.config import (
 )
 from ragstack_common.deadline import inner_deadline, wait_for
 from ragstack_common.error_responses import redacted
-from ragstack_common.filters import all_of
+from ragstack_common.filters import all_of, to_mongo
 from ragstack_common.retrieval import (
     Ranking,
     RetrievalBackend,
@@ -106,6 +107,10 @@ class RetrieveRequest(BaseModel):
         le=1,
         description="How far to trust the metadata filter, instead of the estimate: 0 ignores it, 1 ranks every match "
         "first",
+    )
+    infer_filter: bool = Field(
+        default=True,
+        description="Whether attribute values that the question names also become a preference",
     )
     corpus_filter: str | None = Field(
         default=None,
@@ -202,6 +207,14 @@ class SliceSummary(BaseModel):
     reason: str | None = Field(default=None, description="Why, in one sentence")
 
 
+class InferredFilterSummary(BaseModel):
+    """A preference that the search inferred from the question."""
+
+    filter: dict[str, Any] = Field(description="What the preferred documents match, in Mongo style")
+    trust: float = Field(description="How far it was trusted, 0 to 1")
+    reason: str = Field(description="What the question names, and why it was trusted so far")
+
+
 class CorpusSummary(BaseModel):
     """What one corpus contributed."""
 
@@ -216,6 +229,9 @@ class RetrieveResponse(BaseModel):
     results: list[RetrievedResult]
     complete: bool = Field(description="False if a slice failed or timed out: its results are missing")
     slices: list[SliceSummary]
+    inferred_filter: InferredFilterSummary | None = Field(
+        default=None, description="What the question implied, if anything; the slice is called inferred"
+    )
     corpora: list[CorpusSummary] = Field(description="One entry per corpus over which the search was balanced")
     notes: list[str] = Field(description="Other remarks, such as a reranker that failed and was skipped")
     milliseconds: float = Field(description="Duration of the whole search")
@@ -238,8 +254,9 @@ def engine_of(settings: QuerySettings, metrics: MetricSink) -> RetrievalBackend:
         create_retrieval_backend(config),
         filtered_score_boost=settings.filtered_score_boost,
         timeout_seconds=settings.timeout_seconds,
-        enabled=settings.multislice_enabled and settings.max_slices > 1,
+        enabled=settings.multislice_enabled,
         merge=settings.slice_merge,
+        max_slices=settings.max_slices,
         trust=settings.ranking_parameters.trust,
     )
 
@@ -274,6 +291,7 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "merge": settings.slice_merge,
         "trust": settings.ranking_parameters.trust,
         "search_type": settings.search_type,
+        "vocabulary": None if settings.registry_table is None else RegistryVocabulary(settings.registry_table),
         "metrics": metrics,
     }
 
@@ -366,6 +384,7 @@ class QueryService:
             filters=all_of(*map(parsed, filters)),
             metadata_filter=preferred,
             filter_trust=request.filter_trust,
+            infer_filter=request.infer_filter and self._settings.infer_filter,
             deduplicate_by=request.deduplicate_by,
             passages=request.passages,
             corpus_filter=corpus,
@@ -403,7 +422,8 @@ OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details")
 def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveResponse:
     """Return an outcome as the API shows it."""
     least = request.min_score or 0.0
-    chunks = [chunk for chunk in outcome.chunks if chunk.ranked_by.score >= least]
+    chunks = [chunk for chunk in outcome.chunks if least <= 1 or chunk.ranked_by.score >= least]
+    inferred = outcome.inferred
     return RetrieveResponse(
         results=[_result(chunk, outcome, explain=request.explain) for chunk in chunks],
         complete=outcome.complete,
@@ -419,6 +439,11 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
             )
             for part in outcome.parts
         ],
+        inferred_filter=None
+        if inferred is None
+        else InferredFilterSummary(
+            filter=to_mongo(inferred.filters), trust=round(inferred.trust, 2), reason=inferred.reason
+        ),
         corpora=[
             CorpusSummary(name=count.name, candidates=count.candidates, results=count.results)
             for count in outcome.corpora

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.filters import Scalar
 from ragstack_common.registry.records import Attributes, DocumentRecord
 from ragstack_common.registry.table import (
     CATALOGUE,
@@ -45,11 +46,17 @@ COUNT: Final = "documents"
 MOST_VALUES: Final = 200_000
 """The maximum number of different values that are counted again in memory."""
 
+MOST_VALUES_OF_ONE: Final = 100_000
+"""An attribute with more values is left out of a vocabulary: reading them takes seconds."""
+
 SAMPLES: Final = 20
 """Wrong counts that a report lists."""
 
 _DIVIDER: Final = "\x1f"
 """Between attribute and value in a count's sort key. JSON text contains no control characters."""
+
+_AFTER_DIVIDER: Final = "\x20"
+"""The next character: an attribute's name followed by it sorts after the attribute's values."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,28 @@ class Catalogue:
         """Count the searchable documents."""
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
+    def shared_values(self) -> tuple[dict[str, dict[Scalar, int]], int]:
+        """Count the documents with each value, by attribute, and all documents.
+
+        An attribute with more than half as many values as documents is left out, and read only so far.
+        """
+        documents = self.documents()
+        most = min(documents // 2, MOST_VALUES_OF_ONE)
+        found: dict[str, dict[Scalar, int]] = {}
+        after: str | None = _sort_key("", ALL_DOCUMENTS[1])
+        while after is not None:
+            counts, after = self._counts("", after=after), None
+            for name, count in counts:
+                key, _, text = name.rpartition(_DIVIDER)
+                value = json.loads(text)
+                if count > 0 and value is not None:
+                    found.setdefault(key, {})[value] = count
+                if len(found.get(key, ())) > most:
+                    del found[key]
+                    after = key + _AFTER_DIVIDER
+                    break
+        return found, documents
+
     def repair(self, right: Counter[str], since: float) -> dict[str, Any]:
         """Compare the counts with a new count of all documents, correct those that differ, and report.
 
@@ -145,13 +174,15 @@ class Catalogue:
             if documents > 0:
                 yield Facet(key, json.loads(value), documents)
 
-    def _counts(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """Read the counts whose sort key begins with *prefix*."""
+    def _counts(self, prefix: str, *, after: str = "") -> Iterator[tuple[str, int]]:
+        """Read the counts whose sort key begins with *prefix*, or those whose sort key is after another."""
         condition = f"{PARTITION_KEY} = :partition"
+        if prefix or after:
+            condition += f" AND begins_with({SORT_KEY}, :key)" if prefix else f" AND {SORT_KEY} > :key"
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
-            KeyConditionExpression=f"{condition} AND begins_with({SORT_KEY}, :prefix)" if prefix else condition,
-            ExpressionAttributeValues=to_item({":partition": CATALOGUE, ":prefix": prefix}),
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=to_item({":partition": CATALOGUE, ":key": prefix or after}),
             ConsistentRead=True,
         )
         for page in pages:

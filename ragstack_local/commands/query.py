@@ -63,6 +63,9 @@ def query(
             max=1,
         ),
     ] = None,
+    infer: Annotated[
+        bool, typer.Option(help="Also prefer documents with attribute values that the question names.")
+    ] = True,
     corpus: Annotated[
         str | None,
         typer.Option(callback=not_blank, help="Only documents of this corpus; all for every corpus."),
@@ -125,6 +128,7 @@ def query(
         "metadata_filter": _json(metadata_filter),
         "filter_mode": None if filter_mode is FilterMode.PREFER else filter_mode.value,
         "filter_trust": trust,
+        "infer_filter": None if infer else False,
         "corpus_filter": corpus,
         "version_filter": doc_version,
         "top_k": top_k,

@@ -1,7 +1,9 @@
 """Corpora and versions as the document registry counts them, from the query function."""
 
+import asyncio
 import json
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import boto3
@@ -10,16 +12,20 @@ from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.query import handler as query
+from ragstack_common.api.catalogue import VOCABULARY_SECONDS, RegistryVocabulary
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.documents import Change, DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.retrieval import register_backend
+from ragstack_common.retrieval.inference import Vocabulary
 from tests.contract.cases.third_party import InMemoryBackend
 from tests.contract.documents import Document
+from tests.ingestion.clock import Clock
 from tests.ragstack_common.api.conftest import Call
 from tests.support.aws_service import AwsService
-from tests.support.knowledge_base import hits
+from tests.support.knowledge_base import hit, hits, is_filtered, is_unfiltered
 from tests.support.registry_table import TABLE, create_table
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -102,3 +108,56 @@ def test_for_another_engine_the_registry_is_not_read(ask: Call, registry: Any, m
     assert ask("GET", "/api/corpora")[1]["corpora"] == [
         {"name": "law", "configured": False, "searchable": True, "documents": None}
     ]
+
+
+def test_a_question_that_names_a_value_of_the_registry_prefers_its_documents(
+    ask: Call, registry: Any, searches: AwsService
+) -> None:
+    for number in range(4):
+        write(registry, f"{number}.md", Status.INDEXED, topic=["Amcor", "Boeing"][number % 2])
+    searches.program("Retrieve", hits(hit("s3://b/amcor", 0.4, metadata={"topic": "Amcor"})), when=is_filtered)
+    searches.program("Retrieve", hits(hit("s3://b/boeing", 0.9)), when=is_unfiltered)
+    question = {"query": "What did Amcor earn?"}
+
+    status, body = ask("POST", "/api/retrieve", question)
+    _, without = ask("POST", "/api/retrieve", {**question, "infer_filter": False})
+
+    assert status == 200
+    assert body["inferred_filter"] == {
+        "filter": {"topic": {"$eq": "Amcor"}},
+        "trust": 0.3,
+        "reason": "The question names topic = Amcor",
+    }
+    assert [(s["name"], s["trust"]) for s in body["slices"]] == [("unfiltered", None), ("inferred", 0.3)]
+    assert {r["source"] for r in body["results"]} == {"s3://b/amcor", "s3://b/boeing"}
+    assert (without["inferred_filter"], len(without["slices"])) == (None, 1)
+
+
+def test_the_vocabulary_is_read_once_and_again_when_it_is_old_while_searches_use_the_old_one() -> None:
+    clock, readings, allowed = Clock(0.0), [], Event()
+    first, second = (Vocabulary({"topic": {"a": 2, "b": 2}}, 4) for _ in range(2))
+
+    def read(table: str) -> Vocabulary:
+        readings.append(table)
+        if len(readings) == 2:
+            allowed.wait()
+        return [first, second][len(readings) - 1]
+
+    vocabulary = RegistryVocabulary("registry", read=read, clock=clock)
+
+    assert asyncio.run(vocabulary()) is first
+    assert asyncio.run(vocabulary()) is first
+    assert readings == ["registry"]
+    clock.sleep(VOCABULARY_SECONDS)
+    assert asyncio.run(vocabulary()) is first
+    allowed.set()
+    eventually(lambda: asyncio.run(vocabulary()) is second)
+    assert len(readings) == 2
+
+
+def test_a_catalogue_that_cannot_be_read_is_logged_and_searches_do_without(caplog: pytest.LogCaptureFixture) -> None:
+    def read(table: str) -> Vocabulary:
+        raise OSError(table)
+
+    assert asyncio.run(RegistryVocabulary("registry", read=read)()) is None
+    assert "The catalogue could not be read: OSError" in caplog.text
