@@ -7,7 +7,6 @@ from typing import Any, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from ragstack_common.retrieval.models import INFERRED
 from ragstack_local.display import console, counted
 
 EXCERPT_WORDS: Final = 36
@@ -55,7 +54,7 @@ def _print_search(answer: Mapping[str, Any]) -> None:
     console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")
     for part in answer["slices"]:
         if part.get("reason"):
-            preferred = "Also preferred, trust" if part["name"] == INFERRED else "Filter trusted"
+            preferred = "Also preferred, trust" if part["name"] == "inferred" else "Filter trusted"
             console.print(f"{preferred} {part['trust']:.2f}. {part['reason']}.", style="dim")
     if answer.get("corpora"):
         counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])

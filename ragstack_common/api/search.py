@@ -124,7 +124,10 @@ class RetrieveRequest(BaseModel):
         default=None, description="Search only this version of the documents", examples=["2026"]
     )
     min_score: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="Drops results with a lower score"
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Drops results with a lower score; where slices are merged by trust, with a lower base score",
     )
     rerank: Reranker | None = Field(
         default=None,

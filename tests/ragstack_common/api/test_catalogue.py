@@ -124,7 +124,7 @@ def test_a_question_that_names_a_value_of_the_registry_prefers_its_documents(
 
     assert status == 200
     assert body["inferred_filter"] == {
-        "filter": {"topic": {"$eq": "Amcor"}},
+        "filter": {"topic": "Amcor"},
         "trust": 0.3,
         "reason": "The question names topic = Amcor",
     }
