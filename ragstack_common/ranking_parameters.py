@@ -64,12 +64,6 @@ class TrustParameters(BaseModel):
         0.3, ge=0, le=1, description="highest trust if most of the best unfiltered hits have one other value"
     )
     veto_hits: int = Field(7, ge=1, le=10, description="number of the ten best unfiltered hits that counts as most")
-    several_names: float = Field(
-        0.7, ge=0, le=1, description="trust in an inferred filter if the question names values of several attributes"
-    )
-    one_name: float = Field(
-        0.3, ge=0, le=1, description="the same if it names one: often what the answer is about, not where it is"
-    )
     rank_constant: float = Field(
         10, ge=1, le=1000, description="added to each rank: the larger it is, the less the first places count"
     )
