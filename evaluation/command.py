@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LARGEST_DEPTH: Final = 100
 FILTERS: Final = "filters"
+RELEVANCE: Final = "relevance"
 
 DataFolder = Annotated[
     Path,
@@ -79,7 +80,19 @@ def evaluate(
         typer.Option(help="An attribute of the right filter, such as company: intervals by its values, not by query."),
     ] = None,
     table: Annotated[
-        str | None, typer.Option(help="filters: each setup in every way to filter, with every kind of filter.")
+        str | None,
+        typer.Option(
+            help="filters: each setup in every way to filter, with every kind of filter. relevance: how far relevance"
+            " can be believed, and whether it tells questions without an answer."
+        ),
+    ] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DATASET", help="With --table relevance: one more data set. Repeatable."),
+    ] = None,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(help="With --table relevance: write a calibration fitted to the data sets into this file."),
     ] = None,
     write_documents: Annotated[
         Path | None,
@@ -127,10 +140,18 @@ def evaluate(
             f"{index.write_files(data, write_documents)} documents in {write_documents}", soft_wrap=True
         )
         return
+    if table == RELEVANCE:
+        others = [_read(each, split, queries) for each in also or ()]
+        _relevance([data, *others], first, calibrate, output, fresh=fresh)
+        return
+    if also or calibrate:
+        raise typer.BadParameter(f"needs --table {RELEVANCE}", param_hint="--also" if also else "--calibrate")
     bases = setups
     if table is not None:
         if table != FILTERS:
-            raise typer.BadParameter(f"there is no table {table}: choose {FILTERS}", param_hint="--table")
+            raise typer.BadParameter(
+                f"there is no table {table}: choose {FILTERS} or {RELEVANCE}", param_hint="--table"
+            )
         setups = filter_table.setups(data, bases)
     folder = _folder()
     plan = Plan(data, setups, folder / "indexes", depth, _stack, spread, cluster)
@@ -150,6 +171,26 @@ def evaluate(
             else:
                 filter_table.show(results, filter_table.tables(data, bases, measured))
             display.console.print(f"Every figure, the runs and a picture:  {results}", soft_wrap=True)
+
+
+def _relevance(
+    sets: "Sequence[DataSet]", setup: "Setup", calibrate: Path | None, output: Path | None, *, fresh: bool
+) -> None:
+    from evaluation import relevance_table  # noqa: PLC0415 - as above
+    from evaluation.measuring import Progress  # noqa: PLC0415
+
+    folder = _folder()
+    if fresh:
+        for data in sets:
+            _forget(data, [setup], folder)
+    with raised_interrupts(), display.progress() as bars:
+        table = relevance_table.measured(sets, setup, folder / "indexes", Progress(bars))
+    results = output or _new_folder(folder, sets[0])
+    relevance_table.show(results, table)
+    display.console.print(f"Every figure, and a picture:  {results}", soft_wrap=True)
+    if calibrate is not None:
+        relevance_table.write_calibration(calibrate, table.calibration)
+        display.console.print(f"The calibration, for RELEVANCE_CALIBRATION:  {calibrate}", soft_wrap=True)
 
 
 def tune(

@@ -49,6 +49,7 @@ GREY: Final = "#8a94a3"
 ORANGE: Final = "#c2571a"
 GREEN: Final = "#2f8f5b"
 COLOURS: Final = (BLUE, ORANGE, GREEN, GREY)
+SET_COLOURS: Final = (*COLOURS, "#7b4fa3", "#b8952b", "#2aa3a3")
 METADATA: Final = {"Date": None, "Creator": "RAGStack"}
 
 
@@ -210,6 +211,29 @@ def draw_curves(
         axes.set_ylabel(f"{unit}, difference to the default")
         axes.set_title(title)
         axes.legend(frameon=False, fontsize=9)
+        save(figure, path)
+
+
+def draw_reliability(path: Path, title: str, panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> None:
+    """Draw how often passages of a relevance are relevant.
+
+    Args:
+        path: The file.
+        title: Above the panels.
+        panels: By title, a line for each set: predicted and observed of each bin.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(1 + 3.4 * len(panels), 3.9), layout="constrained")
+        for axes, (name, lines) in zip(
+            figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
+        ):
+            axes.plot([0, 1], [0, 1], color="#333", linestyle="--", linewidth=0.8)
+            for (line, points), colour in zip(lines.items(), SET_COLOURS, strict=False):
+                axes.plot(*zip(*points, strict=True), marker="o", markersize=3.5, color=colour, label=line)
+            axes.set(title=name, xlabel="relevance", xlim=(0, 1), ylim=(0, 1))
+        figure.axes[0].set_ylabel("share that was judged relevant")
+        figure.axes[-1].legend(frameon=False, fontsize=9)
+        figure.suptitle(title, fontsize=11, fontweight="bold", x=0.01, ha="left")
         save(figure, path)
 
 

@@ -288,21 +288,15 @@ def of_backend(file: Path, setup: Setup, index: Index | None, results: int) -> I
     """Ask a backend that a configuration describes.
 
     Args:
-        file: JSON for :func:`~ragstack_common.retrieval.factory.create_retrieval_backend`; the type ``collection`` is
-            the private knowledge base with the data set.
+        file: As :func:`backend_of` takes it.
         setup: Whether filters are soft (multislice) or hard (filtered).
-        index: The private knowledge base, where the configuration has that type.
+        index: As :func:`backend_of` takes it.
         results: Documents wanted.
 
     Raises:
         EvaluationError: The file is not a configuration.
     """
-    if index is not None:
-        client = index.client("bedrock-agent-runtime")
-        base = index.knowledge_base_id
-        known = {"client": client, "vector_store": OPENSEARCH_SERVERLESS}  # the local Bedrock has every operator
-        register_backend(COLLECTION_TYPE, lambda **more: BedrockBackend(base, **{**known, **more}))
-    backend = create_retrieval_backend(configuration(file))
+    backend = backend_of(file, index)
     with closing(asyncio.new_event_loop()) as loop:
 
         def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:
@@ -312,6 +306,25 @@ def of_backend(file: Path, setup: Setup, index: Index | None, results: int) -> I
             yield ask
         finally:
             loop.run_until_complete(backend.close())
+
+
+def backend_of(file: Path, index: Index | None) -> RetrievalBackend:
+    """Make the backend that a configuration describes.
+
+    Args:
+        file: JSON for :func:`~ragstack_common.retrieval.factory.create_retrieval_backend`; the type ``collection`` is
+            the private knowledge base with the data set.
+        index: The private knowledge base, where the configuration has that type.
+
+    Raises:
+        EvaluationError: The file is not a configuration.
+    """
+    if index is not None:
+        client = index.client("bedrock-agent-runtime")
+        base = index.knowledge_base_id
+        known = {"client": client, "vector_store": OPENSEARCH_SERVERLESS}  # the local Bedrock has every operator
+        register_backend(COLLECTION_TYPE, lambda **more: BedrockBackend(base, **{**known, **more}))
+    return create_retrieval_backend(configuration(file))
 
 
 def configuration(file: Path) -> dict[str, Any]:

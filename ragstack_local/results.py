@@ -15,6 +15,8 @@ SHORT_WORD: Final = 3
 
 RESULT_INDENT: Final = 12
 PASSAGE_INDENT: Final = 16
+FIGURE_CELLS: Final = 5
+LEAST_SHOWN: Final = 0.005
 
 _MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
 """Headings, rules and tables in Markdown."""
@@ -29,7 +31,7 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
         passages: Maximum passages of each result.
     """
     for rank, result in enumerate(answer["results"], start=1):
-        head = Text.assemble(f"{rank:>3}  {result['score']:.3f}  ", (result["source"] or "(no source)", "bold"))
+        head = Text.assemble(f"{rank:>3}  {_figure(result)}  ", (result["source"] or "(no source)", "bold"))
         known = result["metadata"]
         shown = [f"{name}={known[name]}" for name in ("corpus", "version", "topic") if name in known]
         attributes = Text(" ".join(shown), "dim")
@@ -47,8 +49,24 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
     _print_search(answer)
 
 
+def _figure(result: Mapping[str, Any]) -> str:
+    """Show the relevance; without a calibration the score, which orders the results and means nothing else."""
+    relevance = result.get("relevance")
+    return f"{result['score']:.3f}" if relevance is None else percent(relevance).rjust(FIGURE_CELLS)
+
+
+def percent(share: float) -> str:
+    """Write a probability, which is never certain."""
+    return "< 1 %" if share < LEAST_SHOWN else f"{min(99, round(share * 100))} %"
+
+
 def _print_search(answer: Mapping[str, Any]) -> None:
     """Show how the search went."""
+    best = answer.get("best_relevance")
+    if best is not None and answer["answerable"] is False:
+        console.print(f"Nothing relevant was found (best: {percent(best)}).", style="yellow")
+    elif best is not None and not answer["results"]:
+        console.print(f"Nothing reaches the minimum (best relevance: {percent(best)}).", style="yellow")
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     found = counted(len(answer["results"]), "result")
     console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")

@@ -129,6 +129,12 @@ class RetrieveRequest(BaseModel):
         allow_inf_nan=False,
         description="Drops results with a lower score; where slices are merged by trust, with a lower base score",
     )
+    min_relevance: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Drops results with a lower relevance; an error if there is no calibration",
+    )
     rerank: Reranker | None = Field(
         default=None,
         description="Whether to rerank the candidates by the words of the query; true means lexical. Default: as the "
@@ -170,6 +176,7 @@ class RankingSummary(BaseModel):
 class PassageSummary(BaseModel):
     """One of the passages of a result's document."""
 
+    relevance: float | None = Field(default=None, description="As that of a result; null without a calibration")
     score: float = Field(description="The engine's score, before slices were merged or results reranked")
     content: str
     context: str | None = Field(default=None, description="The document's title and the headings above the content")
@@ -181,6 +188,11 @@ class PassageSummary(BaseModel):
 class RetrievedResult(BaseModel):
     """One hit."""
 
+    relevance: float | None = Field(
+        default=None,
+        description="Probability that the content answers the question, 0 to 1, comparable across searches; null if "
+        "there is no calibration for the embedding and the search type",
+    )
     score: float = Field(description="The score by which it was ranked; a boost can raise it above 1")
     content: str
     context: str | None = Field(default=None, description="The document's title and the headings above the content")
@@ -230,6 +242,14 @@ class RetrieveResponse(BaseModel):
     """Results, best first, and whether they are complete."""
 
     results: list[RetrievedResult]
+    answerable: bool | None = Field(
+        default=None,
+        description="False if nothing that was found reaches ANSWERABLE_RELEVANCE; null if there is no calibration",
+    )
+    best_relevance: float | None = Field(
+        default=None,
+        description="The highest relevance of anything that was found, also of what min_relevance left out",
+    )
     complete: bool = Field(description="False if a slice failed or timed out: its results are missing")
     slices: list[SliceSummary]
     inferred_filter: InferredFilterSummary | None = Field(
@@ -295,6 +315,7 @@ def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
         "trust": settings.ranking_parameters.trust,
         "search_type": settings.search_type,
         "vocabulary": None if settings.registry_table is None else RegistryVocabulary(settings.registry_table),
+        "relevance_calibration": settings.relevance_calibration,
         "metrics": metrics,
     }
 
@@ -331,7 +352,7 @@ class QueryService:
             InvalidRequestError: The query, a filter or the corpus is invalid.
             RetrievalError: Every search failed.
         """
-        return answer_to(request, wait_for(self._search(request)))
+        return answer_to(request, wait_for(self._search(request)), self._settings.answerable_relevance)
 
     def corpora(self) -> Corpora:
         """List the corpora. Errors are those of a search, or RegistryError."""
@@ -384,6 +405,7 @@ class QueryService:
             request.top_k or (self._settings.search_k if self._settings.corpora else DEFAULT_TOP_K),
             # Boosted scores can exceed 1; the answer leaves out those below a higher minimum.
             min_score=None if request.min_score is None else min(1.0, request.min_score),
+            min_relevance=request.min_relevance,
             filters=all_of(*map(parsed, filters)),
             metadata_filter=preferred,
             filter_trust=request.filter_trust,
@@ -422,13 +444,16 @@ OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details")
 """Metadata that backends add for programs; the answer has it elsewhere, or leaves it out if it is not text."""
 
 
-def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveResponse:
+def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relevance: float) -> RetrieveResponse:
     """Return an outcome as the API shows it."""
+    best = outcome.best_relevance
     least = request.min_score or 0.0
     chunks = [chunk for chunk in outcome.chunks if least <= 1 or chunk.ranked_by.score >= least]
     inferred = outcome.inferred
     return RetrieveResponse(
         results=[_result(chunk, outcome, explain=request.explain) for chunk in chunks],
+        answerable=None if best is None else best >= answerable_relevance,
+        best_relevance=_rounded(best),
         complete=outcome.complete,
         slices=[
             SliceSummary(
@@ -460,6 +485,7 @@ def answer_to(request: RetrieveRequest, outcome: SearchOutcome) -> RetrieveRespo
 def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> RetrievedResult:
     ranking = chunk.ranked_by
     return RetrievedResult(
+        relevance=_rounded(chunk.relevance),
         score=ranking.score,
         content=chunk.content,
         context=chunk.context,
@@ -475,6 +501,7 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> 
 
 def _passage(chunk: RetrievedChunk) -> PassageSummary:
     return PassageSummary(
+        relevance=_rounded(chunk.relevance),
         score=chunk.ranked_by.base_score,
         content=chunk.content,
         context=chunk.context,
@@ -486,6 +513,10 @@ def _passage(chunk: RetrievedChunk) -> PassageSummary:
 
 def _metadata(chunk: RetrievedChunk) -> dict[str, Any]:
     return {name: value for name, value in chunk.metadata.items() if name not in OUR_OWN_KEYS}
+
+
+def _rounded(relevance: float | None) -> float | None:
+    return None if relevance is None else round(relevance, 4)
 
 
 def _explanation(ranking: Ranking, parts: tuple[SliceReport, ...]) -> RankingSummary:

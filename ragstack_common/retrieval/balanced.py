@@ -119,6 +119,7 @@ class BalancedBackend(Wrapper):
             request,
             top_k=candidates,
             min_score=None,
+            min_relevance=None,
             documents=min(candidates, request.documents_wanted),
             corpus_filter=None,
         )

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from ragstack_common.deadline import seconds_left
 from ragstack_common.errors import InvalidRequestError, RagStackError, RetrievalTimeoutError
 from ragstack_common.filters import Clause, Filter, Not, Operator, all_of
-from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, best_of
+from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, best_of, best_relevance
 from ragstack_common.retrieval.models import (
     RetrievedChunk,
     SearchOutcome,
@@ -114,7 +114,13 @@ class DocumentSearch:
         milliseconds = (time.perf_counter() - start) * 1000
         report = SliceReport(self._name, status, milliseconds, len(self._chunks), error)
         chunks = best_of(self._chunks, self._request)
-        return SearchOutcome(chunks, (report,), milliseconds, notes=self._shortage(why))
+        return SearchOutcome(
+            chunks,
+            (report,),
+            milliseconds,
+            notes=self._shortage(why),
+            best_relevance=best_relevance(chunk.relevance for chunk in self._chunks),
+        )
 
     async def _search(self) -> None:
         request = self._request

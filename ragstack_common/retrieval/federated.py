@@ -113,7 +113,13 @@ class FederatedBackend(ReportingBackend):
         if request.deduplicate_by == "document":
             depth *= CANDIDATES_PER_DOCUMENT
         # By chunk, because two backends may find different chunks of a document to be its best.
-        deeper = replace(request, min_score=None, deduplicate_by="chunk", documents=request.documents_wanted)
+        deeper = replace(
+            request,
+            min_score=None,
+            min_relevance=None,
+            deduplicate_by="chunk",
+            documents=request.documents_wanted,
+        )
         searches = {
             name: (backend, replace(deeper, top_k=min(depth, backend.max_top_k)))
             for name, backend in self.backends.items()

@@ -7,6 +7,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar
 
+from ragstack_common.errors import InvalidQueryError
 from ragstack_common.ranking_parameters import DEFAULTS
 from ragstack_common.retrieval.models import (
     DeduplicateBy,
@@ -183,10 +184,13 @@ def best_of(
         chunks: What the request may return.
         request: The search.
         candidates: What the passages of a document are chosen from; by default the chunks.
+
+    Raises:
+        InvalidQueryError: The request has a minimum relevance, and a chunk has no relevance.
     """
     if request.passages > 1:
         chunks = list(chunks)
-    kept = (chunk for chunk in chunks if chunk.score >= request.least_score)
+    kept = (chunk for chunk in chunks if chunk.score >= request.least_score and is_relevant(chunk, request))
     if request.deduplicate_by == "document":
         best = one_for_each_document(kept, request.top_k)
         if request.passages == 1:
@@ -196,6 +200,28 @@ def best_of(
     known = {chunk.source for chunk in best}
     others = (chunk for chunk in kept if chunk.source not in known)
     return best + one_for_each_document(others, request.documents_wanted - len(known))
+
+
+def is_relevant(chunk: RetrievedChunk, request: SearchRequest) -> bool:
+    """Return whether a chunk reaches the minimum relevance of a request.
+
+    Raises:
+        InvalidQueryError: There is a minimum, and the chunk has no relevance.
+    """
+    if request.min_relevance is None:
+        return True
+    if chunk.relevance is None:
+        raise InvalidQueryError(
+            "min_relevance needs a calibration, and there is none for this embedding and search type: make one from"
+            " judged questions with `ragstack eval DATASET --table relevance --calibrate FILE`, and set"
+            " RELEVANCE_CALIBRATION to it"
+        )
+    return chunk.relevance >= request.min_relevance
+
+
+def best_relevance(relevances: Iterable[float | None]) -> float | None:
+    """Return the highest relevance; None if there is none."""
+    return max((each for each in relevances if each is not None), default=None)
 
 
 def fuse(

@@ -43,7 +43,7 @@ class Ranking:
         boost: Factor applied to the score; 1 means no boost.
         score: The score that decided the order; may be over 1.
         found_by: Names of the slices, corpora or backends that found the chunk, in their order.
-        signals: What the engine measured, such as the similarity of the vectors; for the explanation only.
+        signals: What the engine measured, such as the similarity of the vectors: for explanations, and the relevance.
         contributions: Parts of *score*, which they add up to: of the slices or backends of a fusion, or of the signals
             of a reranker. Empty if the score is the engine's, boosted or not.
         ranks: The place, from 1, in the list of each slice or backend of a fusion.
@@ -72,7 +72,9 @@ class RetrievedChunk(BaseModel):
 
     Attributes:
         content: The text.
-        score: Relevance, 0 to 1.
+        score: What the order is by, 0 to 1; its scale depends on the engine.
+        relevance: Probability that the chunk answers the query, 0 to 1, whatever the other chunks are; None without a
+            calibration (``ragstack_common.relevance``).
         source: File path, URL or identifier of the document.
         metadata: Further attributes.
         chunk_id: Unique identifier.
@@ -90,6 +92,7 @@ class RetrievedChunk(BaseModel):
 
     content: str
     score: float = Field(ge=0.0, le=1.0, allow_inf_nan=False)
+    relevance: float | None = Field(default=None, ge=0.0, le=1.0, allow_inf_nan=False)
     source: str
     metadata: dict[str, Any] = Field(default_factory=dict)
     chunk_id: str | None = None
@@ -131,6 +134,7 @@ class SearchRequest:
         query: 1 to 20,000 characters.
         top_k: Maximum number of chunks, 1 to 10,000; an engine may have a lower limit.
         min_score: Drops chunks with a lower score, 0 to 1.
+        min_relevance: Drops chunks with a lower relevance, 0 to 1, and changes nothing else.
         filters: What every chunk must match.
         metadata_filter: What the query is about: matching chunks rank higher, others stay in. Only backends with
             parallel slices support it. An empty one counts as None.
@@ -148,7 +152,7 @@ class SearchRequest:
         corpus_filter: The corpus to search; None or "all" searches all of them. Only balanced backends support it.
 
     Raises:
-        InvalidQueryError: The query, *top_k*, *min_score*, *filter_trust* or *deduplicate_by* is out of range.
+        InvalidQueryError: The query, *top_k*, *deduplicate_by*, or a share such as *min_score* is out of range.
         InvalidFilterError: A filter is malformed, or *filters* or *scope_filter* is empty.
     """
 
@@ -164,6 +168,7 @@ class SearchRequest:
     filter_trust: float | None = None
     passages: int = 1
     infer_filter: bool = False
+    min_relevance: float | None = None
 
     def __post_init__(self) -> None:
         """Check the values and parse the filters."""
@@ -175,7 +180,7 @@ class SearchRequest:
             )
         check_top_k(self.top_k, MAX_TOP_K)
         check_top_k(self.passages, MAX_PASSAGES, "passages")
-        for name in ("min_score", "filter_trust"):
+        for name in ("min_score", "min_relevance", "filter_trust"):
             share = getattr(self, name)
             is_number = isinstance(share, int | float) and not isinstance(share, bool)
             if share is not None and not (is_number and 0 <= share <= 1):
@@ -280,6 +285,8 @@ class SearchOutcome:
         parts: One report for each slice, corpus or backend that was asked, in their order.
         milliseconds: Time of the whole search.
         corpora: Counts for each corpus, if the search was balanced over several.
+        best_relevance: The highest relevance of any chunk that was found, also of chunks that *top_k*, *min_score* or
+            *min_relevance* left out; None without a calibration.
         notes: What else a caller should know, such as a reranker that failed, or a :class:`Shortage`.
         age_seconds: Age of an answer from a cache; None for a new one.
         inferred: What was inferred from the query, if anything.
@@ -290,6 +297,7 @@ class SearchOutcome:
     milliseconds: float
     corpora: tuple[CorpusCount, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    best_relevance: float | None = None
     age_seconds: float | None = None
     inferred: InferredFilter | None = None
 

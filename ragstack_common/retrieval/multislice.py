@@ -160,7 +160,8 @@ class MultiSliceBackend(PassingWrapper):
             top_k=max(top_k, min(MAX_CANDIDATES, least, self.max_top_k)),
             metadata_filter=None,
             infer_filter=False,
-            min_score=None,  # the merge applies it
+            min_score=None,  # the merge applies both minimums
+            min_relevance=None,
             deduplicate_by="chunk",  # the slices may find different chunks of a document
             documents=request.documents_wanted,
         )

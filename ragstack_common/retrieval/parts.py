@@ -9,7 +9,7 @@ from typing import Any
 from ragstack_common.deadline import Finished, await_together
 from ragstack_common.errors import RagStackError, RetrievalError, RetrievalTimeoutError
 from ragstack_common.retrieval.base import RetrievalBackend
-from ragstack_common.retrieval.merge import notes_of
+from ragstack_common.retrieval.merge import best_relevance, notes_of
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, SliceReport, SliceStatus
 from ragstack_common.retrieval_errors import reason_of
 from ragstack_common.telemetry import LOGGER
@@ -63,6 +63,7 @@ class Parts:
             (time.perf_counter() - self.start) * 1000,
             notes=notes_of(self.found, chunks, request),
             age_seconds=max(ages, default=None),
+            best_relevance=best_relevance(outcome.best_relevance for outcome in self.found.values()),
             **fields,
         )
 

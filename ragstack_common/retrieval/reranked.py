@@ -92,7 +92,7 @@ class RerankedBackend(Wrapper):
         check_top_k(request.top_k, self.max_top_k)
         start = time.perf_counter()
         count = min(self.max_top_k, max(self._candidates, request.top_k))
-        wider = replace(request, top_k=count, min_score=None, documents=request.documents_wanted)
+        wider = replace(request, top_k=count, min_score=None, min_relevance=None, documents=request.documents_wanted)
         with inner_deadline(math.inf):  # a deadline around both leaves the reranker some time
             found = await self.backend.search(wider)
         chunks, notes = await reranked(self._reranker, request.query, found.chunks, self._timeout_seconds)

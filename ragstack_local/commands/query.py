@@ -77,6 +77,10 @@ def query(
         int | None,
         typer.Option(help="Maximum results. Default: 5, or 10 if corpora are configured.", min=1, max=MAX_RESULTS),
     ] = None,
+    min_relevance: Annotated[
+        float | None,
+        typer.Option(help="Leave out results that answer the question with a lower probability.", min=0.0, max=1.0),
+    ] = None,
     min_score: Annotated[float | None, typer.Option(help="Leave out results with a lower score.", min=0.0)] = None,
     rerank: Annotated[
         str | None,
@@ -132,6 +136,7 @@ def query(
         "corpus_filter": corpus,
         "version_filter": doc_version,
         "top_k": top_k,
+        "min_relevance": min_relevance,
         "min_score": min_score,
         "rerank": _reranker(rerank, engine),
         "deduplicate_by": None if deduplicate_by is DeduplicateBy.DOCUMENT else deduplicate_by.value,

@@ -17,6 +17,7 @@ from evaluation.sweeps import GRID
 from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.config import QuerySettings
 from ragstack_common.errors import RagStackError
+from ragstack_common.relevance import calibration_of
 from ragstack_common.settings import read_settings
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
@@ -84,6 +85,27 @@ def test_a_wrong_filter_alone_finds_nothing_and_a_right_one_puts_its_kind_first(
     assert {query: KINDS[name.replace("%20", " ")] for query, name in first.items()} == {
         query["_id"]: query["metadata"]["filter"]["kind"] for query in QUERIES if "metadata" in query
     }
+
+
+def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, data: Path) -> None:
+    other = write_data_set(tmp_path / "others")
+    file = tmp_path / "calibration.json"
+    command = ["eval", data, "--table", "relevance", "--also", other, "--calibrate", file, "--output", tmp_path / "out"]
+
+    ended = ragstack(*command, data=home)
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Relevance, hashed, HYBRID: 6 questions" in ended.stdout
+    settings = QuerySettings.from_env({"KNOWLEDGE_BASE_ID": "KB", "RELEVANCE_CALIBRATION": file.read_text()})
+    assert settings.relevance_calibration is not None
+    made = calibration_of(settings.relevance_calibration, "hashed", "HYBRID")
+    assert made is not None
+    assert made.provenance is not None
+    assert made.provenance.sets == ("birds", "others")
+    figures = json.loads((tmp_path / "out" / "relevance.json").read_text())
+    assert figures["calibration"]["weights"] == made.weights
+    assert figures["sets"][0]["fitted_to"].keys() == {"own questions", "other sets", "in use"}
+    assert (tmp_path / "out" / "relevance.svg").exists()
 
 
 def test_the_files_say_the_same_as_each_other(evaluated: Path) -> None:

@@ -104,16 +104,20 @@ def test_hybrid_scores_are_weighted_sums_of_cosine_and_bm25_that_no_filter_chang
     assert all(0 <= value <= 1 for value in lexical if value is not None)
 
 
-def test_the_lexical_signal_is_a_share_of_what_every_word_many_times_would_score(database: Database) -> None:
+def test_the_lexical_signal_is_higher_the_more_words_a_chunk_has_whatever_else_was_found(database: Database) -> None:
     for number in range(20):
-        add(database, str(number), "reeds and stones")
-    add(database, "all", "osprey heron " * 100)
-    add(database, "half", "heron " * 200)
+        add(database, str(number), "reeds and stones", kind="other")
+    add(database, "all", "osprey heron " * 100, kind="best")
+    add(database, "half", "heron " * 200, kind="other")
+    search = search_for("osprey heron")
 
     with database.read(BASE) as view:
-        found = ranking.rank(view, BASE, search_for("osprey heron"), 0.5).hits(0, 3)
+        found = [hit.lexical for hit in ranking.rank(view, BASE, search, 0.5).hits(0, 3)]
+        others = replace(search, filters=parse({"kind": {"$eq": "other"}}))
+        without_best = [hit.lexical for hit in ranking.rank(view, BASE, others, 0.5).hits(0, 2)]
 
-    assert [hit.lexical for hit in found] == [pytest.approx(0.95, abs=0.05), pytest.approx(0.42, abs=0.08), 0]
+    assert found == [pytest.approx(0.51, abs=0.02), pytest.approx(0.32, abs=0.02), 0]
+    assert without_best == found[1:]
 
 
 def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> None:

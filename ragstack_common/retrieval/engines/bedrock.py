@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import contextual_headers, filters
 from ragstack_common.clients import retrieval_client
-from ragstack_common.config import MAX_RESULTS, OTHER_STORE, SEARCH_TYPES, SIGNALS_HEADER, VECTOR_STORES
+from ragstack_common.config import (
+    EMBEDDING_HEADER,
+    MAX_RESULTS,
+    OTHER_STORE,
+    SEARCH_TYPES,
+    SIGNALS_HEADER,
+    VECTOR_STORES,
+)
 from ragstack_common.filters import Filter
 from ragstack_common.ranking_parameters import TrustParameters
+from ragstack_common.relevance import Calibration, Calibrations, calibration_of
 from ragstack_common.retrieval.base import PAGE_SIZE
 from ragstack_common.retrieval.document_search import Ask
 from ragstack_common.retrieval.engine import Engine
@@ -75,6 +83,8 @@ class BedrockBackend(MultiSliceBackend):
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
         vocabulary: As in ``MultiSliceBackend``.
+        relevance_calibration: Calibrations of the relevance, as JSON, which come before those of this package. Signals
+            are those that the local Bedrock sends; a service that sends none has the signal "score" and no embedding.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
             of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
         metrics: Receives SliceFailures and SliceLatency.
@@ -99,6 +109,7 @@ class BedrockBackend(MultiSliceBackend):
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
         vocabulary: VocabularySource | None = None,
+        relevance_calibration: Calibrations | Mapping[str, Any] | str | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
@@ -112,7 +123,10 @@ class BedrockBackend(MultiSliceBackend):
         self.data_source_id = data_source_id
         self.search_type = search_type
         self.vector_store = vector_store
-        self._retrieve = _Retrieve(knowledge_base_id, data_source_id, search_type, timeout_seconds, client, metrics)
+        calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
+        self._retrieve = _Retrieve(
+            knowledge_base_id, data_source_id, search_type, timeout_seconds, calibrations, client, metrics
+        )
         super().__init__(
             self._retrieve,
             filtered_score_boost,
@@ -225,6 +239,7 @@ class _Retrieve(Engine):
         data_source_id: str | None,
         search_type: str | None,
         timeout_seconds: float,
+        calibrations: Calibrations | None,
         client: "AgentsforBedrockRuntimeClient | None",
         metrics: MetricSink,
     ) -> None:
@@ -232,6 +247,7 @@ class _Retrieve(Engine):
         self._knowledge_base_id = knowledge_base_id
         self._data_source = filters.in_data_source(data_source_id)
         self._search_type = search_type
+        self._calibrations = calibrations
         self._given_client = client
         self._metrics = metrics
 
@@ -309,7 +325,7 @@ class _Retrieve(Engine):
         """
         try:
             answer = self._answer(request)
-            return _chunks_of(answer), answer.get("nextToken")
+            return self._chunks_of(answer), answer.get("nextToken")
         except Exception as error:
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
@@ -328,13 +344,22 @@ class _Retrieve(Engine):
         answer = client.retrieve(**request)
         return answer
 
+    def _chunks_of(self, answer: Mapping[str, Any]) -> list[RetrievedChunk]:
+        """Convert the results, with the signals that the local Bedrock sends in a header, and their relevance."""
+        hits = answer["retrievalResults"]
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
+        chunks = [chunk_of(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
+        # The local Bedrock's default depends on the vector store.
+        sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self._search_type
+        calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
+        return chunks if calibration is None else [_with_relevance(chunk, calibration) for chunk in chunks]
 
-def _chunks_of(answer: Mapping[str, Any]) -> list[RetrievedChunk]:
-    """Convert the results, with the signals that the local Bedrock sends in a header."""
-    hits = answer["retrievalResults"]
-    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
-    return [chunk_of(hit, of_hit) for hit, of_hit in zip(hits, signals, strict=True)]
+
+def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:
+    ranking = chunk.ranked_by
+    relevance = calibration.relevance({"score": ranking.base_score, **ranking.signals})
+    return chunk.model_copy(update={"relevance": relevance})
 
 
 def chunk_of(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
