@@ -228,14 +228,16 @@ def run(data: DataSet, setup: Setup, label: str, ask: Ask, advance: Callable[[],
     return Run(label, answers)
 
 
-def vocabulary_of(data: DataSet) -> VocabularySource:
+def vocabulary_of(data: DataSet) -> Vocabulary:
     """Count the values of a collection, as the document registry does."""
     counts: dict[str, Counter[Any]] = defaultdict(Counter)
     for document in data.documents.values():
         for key, value in document.metadata.items():
             counts[key].update(members_of(value))
-    vocabulary = Vocabulary(counts, len(data.documents))
+    return Vocabulary(counts, len(data.documents))
 
+
+def _always(vocabulary: Vocabulary) -> VocabularySource:
     async def known() -> Vocabulary:
         return vocabulary
 
@@ -251,7 +253,7 @@ def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results
         filtered_score_boost=setup.boost,
         merge=setup.merge,
         search_type=setup.search,
-        vocabulary=vocabulary_of(data) if setup.infer == "yes" else None,
+        vocabulary=_always(vocabulary_of(data)) if setup.infer == "yes" else None,
     )
     reranker = LexicalReranker() if setup.rerank == "lexical" else None
 

@@ -8,25 +8,28 @@ from functools import cache, partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation import metrics
-from evaluation.dataset import DataSet, Query
+from evaluation.dataset import DataSet
 from evaluation.index import Index
 from evaluation.metrics import SEED, Clusters, Interval, Values, documents_of
-from evaluation.searching import DEFAULT_BOOST, filter_of
+from evaluation.searching import DEFAULT_BOOST, filter_of, vocabulary_of
 from local_bedrock import retrieval
 from ragstack_common import filters
+from ragstack_common.filters import Filter
 from ragstack_common.ranking_parameters import RankingParameters, TrustParameters
 from ragstack_common.retrieval import RetrievedChunk
 from ragstack_common.retrieval.engines.bedrock import chunk_of
 from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, merge_by_weight, merge_slices
+from ragstack_common.retrieval.models import INFERRED
+from ragstack_common.retrieval.naming import Question
 from ragstack_common.retrieval.rerank import LexicalReranker, Passage
 from ragstack_common.retrieval.rerank.chunks import text_of
-from ragstack_common.retrieval.trust import trust_of
+from ragstack_common.retrieval.trust import trust_of, trust_of_inferred
 
 UNFILTERED: Final = "none"
 RIGHT: Final = "right"
@@ -54,6 +57,8 @@ GRID: Final[Mapping[str, tuple[float, ...]]] = {
     f"{TRUST}earlier_year": (0, 0.05, 0.1, 0.2, 0.35, 0.5),
     f"{TRUST}veto": (0.02, 0.1, 0.2, 0.3, 0.5, 0.7, 1),
     f"{TRUST}veto_hits": (4, 5, 6, 7, 8, 9, 10),
+    f"{TRUST}several_names": (0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
+    f"{TRUST}one_name": (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7),
     f"{TRUST}rank_constant": (1, 2, 5, 10, 20, 40, 60),
     BOOST: (0.8, 1.0, 1.05, 1.1, 1.15, 1.25, 1.5, 2.0, 3.0, 5.0),
     f"{RERANKER}vector": (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5),
@@ -65,8 +70,14 @@ GRID: Final[Mapping[str, tuple[float, ...]]] = {
 }
 """What is tried of each parameter where nothing else is asked for, in the order of the sweeps."""
 
-OF_FILTERS: Final = tuple(name for name in GRID if name == BOOST or name.startswith(TRUST))
+OF_INFERENCE: Final = (f"{TRUST}several_names", f"{TRUST}one_name")
+OF_FILTERS: Final = tuple(
+    name for name in GRID if name == BOOST or (name.startswith(TRUST) and name not in OF_INFERENCE)
+)
 OF_HITS: Final = tuple(name for name in GRID if name != COSINE_SHARE)
+
+AskedFilters: TypeAlias = Mapping[str, Mapping[str, Filter]]
+"""Filters by the id of a query and by kind."""
 
 Ranked = Callable[[str], Sequence[str]]
 """Takes a query's id; returns documents, best first."""
@@ -90,14 +101,14 @@ class HitFile:
         return found
 
     def fill(
-        self, data: DataSet, kinds: tuple[str, ...], client: Any, index: Index, search: str, advance: Callable[[], None]
+        self, data: DataSet, asked: "AskedFilters", client: Any, index: Index, search: str, advance: Callable[[], None]
     ) -> None:
-        """Ask what is not known yet: every query with each kind of filter."""
+        """Ask what is not known yet: every query without a filter, and with each kind that it has."""
         with self._appending() as output:
             for query in data.queries:
-                for kind in kinds:
+                for kind, found in {UNFILTERED: None, **asked.get(query.id, {})}.items():
                     if (query.id, kind) not in self.known:
-                        hits = _asked(data, query, kind, client, index, search)
+                        hits = _asked(query.text, found, client, index, search)
                         output.write(json.dumps({"query": query.id, "filter": kind, "hits": hits}) + "\n")
                         self.known[query.id, kind] = hits
                 advance()
@@ -111,16 +122,13 @@ class HitFile:
             yield output
 
 
-def _asked(data: DataSet, query: Query, kind: str, client: Any, index: Index, search: str) -> Hits:
-    metadata_filter = filter_of(data, query, kind)
-    if kind != UNFILTERED and metadata_filter is None:
-        return []
+def _asked(query: str, asked: Filter | None, client: Any, index: Index, search: str) -> Hits:
     configuration: dict[str, Any] = {"numberOfResults": MOST_HITS, "overrideSearchType": search}
-    if metadata_filter is not None:
-        configuration["filter"] = filters.to_bedrock(filters.parse(metadata_filter))
+    if asked is not None:
+        configuration["filter"] = filters.to_bedrock(asked)
     answer = client.retrieve(
         knowledgeBaseId=index.knowledge_base_id,
-        retrievalQuery={"text": query.text},
+        retrievalQuery={"text": query},
         retrievalConfiguration={"vectorSearchConfiguration": configuration},
     )
     hits: Hits = answer["retrievalResults"]
@@ -175,12 +183,18 @@ def values_of(parameter: str, chosen: Sequence[float], default: float) -> tuple[
     return tuple(sorted({*(chosen or GRID[parameter]), default}))
 
 
-def kinds_of_filters(data: DataSet) -> tuple[str, ...]:
-    """Return the kinds of filters to ask with, the right one first; none without queries that have a right filter."""
-    if not any(filter_of(data, query, RIGHT) for query in data.queries):
-        return ()
-    others = sorted({kind for query in data.queries for kind in query.filters} - {RIGHT})
-    return (RIGHT, *(others or (WRONG,)))
+def filters_of(data: DataSet) -> AskedFilters:
+    """Return the filters of each query that has some, by kind: right, others, and inferred."""
+    others = sorted({kind for query in data.queries for kind in query.filters} - {RIGHT}) or [WRONG]
+    vocabulary = vocabulary_of(data)
+    found: dict[str, dict[str, Filter]] = {}
+    for query in data.queries:
+        given = {kind: filter_of(data, query, kind) for kind in (RIGHT, *others)}
+        kinds = {kind: filters.parse(source) for kind, source in given.items() if source is not None}
+        inferred = vocabulary.infer(Question(query.text))
+        if kinds or inferred:
+            found[query.id] = kinds | ({} if inferred is None else {INFERRED: inferred.filters})
+    return found
 
 
 class HitSweeps:
@@ -189,22 +203,18 @@ class HitSweeps:
     Args:
         data: The judged queries.
         hits: What was retrieved for them.
-        kinds: Kinds of filters, the right one first.
+        asked: The filters of each query.
         wrong_share: Share of the filters that are assumed to be of the other kinds, each equally often.
     """
 
-    def __init__(self, data: DataSet, hits: HitFile, kinds: Sequence[str], wrong_share: float) -> None:
+    def __init__(self, data: DataSet, hits: HitFile, asked: AskedFilters, wrong_share: float) -> None:
         self._data = data
         self._hits = hits.known
-        self._kinds = kinds
+        self._asked = asked
         self._wrong_share = wrong_share
         self._texts = {query.id: query.text for query in data.queries}
-        self._filters = {
-            (query.id, kind): None if found is None else filters.parse(found)
-            for query in data.queries
-            for kind in kinds
-            for found in [filter_of(data, query, kind)]
-        }
+        vocabulary = vocabulary_of(data)
+        self._inferred = {query.id: vocabulary.infer(Question(query.text)) for query in data.queries}
         self._first = cache(self._read)
         self._best = cache(self._deduplicated)
 
@@ -227,6 +237,8 @@ class HitSweeps:
                 found = self._with_filters(partial(self._boosted, value))
             elif parameter in OF_FILTERS:
                 found = self._with_filters(partial(self._trusted, changed.trust))
+            elif parameter in OF_INFERENCE:
+                found = {"inferred filters": self._judged(partial(self._with_inferred, changed.trust))}
             else:
                 found = {RERANKED: self._judged(partial(self._reranked, changed))}
                 found["no reranker"] = self._judged(partial(self._found, changed.candidates))
@@ -237,7 +249,8 @@ class HitSweeps:
 
     def _with_filters(self, ranked: Callable[[str, str], Sequence[str]]) -> dict[str, Values]:
         """Judge a ranking with each kind of filter, and the mixture of them, which decides."""
-        figures = {kind: self._judged(partial(ranked, kind)) for kind in self._kinds}
+        kinds = sorted({kind for found in self._asked.values() for kind in found} - {RIGHT, INFERRED})
+        figures = {kind: self._judged(partial(ranked, kind)) for kind in (RIGHT, *kinds)}
         right, *wrong = figures.values()
         share = self._wrong_share
         mixed = (1 - share) * right + share * np.mean(wrong, axis=0)
@@ -245,18 +258,31 @@ class HitSweeps:
         return {f"{share:.0%} of the filters wrong": mixed, **own}
 
     def _boosted(self, boost: float, kind: str, query: str) -> Sequence[str]:
-        slices = {kind: self._first(query, kind), UNFILTERED: self._first(query, UNFILTERED)}
+        slices = {name: self._first(query, name) for name in (kind, UNFILTERED) if (query, name) in self._hits}
         return self._documents(merge_slices(slices, {kind: boost}, "document"))
 
     def _trusted(self, parameters: TrustParameters, kind: str, query: str) -> Sequence[str]:
-        preferred = self._filters[query, kind]
-        filtered, unfiltered = self._first(query, kind), self._first(query, UNFILTERED)
+        preferred = self._asked.get(query, {}).get(kind)
         if preferred is None:
-            return self._documents(merge_slices({UNFILTERED: unfiltered}, None, "document"))
-        matching, found = ([chunk.metadata for chunk in chunks] for chunks in (filtered, unfiltered))
-        trust = trust_of(self._texts[query], preferred, matching, found, parameters).value
-        slices, weights = {kind: filtered, UNFILTERED: unfiltered}, {kind: trust, UNFILTERED: 1 - trust}
-        constant = parameters.rank_constant
+            return self._documents(self._best(query, SLICE))
+        matching, found = self._attributes(query, kind), self._attributes(query, UNFILTERED)
+        trust = trust_of(self._texts[query], preferred, matching, found, parameters)
+        return self._merged(query, kind, trust.value, parameters)
+
+    def _with_inferred(self, parameters: TrustParameters, query: str) -> Sequence[str]:
+        inferred = self._inferred[query]
+        if inferred is None:
+            return self._documents(self._best(query, SLICE))
+        matching, found = self._attributes(query, INFERRED), self._attributes(query, UNFILTERED)
+        trust = trust_of_inferred(inferred, matching, found, parameters)
+        return self._merged(query, INFERRED, trust.value, parameters)
+
+    def _attributes(self, query: str, kind: str) -> list[dict[str, Any]]:
+        return [chunk.metadata for chunk in self._first(query, kind)]
+
+    def _merged(self, query: str, kind: str, trust: float, parameters: TrustParameters) -> Sequence[str]:
+        slices = {name: self._first(query, name) for name in (kind, UNFILTERED)}
+        weights, constant = {kind: trust, UNFILTERED: 1 - trust}, parameters.rank_constant
         return self._documents(merge_by_weight(slices, weights, "document", rank_constant=constant))
 
     def _found(self, candidates: int, query: str) -> Sequence[str]:

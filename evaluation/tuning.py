@@ -22,18 +22,21 @@ from evaluation.sweeps import (
     GRID,
     OF_FILTERS,
     OF_HITS,
+    OF_INFERENCE,
+    RIGHT,
     SLICE,
-    UNFILTERED,
+    AskedFilters,
     HitFile,
     HitSweeps,
     Sweep,
     Verdict,
-    kinds_of_filters,
+    filters_of,
     of_cosine_share,
     values_of,
 )
 from ragstack_common.errors import ConfigurationError
 from ragstack_common.ranking_parameters import DEFAULTS
+from ragstack_common.retrieval.models import INFERRED
 from ragstack_common.settings import COMMENT, json_object
 from ragstack_local import display
 
@@ -79,9 +82,8 @@ class Tuning:
         of_hits = [name for name in self.parameters if name in OF_HITS]
         if not of_hits:
             return
-        kinds = kinds_of_filters(self.data)
-        hits = self._retrieved(progress, kinds if {*OF_FILTERS} & {*of_hits} else (), share)
-        sweeps = HitSweeps(self.data, hits, kinds, self.wrong_share)
+        asked = filters_of(self.data) if {*OF_FILTERS, *OF_INFERENCE} & {*of_hits} else {}
+        sweeps = HitSweeps(self.data, self._retrieved(progress, asked, share), asked, self.wrong_share)
         parameters = DEFAULTS
         tried = {
             name: values_of(name, self.values, DEFAULT_BOOST if name == BOOST else DEFAULTS.value(name))
@@ -110,12 +112,12 @@ class Tuning:
     def _verdict(self, sweep: Sweep) -> Verdict:
         return Verdict.of(sweep, None if self.cluster is None else np.array(self.data.clusters(self.cluster)))
 
-    def _retrieved(self, progress: Progress, kinds: Sequence[str], share: float | None) -> HitFile:
+    def _retrieved(self, progress: Progress, asked: AskedFilters, share: float | None) -> HitFile:
         with serving(self.data, self.indexing, self.cache, progress.indexing, share) as index:
             hits = HitFile.of(index.folder, self.search, share)
             client = index.client("bedrock-agent-runtime")
             with progress.bar(f"retrieval, {self.search}", len(self.data.queries)) as advance:
-                hits.fill(self.data, (UNFILTERED, *kinds), client, index, self.search, advance)
+                hits.fill(self.data, asked, client, index, self.search, advance)
         return hits
 
     def _of_cosine_share(self, progress: Progress) -> Sweep:
@@ -147,7 +149,7 @@ def chosen(
         if name not in GRID:
             raise EvaluationError(f"There is no parameter {name}: choose {ALL}, {', '.join(GRID)}")
         if name not in known:
-            why = "no query has a metadata.filter" if name in OF_FILTERS else f"it has no part in a {search} search"
+            why = f"it has no part in a {search} search" if name == COSINE_SHARE else "no query has such a filter"
             raise EvaluationError(f"{name} cannot be tuned on {data.name}: {why}")
     if values is None:
         return parameters, ()
@@ -158,7 +160,12 @@ def chosen(
 
 def data_set_parameters(data: DataSet, search: str) -> list[str]:
     """Return the parameters that can be tuned on a data set."""
-    unusable = {*(() if kinds_of_filters(data) else OF_FILTERS), *(() if search == "HYBRID" else (COSINE_SHARE,))}
+    kinds = {kind for found in filters_of(data).values() for kind in found}
+    unusable = {
+        *(() if RIGHT in kinds else OF_FILTERS),
+        *(() if INFERRED in kinds else OF_INFERENCE),
+        *(() if search == "HYBRID" else (COSINE_SHARE,)),
+    }
     return [name for name in GRID if name not in unusable]
 
 

@@ -12,13 +12,6 @@ from ragstack_common.retrieval.naming import Question, Values, shown
 
 LEAST, MOST = 0.02, 0.98
 
-SEVERAL_NAMES: Final = 0.7
-ONE_NAME: Final = 0.3
-"""Trust in an inferred filter. One name is often what the answer is about, not where it is: a question about training
-on EC2 is answered in the guide of SageMaker. With .5 for one name, SEMANTIC loses .012 nDCG@10 on AWS guides, with .3
-.008; the gain on filings is the same from .6 to .9 for several names.
-"""
-
 TOP: Final = 10
 """Hits without the filter that say whether the filter fits."""
 
@@ -114,9 +107,9 @@ def trust_of_inferred(
     ]
     rival = next((value for value in rivals if value is not None), None)
     if rival is not None:
-        least = min(ONE_NAME, parameters.veto)
+        least = min(parameters.one_name, parameters.veto)
         return Trust(least, f"{inferred.reason}, but most of the best results are about {rival}")
-    return Trust(SEVERAL_NAMES if inferred.names > 1 else ONE_NAME, inferred.reason)
+    return Trust(parameters.several_names if inferred.names > 1 else parameters.one_name, inferred.reason)
 
 
 def _discounted_share(matching: Sequence[bool]) -> float:
