@@ -159,7 +159,8 @@ class ContextValues(Settings):
         description="with `knowledge_base=existing`: its vector store",
     )
     contextual_headers: Switch = Field(
-        default=True, description="add contextual headers to the chunks of a knowledge base that the stacks create"
+        default=True,
+        description="add contextual headers and sections to the chunks of a knowledge base that the stacks create",
     )
     bedrock_endpoint: Url | None = Field(
         None, description="with `target=local`: where the functions reach the local Bedrock"

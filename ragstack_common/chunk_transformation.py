@@ -1,4 +1,4 @@
-"""A custom transformation that puts contextual headers before the chunks of a knowledge base.
+"""A custom transformation that puts contextual headers before the chunks of a knowledge base, and adds their section.
 
 Bedrock writes the chunks of each file as JSON objects into an intermediate bucket, invokes the function with their
 keys, and embeds and stores the objects that the function returns.
@@ -7,6 +7,7 @@ Source: Amazon Bedrock User Guide, kb-custom-transformation (event, response, ob
 CustomTransformationConfiguration.
 """
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -16,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ragstack_common import clients, contextual_headers
 from ragstack_common.config import BATCHES_PASSED_THROUGH, TRANSFORMED_CHUNKS_PREFIX
 from ragstack_common.errors import InvalidDocumentError, InvalidRequestError
+from ragstack_common.ingestion.sidecars import LARGEST_ON_S3_VECTORS
+from ragstack_common.positions import Position, section_of
 from ragstack_common.sections import Sections
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
@@ -60,10 +63,17 @@ class _Content(BaseModel):
 
     content_type: str = Field(default="", alias="contentType")
     body: str | None = Field(default=None, alias="contentBody")
+    metadata: dict[str, Any] | None = Field(default=None, alias="contentMetadata")
 
     @property
     def is_text(self) -> bool:
         return not self.content_type.upper().startswith(NOT_TEXT)
+
+    def add(self, metadata: dict[str, str | int], room: int) -> None:
+        """Add metadata if all of the chunk's own then take at most *room* bytes."""
+        extended = {**(self.metadata or {}), **metadata}
+        if metadata and len(json.dumps(extended)) <= room:
+            self.metadata = extended
 
     @model_validator(mode="after")
     def _has_text(self) -> Self:
@@ -81,7 +91,7 @@ class _Batch(BaseModel):
 
 
 class ChunkTransformation:
-    """Puts a contextual header before the text of every chunk.
+    """Puts a contextual header before the text of every chunk, and its section into its metadata.
 
     The response names a batch in an unknown format as Bedrock wrote it, so that Bedrock indexes it without headers. The
     same event produces the same objects under the same keys, so that Bedrock can send it again.
@@ -106,11 +116,12 @@ class ChunkTransformation:
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
         name, sections, chunks, unchanged = _name_of(file), Sections(), 0, 0
         given = file.get("contentBatches")
+        room = LARGEST_ON_S3_VECTORS - len(json.dumps(file.get("fileMetadata") or {}))
         batches: list[Any] = []
         for batch in given if isinstance(given, list) else ():
             try:
                 key = _Reference.model_validate(batch).key
-                chunks += self._write(bucket, key, name, sections)
+                chunks += self._write(bucket, key, name, sections, room)
                 batches.append({**batch, "key": f"{TRANSFORMED_CHUNKS_PREFIX}{key}"})
             except (InvalidDocumentError, ValidationError) as error:
                 reason = _problems(error) if isinstance(error, ValidationError) else error
@@ -129,13 +140,14 @@ class ChunkTransformation:
             "contentBatches": batches if isinstance(given, list) else given,
         }
 
-    def _write(self, bucket: str, key: str, name: str, sections: Sections) -> int:
-        """Write a batch with headers, and return their number."""
+    def _write(self, bucket: str, key: str, name: str, sections: Sections, room: int) -> int:
+        """Write a batch with headers, and return their number; a chunk has *room* bytes for metadata of its own."""
         batch = self._read(bucket, key)
         chunks = 0
         for content in batch.contents:
             if content.is_text and content.body is not None:
                 path = sections.path_over(content.body)
+                content.add(Position(section=section_of(sections.main_path)).own_metadata(), room)
                 if header := contextual_headers.compose(name, sections.title, path):
                     content.body = contextual_headers.prepend(header, content.body)
                     chunks += 1

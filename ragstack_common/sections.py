@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 LONGEST_HEADING: Final = 400
@@ -60,6 +61,15 @@ class Outline:
         position = bisect_right(self.starts, offset)
         return (self.places[position - 1] if position else self.begin).path
 
+    def path_within(self, start: int, end: int) -> tuple[str, ...]:
+        """Return the headings of the largest part of a range, outermost first; of equal parts, of the first."""
+        changes = self.starts[bisect_right(self.starts, start) : bisect_left(self.starts, end)]
+        lengths: dict[tuple[str, ...], int] = {}
+        for begin, after in pairwise((start, *changes, end)):
+            path = self.path_at(begin)
+            lengths[path] = lengths.get(path, 0) + after - begin
+        return max(lengths, key=lengths.__getitem__)
+
     def before(self, offset: int) -> Place:
         """Return the place before the line that begins at an offset."""
         position = bisect_left(self.starts, offset)
@@ -97,6 +107,11 @@ class Sections:
         self.title: str | None = None
         self._chunk = ""
         self._outline = outline("")
+
+    @property
+    def main_path(self) -> tuple[str, ...]:
+        """The headings of the largest part of the last chunk, outermost first."""
+        return self._outline.path_within(0, len(self._chunk))
 
     def path_over(self, chunk: str) -> tuple[str, ...]:
         """Return the headings at the beginning of the next chunk, outermost first."""

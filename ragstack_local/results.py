@@ -7,6 +7,7 @@ from typing import Any, Final
 from rich.padding import Padding
 from rich.text import Text
 
+from ragstack_common.positions import SEPARATOR
 from ragstack_local.display import console, counted
 
 EXCERPT_WORDS: Final = 36
@@ -40,12 +41,14 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
         console.print(Text.assemble(head, "  ", attributes) if is_one_line else head, soft_wrap=True)
         if attributes and not is_one_line:
             console.print(Padding(attributes, (0, 0, 0, RESULT_INDENT)))
-        if result.get("context"):
-            context = " · ".join(result["context"].splitlines())
+        context = place_of(result) or " · ".join((result.get("context") or "").splitlines())
+        if context:
             console.print(Padding(Text(context, "italic"), (0, 0, 0, RESULT_INDENT)))
         console.print(Padding(Text(excerpt(result["content"], query)), (0, 0, 0, RESULT_INDENT)))
         for passage in (result.get("passages") or [])[1:passages]:
-            console.print(Padding(Text(excerpt(passage["content"], query)), (0, 0, 0, PASSAGE_INDENT)))
+            place = place_of(passage)
+            text = Text.assemble((place and f"{place}: ", "italic"), excerpt(passage["content"], query))
+            console.print(Padding(text, (0, 0, 0, PASSAGE_INDENT)))
     _print_search(answer)
 
 
@@ -58,6 +61,14 @@ def _figure(result: Mapping[str, Any]) -> str:
 def percent(share: float) -> str:
     """Write a probability, which is never certain."""
     return "< 1 %" if share < LEAST_SHOWN else f"{min(99, round(share * 100))} %"
+
+
+def place_of(passage: Mapping[str, Any]) -> str:
+    """Return where a passage is in its document, such as: page 4 > Leave > Parental leave."""
+    page, last_page = passage.get("page"), passage.get("last_page")
+    pages = f"page {page}" if last_page is None else f"pages {page} to {last_page}"
+    parts = (pages if page else None, passage.get("sheet"), passage.get("section"))
+    return SEPARATOR.join(part for part in parts if part)
 
 
 def _print_search(answer: Mapping[str, Any]) -> None:

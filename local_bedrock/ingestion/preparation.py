@@ -25,6 +25,8 @@ from ragstack_common import contextual_headers, sections
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.embedding import Embedding
 from ragstack_common.ingestion.sidecars import Sidecar
+from ragstack_common.positions import Position, section_of
+from ragstack_common.sections import Outline
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 
@@ -62,20 +64,22 @@ class Preparation:
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
         content = self._content(submission, light=light)
         found, metadata_tag = self._metadata(submission, base, content)
-        parsed = self.parser.parse(content.data, formats.of_request(submission.request), light=light)
+        file_format = formats.of_request(submission.request)
+        parsed = self.parser.parse(content.data, file_format, light=light)
         strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
         if found.records is not None and light:
             raise formats.NotLight
         rows = None if found.records is None else _rows(submission, base, parsed, found)
         texts = [parsed.text] if rows is None else [row.text for row in rows]
+        places = _Places(parsed, sections.outline(parsed.text if rows is None else ""), file_format)
         chunks: list[IndexedChunk] = []
         parents: list[ParentChunk] = []
         for number, text in enumerate(texts):
             pieces = strategy.cut(text, partial(self._embedded, kind=np.float32))
             _check_length(base, pieces.chunks)
             record = None if rows is None else number
-            chunks += self._chunks(document.name, parsed, found, pieces, len(parents), record)
-            parents += [ParentChunk(parent.text, parsed.page_at(parent.start)) for parent in pieces.parents]
+            chunks += self._chunks(document.name, places, found, pieces, len(parents), record)
+            parents += [ParentChunk(parent.text, *places.of(parent)) for parent in pieces.parents]
         return Prepared(
             chunks,
             np.empty((0, self.embedding.dimension), np.float16),
@@ -130,20 +134,41 @@ class Preparation:
         return found, tag
 
     def _chunks(
-        self, name: str, parsed: ParsedDocument, found: Sidecar, pieces: Pieces, parents: int, record: int | None
+        self, name: str, places: "_Places", found: Sidecar, pieces: Pieces, parents: int, record: int | None
     ) -> list[IndexedChunk]:
         """Return the chunks of a document, or of one record in it; ``parents`` is the number of earlier parents."""
-        outline = sections.outline(parsed.text if record is None else "")
-        title = parsed.title or outline.title
+        title = places.parsed.title or places.outline.title
         # The service embeds these attributes, with or without our headers.
         chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
         indexed = []
         for chunk in pieces.chunks:
-            context = (name, title, outline.path_at(chunk.start)) if self.with_headers else ("", None, ())
+            context = (name, title, places.outline.path_at(chunk.start)) if self.with_headers else ("", None, ())
             parent = None if chunk.parent is None else parents + chunk.parent
             header = contextual_headers.compose(*context, chosen)
-            indexed.append(IndexedChunk(chunk.text, header, parsed.page_at(chunk.start), parent, record))
+            page, position = places.of(chunk)
+            indexed.append(IndexedChunk(chunk.text, header, page, parent, record, position))
         return indexed
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places of the chunks in their document."""
+
+    parsed: ParsedDocument
+    outline: Outline
+    file_format: str
+
+    def of(self, chunk: Chunk) -> tuple[int | None, dict[str, str | int]]:
+        """Return the page on which a chunk begins, and the rest of its position as metadata."""
+        end = chunk.start + len(chunk.text)
+        page, last_page = self.parsed.page_at(chunk.start), self.parsed.page_at(end - 1)
+        path = self.outline.path_within(chunk.start, end)
+        position = Position(
+            last_page=None if last_page == page else last_page,
+            sheet=path[0] if path and self.file_format in formats.WITH_SHEETS else None,
+            section=section_of(path) if self.file_format in formats.WITH_HEADINGS else None,
+        )
+        return page, position.own_metadata()
 
 
 def _rows(submission: Submission, base: KnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:

@@ -28,6 +28,7 @@ from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
 from ragstack_common.ingestion.sidecars import RESERVED_PREFIX
+from ragstack_common.positions import PAGE_KEY
 
 SIGNAL_DIGITS: Final = 4
 
@@ -207,11 +208,11 @@ def _reranking(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 CHUNK_ID: Final = RESERVED_PREFIX + "chunk-id"
-PAGE_NUMBER: Final = RESERVED_PREFIX + "document-page-number"
 
 _CHUNKS: Final = (
-    "SELECT c.id, coalesce(p.text, c.text), coalesce(p.public_id, c.public_id), coalesce(p.page, c.page),"
-    " d.type, d.name, coalesce(r.attributes, d.attributes) FROM chunk c JOIN document d ON d.id = c.document_id"
+    "SELECT c.id, coalesce(p.text, c.text), coalesce(p.public_id, c.public_id), iif(p.id, p.page, c.page),"
+    " iif(p.id, p.position, c.position), d.type, d.name, coalesce(r.attributes, d.attributes)"
+    " FROM chunk c JOIN document d ON d.id = c.document_id"
     " LEFT JOIN parent p ON p.id = c.parent_id LEFT JOIN record r ON r.id = c.record_id"
     " WHERE c.id IN (SELECT value FROM json_each(?))"
 )
@@ -259,10 +260,19 @@ def _signals(hit: Hit) -> dict[str, float]:
     return {name: round(value, SIGNAL_DIGITS) for name, value in found.items()}
 
 
-def _members(score: float, text: str, public_id: str, page: int | None, kind: str, name: str, attributes: str) -> Any:
-    metadata: dict[str, Any] = {**json.loads(attributes), CHUNK_ID: public_id}
+def _members(
+    score: float,
+    text: str,
+    public_id: str,
+    page: int | None,
+    position: str | None,
+    kind: str,
+    name: str,
+    attributes: str,
+) -> Any:
+    metadata: dict[str, Any] = {**json.loads(attributes), **json.loads(position or "{}"), CHUNK_ID: public_id}
     if page is not None:
-        metadata[PAGE_NUMBER] = page
+        metadata[PAGE_KEY] = page
     location = {"s3Location": {"uri": name}} if kind == "S3" else {"customDocumentLocation": {"id": name}}
     return {
         "content": {"type": "TEXT", "text": text},

@@ -16,6 +16,12 @@ LIGHT_SECONDS: Final = 5.0
 READ_DIRECTLY: Final = ("txt", "md", "csv")
 CONVERTED: Final = ("pdf", "docx", "xls", "xlsx", "html")
 UNREADABLE_HERE: Final = ("doc",)
+WITH_HEADINGS: Final = ("md", "txt", "html", "docx")
+"""Formats whose text has Markdown headings; in a PDF, a line that begins with # is not one."""
+
+WITH_SHEETS: Final = ("xls", "xlsx")
+"""Formats whose text has the name of each sheet as a heading."""
+
 SUPPORTED: Final = (*READ_DIRECTLY, *CONVERTED, *UNREADABLE_HERE)
 
 DAMAGED: Final = "The .{} file is damaged or incomplete and could not be read ({})."

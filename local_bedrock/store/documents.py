@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 from uuid import UUID
@@ -86,6 +86,7 @@ class IndexedChunk:
         page: From 1; None if the format has no pages.
         parent: Position of the parent that a search returns instead; None without parents.
         record: Position of the record that it belongs to; None if the document has no records.
+        position: Metadata about its place in the document, beside the page.
     """
 
     text: str
@@ -93,6 +94,7 @@ class IndexedChunk:
     page: int | None
     parent: int | None = None
     record: int | None = None
+    position: Mapping[str, str | int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class ParentChunk:
 
     text: str
     page: int | None
+    position: Mapping[str, str | int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,7 @@ def _add_chunks(change: Change, document: Document, prepared: Prepared) -> tuple
     def add(table: str, ordinal: str, piece: IndexedChunk | ParentChunk, **columns: int | None) -> int:
         public_id = _public_id(document, ordinal, piece.text)
         row = {"document_id": document.id, "public_id": public_id, "text": piece.text, "page": piece.page}
-        return insert(change, table, {**row, **columns})
+        return insert(change, table, {**row, "position": piece.position or None, **columns})
 
     parents = [add("parent", f"parent {number}", parent) for number, parent in enumerate(prepared.parents)]
     records = []

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Of the tables (PRAGMA user_version); increase it with every change."""
 
 _TABLES: Final = """
@@ -108,7 +108,8 @@ CREATE TABLE chunk (
     text TEXT NOT NULL,
     page INTEGER,
     parent_id INTEGER,
-    record_id INTEGER
+    record_id INTEGER,
+    position TEXT                        -- JSON, metadata beside the page
 );
 CREATE INDEX chunk_by_document ON chunk (document_id);
 
@@ -118,7 +119,8 @@ CREATE TABLE parent (
     document_id INTEGER NOT NULL,
     public_id TEXT NOT NULL,
     text TEXT NOT NULL,
-    page INTEGER
+    page INTEGER,
+    position TEXT                        -- as in chunk
 );
 CREATE INDEX parent_by_document ON parent (document_id);
 
@@ -200,7 +202,12 @@ INSERT INTO resource_tag
 DROP TABLE tag;
 """
 
-UPGRADES: Final = {0: _TABLES, 5: _TAGS_IN_ONE_TABLE}
+_POSITIONS: Final = """
+ALTER TABLE chunk ADD COLUMN position TEXT;
+ALTER TABLE parent ADD COLUMN position TEXT;
+"""
+
+UPGRADES: Final = {0: _TABLES, 5: _TAGS_IN_ONE_TABLE + _POSITIONS, 6: _POSITIONS}
 """Statements that upgrade a file of each earlier version to the present one; a new file has version 0."""
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cache, cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -34,6 +35,7 @@ from ragstack_common.config import (
 from ragstack_common.deadline import inner_deadline, wait_for
 from ragstack_common.error_responses import redacted
 from ragstack_common.filters import all_of, to_mongo
+from ragstack_common.positions import LAST_PAGE_KEY, SECTION_KEY, SHEET_KEY, Position
 from ragstack_common.retrieval import (
     Ranking,
     RetrievalBackend,
@@ -173,7 +175,20 @@ class RankingSummary(BaseModel):
     reason: str = Field(description="The same in one sentence")
 
 
-class PassageSummary(BaseModel):
+class Placed(BaseModel):
+    """Where a passage is in its document."""
+
+    page: int | None = Field(default=None, description="The page on which the passage begins, from 1 (PDF)")
+    last_page: int | None = Field(default=None, description="The page on which it ends, if that is a later one")
+    sheet: str | None = Field(default=None, description="The sheet of the workbook")
+    section: str | None = Field(
+        default=None,
+        description="The headings of the largest part of the passage, outermost first",
+        examples=["Leave > Parental leave"],
+    )
+
+
+class PassageSummary(Placed):
     """One of the passages of a result's document."""
 
     relevance: float | None = Field(default=None, description="As that of a result; null without a calibration")
@@ -185,7 +200,7 @@ class PassageSummary(BaseModel):
     metadata: dict[str, Any]
 
 
-class RetrievedResult(BaseModel):
+class RetrievedResult(Placed):
     """One hit."""
 
     relevance: float | None = Field(
@@ -440,7 +455,7 @@ class QueryService:
         return LexicalReranker(self._settings.ranking_parameters.reranker)
 
 
-OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details")
+OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details", LAST_PAGE_KEY, SHEET_KEY, SECTION_KEY)
 """Metadata that backends add for programs; the answer has it elsewhere, or leaves it out if it is not text."""
 
 
@@ -493,6 +508,7 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> 
         source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
         location=chunk.location or {},
         metadata=_metadata(chunk),
+        **asdict(Position.of(chunk.metadata)),
         passages=[_passage(passage) for passage in chunk.passages] or None,
         passages_found=chunk.passages_found or None,
         ranking=_explanation(ranking, outcome.parts) if explain else None,
@@ -508,6 +524,7 @@ def _passage(chunk: RetrievedChunk) -> PassageSummary:
         content_type=chunk.content_type,
         chunk_id=chunk.chunk_id,
         metadata=_metadata(chunk),
+        **asdict(Position.of(chunk.metadata)),
     )
 
 

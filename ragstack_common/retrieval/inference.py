@@ -20,8 +20,8 @@ MOST_NAMED: Final = 3
 MOST_ATTRIBUTES: Final = 3
 """Clauses of an inferred filter; with those of a scope they must fit into one group of Bedrock's filters."""
 
-RESERVED: Final = "x-amz-"
-"""Prefix of the attributes that Bedrock adds."""
+RESERVED: Final = ("x-amz-", "ragstack_")
+"""Prefixes of the attributes that Bedrock and this product add."""
 
 _CODE: Final = re.compile(r"[\d\s.,:/-]+")
 

@@ -15,6 +15,7 @@ from local_bedrock.reading.parsing import ParsedDocument, Parser
 from local_bedrock.server import running
 from ragstack_common.chunk_transformation import ChunkTransformation, TransformationEvent
 from ragstack_common.contextual_headers import MARK, compose, split
+from ragstack_common.positions import SECTION_KEY, section_of
 from ragstack_common.sections import outline
 from tests.local_bedrock.support import Bedrock, Source, s3_document
 from tests.support.soak import SOAK
@@ -90,7 +91,7 @@ def read() -> Iterator[Read]:
 
 
 def transformed(s3: Any, bucket: str, uri: str, chunks: list[Chunk], chunks_per_batch: int) -> Iterator[Any]:
-    """What the function on AWS makes of chunks that come in several batches: their headers and texts."""
+    """What the function on AWS makes of chunks that come in several batches: their sections, headers and texts."""
     keys = []
     for start in range(0, len(chunks), chunks_per_batch):
         contents = [
@@ -114,7 +115,7 @@ def transformed(s3: Any, bucket: str, uri: str, chunks: list[Chunk], chunks_per_
     for batch in file["contentBatches"]:
         written = json.loads(s3.get_object(Bucket=bucket, Key=batch["key"])["Body"].read())
         for content in written["fileContents"]:
-            yield split(content["contentBody"])
+            yield content["contentMetadata"].get(SECTION_KEY), *split(content["contentBody"])
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
@@ -123,7 +124,7 @@ def transformed(s3: Any, bucket: str, uri: str, chunks: list[Chunk], chunks_per_
     [Whole(), FixedSize(60, 20), FixedSize(25, 30)],
     ids=str,
 )
-def test_the_header_made_of_chunks_is_the_one_made_of_the_whole_document(
+def test_the_section_and_header_made_of_chunks_are_those_made_of_the_whole_document(
     document: Path, strategy: Strategy, read: Read, s3: Any, bucket: str
 ) -> None:
     uri = f"s3://documents/{document.name}"
@@ -134,7 +135,14 @@ def test_the_header_made_of_chunks_is_the_one_made_of_the_whole_document(
 
     found = list(transformed(s3, bucket, uri, chunks, max(3, -(-len(chunks) // BATCHES))))
 
-    assert found == [(compose(uri, title, whole.path_at(chunk.start)), chunk.text) for chunk in chunks]
+    assert found == [
+        (
+            section_of(whole.path_within(chunk.start, chunk.start + len(chunk.text))),
+            compose(uri, title, whole.path_at(chunk.start)),
+            chunk.text,
+        )
+        for chunk in chunks
+    ]
 
 
 def _no_embedding(_: Any) -> Any:

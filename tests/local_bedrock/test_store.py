@@ -166,6 +166,7 @@ def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
     old.execute(
         "CREATE TABLE tag (knowledge_base_id, key, value); INSERT INTO tag VALUES ('KB12345678', 'team', 'search');"
         "ALTER TABLE resource_tag RENAME TO vector_tag; INSERT INTO vector_tag VALUES ('arn', 'stage', 'test');"
+        "ALTER TABLE chunk DROP COLUMN position; ALTER TABLE parent DROP COLUMN position;"
         "PRAGMA user_version = 5"
     )
     old.close()

@@ -110,6 +110,19 @@ def test_unknown_members_of_a_batch_are_kept(s3: Any) -> None:
     assert content == {"contentType": "PDF", "contentMetadata": {"page": "3"}, "contentNew": [1]}
 
 
+@pytest.mark.parametrize(("used", "fits"), [(900, True), (990, False)])
+def test_a_section_is_added_if_a_store_with_1_kb_of_metadata_can_keep_it(s3: Any, used: int, fits: bool) -> None:
+    event = deepcopy(EVENT)
+    event["inputFiles"][0]["fileMetadata"] = {"topic": "x" * used}
+    put(s3, FIRST, chunk("# Leave\n\n27 days.", author="HR"))
+    put(s3, SECOND)
+
+    key = run(event)["outputFiles"][0]["contentBatches"][0]["key"]
+
+    [content] = written(s3, key)["fileContents"]
+    assert content["contentMetadata"] == {"author": "HR", **({"ragstack_section": "Leave"} if fits else {})}
+
+
 def test_images_and_videos_are_unchanged(s3: Any) -> None:
     picture = chunk("data:image/png;base64,AAAA", "IMAGE")
     put(s3, FIRST, picture, {"contentType": "VIDEO"})

@@ -43,6 +43,18 @@ def test_a_heading_is_part_of_its_own_path() -> None:
     assert path_at(GUIDE, "## Use") == ("Guide", "Use")
 
 
+@given(st.lists(st.sampled_from(["# A\n", "## B\n", "text\n", "```\n"]), max_size=12), st.data())
+def test_the_path_within_a_range_is_that_of_most_of_its_characters(lines: list[str], data: st.DataObject) -> None:
+    text = "".join(lines) + "end"
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    found = outline(text)
+
+    paths = [found.path_at(offset) for offset in range(start, end)]
+
+    assert found.path_within(start, end) == max(paths, key=paths.count)
+
+
 def test_code_is_not_a_heading() -> None:
     assert path_at(GUIDE, "# a comment") == ("Guide", "Setup")
 

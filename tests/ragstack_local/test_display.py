@@ -45,13 +45,31 @@ def test_results_show_rank_score_source_attributes_and_text(capsys: pytest.Captu
 
 
 def test_further_passages_are_indented_below_their_result(capsys: pytest.CaptureFixture[str]) -> None:
-    passages = [{"content": text} for text in ("Thirty days of leave.", "Leave ends in March.", "Leave is paid.")]
+    passages = [{"content": text, "page": n} for n, text in enumerate(("Thirty days.", "Leave ends.", "It is paid."))]
 
     results.print_results(answer(result(passages=passages)), "leave", 2)
 
     lines = [line.rstrip() for line in shown(capsys).splitlines()]
-    assert lines[1:3] == [f"{'':12}Thirty days of leave.", f"{'':16}Leave ends in March."]
+    assert lines[1:3] == [f"{'':12}Thirty days of leave.", f"{'':16}page 1: Leave ends."]
     assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("passage", "place"),
+    [
+        ({"page": 4, "section": "Leave > Parental leave"}, "page 4 > Leave > Parental leave"),
+        ({"page": 4, "last_page": 5}, "pages 4 to 5"),
+        ({"page": None, "sheet": "Budget", "section": None}, "Budget"),
+        ({}, ""),
+    ],
+)
+def test_a_result_says_where_it_is_in_its_document(
+    passage: dict[str, Any], place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results.print_results(answer(result(**passage)), "leave")
+
+    assert results.place_of(passage) == place
+    assert place in shown(capsys)
 
 
 def test_an_incomplete_answer_says_what_is_missing_and_why(capsys: pytest.CaptureFixture[str]) -> None:

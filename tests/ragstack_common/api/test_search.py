@@ -84,6 +84,28 @@ def test_a_document_comes_with_up_to_three_passages_or_as_many_as_asked_for(
     assert (one["content"], one["passages"], one["passages_found"]) == ("Passage 0.", None, None)
 
 
+def test_a_result_and_its_passages_say_where_they_are(retrieve: Retrieve, searches: AwsService) -> None:
+    first = {"x-amz-bedrock-kb-document-page-number": 4.0, "ragstack_last_page": 5, "topic": "leave"}
+    second = {"ragstack_section": "Leave > Sick leave", "ragstack_sheet": "Days"}
+    searches.program(
+        "Retrieve", hits(hit("s3://b/a", 0.9, "One.", metadata=first), hit("s3://b/a", 0.8, metadata=second))
+    )
+
+    [result] = retrieve({"query": "trains"})[1]["results"]
+
+    assert {name: result[name] for name in ("page", "last_page", "sheet", "section")} == {
+        "page": 4,
+        "last_page": 5,
+        "sheet": None,
+        "section": None,
+    }
+    assert result["metadata"] == {"x-amz-bedrock-kb-document-page-number": 4.0, "topic": "leave"}
+    assert [(p["page"], p["sheet"], p["section"]) for p in result["passages"]] == [
+        (4, None, None),
+        (None, "Days", "Leave > Sick leave"),
+    ]
+
+
 def test_the_score_is_explained_when_asked_for(retrieve: Retrieve, searches: AwsService) -> None:
     searches.program("Retrieve", hits(hit("s3://b/a", 0.5)))
 

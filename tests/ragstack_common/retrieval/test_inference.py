@@ -23,6 +23,7 @@ COUNTS: dict[str, dict[Any, int]] = {
     "title": {f"Report {number}": 1 for number in range(100)},
     "tags": {"Amcor": 90, "Boeing": 90},
     "x-amz-bedrock-kb-data-source-id": {"Amcor": 50, "Boeing": 50},
+    "ragstack_section": {"Amcor": 50, "Boeing": 50},
 }
 FILINGS = Vocabulary(COUNTS, 100)
 

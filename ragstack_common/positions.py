@@ -1,0 +1,81 @@
+"""Where a chunk is in its document: its pages, its sheet or its section, as metadata of the chunk."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
+"""Bedrock's own key, for PDF."""
+
+LAST_PAGE_KEY: Final = "ragstack_last_page"
+SHEET_KEY: Final = "ragstack_sheet"
+SECTION_KEY: Final = "ragstack_section"
+
+SEPARATOR: Final = " > "
+"""Between the headings of a section."""
+
+LONGEST_SECTION: Final = 200
+"""Bytes in UTF-8. A knowledge base on S3 Vectors keeps 1 KB of metadata with a chunk."""
+
+_LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^()]*\)")
+_MARKS: Final = re.compile(r"\*+|`+|\\(?=[!-/:-@\[-`{-~])")
+"""Emphasis, code, and the backslash of an escaped character."""
+
+_KEYS_OF_CHROMA: Final = ("page", "section_title")
+"""In a collection that `ragstack build` made."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a chunk is.
+
+    Attributes:
+        page: The page on which it begins, from 1.
+        last_page: The page on which it ends, if that is a later one.
+        sheet: The name of the sheet of a workbook.
+        section: The headings of the largest part of the chunk, outermost first.
+    """
+
+    page: int | None = None
+    last_page: int | None = None
+    sheet: str | None = None
+    section: str | None = None
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> "Position":
+        """Read the position in the metadata of a chunk."""
+        page, section = (metadata.get(key) for key in _KEYS_OF_CHROMA)
+        return cls(
+            _number(metadata.get(PAGE_KEY, page)),
+            _number(metadata.get(LAST_PAGE_KEY)),
+            _text(metadata.get(SHEET_KEY)),
+            _text(metadata.get(SECTION_KEY, section)),
+        )
+
+    def own_metadata(self) -> dict[str, str | int]:
+        """Return the metadata for all but the page, which is Bedrock's own."""
+        known = {LAST_PAGE_KEY: self.last_page, SHEET_KEY: self.sheet, SECTION_KEY: self.section}
+        return {key: value for key, value in known.items() if value is not None}
+
+
+def section_of(path: Sequence[str]) -> str | None:
+    """Join the texts of Markdown headings, without the outer ones if they are too long together; None without any."""
+    headings = [heading for heading in map(_plain, path) if heading]
+    for first in range(len(headings)):
+        joined = SEPARATOR.join(headings[first:])
+        if len(joined.encode()) <= LONGEST_SECTION:
+            return joined
+    return headings[-1].encode()[:LONGEST_SECTION].decode(errors="ignore") if headings else None
+
+
+def _plain(heading: str) -> str:
+    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", heading)).split())
+
+
+def _number(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

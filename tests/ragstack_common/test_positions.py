@@ -1,0 +1,59 @@
+"""Where a chunk is in its document, as its metadata say it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common.positions import LONGEST_SECTION, SEPARATOR, Position, section_of
+
+PAGE = "x-amz-bedrock-kb-document-page-number"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "position"),
+    [
+        ({}, Position()),
+        ({PAGE: 4.0, "ragstack_last_page": 5}, Position(page=4, last_page=5)),
+        ({"ragstack_sheet": "Budget"}, Position(sheet="Budget")),
+        ({"ragstack_section": "Leave > Sick leave"}, Position(section="Leave > Sick leave")),
+        ({"page": 2, "section_title": "Leave"}, Position(page=2, section="Leave")),
+        ({"page": "first", "section_title": 7, "ragstack_sheet": ""}, Position()),
+    ],
+)
+def test_a_position_is_read_from_the_metadata_of_a_chunk(metadata: dict[str, Any], position: Position) -> None:
+    assert Position.of(metadata) == position
+
+
+def test_a_position_is_written_without_what_is_unknown_and_without_the_page() -> None:
+    position = Position(page=1, last_page=2, section="Leave")
+
+    assert position.own_metadata() == {"ragstack_last_page": 2, "ragstack_section": "Leave"}
+
+
+@pytest.mark.parametrize(
+    ("path", "section"),
+    [
+        ((), None),
+        (("**",), None),
+        (("Leave", "**Sick\xa0leave**"), "Leave > Sick leave"),
+        (("[Rate limits](https://docs/limits)", r"`GET /a\_b`"), "Rate limits > GET /a_b"),
+    ],
+)
+def test_a_section_has_the_text_of_its_headings_without_markdown(path: tuple[str, ...], section: str | None) -> None:
+    assert section_of(path) == section
+
+
+@given(st.lists(st.text("aé€😀 ", min_size=1, max_size=120), max_size=6))
+def test_a_long_section_loses_its_outer_headings_first(path: list[str]) -> None:
+    headings = [" ".join(heading.split()) for heading in path if heading.strip()]
+
+    section = section_of(path)
+
+    if not headings:
+        assert section is None
+        return
+    assert section is not None
+    assert len(section.encode()) <= LONGEST_SECTION
+    assert SEPARATOR.join(headings).endswith(section) or headings[-1].startswith(section)
