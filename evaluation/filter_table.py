@@ -243,7 +243,8 @@ def _in_one_line(lines: Sequence[str]) -> str:
 
 
 def _percent(share: float, sign: str) -> str:
-    return f"{round(share * 100) + 0:{sign}d}"
+    percent = round(share * 100)
+    return f"{percent:{sign}d}" if percent else "0"
 
 
 def _cell_as_json(cell: Cell) -> dict[str, Any]:
