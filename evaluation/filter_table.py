@@ -9,6 +9,7 @@ from typing import Any, Final
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from evaluation.dataset import DataSet, EvaluationError
 from evaluation.measuring import Measured
@@ -21,7 +22,11 @@ NONE: Final = "none"
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
 NO_FILTER: Final = "no filter"
+INFERRED: Final = "inferred, no filter"
 ALONE: Final = "filter alone"
+
+COLOURS_OF_WAYS: Final = (GREY, GREEN, ORANGE, BLUE)
+BAR_WIDTH: Final = 0.2
 
 EXPLANATION: Final = (
     "Below each figure: with the right filter, how much is kept of the gain of the filter alone; otherwise the change"
@@ -79,10 +84,10 @@ def setups(data: DataSet, bases: Sequence[Setup]) -> list[Setup]:
         EvaluationError: A base has a filter or merges in its own way, or the queries have no filters.
     """
     for base in bases:
-        if base.filter != NONE or base.search == KEYWORD or base.engine not in (PRIVATE, STACK):
+        if base.filter != NONE or base.infer != "no" or base.search == KEYWORD or base.engine not in (PRIVATE, STACK):
             raise EvaluationError(
                 "The table of filters is for HYBRID and SEMANTIC searches of a knowledge base, and varies filter,"
-                " slices and merge itself: leave them out"
+                " slices, merge and infer itself: leave them out"
             )
     _kinds(data)
     return [setup for base in bases for setup in _ways(data, base)]
@@ -113,21 +118,25 @@ def show(folder: Path, found: Sequence[FilterTable]) -> None:
 
 def draw(path: Path, found: Sequence[FilterTable]) -> None:
     """Draw a panel for each table: nDCG@10 of each way to filter, by kind of filter."""
+    ways = [way for way in found[0].rows if way != ALONE]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.5, 0.6 + 2.3 * len(found)), layout="constrained")
+        figure = Figure(figsize=(8.5, 0.8 + 2.3 * len(found)), layout="constrained")
         panels = figure.subplots(len(found), sharey=True, squeeze=False)[:, 0]
         for axes, table in zip(panels, found, strict=True):
-            ways = [NO_FILTER, *(way for way in table.rows if way not in (NO_FILTER, ALONE))]
-            width = 0.84 / len(ways)
-            for number, way in enumerate(ways):
-                heights = [table.rows[way][kind].figure for kind in table.kinds]
-                places = [place + (number - (len(ways) - 1) / 2) * width for place in range(len(heights))]
-                bars = axes.bar(places, heights, width * 0.92, color=(GREY, ORANGE, BLUE, GREEN)[number % 4], label=way)
-                axes.bar_label(bars, [f"{height:.2f}"[1:] for height in heights], fontsize=8, padding=2)
+            for place, kind in enumerate(table.kinds):
+                shown = [way for way in ways if kind in table.rows[way]]
+                places = [place + (number - (len(shown) - 1) / 2) * BAR_WIDTH for number in range(len(shown))]
+                heights = [table.rows[way][kind].figure for way in shown]
+                colours = [COLOURS_OF_WAYS[ways.index(way)] for way in shown]
+                bars = axes.bar(places, heights, BAR_WIDTH * 0.92, color=colours)
+                axes.bar_label(bars, [f"{height:.2f}" for height in heights], fontsize=8, padding=2)
             axes.set_xticks(range(len(table.kinds)), _headings(table))
             axes.set_ylabel(PRIMARY)
             axes.set_title(table.label)
-        panels[0].legend(frameon=False, ncols=len(ways), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
+            axes.margins(y=0.12)
+        panels[-1].set_xlabel("filter (questions)")
+        handles = [Patch(color=colour, label=way) for way, colour in zip(ways, COLOURS_OF_WAYS, strict=True)]
+        figure.legend(handles=handles, frameon=False, ncols=len(ways), loc="outside upper center")
         save(figure, path)
 
 
@@ -173,8 +182,13 @@ def _kinds(data: DataSet) -> dict[str, list[int]]:
 
 def _ways(data: DataSet, base: Setup) -> Iterator[Setup]:
     yield base
+    yield _inferred(base)
     for way in _with_filter(base).values():
         yield from (way.model_copy(update={"filter": kind}) for kind in _kinds(data))
+
+
+def _inferred(base: Setup) -> Setup:
+    return base.model_copy(update={"infer": "yes"})
 
 
 def _with_filter(base: Setup) -> dict[str, Setup]:
@@ -195,13 +209,18 @@ def _table(data: DataSet, base: Setup, known: Mapping[Setup, Measured]) -> Filte
 
     without = {kind: known[base].values[PRIMARY][places] for kind, places in kinds.items()}
     ways = _with_filter(base)
-    rows = {NO_FILTER: {kind: Cell(float(without[kind].mean())) for kind in kinds}}
+    alone = figures(ways[ALONE], RIGHT)
+    inferred = known[_inferred(base)].values[PRIMARY][kinds[RIGHT]]
+    rows = {
+        NO_FILTER: {kind: Cell(float(without[kind].mean())) for kind in kinds},
+        INFERRED: {RIGHT: cell(inferred, without[RIGHT], alone, clusters[kinds[RIGHT]])},
+    }
     for name, way in ways.items():
         rows[name] = {
             kind: cell(
                 figures(way, kind),
                 without[kind],
-                figures(ways[ALONE], RIGHT) if kind == RIGHT and name != ALONE else None,
+                alone if kind == RIGHT and name != ALONE else None,
                 clusters[places],
             )
             for kind, places in kinds.items()

@@ -128,7 +128,7 @@ def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path:
 
     (table,) = json.loads((tmp_path / "out" / "filters.json").read_text())
     assert table["queries"] == {"right": 3, "near_kind": 1, "wrong": 3}
-    assert list(table["rows"]) == ["no filter", "filter alone", "boost 1.25", "trust"]
+    assert list(table["rows"]) == ["no filter", "inferred, no filter", "filter alone", "boost 1.25", "trust"]
     assert table["rows"]["filter alone"]["right"]["figure"] == 1
     assert table["rows"]["filter alone"]["wrong"]["change"] == {"mean": -1, "low": -1, "high": -1}
     assert table["rows"]["trust"]["near_kind"]["figure"] > 0
@@ -229,7 +229,7 @@ def test_the_running_stack_is_measured_with_the_documents_that_it_holds(
         (["--engine", "stack"], "No local stack is running"),
         (["--search", "VECTOR"], "search: Input should be 'HYBRID', 'SEMANTIC' or 'KEYWORD'"),
         (["--split", "dev"], "dev.tsv cannot be read"),
-        (["--table", "filters", "--filter", "right"], "varies filter, slices and merge itself"),
+        (["--table", "filters", "--filter", "right"], "varies filter, slices, merge and infer itself"),
         (["--cluster", "size"], "No query of birds has the attribute size"),
         (["--compare", "boost=-1"], "boost: Input should be greater than 0"),
         (["--embedding", "word2vec"], "There is no embedding 'word2vec'"),
