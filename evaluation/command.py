@@ -92,7 +92,9 @@ def evaluate(
     ] = None,
     calibrate: Annotated[
         Path | None,
-        typer.Option(help="With --table relevance: write a calibration fitted to the data sets into this file."),
+        typer.Option(
+            help="With --table relevance: write a calibration fitted to the data sets into this file of settings."
+        ),
     ] = None,
     write_documents: Annotated[
         Path | None,

@@ -17,7 +17,7 @@ from evaluation.index import Index, Indexing, serving
 from evaluation.measuring import Progress
 from evaluation.metrics import Values, documents_of
 from evaluation.searching import PRIVATE, TIMEOUT_SECONDS, Setup, backend_of
-from ragstack_common import __version__
+from ragstack_common import __version__, settings
 from ragstack_common.config import ANSWERABLE_RELEVANCE, EMBEDDING_HEADER
 from ragstack_common.deadline import wait_for
 from ragstack_common.relevance import Calibration, Calibrations, Provenance, Signal, calibration_of
@@ -25,6 +25,9 @@ from ragstack_common.retrieval import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.base import RetrievalBackend
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from ragstack_local import display
+
+RELEVANCE_CALIBRATION: Final = "relevance_calibration"
+"""Name of the setting."""
 
 RESULTS: Final = 10
 """Documents of a question that a calibration is fitted to."""
@@ -241,18 +244,20 @@ def show(folder: Path, table: Table) -> None:
 
 
 def write_calibration(file: Path, made: Calibration) -> None:
-    """Write a calibration into a file, next to those for other embeddings and kinds of search.
+    """Write a calibration into a file of settings, next to those for other embeddings and kinds of search.
 
     Raises:
         EvaluationError: The file has something else in it.
     """
-    try:
-        known = Calibrations.read(file.read_text(encoding="utf-8")).calibrations if file.exists() else ()
-    except ValueError as error:
-        raise EvaluationError(f"{file} cannot take a calibration: {error}") from None
     key = made.embedding, made.search_type
-    kept = [each for each in known if (each.embedding, each.search_type) != key]
-    file.write_text(Calibrations(calibrations=(*kept, made)).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    try:
+        found = settings.read_settings(file).get(RELEVANCE_CALIBRATION) if file.exists() else None
+        known = () if found is None else Calibrations.read(found).calibrations
+        kept = [each for each in known if (each.embedding, each.search_type) != key]
+        calibrations = Calibrations(calibrations=(*kept, made)).model_dump(mode="json")
+        settings.write_settings(file, {RELEVANCE_CALIBRATION: calibrations}, "ragstack eval --table relevance")
+    except ValueError as error:
+        raise EvaluationError(f"{file} cannot take a calibration: {error}") from error
 
 
 def _document(table: Table) -> dict[str, Any]:

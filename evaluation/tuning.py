@@ -34,10 +34,10 @@ from evaluation.sweeps import (
     of_cosine_share,
     values_of,
 )
+from ragstack_common import settings
 from ragstack_common.errors import ConfigurationError
 from ragstack_common.ranking_parameters import DEFAULTS
 from ragstack_common.retrieval.models import INFERRED
-from ragstack_common.settings import COMMENT, json_object
 from ragstack_local import display
 
 RANKING_PARAMETERS: Final = "ranking_parameters"
@@ -211,17 +211,12 @@ def write_settings(file: Path, tuning: Tuning, verdicts: Sequence[Verdict]) -> d
         EvaluationError: The file exists, and is not a file of settings.
     """
     found = tuning.settings(verdicts)
-    tuned = {RANKING_PARAMETERS, COSINE_SHARE, BOOST}
-    kept: dict[str, Any] = {}
-    if file.exists():
-        try:
-            kept = json_object(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise EvaluationError(f"{file} is not a file of settings: {error}") from error
     setup = f"{tuning.search}, {tuning.indexing.embedding}, {report.circumstances()['at'][:10]}"
-    note = f"ragstack tune {tuning.data.name}: {len(tuning.data.queries)} queries, {setup}"
-    others = {name: value for name, value in kept.items() if name not in (COMMENT, *tuned)}
-    file.write_text(json.dumps({COMMENT: note, **others, **found}, indent=2) + "\n", encoding="utf-8")
+    comment = f"ragstack tune {tuning.data.name}: {len(tuning.data.queries)} queries, {setup}"
+    try:
+        settings.write_settings(file, dict.fromkeys((RANKING_PARAMETERS, COSINE_SHARE, BOOST)) | found, comment)
+    except ValueError as error:
+        raise EvaluationError(str(error)) from error
     return found
 
 

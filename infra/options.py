@@ -353,7 +353,7 @@ def _check_engines(options: Options) -> None:
 
 def _of_file(name: str) -> dict[str, str]:
     try:
-        return read_settings(Path(name))
+        return {key: as_text(value) for key, value in read_settings(Path(name)).items()}
     except ValueError as error:
         raise OptionError(f"{SETTINGS}={name} is invalid: {error}") from error
 

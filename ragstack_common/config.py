@@ -163,7 +163,7 @@ def _embedding(value: Any) -> Any:
 
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object), Allowed("a JSON object")]
 RelevanceCalibration = Annotated[
-    Calibrations, BeforeValidator(Calibrations.read), Allowed("the JSON that `ragstack eval --calibrate` writes")
+    Calibrations, BeforeValidator(Calibrations.read), Allowed("as in the file of `ragstack eval --calibrate`")
 ]
 CorpusNames = Annotated[
     tuple[str, ...], BeforeValidator(_corpus_names), Allowed(f"1 to {MAX_CORPORA} names separated by commas")

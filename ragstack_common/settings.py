@@ -41,11 +41,8 @@ COMMENT: Final = "//"
 """Name of a member of a settings file that programs ignore."""
 
 
-def read_settings(file: Path) -> dict[str, str]:
+def read_settings(file: Path) -> dict[str, Any]:
     """Read a file of settings, such as ``ragstack tune --write`` makes: a JSON object of context values, by name.
-
-    Returns:
-        Every value as the command line would give it.
 
     Raises:
         ValueError: The file cannot be read, or it is not a JSON object.
@@ -54,11 +51,27 @@ def read_settings(file: Path) -> dict[str, str]:
         found = json_object(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{file} is not a file of settings: {error}") from error
-    return {name: as_text(value) for name, value in found.items() if name != COMMENT}
+    return {name: value for name, value in found.items() if name != COMMENT}
+
+
+def write_settings(file: Path, changes: Mapping[str, Any], comment: str) -> None:
+    """Change some values in a file of settings, or make a new one; the others stay.
+
+    Args:
+        file: The file.
+        changes: By name; None removes a value.
+        comment: Where the values come from.
+
+    Raises:
+        ValueError: The file exists, and is not a file of settings.
+    """
+    values = {**(read_settings(file) if file.exists() else {}), **changes}
+    kept = {name: value for name, value in values.items() if value is not None}
+    file.write_text(json.dumps({COMMENT: comment, **kept}, indent=2) + "\n", encoding="utf-8")
 
 
 def as_text(value: Any) -> str:
-    """Write a value of JSON as the command line would give it."""
+    """Write a value as the command line would give it."""
     return json.dumps(value) if isinstance(value, Mapping | bool) else str(value).strip()
 
 

@@ -13,7 +13,7 @@ from local_bedrock import command as bedrock
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import EMBEDDING_HELP
 from ragstack_common.config import DEFAULT_EMBEDDING
-from ragstack_common.settings import read_settings
+from ragstack_common.settings import as_text, read_settings
 from ragstack_local import display, running
 from ragstack_local.connection import Project
 from ragstack_local.demo import run_demo
@@ -222,7 +222,7 @@ def _context_value(text: str) -> tuple[str, str]:
 
 def _settings(file: Path | None) -> dict[str, str]:
     try:
-        return {} if file is None else read_settings(file)
+        return {} if file is None else {name: as_text(value) for name, value in read_settings(file).items()}
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from error
 

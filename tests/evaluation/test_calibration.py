@@ -11,6 +11,7 @@ from evaluation import calibration, relevance_table
 from evaluation.calibration import Bin, Passages
 from evaluation.dataset import EvaluationError
 from ragstack_common.relevance import Calibration, Calibrations
+from ragstack_common.settings import read_settings
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
@@ -97,7 +98,8 @@ def test_bins_have_all_passages_in_ascending_order(drawn: list[tuple[float, bool
 
 
 def test_a_written_calibration_replaces_only_the_one_for_the_same_search(tmp_path: Path) -> None:
-    file = tmp_path / "calibrations.json"
+    file = tmp_path / "settings.json"
+    file.write_text('{"search_k": 7}')
     hybrid = Calibration(embedding="hashed", search_type="HYBRID", intercept=-3, weights={"vector": 2})
     semantic = hybrid.model_copy(update={"search_type": "SEMANTIC"})
     better = hybrid.model_copy(update={"intercept": -4.0})
@@ -105,16 +107,18 @@ def test_a_written_calibration_replaces_only_the_one_for_the_same_search(tmp_pat
     for each in (hybrid, semantic, better):
         relevance_table.write_calibration(file, each)
 
-    assert Calibrations.read(file.read_text()).calibrations == (semantic, better)
+    found = read_settings(file)
+    assert Calibrations.read(found["relevance_calibration"]).calibrations == (semantic, better)
+    assert found["search_k"] == 7
 
 
 def test_another_file_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
-    file.write_text('{"topic": "birds"}')
+    file.write_text('{"relevance_calibration": {"topic": "birds"}}')
 
     with pytest.raises(EvaluationError, match="cannot take a calibration"):
         relevance_table.write_calibration(
             file, Calibration(embedding=None, search_type=None, intercept=0, weights={"score": 1})
         )
 
-    assert file.read_text() == '{"topic": "birds"}'
+    assert file.read_text() == '{"relevance_calibration": {"topic": "birds"}}'

@@ -18,7 +18,7 @@ from local_bedrock.store.database import Database, DataFolderError
 from ragstack_common.config import QuerySettings
 from ragstack_common.errors import RagStackError
 from ragstack_common.relevance import calibration_of
-from ragstack_common.settings import read_settings
+from ragstack_common.settings import as_text, read_settings
 from ragstack_local.cli import app
 from tests.evaluation.support import KINDS, QUERIES, RAGSTACK, environment, results, write_data_set
 from tests.ragstack_local.support import ragstack, running_stack, stack_at
@@ -89,14 +89,15 @@ def test_a_wrong_filter_alone_finds_nothing_and_a_right_one_puts_its_kind_first(
 
 def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, data: Path) -> None:
     other = write_data_set(tmp_path / "others")
-    file = tmp_path / "calibration.json"
+    file = tmp_path / "settings.json"
     command = ["eval", data, "--table", "relevance", "--also", other, "--calibrate", file, "--output", tmp_path / "out"]
 
     ended = ragstack(*command, data=home)
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Relevance, hashed, HYBRID: 6 questions" in ended.stdout
-    settings = QuerySettings.from_env({"KNOWLEDGE_BASE_ID": "KB", "RELEVANCE_CALIBRATION": file.read_text()})
+    written = json.dumps(read_settings(file)["relevance_calibration"])
+    settings = QuerySettings.from_env({"KNOWLEDGE_BASE_ID": "KB", "RELEVANCE_CALIBRATION": written})
     assert settings.relevance_calibration is not None
     made = calibration_of(settings.relevance_calibration, "hashed", "HYBRID")
     assert made is not None
@@ -273,12 +274,14 @@ def test_what_is_chosen_is_written_for_a_deployment_and_other_settings_stay(
     none_is_better = read_settings(file)
     in_process("tune", data, *arguments, "--write", file, "--take-best", data=home)
 
-    assert none_is_better == {"search_k": "7"}
+    assert none_is_better == {"search_k": 7}
     tuned = json.loads((tmp_path / "tuned" / "tuning.json").read_text())["parameters"]
     expected = {each["name"]: each["best"] for each in tuned if each["best"] != each["default"]}
     assert expected
     chosen = read_settings(file)
-    read = QuerySettings.from_env({"KNOWLEDGE_BASE_ID": "KB", **{name.upper(): chosen[name] for name in chosen}})
+    read = QuerySettings.from_env(
+        {"KNOWLEDGE_BASE_ID": "KB", **{name.upper(): as_text(chosen[name]) for name in chosen}}
+    )
     assert {name: read.ranking_parameters.value(name) for name in expected} == expected
     assert read.search_k == 7
 
