@@ -52,7 +52,8 @@ class WorkerProcesses(Embedding):
         self, inner: Embedding, *, processes: int | None = None, started_after: int = STARTED_AFTER_CHARACTERS
     ) -> None:
         self.name, self.description = inner.name, inner.description
-        self.dimension, self.cosine_share = inner.dimension, inner.cosine_share
+        self.dimension = inner.dimension
+        self.cosine_share, self.fusion_weight = inner.cosine_share, inner.fusion_weight
         self._inner = inner
         count = cores() - 1 if processes is None else processes
         self._pool = WorkerPool(count)

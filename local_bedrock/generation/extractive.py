@@ -34,9 +34,6 @@ BEFORE_WEIGHT: Final = 0.5
 
 RANK_WEIGHT: Final = 0.1
 FIGURE_WEIGHT: Final = 0.15
-COSINE_WEIGHT: Final = 0.7
-"""Times the embedding's cosine share."""
-
 SECOND_BEST: Final = 0.8
 """Share of the best score that a further quote must reach."""
 
@@ -139,7 +136,7 @@ class ExtractiveGenerator:
         closely = sorted(found, key=lambda candidate: -candidate.score)[:CONSIDERED_CLOSELY]
         texts = [f"{candidate.quote.context}\n{candidate.quote.whole}" for candidate in closely]
         similar = self._embedding.embed(texts) @ self._embedding.embed_query(question)
-        weight = COSINE_WEIGHT * self._embedding.cosine_share
+        weight = self._embedding.fusion_weight
         rescored = [
             replace(candidate, score=candidate.score + weight * max(0.0, float(cosine)))
             for candidate, cosine in zip(closely, similar, strict=True)

@@ -1,8 +1,6 @@
 """Search: vectors, BM25, and the two fused."""
 
 import math
-import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,25 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.retrieval.sql import to_sql
-from local_bedrock.store import schema
 from local_bedrock.store.database import View
+from local_bedrock.words import stems_searched
 from ragstack_common.filters import Filter
-from ragstack_common.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
     from local_bedrock.store.vectors import Ids, Scores, Vectors
 
 CANDIDATES: Final = 1000
 """Chunks in a ranking, whatever the page size, so that all pages are parts of the same order."""
-
-TERMS_SEARCHED: Final = 256
-"""Words of a query that BM25 uses; the text may have 20,000 characters."""
-
-REPEATS_SEARCHED: Final = 4
-"""How often a repeated word of the query counts at most, since BM25 sums over all words of the query.
-
-It takes nDCG@10 of BM25 from .446 to .499 on CACM, whose questions are paragraphs, and hardly changes other sets.
-"""
 
 RARE_WORDS: Final = 3.0
 """A lexical signal of one half is the BM25 of this many words that only one chunk has.
@@ -40,9 +28,6 @@ less than .005.
 """
 
 Shares = npt.NDArray[np.float64]
-
-_NOTHING: Final = np.empty(0, dtype=np.int64)
-_WORD: Final = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -108,9 +93,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
         rows = rows if search.vector.any() else rows[:0]
         rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES)
         return Ranking(chunks[rows], _clipped(cosines), _clipped(cosines))
-    bm25 = np.zeros(len(chunks))
-    with_words, scores = search_words(view, schema.text_index(knowledge_base_id), search.text)
-    bm25[np.searchsorted(chunks, with_words)] = scores
+    bm25 = view.vectors.bm25(stems_searched(search.text))
     addends = (1.0 - cosine_share) * bm25 / (bm25.max(initial=0.0) or 1.0)
     if not search.vector.any():
         rows = rows[addends[rows] > 0]
@@ -125,9 +108,10 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
 
 def rank_by_words(view: View, knowledge_base_id: str, search: Search) -> "Ids":
     """Return the chunks that BM25 ranks best, best first; ties are in the order of insertion."""
-    allowed = _allowed(view, knowledge_base_id, search.filters)
-    found = search_words(view, schema.text_index(knowledge_base_id), search.text)[0]
-    return (found if allowed is None else found[np.isin(found, allowed)])[:CANDIDATES]
+    rows = view.vectors.rows(_allowed(view, knowledge_base_id, search.filters))
+    bm25 = view.vectors.bm25(stems_searched(search.text))[rows]
+    order = np.argsort(-bm25, kind="stable")[: min(CANDIDATES, np.count_nonzero(bm25))]
+    return view.vectors.chunks[rows[order]]
 
 
 def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids | None":
@@ -147,28 +131,3 @@ def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids
 
 def _clipped(cosines: "Scores") -> Shares:
     return np.clip(cosines.astype(np.float64), 0.0, 1.0)
-
-
-def search_words(view: View, table: str, text: str, limit: int | None = None) -> tuple["Ids", npt.NDArray[np.float64]]:
-    """Return the rows of a full-text table that contain a word of a text, best first, and their BM25 (high is good)."""
-    match = match_expression(text)
-    if not match:
-        return _NOTHING, np.empty(0)
-    rows = view.connection.execute(
-        f"SELECT rowid, -bm25({table}) AS score FROM {table}"  # noqa: S608 - no input in it
-        f" WHERE {table} MATCH ? ORDER BY score DESC, rowid LIMIT ?",
-        (match, -1 if limit is None else limit),
-    )
-    found = np.fromiter(rows, dtype=[("row", np.int64), ("score", np.float64)])
-    return found["row"], found["score"]
-
-
-def match_expression(text: str) -> str:
-    """Return an FTS5 expression that matches any word of a text; quoting prevents injection of syntax.
-
-    Repeated words are repeated. If there are too many words, distinct words take precedence over repetitions.
-    """
-    counts = Counter(_WORD.findall(text.casefold()))
-    words = [word for word in counts if word not in STOP_WORDS] or list(counts)
-    terms = [word for turn in range(REPEATS_SEARCHED) for word in words if counts[word] > turn]
-    return " OR ".join(f'"{word}"' for word in terms[:TERMS_SEARCHED])

@@ -19,11 +19,12 @@ from typing import Any, Final
 import numpy as np
 
 from local_bedrock.errors import InvalidRequest
-from local_bedrock.retrieval.ranking import CANDIDATES, search_words
+from local_bedrock.retrieval.ranking import CANDIDATES
 from local_bedrock.store import schema, vectors
 from local_bedrock.store.database import View
-from local_bedrock.store.s3_vectors import Index, TextSearch, spaced
+from local_bedrock.store.s3_vectors import Index, TextSearch
 from local_bedrock.store.vectors import Ids, Vectors
+from local_bedrock.words import query_words
 from ragstack_common.filters.evaluation import kind_of
 
 MOST_CONSTRAINTS: Final = 100
@@ -194,7 +195,18 @@ def search(view: View, index: Index, query: VectorQuery, limit: int) -> list[Hit
 
 
 def _by_words(view: View, text_search: TextSearch, text: str, allowed: Ids | None) -> Mapping[int, float]:
-    ids, scores = search_words(view, schema.vector_text_index(text_search.id), spaced(text))
+    # Quotes prevent the injection of FTS5's syntax.
+    match = " OR ".join(f'"{word}"' for word in query_words(text))
+    if not match:
+        return {}
+    table = schema.vector_text_index(text_search.id)
+    rows = view.connection.execute(
+        f"SELECT rowid, -bm25({table}) AS score FROM {table}"  # noqa: S608 - no input in it
+        f" WHERE {table} MATCH ? ORDER BY score DESC, rowid",
+        (match,),
+    )
+    found = np.fromiter(rows, dtype=[("id", np.int64), ("score", np.float64)])
+    ids, scores = found["id"], found["score"]
     if allowed is not None:
         kept = np.isin(ids, allowed)
         ids, scores = ids[kept], scores[kept]

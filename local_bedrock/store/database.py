@@ -23,6 +23,8 @@ import numpy as np
 
 from local_bedrock.guard import make_private
 from local_bedrock.store import schema, vectors
+from local_bedrock.store.former_words import move_words
+from local_bedrock.store.postings import MOST_ROWS, Segment
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 from ragstack_common.errors import RagStackError
 
@@ -30,7 +32,7 @@ FILE_NAME: Final = "bedrock.sqlite3"
 READERS: Final = 8
 CHECKPOINT_PAGES: Final = 2000
 PAGE_BYTES: Final = 4096
-ROWS_LOADED_AT_ONCE: Final = 4096
+ROWS_LOADED_AT_ONCE: Final = MOST_ROWS
 
 RELEASED_PAGES: Final = 1000
 """Free pages of 4 KiB below which no space is released."""
@@ -105,6 +107,7 @@ class Database:
                 self._writer.execute("COMMIT")
                 for update in change.after_commit:
                     update(self._vectors)
+            self._vectors.tidy()
             self._checkpoint()
 
     @contextmanager
@@ -185,17 +188,20 @@ class Database:
             )
         with self._writer:
             self._writer.execute(schema.UPGRADES[found])
+            move_words(self._writer)
             self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _load_vectors(self) -> None:
         rows = self._writer.execute(
-            "SELECT knowledge_base_id, document_id, chunk_id, value FROM vector ORDER BY chunk_id"
+            "SELECT knowledge_base_id, document_id, chunk_id, value, words FROM vector ORDER BY chunk_id"
         )
         for knowledge_base_id, of_base in groupby(rows, itemgetter(0)):
             while batch := list(islice(of_base, ROWS_LOADED_AT_ONCE)):
-                _, documents, chunks, values = zip(*batch, strict=True)
+                _, documents, chunks, values, words = zip(*batch, strict=True)
                 found = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
-                self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found)
+                segment = Segment.of(words)
+                self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found, segment)
+                self._vectors.tidy()
         for name, ids, found in vectors.stored_vectors(self._writer, ROWS_LOADED_AT_ONCE):
             self._vectors.extend(name, ids, ids, found)
 

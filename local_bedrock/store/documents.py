@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.reading.metadata import AttributeValue
-from local_bedrock.store import schema
 from local_bedrock.store.database import Change, insert, select
+from local_bedrock.store.postings import Segment, counted
 from ragstack_common.filters.evaluation import kind_of
 
 
@@ -132,15 +132,14 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     replaced = _remove_content(connection, document)
     chunks, records = _add_chunks(change, document, prepared)
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
+    words = [counted(f"{chunk.header}\n{chunk.text}") for chunk in prepared.chunks]
     connection.executemany(
-        f"INSERT INTO {schema.text_index(base)} (rowid, header, body) VALUES (?, ?, ?)",  # noqa: S608
-        [(id_, chunk.header, chunk.text) for id_, chunk in zip(chunks, prepared.chunks, strict=True)],
-    )
-    connection.executemany(
-        "INSERT INTO vector VALUES (?, ?, ?, ?)",
+        "INSERT INTO vector VALUES (?, ?, ?, ?, ?)",
         [
-            (id_, base, holder, vector.tobytes())
-            for id_, holder, vector in zip(chunks, holders, prepared.vectors.astype("<f2"), strict=True)
+            (id_, base, holder, vector.tobytes(), of_chunk)
+            for id_, holder, vector, of_chunk in zip(
+                chunks, holders, prepared.vectors.astype("<f2"), words, strict=True
+            )
         ],
     )
     _add_attributes(connection, document.id, prepared.attributes)
@@ -154,7 +153,8 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     vectors = prepared.vectors.astype(np.float32)
     if replaced:
         change.after_commit.append(lambda index: index.remove(base, replaced))
-    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors))
+    segment = Segment.of(words)
+    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors, segment))
 
 
 def mark_failed(change: Change, document: Document, status: str, reason: str, now: float) -> None:
@@ -223,8 +223,6 @@ def _remove_content(connection: apsw.Connection, document: Document) -> list[int
     chunks = connection.execute("SELECT id FROM chunk WHERE document_id = ?", (document.id,)).fetchall()
     records = connection.execute("SELECT id FROM record WHERE document_id = ?", (document.id,))
     holders = [document.id, *(-row[0] for row in records)]
-    index = schema.text_index(document.knowledge_base_id)
-    connection.executemany(f"DELETE FROM {index} WHERE rowid = ?", chunks)  # noqa: S608
     connection.executemany("DELETE FROM vector WHERE chunk_id = ?", chunks)
     connection.executemany("DELETE FROM attribute WHERE document_id = ?", [(holder,) for holder in holders])
     for table in ("chunk", "parent", "record"):

@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 
 from local_bedrock.errors import InvalidRequest, NotFound
-from local_bedrock.store import schema, tags
+from local_bedrock.store import tags
 from local_bedrock.store.database import Change, insert, select
 
 CREATING: Final = "CREATING"
@@ -68,9 +68,8 @@ class DataSource:
 
 
 def add_knowledge_base(change: Change, knowledge_base: KnowledgeBase) -> None:
-    """Insert a knowledge base, with its full-text table."""
+    """Insert a knowledge base."""
     insert(change, "knowledge_base", vars(knowledge_base))
-    change.connection.execute(schema.create_text_index(knowledge_base.id))
 
 
 def update(change: Change, resource: KnowledgeBase | DataSource) -> None:
@@ -176,7 +175,6 @@ def deleting(connection: apsw.Connection, now: float) -> list[tuple[str, str | N
 
 def remove_knowledge_base(change: Change, knowledge_base_id: str) -> None:
     """Delete a knowledge base that has no documents."""
-    change.connection.execute(f"DROP TABLE IF EXISTS {schema.text_index(knowledge_base_id)}")
     change.connection.execute("DELETE FROM ingestion_job WHERE knowledge_base_id = ?", (knowledge_base_id,))
     change.connection.execute("DELETE FROM knowledge_base WHERE id = ?", (knowledge_base_id,))
     tags.remove_all(change, KNOWLEDGE_BASE_ARN.format(knowledge_base_id))

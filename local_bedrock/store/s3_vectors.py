@@ -1,7 +1,6 @@
 """Vector buckets, vector indexes and their vectors in the database."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -14,6 +13,7 @@ from local_bedrock.errors import NoVectorResource
 from local_bedrock.store import schema
 from local_bedrock.store.database import Change, insert, select
 from local_bedrock.store.vectors import Vectors, name_of_index, prepared
+from local_bedrock.words import spaced
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
 INDEX_ARN: Final = ARN + "/index/{}"
@@ -163,9 +163,6 @@ def _with_text_searches(connection: apsw.Connection, index: Index) -> Index:
 
 ROWS_PARSED_AT_ONCE: Final = 1000
 
-# Chinese characters, kana and hangul, from languages without spaces between words. Each counts as a word.
-_IDEOGRAPH: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-
 
 @dataclass(frozen=True)
 class StoredVector:
@@ -181,11 +178,6 @@ class StoredVector:
         """Its numbers."""
         found: list[float] = np.frombuffer(self.value, dtype="<f4").tolist()
         return found
-
-
-def spaced(text: str) -> str:
-    """Put spaces around characters that are words of their own."""
-    return _IDEOGRAPH.sub(r" \g<0> ", text)
 
 
 def put_vectors(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 7
+VERSION: Final = 8
 """Of the tables (PRAGMA user_version); increase it with every change."""
 
 _TABLES: Final = """
@@ -139,7 +139,8 @@ CREATE TABLE vector (
     chunk_id INTEGER PRIMARY KEY,
     knowledge_base_id TEXT NOT NULL,
     document_id INTEGER NOT NULL,
-    value BLOB NOT NULL                  -- float16, little endian
+    value BLOB NOT NULL,                 -- float16, little endian
+    words BLOB NOT NULL DEFAULT x''      -- of the header and the text, as in store/postings.py
 );
 CREATE INDEX vector_by_document ON vector (document_id);
 
@@ -207,22 +208,12 @@ ALTER TABLE chunk ADD COLUMN position TEXT;
 ALTER TABLE parent ADD COLUMN position TEXT;
 """
 
-UPGRADES: Final = {0: _TABLES, 5: _TAGS_IN_ONE_TABLE + _POSITIONS, 6: _POSITIONS}
+_WORDS: Final = """
+ALTER TABLE vector ADD COLUMN words BLOB NOT NULL DEFAULT x'';
+"""
+
+UPGRADES: Final = {0: _TABLES, 5: _TAGS_IN_ONE_TABLE + _POSITIONS + _WORDS, 6: _POSITIONS + _WORDS, 7: _WORDS}
 """Statements that upgrade a file of each earlier version to the present one; a new file has version 0."""
-
-
-def text_index(knowledge_base_id: str) -> str:
-    """Return the name of a knowledge base's full-text table: one each, so that BM25 counts only its own chunks."""
-    assert knowledge_base_id.isalnum()
-    return f"text_{knowledge_base_id}"
-
-
-def create_text_index(knowledge_base_id: str) -> str:
-    """Return the statement that creates it, with the contextual header and the chunk as unstored columns."""
-    return (
-        f"CREATE VIRTUAL TABLE {text_index(knowledge_base_id)} USING fts5("
-        "header, body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')"
-    )
 
 
 def vector_text_index(text_search_id: int) -> str:

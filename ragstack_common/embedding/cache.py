@@ -43,7 +43,8 @@ class CachedEmbedding(Embedding):
 
     def __init__(self, model: Embedding, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
         self.name, self.description = model.name, model.description
-        self.dimension, self.cosine_share = model.dimension, model.cosine_share
+        self.dimension = model.dimension
+        self.cosine_share, self.fusion_weight = model.cosine_share, model.fusion_weight
         self._model = model
         self._query = lru_cache(maxsize=QUERIES_KEPT)(model.embed_query)
         self._path = path

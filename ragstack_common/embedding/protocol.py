@@ -15,10 +15,16 @@ from ragstack_common.errors import EmbeddingError
 Vectors = npt.NDArray[np.float32]
 
 MODEL_COSINE_SHARE: Final = 0.7
-"""Cosine share of sentence-embedding models, chosen over ten sets with all-MiniLM-L6-v2 in eight bits.
+"""Cosine share of sentence-embedding models, chosen over ten collections with all-MiniLM-L6-v2 in eight bits.
 
-nDCG@10 of BM25, of vectors, and of HYBRID: finance .189, .259, .288; AWS guides .798, .703, .822; passages of 400
-characters .659, .569, .653; CACM .500, .415, .541.
+docs/adr/0014 has the figures.
+"""
+
+MODEL_FUSION_WEIGHT: Final = 0.5
+"""Fusion weight of sentence-embedding models, measured with all-MiniLM-L6-v2 in eight bits.
+
+nDCG@10 of BM25, vectors and both, fused by rank: SciFact .688, .642, .707; passages of 400 characters .659, .569, .660;
+CACM .500, .415, .530. Chosen on the first two.
 """
 
 
@@ -37,12 +43,15 @@ class Embedding(Protocol):
         description: The name and the location, for the start message.
         dimension: Length of a vector.
         cosine_share: Share of the cosine in a score of cosine and BM25, 0 to 1.
+        fusion_weight: Weight of the vectors where there is no such score: of a rank in a fusion with BM25, which has 1.
+            Over 0.
     """
 
     name: str
     description: str
     dimension: int
     cosine_share: float
+    fusion_weight: float
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages.
@@ -89,6 +98,7 @@ class ModelEmbedding(Embedding):
     """
 
     cosine_share = MODEL_COSINE_SHARE
+    fusion_weight = MODEL_FUSION_WEIGHT
     texts_in_call = 1
 
     def __init__(self, name: str, description: str, workers: int) -> None:

@@ -23,7 +23,7 @@ LONG_TEXT = " ".join(f"Sentence number {number} is about herons in the water." f
 class Ending(Embedding):
     """Kills every worker process."""
 
-    name, description, dimension, cosine_share = "ending", "ending", 2, 1.0
+    name, description, dimension, cosine_share, fusion_weight = "ending", "ending", 2, 1.0, 1.0
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if multiprocessing.parent_process() is not None and any(texts):

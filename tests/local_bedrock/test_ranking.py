@@ -1,11 +1,10 @@
-"""Vectors searched in memory, and the words of a query."""
+"""Vectors searched in memory."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from local_bedrock.retrieval.ranking import REPEATS_SEARCHED, TERMS_SEARCHED, match_expression
 from local_bedrock.store import vectors
 from local_bedrock.store.vectors import VectorIndex, Vectors
 
@@ -73,22 +72,3 @@ def test_a_search_finds_what_comparing_with_every_vector_finds() -> None:
     expected = sorted(range(0, 700, 3), key=lambda row: -float(everything[row] @ everything[3]))[:20]
     assert chunks.tolist() == expected
     assert scores == pytest.approx([float(everything[row] @ everything[3]) for row in expected], abs=1e-6)
-
-
-def test_a_word_that_a_query_repeats_counts_as_often_up_to_a_limit() -> None:
-    assert match_expression("Herons, the herons and ospreys") == '"herons" OR "ospreys" OR "herons"'
-    assert match_expression("bird " * 50).split(" OR ") == ['"bird"'] * REPEATS_SEARCHED
-
-
-def test_different_words_come_before_repeats_where_there_are_too_many() -> None:
-    words = [f"w{number}" for number in range(TERMS_SEARCHED - 1)]
-
-    terms = match_expression(" ".join([*words, *words])).split(" OR ")
-
-    assert terms == [f'"{word}"' for word in [*words, words[0]]]
-
-
-def test_stop_words_are_searched_where_there_is_nothing_else() -> None:
-    assert match_expression("to be or not to be") == '"to" OR "be" OR "or" OR "not" OR "to" OR "be"'
-    assert match_expression('" AND * ) ?') == '"and"'
-    assert match_expression("?!") == ""

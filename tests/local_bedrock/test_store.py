@@ -161,23 +161,54 @@ def test_only_the_newest_submission_may_finish(database: Database) -> None:
 
 
 def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
-    Database(tmp_path).close()
+    texts = [("The heron waits", "a.txt > Birds"), ("Herons, herons", ""), ("A stone", "b.txt")]
+    database = opened(tmp_path)
+    for number, (text, header) in enumerate(texts):
+        add(database, header, text, n=number)
+    with database.read(BASE) as view:
+        expected = ranking.rank(view, BASE, search_for("heron stone bird"), 0.3).hits()
+    database.close()
     old = apsw.Connection(str(tmp_path / FILE_NAME))
     old.execute(
         "CREATE TABLE tag (knowledge_base_id, key, value); INSERT INTO tag VALUES ('KB12345678', 'team', 'search');"
         "ALTER TABLE resource_tag RENAME TO vector_tag; INSERT INTO vector_tag VALUES ('arn', 'stage', 'test');"
         "ALTER TABLE chunk DROP COLUMN position; ALTER TABLE parent DROP COLUMN position;"
-        "PRAGMA user_version = 5"
+        "ALTER TABLE vector DROP COLUMN words; CREATE VIRTUAL TABLE text_KB12345678 USING fts5("
+        "header, body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');"
+        "INSERT INTO text_KB12345678 (rowid, header, body) VALUES (9, 'deleted', 'heron');"
+        "DELETE FROM text_KB12345678 WHERE rowid = 9; PRAGMA user_version = 5"
+    )
+    old.executemany(
+        "INSERT INTO text_KB12345678 (rowid, header, body) VALUES (?, ?, ?)",
+        [(number, header, text) for number, (text, header) in enumerate(texts, start=1)],
     )
     old.close()
 
-    opened = Database(tmp_path)
+    upgraded = Database(tmp_path)
 
-    with opened.read() as view:
+    with upgraded.read(BASE) as view:
         arn = resources.KNOWLEDGE_BASE_ARN.format(BASE)
         assert tags.tags_of(view.connection, arn) == {"team": "search"}
         assert tags.tags_of(view.connection, "arn") == {"stage": "test"}
-    opened.close()
+        assert ranking.rank(view, BASE, search_for("heron stone bird"), 0.3).hits() == expected
+        assert not view.connection.execute("SELECT 1 FROM sqlite_schema WHERE name LIKE 'text_%'").fetchall()
+    upgraded.close()
+
+
+def test_a_search_after_a_restart_finds_what_it_found_before(tmp_path: Path) -> None:
+    database = opened(tmp_path)
+    for number in range(9):
+        add(database, str(number), f"heron {'bird ' * number}", f"stone {number}")
+    add(database, "4", "heron kite")
+    with database.read(BASE) as view:
+        expected = ranking.rank(view, BASE, search_for("heron bird"), 0.3).hits()
+    database.close()
+
+    again = Database(tmp_path)
+
+    with again.read(BASE) as view:
+        assert ranking.rank(view, BASE, search_for("heron bird"), 0.3).hits() == expected
+    again.close()
 
 
 @pytest.mark.parametrize("version", [1, schema.VERSION + 1])

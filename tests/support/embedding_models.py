@@ -29,7 +29,8 @@ class CountingEmbedding(Embedding):
 
     def __init__(self, inner: Embedding) -> None:
         self.name, self.description = inner.name, inner.description
-        self.dimension, self.cosine_share = inner.dimension, inner.cosine_share
+        self.dimension = inner.dimension
+        self.cosine_share, self.fusion_weight = inner.cosine_share, inner.fusion_weight
         self.passages: list[str] = []
         self.queries: list[str] = []
         self._inner = inner

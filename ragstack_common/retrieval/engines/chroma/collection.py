@@ -12,7 +12,7 @@ from chromadb.api.types import EmbeddingFunction
 
 from ragstack_common.config import DEFAULT_EMBEDDING
 from ragstack_common.embedding import Embedding, QueryEmbedding, flag, load
-from ragstack_common.embedding.protocol import MODEL_COSINE_SHARE, Vectors
+from ragstack_common.embedding.protocol import MODEL_COSINE_SHARE, MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.errors import (
     CollectionNotFoundError,
     ConfigurationError,
@@ -313,6 +313,7 @@ class _StoredFunction(Embedding):
     """An embedding function that Chroma stored with a collection."""
 
     cosine_share = MODEL_COSINE_SHARE
+    fusion_weight = MODEL_FUSION_WEIGHT
 
     def __init__(self, name: str, function: Any, dimension: int) -> None:
         self.name = self.description = f"chroma:{name}"

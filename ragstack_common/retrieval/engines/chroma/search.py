@@ -36,12 +36,6 @@ CANDIDATES: Final = 1_000
 RANK_CONSTANT: Final = 10
 """Of reciprocal rank fusion, as measured with `ragstack eval`. Cormack et al. 2009 use 60."""
 
-VECTOR_WEIGHT: Final = 0.7
-"""Weight of a rank among the vectors, times the embedding's cosine share: .2 for the hashed one, .5 for a model.
-
-A rank among the words has 1. Chroma's results are fused by rank, because it returns no cosine for the other chunks.
-"""
-
 FEEDBACK_CHUNKS: Final = 5
 """First results that query expansion takes for relevant."""
 
@@ -131,7 +125,7 @@ class CollectionSearch:
         candidates = max(count, CANDIDATES)
         rankings = reciprocal_ranks(
             {"words": self._keywords.search(handle, terms, candidates, filters), "vectors": list(by_vector)},
-            {"words": 1.0, "vectors": VECTOR_WEIGHT * handle.embedding.model.cosine_share},
+            {"words": 1.0, "vectors": handle.embedding.model.fusion_weight},
             by_vector,
             rank_constant=RANK_CONSTANT,
         )

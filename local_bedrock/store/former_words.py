@@ -1,0 +1,34 @@
+"""Move the words of chunks out of the full-text tables that files before version 8 have."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+
+import apsw
+import numpy as np
+
+from local_bedrock.store.postings import numbers, packed
+
+
+def move_words(connection: apsw.Connection) -> None:
+    """Move them, and drop these tables; takes half a minute for 100,000 chunks."""
+    for row in connection.execute("SELECT id FROM knowledge_base").fetchall():
+        table = f"text_{row[0]}"
+        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).get:
+            continue
+        connection.execute(f"CREATE VIRTUAL TABLE temp.former USING fts5vocab(main, {table}, instance)")
+        occurrences = np.fromiter(_occurrences(connection), dtype=[("chunk", np.int64), ("word", np.uint64)])
+        counted, counts = np.unique(occurrences, return_counts=True)
+        chunks, starts = np.unique(counted["chunk"], return_index=True)
+        for chunk, words, of_chunk in zip(
+            chunks.tolist(), np.split(counted["word"], starts[1:]), np.split(counts, starts[1:]), strict=True
+        ):
+            connection.execute("UPDATE vector SET words = ? WHERE chunk_id = ?", (packed(words, of_chunk), chunk))
+        connection.execute(f"DROP TABLE temp.former; DROP TABLE {table}")
+
+
+def _occurrences(connection: apsw.Connection) -> Iterator[tuple[int, int]]:
+    rows = connection.execute("SELECT term, doc FROM temp.former")
+    for word, of_word in groupby(rows, itemgetter(0)):
+        number = int(numbers([word])[0])
+        yield from ((doc, number) for _, doc in of_word)

@@ -1,0 +1,125 @@
+"""The words of a query, and BM25 in memory."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_bedrock.store import postings, vectors
+from local_bedrock.store.postings import LENGTH_SHARE, SATURATION, Segment, counted
+from local_bedrock.store.vectors import VectorIndex
+from local_bedrock.words import REPEATS_SEARCHED, TERMS_SEARCHED, query_words, stems_searched
+from tests.support.soak import examples
+
+BASE = "KB12345678"
+
+
+def bm25(texts: Sequence[Sequence[str]], query: Counter[str]) -> list[float]:
+    """BM25 as in a textbook, with the rarity of Lucene."""
+    mean = sum(map(len, texts)) / len(texts)
+    found = []
+    for text in texts:
+        at = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * len(text) / mean)
+        score = 0.0
+        for word, weight in query.items():
+            of_word = sum(word in other for other in texts)
+            rarity = math.log(1 + (len(texts) - of_word + 0.5) / (of_word + 0.5))
+            score += weight * rarity * text.count(word) * (SATURATION + 1) / (text.count(word) + at)
+        found.append(score)
+    return found
+
+
+def extend(index: VectorIndex, first: int, texts: Sequence[Sequence[str]]) -> None:
+    chunks = np.arange(first, first + len(texts))
+    words = Segment.of([counted(" ".join(text)) for text in texts])
+    index.extend(BASE, chunks, chunks, np.ones((len(texts), 1), dtype=np.float32), words)
+
+
+TEXT = st.lists(st.sampled_from(["heron", "kite", "stone", "reed"]), min_size=1, max_size=6)
+
+
+@settings(max_examples=examples(200))
+@given(
+    batches=st.lists(st.lists(TEXT, min_size=1, max_size=5), min_size=1, max_size=6),
+    gone=st.sets(st.integers(0, 29), max_size=25),
+    query=TEXT,
+    most_rows=st.integers(1, 12),
+)
+def test_bm25_is_that_of_the_living_chunks_however_they_came(
+    batches: list[list[list[str]]], gone: set[int], query: list[str], most_rows: int
+) -> None:
+    index, texts = VectorIndex(), [text for batch in batches for text in batch]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "MOST_ROWS", most_rows)
+        patch.setattr(vectors, "BLOCK_ROWS", 4)
+        first = 0
+        for batch in batches:
+            extend(index, first, batch)
+            first += len(batch)
+            if first % 2:
+                index.tidy()
+        index.remove(BASE, gone)
+        index.tidy()
+        snapshot = index.snapshot(BASE)
+
+    living = [number for number in range(len(texts)) if number not in gone]
+    scores = snapshot.bm25(Counter(query))
+    rows = snapshot.rows()
+    assert snapshot.chunks[rows].tolist() == living
+    if living:
+        expected = bm25([texts[number] for number in living], Counter(query))
+        assert scores[rows].tolist() == pytest.approx(expected, rel=1e-5)
+    assert scores.sum() == pytest.approx(scores[rows].sum())
+
+
+def test_a_snapshot_does_not_see_later_chunks_or_deletions() -> None:
+    index = VectorIndex()
+    extend(index, 0, [["heron"], ["kite"]])
+    before = index.snapshot(BASE)
+    first = before.bm25({"heron": 1}).tolist()
+
+    extend(index, 2, [["heron", "heron"]])
+    index.remove(BASE, [0])
+    index.tidy()
+
+    assert before.bm25({"heron": 1}).tolist() == first
+    assert index.snapshot(BASE).bm25({"kite": 1}).tolist()[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Herons WAITED", "waiting heron"),
+        ("Le café fermé", "cafe FERME"),
+        ("鷺は水の中に立つ", "水"),
+        ("Straße 7", "straße"),
+    ],
+)
+def test_words_match_without_regard_to_case_accents_endings_and_missing_spaces(text: str, query: str) -> None:
+    index = VectorIndex()
+    extend(index, 0, [["stone"], [text]])
+
+    found = index.snapshot(BASE).bm25(stems_searched(query))
+
+    assert found[0] == 0 < found[1]
+
+
+def test_a_word_that_a_query_repeats_counts_as_often_up_to_a_limit() -> None:
+    assert query_words("Herons, the herons and ospreys") == ["herons", "ospreys", "herons"]
+    assert query_words("bird " * 50) == ["bird"] * REPEATS_SEARCHED
+    assert stems_searched("Herons, a heron") == {"heron": 2}
+
+
+def test_different_words_come_before_repeats_where_there_are_too_many() -> None:
+    words = [f"w{number}" for number in range(TERMS_SEARCHED - 1)]
+
+    assert query_words(" ".join([*words, *words])) == [*words, words[0]]
+
+
+def test_stop_words_are_searched_where_there_is_nothing_else() -> None:
+    assert query_words("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
+    assert query_words("?!") == []
