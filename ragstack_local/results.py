@@ -31,6 +31,7 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
         query: Its words choose the excerpt of each passage.
         passages: Maximum passages of each result.
     """
+    _print_best(answer)
     for rank, result in enumerate(answer["results"], start=1):
         head = Text.assemble(f"{rank:>3}  {_figure(result)}  ", (result["source"] or "(no source)", "bold"))
         known = result["metadata"]
@@ -50,6 +51,15 @@ def print_results(answer: Mapping[str, Any], query: str, passages: int = 1) -> N
             text = Text.assemble((place and f"{place}: ", "italic"), excerpt(passage["content"], query))
             console.print(Padding(text, (0, 0, 0, PASSAGE_INDENT)))
     _print_search(answer)
+
+
+def _print_best(answer: Mapping[str, Any]) -> None:
+    """Say that nothing relevant was found, or nothing that reaches the minimum."""
+    best = answer.get("best_relevance")
+    if best is not None and answer["answerable"] is False:
+        console.print(f"Nothing relevant was found (best: {percent(best)}).", style="yellow")
+    elif best is not None and not answer["results"]:
+        console.print(f"Nothing reaches the minimum (best relevance: {percent(best)}).", style="yellow")
 
 
 def _figure(result: Mapping[str, Any]) -> str:
@@ -73,11 +83,6 @@ def place_of(passage: Mapping[str, Any]) -> str:
 
 def _print_search(answer: Mapping[str, Any]) -> None:
     """Show how the search went."""
-    best = answer.get("best_relevance")
-    if best is not None and answer["answerable"] is False:
-        console.print(f"Nothing relevant was found (best: {percent(best)}).", style="yellow")
-    elif best is not None and not answer["results"]:
-        console.print(f"Nothing reaches the minimum (best relevance: {percent(best)}).", style="yellow")
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     found = counted(len(answer["results"]), "result")
     console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")

@@ -11,6 +11,7 @@ from infra.options import Auth, OptionError, Options
 from infra.target import Target
 from ragstack_common.embedding import bedrock, kinds
 from ragstack_common.ranking_parameters import RerankingWeights, TrustParameters
+from ragstack_common.relevance import Calibrations
 from ragstack_common.retrieval import known_backends
 
 from .conftest import EXISTING, LOCAL
@@ -41,14 +42,17 @@ def test_the_local_target_needs_no_authentication_by_default() -> None:
 
 def test_a_file_of_settings_holds_context_values_and_the_command_line_wins(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
+    calibration = {"embedding": "hashed", "search_type": "HYBRID", "intercept": -3.0, "weights": {"vector": 5.0}}
     parameters = {"trust": {"prior": 0.5}, "reranker": {"vector": 2}}
     values = {"//": "from a test", "ranking_parameters": parameters, "filtered_score_boost": 1.1, "search_k": 7}
+    values["relevance_calibration"] = {"calibrations": [calibration]}
     file.write_text(json.dumps(values))
 
     options = Options.from_context({"settings": str(file), "filtered_score_boost": "2"})
 
     assert options.query.ranking_parameters.trust == TrustParameters(prior=0.5)
     assert options.query.ranking_parameters.reranker == RerankingWeights(vector=2)
+    assert options.query.relevance_calibration == Calibrations.read({"calibrations": [calibration]})
     assert (options.query.filtered_score_boost, options.query.search_k) == (2.0, 7)
 
 
@@ -61,6 +65,10 @@ def test_a_file_of_settings_holds_context_values_and_the_command_line_wins(tmp_p
         (
             '{"ranking_parameters": {"trust": {"priorr": 1, "veto": 7}, "candidates": "many"}}',
             "ranking_parameters is invalid: trust.veto: Input should be less than or equal to 1; there is no trust.pri",
+        ),
+        (
+            '{"relevance_calibration": {"calibrations": []}}',
+            "relevance_calibration is invalid: it is not a calibration",
         ),
         ('{"ranking_parameters": {"reranker": {"vector": -1}}}', "The reranking weight vector must be finite and 0 or"),
         ('{"ranking_parameters": {"reranker": {"vektor": 1}}}', "there is no reranker.vektor"),

@@ -7,6 +7,7 @@ import pytest
 
 from local_bedrock.operations.retrieval import DEFAULT_RESULTS
 from ragstack_common.filters import evaluate, parse
+from ragstack_common.relevance import calibration_of
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, refusal, text_document
 
@@ -139,6 +140,9 @@ def test_the_signals_of_each_result_are_in_a_header_and_reach_the_ranking(birds:
         assert headers["x-ragstack-embedding"] == "hashed"
         assert [chunk.ranked_by.signals for chunk in chunks] == signals
         assert all(signal.keys() == names and min(signal.values()) >= 0 for signal in signals)
+        calibration = calibration_of(None, "hashed", search_type)
+        assert calibration is not None
+        assert [chunk.relevance for chunk in chunks] == [calibration.relevance(signal) for signal in signals]
         if search_type == "SEMANTIC":
             scores = [result["score"] for result in found["retrievalResults"]]
             assert [signal["vector"] for signal in signals] == pytest.approx(scores, abs=1e-4)

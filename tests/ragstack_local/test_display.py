@@ -44,6 +44,23 @@ def test_results_show_rank_score_source_attributes_and_text(capsys: pytest.Captu
     ]
 
 
+def test_the_relevance_is_shown_in_place_of_the_score_and_that_nothing_relevant_was_found_comes_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = [result(relevance=share) for share in (0.072, 0.0004)]
+
+    results.print_results(answer(*found, answerable=False, best_relevance=0.076), "leave")
+    results.print_results(answer(answerable=True, best_relevance=0.6), "leave")
+
+    lines = [" ".join(line.split()) for line in shown(capsys).splitlines() if "ms" not in line and "days" not in line]
+    assert lines == [
+        "Nothing relevant was found (best: 8 %).",
+        "1 7 % s3://documents/leave.md corpus=people topic=leave",
+        "2 < 1 % s3://documents/leave.md corpus=people topic=leave",
+        "Nothing reaches the minimum (best relevance: 60 %).",
+    ]
+
+
 def test_further_passages_are_indented_below_their_result(capsys: pytest.CaptureFixture[str]) -> None:
     passages = [{"content": text, "page": n} for n, text in enumerate(("Thirty days.", "Leave ends.", "It is paid."))]
 

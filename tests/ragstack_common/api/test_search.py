@@ -65,6 +65,48 @@ def test_the_number_of_results_and_the_lowest_score_bound_the_answer(retrieve: R
     assert [r["score"] for r in good["results"]] == [0.9, pytest.approx(0.8)]
 
 
+def test_without_a_calibration_nothing_is_said_about_relevance_and_a_minimum_is_a_bad_request(
+    retrieve: Retrieve, searches: AwsService
+) -> None:
+    searches.program("Retrieve", hits(hit("s3://b/train.md", 0.9)))
+
+    _, body = retrieve({"query": "trains"})
+    status, refused = retrieve({"query": "trains", "min_relevance": 0.5})
+
+    assert [body["answerable"], body["best_relevance"], body["results"][0]["relevance"]] == [None, None, None]
+    assert status == 400
+    assert "--calibrate FILE" in refused["error"]["message"]
+
+
+def test_a_calibrated_search_says_whether_anything_relevant_was_found(
+    retrieve: Retrieve, searches: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"embedding": None, "search_type": None, "intercept": -4, "weights": {"score": 4}}
+    monkeypatch.setenv("RELEVANCE_CALIBRATION", json.dumps({"calibrations": [own]}))
+    monkeypatch.setenv("ANSWERABLE_RELEVANCE", "0.4")
+    searches.program("Retrieve", hits(hit("s3://b/train.md", 0.9), hit("s3://b/bus.md", 0.1)))
+
+    _, found = retrieve({"query": "trains"})
+    _, few = retrieve({"query": "trains", "min_relevance": 0.3})
+    _, none = retrieve({"query": "trains", "min_relevance": 0.5})
+
+    assert [result["relevance"] for result in found["results"]] == [0.4013, 0.0266]
+    assert [result["source"] for result in few["results"]] == ["s3://b/train.md"]
+    assert none["results"] == []
+    assert [(each["answerable"], each["best_relevance"]) for each in (found, few, none)] == [(True, 0.4013)] * 3
+
+
+def test_a_calibration_that_cannot_be_used_is_a_configuration_error(
+    retrieve: Retrieve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RELEVANCE_CALIBRATION", '{"calibrations": [{"embedding": "hashed"}]}')
+
+    status, body = retrieve({"query": "trains"})
+
+    assert status == 500
+    assert "RELEVANCE_CALIBRATION" in body["error"]["message"]
+
+
 def test_a_document_comes_with_up_to_three_passages_or_as_many_as_asked_for(
     retrieve: Retrieve, searches: AwsService
 ) -> None:

@@ -51,6 +51,30 @@ def search(searches: AwsService, request: SearchRequest, **options: Any) -> Any:
     return asyncio.run(backend(searches, **options).search(request))
 
 
+CALIBRATION = {"embedding": None, "search_type": "SEMANTIC", "intercept": -4, "weights": {"score": 8}}
+
+
+def test_a_service_that_sends_no_signals_is_calibrated_by_its_score_for_one_kind_of_search(
+    searches: AwsService,
+) -> None:
+    searches.program("Retrieve", hits(chunk_hit("s3://b/a", 1, 0.5), chunk_hit("s3://b/b", 2, 0.25)))
+    own = {"calibrations": [CALIBRATION]}
+
+    semantic = search(searches, SearchRequest("Judy"), relevance_calibration=own, search_type="SEMANTIC")
+    hybrid = search(searches, SearchRequest("Judy"), relevance_calibration=own, search_type="HYBRID")
+
+    assert [chunk.relevance for chunk in semantic.chunks] == [pytest.approx(0.5), pytest.approx(0.1192, abs=1e-4)]
+    assert semantic.best_relevance == pytest.approx(0.5)
+    assert [chunk.relevance for chunk in hybrid.chunks] == [None, None]
+
+
+def test_a_stream_has_the_relevance_of_each_chunk(searches: AwsService) -> None:
+    searches.program("Retrieve", hits(chunk_hit("s3://b/a", 1, 0.5)))
+    engine = backend(searches, relevance_calibration={"calibrations": [CALIBRATION]}, search_type="SEMANTIC")
+
+    assert [chunk.relevance for chunk in asyncio.run(streamed(engine))] == [pytest.approx(0.5)]
+
+
 async def streamed(engine: BedrockBackend, **options: Any) -> list[RetrievedChunk]:
     return [chunk async for chunk in engine.stream("Judy", **options)]
 
