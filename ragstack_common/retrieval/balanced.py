@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,12 +16,18 @@ from ragstack_common.retrieval.base import RetrievalBackend, Wrapper, narrowed
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.merge import best_of, merge_slices
 from ragstack_common.retrieval.models import (
+    FILTERED,
+    INFERRED,
     MAX_TOP_K,
+    UNFILTERED,
     CorpusCount,
     SearchOutcome,
     SearchRequest,
+    Shortage,
+    SliceReport,
     check_top_k,
 )
+from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.parts import search_together
 from ragstack_common.retrieval.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.retrieval.reranked import LEXICAL, reranked
@@ -117,27 +123,43 @@ class BalancedBackend(Wrapper):
         start, seconds = time.perf_counter(), seconds_left(self._timeout_seconds)
         deeper = replace(
             request,
-            top_k=candidates,
+            top_k=min(MAX_TOP_K, candidates * len(corpora)),
             min_score=None,
             min_relevance=None,
             documents=min(candidates, request.documents_wanted),
             corpus_filter=None,
         )
-        parts = await search_together(
-            {name: (self.backend, narrowed(deeper, self._only(name))) for name in corpora}, seconds
-        )
-        chunks = [*merge_slices(parts.rankings)]
-        notes: tuple[str, ...] = ()
+        outcome = await self._over({name: self._only(name) for name in corpora}, candidates, seconds).search(deeper)
+        chunks, notes = outcome.chunks, outcome.notes
+        counted = [name for chunk in chunks for name in chunk.ranked_by.found_by]
         if self._reranker is not None:
             left = seconds - (time.perf_counter() - start)
-            chunks, notes = await reranked(self._reranker, request.query, chunks, max(left, self._timeout_seconds / 4))
+            chunks, more = await reranked(self._reranker, request.query, chunks, max(left, self._timeout_seconds / 4))
+            notes = (*notes, *more)
         chunks = best_of(chunks, request)
         found = [name for chunk in chunks for name in chunk.ranked_by.found_by]
-        counts = tuple(CorpusCount(name, len(parts.rankings.get(name, ())), found.count(name)) for name in corpora)
+        counts = tuple(CorpusCount(name, counted.count(name), found.count(name)) for name in corpora)
         shown = {each.name: {"candidates": each.candidates, "results": each.results} for each in counts}
         LOGGER.info("balanced search", extra={"corpora": shown})
-        outcome = parts.outcome(chunks, request, corpora=counts)
-        return replace(outcome, notes=(*outcome.notes, *notes))
+        enough = len({chunk.source for chunk in chunks}) >= request.documents_wanted
+        return replace(
+            outcome,
+            chunks=chunks,
+            parts=_named(outcome.parts, corpora),
+            milliseconds=(time.perf_counter() - start) * 1000,
+            corpora=counts,
+            notes=tuple(note for note in notes if not (enough and isinstance(note, Shortage))),
+        )
+
+    def _over(self, corpora: Mapping[str, Filter], candidates: int, seconds: float) -> RetrievalBackend:
+        """Return the search of all corpora.
+
+        A backend with slices searches the corpora in each of its slices: how far a filter is trusted depends on the
+        question and all corpora, not on one.
+        """
+        if isinstance(self.backend, MultiSliceBackend):
+            return self.backend.around(lambda inner: _Corpora(inner, corpora, candidates, seconds))
+        return _Corpora(self.backend, corpora, candidates, seconds)
 
     def _only(self, corpus: str) -> Filter:
         return Clause(Operator.EQUALS, self._corpus_key, corpus)
@@ -176,6 +198,45 @@ class BalancedBackend(Wrapper):
             "reranker_name": "none" if self._reranker is None else self._reranker.name,
         }
         return shown if self._pooling is None else {**shown, "pooling": self._pooling}
+
+
+class _Corpora(Wrapper):
+    """Searches each corpus for the same number of candidates, and returns all of them by their scores."""
+
+    name = "corpora"
+
+    def __init__(
+        self, backend: RetrievalBackend, corpora: Mapping[str, Filter], candidates: int, timeout_seconds: float
+    ) -> None:
+        super().__init__(backend)
+        self.max_top_k = MAX_TOP_K
+        self._corpora = corpora
+        self._candidates = candidates
+        self._timeout_seconds = timeout_seconds
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        """Search without a span of its own."""
+        return await self._search(request)
+
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        wanted = replace(request, top_k=self._candidates)
+        searches = {name: (self.backend, narrowed(wanted, only)) for name, only in self._corpora.items()}
+        parts = await search_together(searches, self._timeout_seconds)
+        return parts.outcome([*merge_slices(parts.rankings)], request)
+
+
+def _named(parts: Sequence[SliceReport], corpora: Sequence[str]) -> tuple[SliceReport, ...]:
+    """Put the corpus before the slice in the names of reports: "people: filtered", or "people" without slices."""
+    has_slices = {part.name.partition(": ")[0] for part in parts} - {UNFILTERED}
+
+    def name_of(part: SliceReport) -> str:
+        slice_, _, corpus = part.name.partition(": ")
+        if slice_ not in (FILTERED, INFERRED, UNFILTERED) or not (corpus or len(corpora) == 1):
+            return part.name
+        corpus = corpus or corpora[0]
+        return f"{corpus}: {slice_}" if has_slices else corpus
+
+    return tuple(replace(part, name=name_of(part)) for part in parts)
 
 
 def _conjuncts(filters: Filter | None) -> list[Filter | None]:

@@ -2,10 +2,11 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import all_of, clauses_of, evaluate
@@ -109,6 +110,13 @@ class MultiSliceBackend(PassingWrapper):
         self.max_slices = max_slices
         self.vocabulary = vocabulary
         self.trust = trust or DEFAULTS.trust
+
+    def around(self, wrap: Callable[[RetrievalBackend], RetrievalBackend]) -> Self:
+        """Return a copy with another backend, made from this one's, inside the slices."""
+        other = copy(self)
+        other.backend = wrap(self.backend)
+        other.max_top_k = other.backend.max_top_k
+        return other
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         known = await self.vocabulary() if self.vocabulary is not None and self._infers(request) else None

@@ -44,9 +44,14 @@ class Parts:
         return Parts({**self.found, **later.found}, (*self.reports, *later.reports), self.start)
 
     def explained(self, name: str, trust: float, reason: str) -> "Parts":
-        """Add to the report of one search how far it is trusted, and why."""
-        reports = (replace(each, trust=trust, reason=reason) if each.name == name else each for each in self.reports)
-        return replace(self, reports=tuple(reports))
+        """Add to the reports of one search, or of its parts, how far it is trusted, and why."""
+        return replace(
+            self,
+            reports=tuple(
+                replace(each, trust=trust, reason=reason) if each.name.partition(": ")[0] == name else each
+                for each in self.reports
+            ),
+        )
 
     def outcome(self, chunks: list[RetrievedChunk], request: SearchRequest, **fields: Any) -> SearchOutcome:
         """Return the merged outcome.

@@ -303,3 +303,28 @@ def test_results_that_arrived_in_time_are_returned_even_if_other_searches_hang(
     assert {found.content for found in outcome.chunks} == arrived
     assert not outcome.complete
     assert "timeout" in {part.status for part in outcome.parts}
+
+
+def test_a_filter_is_trusted_by_the_question_and_the_results_of_all_corpora() -> None:
+    store = Store(*(chunk(f"{corpus} {n}", 0.9 - n / 100, corpus) for corpus in CORPORA[:2] for n in range(5)))
+    balanced = BalancedBackend(MultiSliceBackend(store), CORPORA[:2], reranker=None)
+
+    outcome = search(balanced, "What do courts say?", top_k=6, metadata_filter={"corpus": "legal_uk"})
+
+    assert [part.name for part in outcome.parts] == [
+        "legal_us: filtered",
+        "legal_uk: filtered",
+        "legal_us: unfiltered",
+        "legal_uk: unfiltered",
+    ]
+    trust, same = (part.trust for part in outcome.parts[:2])
+    assert trust == same == pytest.approx(0.5, abs=0.1)
+    assert outcome.chunks[0].metadata == {"corpus": "legal_uk"}
+    assert [count.candidates for count in outcome.corpora] == [5, 5]
+
+
+@pytest.mark.parametrize(("corpora", "names"), [(CORPORA[:2], ["legal_us", "legal_uk"]), (CORPORA[:1], ["legal_us"])])
+def test_without_a_filter_the_reports_have_the_names_of_the_corpora(corpora: Sequence[str], names: list[str]) -> None:
+    outcome = search(BalancedBackend(MultiSliceBackend(library()), corpora))
+
+    assert [part.name for part in outcome.parts] == names
