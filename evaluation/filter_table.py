@@ -28,9 +28,12 @@ ALONE: Final = "filter alone"
 COLOURS_OF_WAYS: Final = (GREY, GREEN, ORANGE, BLUE)
 BAR_WIDTH: Final = 0.2
 
+LEAST_GAIN: Final = 0.05
+"""Of the figure without a filter; a share of less is noise."""
+
 EXPLANATION: Final = (
     "Below each figure: with the right filter, how much is kept of the gain of the filter alone; otherwise the change"
-    " against no filter. A gain within chance has no share; its difference is shown."
+    f" against no filter. Where that gain is within chance or below {LEAST_GAIN:.0%}, the difference to no filter."
 )
 
 
@@ -240,7 +243,7 @@ def cell(figures: Values, without: Values, alone: Values | None, clusters: Clust
     mean = float(figures.mean())
     if alone is not None:
         gain = mean_interval(alone - without, clusters)
-        if gain.low <= 0:
+        if gain.low <= 0 or gain.mean < LEAST_GAIN * without.mean():
             return Cell(mean, mean_interval(figures - without, clusters), "difference")
         change, whole = resampled(np.array([figures - without, alone - without]), clusters)
         unit, share = "kept", float((figures - without).mean()) / gain.mean

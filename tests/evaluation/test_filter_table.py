@@ -22,8 +22,9 @@ def test_a_wrong_filter_is_compared_with_no_filter() -> None:
     assert found.lines == ("0.270", "-10 %", "(-10 to -10)")
 
 
-def test_a_gain_within_chance_has_no_share() -> None:
-    alone = WITHOUT + np.tile([0.1, -0.1], 20)
+@pytest.mark.parametrize("gain", [np.tile([0.1, -0.1], 20), np.full(40, 0.01)])
+def test_a_gain_that_is_small_or_within_chance_has_no_share(gain: np.ndarray) -> None:
+    alone = WITHOUT + gain
 
     found = cell(WITHOUT + 0.01, WITHOUT, alone, CLUSTERS)
 
