@@ -67,7 +67,10 @@ def evaluate(
     ] = "private",
     compare: Annotated[
         list[str] | None,
-        typer.Option(help="One more setup, as changes of the first: search=SEMANTIC,rerank=lexical. Repeatable."),
+        typer.Option(
+            help="One more setup, as changes of the first: search=SEMANTIC,rerank=lexical. normalized=yes spreads the"
+            " scores of each search over 0 to 1, as some engines do. Repeatable."
+        ),
     ] = None,
     depth: Annotated[
         int, typer.Option(help="Documents asked for; 100 measures recall@100 too.", min=10, max=LARGEST_DEPTH)

@@ -33,7 +33,8 @@ LEAST_GAIN: Final = 0.05
 
 EXPLANATION: Final = (
     "Below each figure: with the right filter, how much is kept of the gain of the filter alone; otherwise the change"
-    f" against no filter. Where that gain is within chance or below {LEAST_GAIN:.0%}, the difference to no filter."
+    f" against no filter. Where that gain is within chance or below {LEAST_GAIN * 100:g} %, it is the difference to no"
+    " filter."
 )
 
 

@@ -70,6 +70,7 @@ class Setup(BaseModel):
         infer: Whether attribute values that a query names become a preference: no, yes (with the values of the
             collection, as the product takes them from its registry), or hits (with those of the first hits, as without
             a registry). The product's default is yes.
+        normalized: Whether the scores of each search are spread over 0 to 1, as some hybrid engines do.
         engine: private (a local Bedrock of its own), stack (the running local stack), bm25s (another program as the
             reference), or the file of a retrieval backend's configuration.
     """
@@ -85,6 +86,7 @@ class Setup(BaseModel):
     merge: Literal["trust", "boost"] = "trust"
     boost: float = Field(DEFAULT_BOOST, gt=0, allow_inf_nan=False)
     infer: Literal["no", "yes", "hits"] = "no"
+    normalized: bool = False
     engine: str = PRIVATE
 
     @model_validator(mode="after")
@@ -93,6 +95,8 @@ class Setup(BaseModel):
             raise ValueError("KEYWORD is the private local Bedrock's BM25 alone: without reranker and slices")
         if self.rerank != "none" and self.engine not in (PRIVATE, STACK):
             raise ValueError("a backend's configuration decides how it reranks: leave rerank out")
+        if self.normalized and (self.search == KEYWORD or self.engine not in (PRIVATE, STACK)):
+            raise ValueError("only scores of a knowledge base's searches are normalized")
         return self
 
     @classmethod
@@ -129,6 +133,7 @@ class Setup(BaseModel):
         shown = [KEYWORD] if self.search == KEYWORD else shown
         shown += ["running stack"] if self.engine == STACK else []
         shown += [] if self.headers else ["no headers"]
+        shown += ["normalized"] if self.normalized else []
         shown += [] if self.rerank == "none" else [f"{self.rerank} reranker"]
         if self.filter != "none":
             shown += [f"{self.filter} filter"]
@@ -244,8 +249,27 @@ def _always(vocabulary: Vocabulary) -> VocabularySource:
     return known
 
 
+class Normalized:
+    """A client whose searches have scores from 0, the last, to 1, the first."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def retrieve(self, **request: Any) -> dict[str, Any]:
+        """Search."""
+        answer: dict[str, Any] = self._client.retrieve(**request)
+        results = answer["retrievalResults"]
+        scores = [result["score"] for result in results]
+        lowest, spread = min(scores, default=0.0), max(scores, default=0.0) - min(scores, default=0.0)
+        for result in results:
+            result["score"] = (result["score"] - lowest) / spread if spread else 1.0
+        return answer
+
+
 def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results: int, data: DataSet) -> Ask:
     """Ask as the query function does."""
+    if setup.normalized:
+        client = Normalized(client)
     retriever = MultiSliceRetriever(
         client,
         TIMEOUT_SECONDS,

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.dataset import EvaluationError
-from evaluation.searching import Setup
+from evaluation.searching import Normalized, Setup
 
 
 def test_changes_are_those_of_the_first_setup() -> None:
@@ -35,3 +35,13 @@ def test_an_impossible_setup_is_rejected(changes: str, message: str) -> None:
         Setup().changed(changes)
 
     assert message in str(refused.value)
+
+
+def test_normalized_scores_are_spread_over_0_to_1_and_keep_their_order() -> None:
+    class Client:
+        def retrieve(self, **_: object) -> dict[str, object]:
+            return {"retrievalResults": [{"score": score} for score in (0.9, 0.6, 0.5)]}
+
+    answer = Normalized(Client()).retrieve(knowledgeBaseId="KB")
+
+    assert [result["score"] for result in answer["retrievalResults"]] == pytest.approx([1, 0.25, 0])
