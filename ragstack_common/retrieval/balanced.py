@@ -27,7 +27,6 @@ from ragstack_common.retrieval.models import (
     SliceReport,
     check_top_k,
 )
-from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.parts import search_together
 from ragstack_common.retrieval.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.retrieval.reranked import LEXICAL, reranked
@@ -129,7 +128,9 @@ class BalancedBackend(Wrapper):
             documents=min(candidates, request.documents_wanted),
             corpus_filter=None,
         )
-        outcome = await self._over({name: self._only(name) for name in corpora}, candidates, seconds).search(deeper)
+        only = {name: self._only(name) for name in corpora}
+        # How far a filter is trusted depends on all corpora, so slices are searched over all of them.
+        outcome = await self.backend.around(lambda inner: _Corpora(inner, only, candidates, seconds)).search(deeper)
         chunks, notes = outcome.chunks, outcome.notes
         counted = [name for chunk in chunks for name in chunk.ranked_by.found_by]
         if self._reranker is not None:
@@ -150,16 +151,6 @@ class BalancedBackend(Wrapper):
             corpora=counts,
             notes=tuple(note for note in notes if not (enough and isinstance(note, Shortage))),
         )
-
-    def _over(self, corpora: Mapping[str, Filter], candidates: int, seconds: float) -> RetrievalBackend:
-        """Return the search of all corpora.
-
-        A backend with slices searches the corpora in each of its slices: how far a filter is trusted depends on the
-        question and all corpora, not on one.
-        """
-        if isinstance(self.backend, MultiSliceBackend):
-            return self.backend.around(lambda inner: _Corpora(inner, corpora, candidates, seconds))
-        return _Corpora(self.backend, corpora, candidates, seconds)
 
     def _only(self, corpus: str) -> Filter:
         return Clause(Operator.EQUALS, self._corpus_key, corpus)

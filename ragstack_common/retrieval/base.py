@@ -3,7 +3,7 @@
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -155,6 +155,10 @@ class RetrievalBackend(ABC):
             InvalidRequestError: The backend cannot look up chunks.
         """
         raise InvalidRequestError(f"The backend {self.name} cannot look up the chunk {chunk_id!r}: search for it")
+
+    def around(self, wrap: Callable[["RetrievalBackend"], "RetrievalBackend"]) -> "RetrievalBackend":
+        """Return this backend inside another one; a backend with slices stays outside, around each slice."""
+        return wrap(self)
 
     async def close(self) -> None:
         """Release connections, files and threads; a second call does nothing."""

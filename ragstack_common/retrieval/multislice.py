@@ -112,7 +112,7 @@ class MultiSliceBackend(PassingWrapper):
         self.trust = trust or DEFAULTS.trust
 
     def around(self, wrap: Callable[[RetrievalBackend], RetrievalBackend]) -> Self:
-        """Return a copy with another backend, made from this one's, inside the slices."""
+        """Return a copy with the other backend inside the slices."""
         other = copy(self)
         other.backend = wrap(self.backend)
         other.max_top_k = other.backend.max_top_k
