@@ -139,34 +139,34 @@ def one_for_each_document(chunks: Iterable[RetrievedChunk], limit: int) -> list[
 
 
 def with_passages(
-    best: Sequence[RetrievedChunk], candidates: Iterable[RetrievedChunk], limit: int
+    best: Sequence[RetrievedChunk], candidates: Iterable[RetrievedChunk], request: SearchRequest
 ) -> list[RetrievedChunk]:
     """Add to the best chunk of each document its other passages.
 
     Args:
         best: One chunk for each document.
         candidates: All chunks of the search, with the passages that earlier searches added.
-        limit: Passages of each document, with the best one.
+        request: How many passages of each document, and their minimum relevance.
     """
     found: dict[str, dict[str, RetrievedChunk]] = {
         chunk.source: {_text_of(chunk): chunk.model_copy(update={"passages": (), "passages_found": 0})}
         for chunk in best
     }
-    earlier = dict.fromkeys(found, 0)
+    counts = dict.fromkeys(found, 0)
     for chunk in best_first(candidates):
         if chunk.source in found:
-            earlier[chunk.source] = max(earlier[chunk.source], chunk.passages_found)
+            counts[chunk.source] = max(counts[chunk.source], chunk.passages_found)
             for passage in chunk.passages or (chunk,):
                 found[chunk.source].setdefault(_text_of(passage), passage)
-    counts = {source: max(earlier[source], len(passages)) for source, passages in found.items()}
     return [
         chunk.model_copy(
             update={
-                "passages": tuple(islice(found[chunk.source].values(), limit)),
-                "passages_found": counts[chunk.source],
+                "passages": tuple(islice((p for p in passages if is_relevant(p, request)), request.passages)),
+                "passages_found": max(counts[chunk.source], len(passages)),
             }
         )
         for chunk in best
+        for passages in [found[chunk.source].values()]
     ]
 
 
@@ -195,7 +195,7 @@ def best_of(
         best = one_for_each_document(kept, request.top_k)
         if request.passages == 1:
             return best
-        return with_passages(best, chunks if candidates is None else candidates, request.passages)
+        return with_passages(best, chunks if candidates is None else candidates, request)
     best = list(islice(kept, request.top_k))
     known = {chunk.source for chunk in best}
     others = (chunk for chunk in kept if chunk.source not in known)

@@ -146,7 +146,7 @@ class SearchRequest:
             means *top_k* with one chunk for each document, and 0 otherwise. A wrapper that asks for more candidates
             than it returns passes its caller's number on. With every chunk, documents over *top_k* add one chunk each.
         passages: Best chunks of each document to return with it, 1 to 10, only with one result for each document. They
-            are chosen among the candidates of the search; *min_score* does not apply to them.
+            are chosen among the candidates of the search; of the minima, only *min_relevance* applies to them.
         scope_filter: What the caller may see. It restricts every slice, corpus and backend, like *filters*, and no
             other field can widen it.
         corpus_filter: The corpus to search; None or "all" searches all of them. Only balanced backends support it.
