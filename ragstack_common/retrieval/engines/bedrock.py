@@ -83,6 +83,8 @@ class BedrockBackend(MultiSliceBackend):
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
         vocabulary: As in ``MultiSliceBackend``.
+        implicit_filter: An ``implicitFilterConfiguration``: a model on AWS writes a filter from the query, and every
+            call finds only what matches it.
         relevance_calibration: Calibrations of the relevance, as JSON, which come before those of this package. Signals
             are those that the local Bedrock sends; a service that sends none has the signal "score" and no embedding.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
@@ -110,6 +112,7 @@ class BedrockBackend(MultiSliceBackend):
         vector_store: str = OTHER_STORE,
         vocabulary: VocabularySource | None = None,
         relevance_calibration: Calibrations | Mapping[str, Any] | str | None = None,
+        implicit_filter: Mapping[str, Any] | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
@@ -125,7 +128,14 @@ class BedrockBackend(MultiSliceBackend):
         self.vector_store = vector_store
         calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
         self._retrieve = _Retrieve(
-            knowledge_base_id, data_source_id, search_type, timeout_seconds, calibrations, client, metrics
+            knowledge_base_id,
+            data_source_id,
+            search_type,
+            timeout_seconds,
+            calibrations,
+            implicit_filter,
+            client,
+            metrics,
         )
         super().__init__(
             self._retrieve,
@@ -240,6 +250,7 @@ class _Retrieve(Engine):
         search_type: str | None,
         timeout_seconds: float,
         calibrations: Calibrations | None,
+        implicit_filter: Mapping[str, Any] | None,
         client: "AgentsforBedrockRuntimeClient | None",
         metrics: MetricSink,
     ) -> None:
@@ -250,6 +261,7 @@ class _Retrieve(Engine):
         self._calibrations = calibrations
         self._given_client = client
         self._metrics = metrics
+        self._implicit_filter = implicit_filter
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search, and measure the slice."""
@@ -311,6 +323,8 @@ class _Retrieve(Engine):
             search["filter"] = filters.to_bedrock(combined)
         if self._search_type is not None:
             search["overrideSearchType"] = self._search_type
+        if self._implicit_filter is not None:
+            search["implicitFilterConfiguration"] = dict(self._implicit_filter)
         return {
             "knowledgeBaseId": self._knowledge_base_id,
             "retrievalQuery": {"text": query},
