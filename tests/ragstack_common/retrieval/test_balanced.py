@@ -318,7 +318,7 @@ def test_a_filter_is_trusted_by_the_question_and_the_results_of_all_corpora() ->
         "legal_uk: unfiltered",
     ]
     trust, same = (part.trust for part in outcome.parts[:2])
-    assert trust == same == pytest.approx(0.5, abs=0.1)
+    assert trust == same == 0.7
     assert outcome.chunks[0].metadata == {"corpus": "legal_uk"}
     assert [count.candidates for count in outcome.corpora] == [5, 5]
 
