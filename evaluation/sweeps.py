@@ -19,7 +19,7 @@ from evaluation.index import Index
 from evaluation.metrics import SEED, Clusters, Interval, Values, documents_of
 from evaluation.searching import DEFAULT_BOOST, filter_of, vocabulary_of
 from local_bedrock import retrieval
-from ragstack_common import filters
+from ragstack_common import embedding, filters
 from ragstack_common.filters import Filter
 from ragstack_common.ranking_parameters import RankingParameters, TrustParameters
 from ragstack_common.retrieval import RetrievedChunk
@@ -92,8 +92,9 @@ class HitFile:
 
     @classmethod
     def of(cls, index_folder: Path, search: str, cosine_share: float | None = None) -> "HitFile":
-        """Open the file of an index and a kind of search. A changed ranking has another file."""
-        sources = sorted(Path(retrieval.__file__).parent.glob("*.py"))
+        """Open the file of an index and a kind of search. A changed ranking or embedding has another file."""
+        packages = (Path(package.__path__[0]) for package in (retrieval, embedding))
+        sources = [source for folder in packages for source in sorted(folder.glob("*.py"))]
         code = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
         own = "" if cosine_share is None else f"-{cosine_share:g}"
         found = cls(index_folder / f"hits-{search}{own}-{code}.jsonl")
