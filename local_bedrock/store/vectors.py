@@ -20,6 +20,13 @@ import numpy.typing as npt
 from local_bedrock.store.postings import Postings, Segment, grown, kept_of
 
 QUERIES_AT_ONCE: Final = 32
+ROWS_SHARED: Final = 512
+"""Rows that several queries are multiplied with one after the other, while the processor's cache has them.
+
+100,000 rows of 1,024 numbers take 12 ms for one query, 20 for two, 28 for four and 40 for eight; a product of two
+matrices takes 44, 49 and 51, because BLAS first copies the rows.
+"""
+
 MATRICES_ON_ONE_CORE: Final = 6
 """Fewer than this are multiplied before another core has begun."""
 
@@ -39,8 +46,8 @@ class Products:
 
     Reading the vectors takes the time, not multiplying them, so the thread that gets the lock computes for all threads
     that wait for the same matrices. Eight clients that search 60,000 vectors wait 115 to 194 ms (p50) on two busy
-    cores, and 234 to 432 ms if each computes its own product. The last bits of a product depend on the number of
-    queries and on the position of the row, so products choose candidates and don't rank them.
+    cores, and 234 to 432 ms if each computes its own product. The last bits of a product depend on the position of the
+    row, so products choose candidates and don't rank them.
     """
 
     def __init__(self) -> None:
@@ -74,17 +81,22 @@ class Products:
 
     def _multiply(self, taken: Sequence[_Waiting]) -> None:
         matrices = taken[0].matrices
-        if len(taken) == 1:
-            taken[0].scores = np.concatenate([*self._each(matrices, taken[0].query)])
-            return
-        products = np.concatenate([*self._each(matrices, np.stack([waiting.query for waiting in taken]).T)])
-        for place, waiting in enumerate(taken):
-            waiting.scores = products[:, place]
+        ends = np.cumsum([len(matrix) for matrix in matrices]).tolist()
+        scores = np.empty((len(taken), ends[-1]), dtype=np.float32)
 
-    def _each(self, matrices: Sequence[Vectors], queries: Vectors) -> Iterable[Scores]:
-        if len(matrices) < MATRICES_ON_ONE_CORE:
-            return (matrix @ queries for matrix in matrices)
-        return self._cores.map(lambda matrix: matrix @ queries, matrices)
+        rows_at_once = ROWS_SHARED if len(taken) > 1 else BLOCK_ROWS
+
+        def multiply(matrix: Vectors, end: int) -> None:
+            first = end - len(matrix)
+            for row in range(0, len(matrix), rows_at_once):
+                part = matrix[row : row + rows_at_once]
+                for waiting, of_query in zip(taken, scores, strict=True):
+                    np.dot(part, waiting.query, out=of_query[first + row : first + row + len(part)])
+
+        each = map if len(matrices) < MATRICES_ON_ONE_CORE else self._cores.map
+        list(each(multiply, matrices, ends))
+        for waiting, of_query in zip(taken, scores, strict=True):
+            waiting.scores = of_query
 
 
 BLOCK_ROWS: Final = 4096
