@@ -153,7 +153,7 @@ class MultiSliceRetriever:
             The results that came before the deadline; ``complete`` says whether a slice is missing. A result has
             ``score``, ``content``, ``location`` and ``metadata`` as in specification 001, ``content_type`` (for all
             but TEXT also ``content_details``, as sent by the service), ``context`` if the chunk was indexed with a
-            contextual header, and ``ranking`` with ``base_score`` (the service's), ``boost`` and ``slices`` (those
+            contextual header, ``relevance`` if there is a calibration, and ``ranking`` with ``base_score`` (the service's), ``boost`` and ``slices`` (those
             that found the document).
 
         Raises:
@@ -211,6 +211,8 @@ def _result(chunk: RetrievedChunk) -> dict[str, Any]:
         result["content_details"] = chunk.metadata[CONTENT_DETAILS_KEY]
     if chunk.context is not None:
         result["context"] = chunk.context
+    if chunk.relevance is not None:
+        result["relevance"] = chunk.relevance
     return result
 
 

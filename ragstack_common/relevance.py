@@ -40,7 +40,7 @@ class Provenance(BaseModel):
         version: Of RAGStack.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     sets: tuple[str, ...]
     questions: int = Field(ge=1)
@@ -62,7 +62,7 @@ class Calibration(BaseModel):
         provenance: What it was fitted on.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     embedding: str | None
     search_type: Literal["HYBRID", "SEMANTIC"] | None
@@ -80,7 +80,7 @@ class Calibration(BaseModel):
 class Calibrations(BaseModel):
     """Calibrations for different embeddings and kinds of search."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     calibrations: tuple[Calibration, ...] = Field(min_length=1)
 

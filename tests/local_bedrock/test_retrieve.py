@@ -7,6 +7,7 @@ import pytest
 
 from local_bedrock.operations.retrieval import DEFAULT_RESULTS
 from ragstack_common.filters import evaluate, parse
+from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.relevance import calibration_of
 from ragstack_common.retrieval.engines.bedrock import BedrockBackend
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, refusal, text_document
@@ -143,6 +144,9 @@ def test_the_signals_of_each_result_are_in_a_header_and_reach_the_ranking(birds:
         calibration = calibration_of(None, "hashed", search_type)
         assert calibration is not None
         assert [chunk.relevance for chunk in chunks] == [calibration.relevance(signal) for signal in signals]
+        retriever = MultiSliceRetriever(client, search_type=search_type)
+        results = retriever.retrieve("heron", birds.knowledge_base_id, None, deduplicate_by="chunk")
+        assert [result["relevance"] for result in results] == [chunk.relevance for chunk in chunks]
         if search_type == "SEMANTIC":
             scores = [result["score"] for result in found["retrievalResults"]]
             assert [signal["vector"] for signal in signals] == pytest.approx(scores, abs=1e-4)
