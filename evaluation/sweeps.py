@@ -57,6 +57,7 @@ GRID: Final[Mapping[str, tuple[float, ...]]] = {
     f"{TRUST}earlier_year": (0, 0.05, 0.1, 0.2, 0.35, 0.5),
     f"{TRUST}veto": (0.02, 0.1, 0.2, 0.3, 0.5, 0.7, 1),
     f"{TRUST}veto_hits": (4, 5, 6, 7, 8, 9, 10),
+    f"{TRUST}best_matches": (0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9),
     f"{TRUST}several_names": (0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
     f"{TRUST}one_name": (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7),
     f"{TRUST}rank_constant": (1, 2, 5, 10, 20, 40, 60),

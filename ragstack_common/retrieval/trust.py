@@ -12,12 +12,6 @@ from ragstack_common.retrieval.naming import Question, Values, shown
 
 LEAST, MOST = 0.02, 0.98
 
-BEST_MATCHES: Final = 0.7
-"""Least trust in a filter that the best hit matches, if the question names nothing. Compared with the share of matching
-hits alone, SEMANTIC keeps 72 instead of 64 % (`hashed`) and 61 instead of 41 % (MiniLM) of a right filter's gain on
-400-character chunks, and a wrong filter loses the same; .6 and .8 give the same.
-"""
-
 TOP: Final = 10
 """Hits without the filter that say whether the filter fits."""
 
@@ -76,7 +70,7 @@ def trust_of(
         reason = (
             f"The question names no value, and {sum(matching)} of the {len(matching)} best results match the filter"
         )
-        least = BEST_MATCHES if any(matching[:1]) else LEAST
+        least = parameters.best_matches if any(matching[:1]) else LEAST
         return Trust(min(MOST, max(least, _discounted_share(matching))), reason)
     value = math.prod(part.factor for part in parts)
     reason = f"The question names {_listed(part.key for part in named)}"
