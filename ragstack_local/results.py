@@ -86,10 +86,14 @@ def _print_search(answer: Mapping[str, Any]) -> None:
     slices = ", ".join(f"{s['name']} {s['status']} {s['milliseconds']:.0f} ms" for s in answer["slices"])
     found = counted(len(answer["results"]), "result")
     console.print(f"{found} in {answer['milliseconds']:.0f} ms ({slices})", style="dim")
+    trusted: dict[str, None] = {}
     for part in answer["slices"]:
-        if part.get("reason"):
-            preferred = "Also preferred, trust" if part["name"] == "inferred" else "Filter trusted"
-            console.print(f"{preferred} {part['trust']:.2f}. {part['reason']}.", style="dim")
+        if part.get("reason"):  # the same for each corpus of a balanced search: "people: filtered"
+            is_inferred = part["name"].rpartition(": ")[2] == "inferred"
+            preferred = "Also preferred, trust" if is_inferred else "Filter trusted"
+            trusted[f"{preferred} {part['trust']:.2f}. {part['reason']}."] = None
+    for line in trusted:
+        console.print(line, style="dim")
     if answer.get("corpora"):
         counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])
         console.print(f"Corpora, results of candidates: {counts}", style="dim")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support import ROOT, LocalStack, iterate
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -95,6 +96,21 @@ def test_the_command_line_shows_corpora_versions_and_why(balanced: LocalStack) -
     assert "How the results were ranked" in shown.stdout
     assert "api-rate-limits-v2.md" in shown.stdout
     assert "api-rate-limits-v1.md" not in shown.stdout
+
+
+def test_values_that_a_question_names_are_preferred_unless_the_caller_objects(balanced: LocalStack) -> None:
+    question = "What does the People handbook say about leave?"
+
+    shown = eventually(lambda: named(balanced.run("query", question).stdout))
+    without = balanced.run("query", question, "--no-infer", "--json")
+
+    assert shown.count("Also preferred, trust 0.30. The question names corpus = people") == 1
+    assert json.loads(without.stdout)["inferred_filter"] is None
+
+
+def named(shown: str) -> str | None:
+    """Return the output once the function has read the registry."""
+    return shown if "The question names" in shown else None
 
 
 def test_a_tool_searches_the_knowledge_base_of_the_stack(balanced: LocalStack) -> None:
