@@ -153,8 +153,8 @@ class MultiSliceRetriever:
             The results that came before the deadline; ``complete`` says whether a slice is missing. A result has
             ``score``, ``content``, ``location`` and ``metadata`` as in specification 001, ``content_type`` (for all
             but TEXT also ``content_details``, as sent by the service), ``context`` if the chunk was indexed with a
-            contextual header, ``relevance`` if there is a calibration, and ``ranking`` with ``base_score`` (the service's), ``boost`` and ``slices`` (those
-            that found the document).
+            contextual header, ``relevance`` if there is a calibration, and ``ranking`` with ``base_score`` (the
+            service's), ``boost`` and ``slices`` (those that found the document).
 
         Raises:
             InvalidQueryError: The query or *num_results* is out of range.
