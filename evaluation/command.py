@@ -195,7 +195,7 @@ def _relevance(
     display.console.print(f"Every figure, and a picture:  {results}", soft_wrap=True)
     if calibrate is not None:
         relevance_table.write_calibration(calibrate, table.calibration)
-        display.console.print(f"The calibration, for RELEVANCE_CALIBRATION:  {calibrate}", soft_wrap=True)
+        display.console.print(f"Settings for a deployment:  {calibrate} (relevance_calibration)", soft_wrap=True)
 
 
 def tune(
