@@ -15,6 +15,7 @@ from typing import Any, Final
 from evaluation.dataset import DataSet
 from evaluation.measuring import Measured
 from evaluation.metrics import CONFIDENCE, PRIMARY, SAMPLES, TITLES, Interval
+from evaluation.searching import inferred_for
 from ragstack_common import DISTRIBUTION
 from ragstack_common.embedding.protocol import cores
 from ragstack_common.errors import needs_extra
@@ -61,6 +62,9 @@ def print_table(data: DataSet, measured: Sequence[Measured]) -> None:
     title = f"{data.name}, {data.split}: {len(data.queries)} queries, {len(data.documents)} documents"
     shown = [[row[place] for place in columns] for row in rows(measured)]
     display.print_table(title, [names[place] for place in columns], shown)
+    if any(one.setup.infer != "no" for one in measured):
+        named = f"{inferred_for(data)} of {len(data.queries)}"
+        display.console.print(f"Queries that name values of the collection:  {named}")
 
 
 def markdown(data: DataSet, measured: Sequence[Measured]) -> str:

@@ -29,6 +29,7 @@ from ragstack_common.retrieval.engines.bedrock import BedrockBackend, uri_of
 from ragstack_common.retrieval.factory import create_retrieval_backend, register_backend
 from ragstack_common.retrieval.inference import Vocabulary, VocabularySource
 from ragstack_common.retrieval.models import SearchRequest
+from ragstack_common.retrieval.naming import Question
 from ragstack_common.retrieval.rerank import LexicalReranker
 from ragstack_common.retrieval.trust import members_of
 
@@ -95,6 +96,8 @@ class Setup(BaseModel):
             raise ValueError("KEYWORD is the private local Bedrock's BM25 alone: without reranker and slices")
         if self.rerank != "none" and self.engine not in (PRIVATE, STACK):
             raise ValueError("a backend's configuration decides how it reranks: leave rerank out")
+        if self.infer == "yes" and self.engine not in (PRIVATE, STACK):
+            raise ValueError("a backend's configuration has no document registry: write infer=hits")
         if self.normalized and (self.search == KEYWORD or self.engine not in (PRIVATE, STACK)):
             raise ValueError("only scores of a knowledge base's searches are normalized")
         return self
@@ -242,6 +245,12 @@ def vocabulary_of(data: DataSet) -> Vocabulary:
     return Vocabulary(counts, len(data.documents))
 
 
+def inferred_for(data: DataSet) -> int:
+    """Count the queries of which a filter is inferred."""
+    vocabulary = vocabulary_of(data)
+    return sum(vocabulary.infer(Question(query.text)) is not None for query in data.queries)
+
+
 def _always(vocabulary: Vocabulary) -> VocabularySource:
     async def known() -> Vocabulary:
         return vocabulary
@@ -379,7 +388,14 @@ async def _search(
     backend: RetrievalBackend, query: str, metadata_filter: Mapping[str, Any] | None, setup: Setup, results: int
 ) -> list[str]:
     soft, hard = (metadata_filter, None) if setup.slices == "multislice" else (None, metadata_filter)
-    request = SearchRequest(query, results, filters=hard, metadata_filter=soft, deduplicate_by="document")
+    request = SearchRequest(
+        query,
+        results,
+        filters=hard,
+        metadata_filter=soft,
+        deduplicate_by="document",
+        infer_filter=setup.infer != "no",
+    )
     outcome = await backend.search(request)
     if not outcome.complete:
         raise EvaluationError("; ".join(f"{part.name}: {part.error}" for part in outcome.parts if part.error))

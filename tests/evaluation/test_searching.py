@@ -28,6 +28,7 @@ def test_changes_are_those_of_the_first_setup() -> None:
         ("boost=inf", "boost: Input should be a finite number"),
         ("search=KEYWORD,rerank=lexical", "BM25 alone: without reranker and slices"),
         ("engine=bm25s,rerank=lexical", "a backend's configuration decides how it reranks"),
+        ("engine=bm25s,infer=yes", "a backend's configuration has no document registry: write infer=hits"),
     ],
 )
 def test_an_impossible_setup_is_rejected(changes: str, message: str) -> None:
