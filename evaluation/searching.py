@@ -309,7 +309,7 @@ def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results
 
 @contextmanager
 def of_keywords(indexing: Indexing, index: Index, results: int) -> Iterator[Ask]:
-    """Ask the full-text index alone; the local Bedrock that filled it must have ended."""
+    """Ask BM25 alone; the local Bedrock that filled it must have ended."""
     with LocalRankings.of(indexing, index) as rankings:
 
         def ask(query: str, metadata_filter: Mapping[str, Any] | None) -> list[str]:

@@ -11,7 +11,7 @@ from local_bedrock.store.postings import numbers, packed
 
 
 def move_words(connection: apsw.Connection) -> None:
-    """Move them, and drop these tables; takes half a minute for 100,000 chunks."""
+    """Move them, and drop these tables; takes four seconds for 24,000 chunks of 70 words."""
     for row in connection.execute("SELECT id FROM knowledge_base").fetchall():
         table = f"text_{row[0]}"
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).get:
