@@ -135,12 +135,13 @@ CREATE INDEX record_by_document ON record (document_id);
 CREATE INDEX record_by_knowledge_base ON record (knowledge_base_id);
 
 -- Apart from the texts, so that reading one does not read the other.
+-- value: float16, little endian; words: those of the header and the text, as in store/postings.py
 CREATE TABLE vector (
     chunk_id INTEGER PRIMARY KEY,
     knowledge_base_id TEXT NOT NULL,
     document_id INTEGER NOT NULL,
-    value BLOB NOT NULL,                 -- float16, little endian
-    words BLOB NOT NULL DEFAULT x''      -- of the header and the text, as in store/postings.py
+    value BLOB NOT NULL,
+    words BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX vector_by_document ON vector (document_id);
 
