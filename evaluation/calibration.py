@@ -1,4 +1,4 @@
-"""Relevance as a probability: how it is fitted to judgments, and how far it can be believed.
+"""Relevance as a probability: how it is fitted to judgments, and how reliable it is.
 
 The model is a logistic regression whose weights cannot be negative. Sets differ in how many relevant documents a
 question has and how many of them were judged, so each set has an intercept of its own while the weights are fitted;

@@ -55,7 +55,7 @@ def evaluate(
     boost: Annotated[float, typer.Option(help="With --merge boost: factor on the scores of filtered hits.")] = 1.25,
     infer: Annotated[
         bool,
-        typer.Option(help="Also prefer documents with attribute values that the query names, as the product does."),
+        typer.Option(help="Also prefer documents with attribute values that the query names, as the API does."),
     ] = False,
     contextual_headers: Headers = True,
     engine: Annotated[
@@ -73,20 +73,22 @@ def evaluate(
         ),
     ] = None,
     depth: Annotated[
-        int, typer.Option(help="Documents asked for; 100 measures recall@100 too.", min=10, max=LARGEST_DEPTH)
+        int, typer.Option(help="Documents of each query; 100 measures recall@100 too.", min=10, max=LARGEST_DEPTH)
     ] = 10,
     spread: Annotated[
-        str | None, typer.Option(help="An attribute: how many of its values are among the first ten documents.")
+        str | None, typer.Option(help="Count the values of this attribute among the first ten documents.")
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="An attribute of the right filter, such as company: intervals by its values, not by query."),
+        typer.Option(
+            help="Attribute of the right filter, such as company: intervals resample its values, not queries."
+        ),
     ] = None,
     table: Annotated[
         str | None,
         typer.Option(
-            help="filters: each setup in every way to filter, with every kind of filter. relevance: how far relevance"
-            " can be believed, and whether it tells questions without an answer."
+            help="filters: each setup in every way to filter, with every kind of filter. relevance: how reliable"
+            " relevance is, and whether it recognizes questions without an answer."
         ),
     ] = None,
     also: Annotated[
@@ -95,9 +97,7 @@ def evaluate(
     ] = None,
     calibrate: Annotated[
         Path | None,
-        typer.Option(
-            help="With --table relevance: write a calibration fitted to the data sets into this file of settings."
-        ),
+        typer.Option(help="With --table relevance: write a calibration fitted to the data sets to this settings file."),
     ] = None,
     write_documents: Annotated[
         Path | None,
@@ -109,9 +109,9 @@ def evaluate(
 ) -> None:
     """Measure how well searches find what people judged to be relevant.
 
-    The collection is ingested into a private local Bedrock and kept for the next run. Each setup is asked every query,
-    as the product asks; chunks count as their documents. Differences are to the first setup, query by query, with
-    95 % intervals by the bootstrap; a star is a difference beyond chance.
+    The collection is ingested into a private local Bedrock and kept for the next run. Each setup answers every query
+    with the API's pipeline; a document counts by its best chunk. Differences are to the first setup, query by query,
+    with 95 % bootstrap intervals; a star marks a difference beyond chance.
 
     Example:  ragstack eval samples/judged --compare search=SEMANTIC --compare rerank=lexical
 
@@ -215,7 +215,7 @@ def tune(
         typer.Option(help="Share of filters assumed to be wrong, for trust and boost.", min=0, max=1),
     ] = 0.2,
     cluster: Annotated[
-        str | None, typer.Option(help="An attribute: queries with the same value are judged and drawn together.")
+        str | None, typer.Option(help="An attribute: queries with the same value are split and resampled together.")
     ] = None,
     write: Annotated[
         Path | None,
@@ -236,7 +236,7 @@ def tune(
     """Vary parameters over results that are retrieved once, and say whether another value beats the default.
 
     "held out" judges each query by the value that the other half of the queries chose: that is what new queries can
-    expect. A value is better if the whole 95 % interval is over 0. It then counts for the parameters after it.
+    expect. A value is better if the whole 95 % interval is over 0. It then applies while later parameters are tuned.
 
     Example:  ragstack tune samples/judged --parameter trust.prior --values 0.1,0.35,0.7
 

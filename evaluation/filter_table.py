@@ -32,9 +32,8 @@ LEAST_GAIN: Final = 0.05
 """Of the figure without a filter; a share of less is noise."""
 
 EXPLANATION: Final = (
-    "Below each figure: with the right filter, how much is kept of the gain of the filter alone; otherwise the change"
-    f" against no filter. Where that gain is within chance or below {LEAST_GAIN * 100:g} %, it is the difference to no"
-    " filter."
+    "Below each figure: with the right filter, the share kept of the gain of the filter alone; otherwise the change"
+    f" against no filter. If that gain is within chance or below {LEAST_GAIN * 100:g} %: the difference to no filter."
 )
 
 

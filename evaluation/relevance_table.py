@@ -219,8 +219,8 @@ def show(folder: Path, table: Table) -> None:
     calibrated, abstained = rows(table)
     title = f"{table.embedding or 'engine'}, {table.search_type or 'default'}: {table.questions} questions"
     below = (
-        f"Questions that are answerable at a relevance of {table.threshold:g} are kept;"
-        " those whose documents are removed, and those of other sets, are rejected"
+        f"With an answerable relevance of {table.threshold:g}: questions kept, questions rejected when their documents"
+        " are removed, and foreign questions (of other sets) rejected"
     )
     display.print_table(f"Relevance, {title}", CALIBRATION_HEADINGS, calibrated)
     display.print_table(below, ABSTENTION_HEADINGS, abstained)

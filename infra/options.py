@@ -179,13 +179,13 @@ class ContextValues(Settings):
     )
     settings: SettingsFile | None = Field(
         None,
-        description="more context values, such as `ragstack tune --write` chooses; those of the command line win",
+        description="more context values, such as those of `ragstack tune --write`; the command line wins",
     )
     cosine_share: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="share of the cosine in HYBRID searches of the local Bedrock, for `ragstack up` alone",
+        description="share of the cosine in HYBRID searches of the local Bedrock, only for `ragstack up`",
     )
     ingestion_batch_window_seconds: int = Field(
         1, ge=0, le=300, description="how long the queues collect messages; 0 delivers at once, ten at most"

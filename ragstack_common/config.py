@@ -251,7 +251,7 @@ class QuerySettings(CorpusSettings, SearchSettings):
     infer_filter: bool = Field(
         True,
         description="whether documents rank higher if they have attribute values that the question names; a request "
-        "can switch it off",
+        "can turn it off",
     )
     filtered_score_boost: float = Field(
         1.25, ge=0.01, le=100, description="with `boost`, the factor on scores of hits that match the metadata filter"
@@ -262,14 +262,14 @@ class QuerySettings(CorpusSettings, SearchSettings):
     relevance_calibration: RelevanceCalibration | None = Field(
         None,
         repr=False,
-        description="turns scores into `relevance`, for the embedding and search type that it names; by default the"
+        description="turns signals into `relevance`, for the embedding and search type that it names; by default the"
         " local Bedrock's `hashed` and MiniLM embeddings have one",
     )
     answerable_relevance: float = Field(
         ANSWERABLE_RELEVANCE,
         ge=0,
         le=1,
-        description="`answerable` is false if no passage that was found has at least this `relevance`",
+        description="`answerable` is false if no passage found has at least this `relevance`",
     )
     retrieval_engine: EngineName = Field(BEDROCK_ENGINE, description="the engine or wrapper that searches")
     retrieval_engine_config: JsonObject | None = Field(

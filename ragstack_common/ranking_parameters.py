@@ -16,11 +16,11 @@ class RerankingWeights:
     """Factors on the signals of the lexical reranker, each finite and 0 or more; 0 leaves a signal out.
 
     Attributes:
-        phrase: The query stands in the text word for word.
-        frequency: Its keywords stand there, the more and the rarer the better.
-        proximity: They stand close to each other.
+        phrase: The query occurs in the text word for word.
+        frequency: Its keywords occur there, the more and the rarer the better.
+        proximity: They are close to each other.
         metadata: One attribute of the chunk matches; counted once for each that does.
-        vector: What the search itself said.
+        vector: The score of the search.
 
     Raises:
         ConfigurationError: A factor is negative, infinite or no number.
@@ -59,12 +59,12 @@ class TrustParameters(BaseModel):
         0.35,
         ge=0,
         le=1,
-        description="factor of an attribute of which the question names no value, if it names a value of another one",
+        description="factor for an attribute that the question leaves open, if it names a value of another one",
     )
     newest_year: float = Field(0.8, ge=0, le=1, description="factor of the newest of several years named")
     earlier_year: float = Field(0.1, ge=0, le=1, description="factor of the earlier of several years named")
     veto: float = Field(
-        0.3, ge=0, le=1, description="highest trust if most of the best unfiltered hits have one other value"
+        0.3, ge=0, le=1, description="highest trust if most of the best unfiltered hits share another value"
     )
     veto_hits: int = Field(7, ge=1, le=10, description="number of the ten best unfiltered hits that counts as most")
     best_matches: float = Field(
@@ -77,7 +77,7 @@ class TrustParameters(BaseModel):
         0.3,
         ge=0,
         le=1,
-        description="the same if it names one: it is often what the answer is about, not where it is",
+        description="the same if it names one, which may be only the topic",
     )
     rank_constant: float = Field(
         10, ge=1, le=1000, description="added to each rank: the larger it is, the less the first places count"

@@ -1,4 +1,4 @@
-"""Relevance: the probability that a passage answers a question, from the signals of its engine.
+"""Relevance: the probability that a passage is relevant, from the signals of its engine.
 
 An engine's score orders the passages of one search. Its scale depends on the embedding, on the kind of search and, with
 ranks, only on the other passages. A calibration turns the engine's signals into a probability: a logistic regression

@@ -90,8 +90,8 @@ def _print_search(answer: Mapping[str, Any]) -> None:
     for part in answer["slices"]:
         if part.get("reason"):  # the same for each corpus of a balanced search: "people: filtered"
             is_inferred = part["name"].rpartition(": ")[2] == "inferred"
-            preferred = "Also preferred, trust" if is_inferred else "Filter trusted"
-            trusted[f"{preferred} {part['trust']:.2f}. {part['reason']}."] = None
+            which = "Inferred filter" if is_inferred else "Filter"
+            trusted[f"{which} trusted {part['trust']:.2f}. {part['reason']}."] = None
     for line in trusted:
         console.print(line, style="dim")
     if answer.get("corpora"):

@@ -95,24 +95,24 @@ class RetrieveRequest(BaseModel):
     )
     metadata_filter: dict[str, Any] | None = Field(
         default=None,
-        description="A preference: matching documents rank higher. Mongo style or Bedrock's RetrievalFilter",
+        description="Matching documents rank higher. Mongo style or Bedrock's RetrievalFilter",
         examples=[{"topic": {"$eq": "travel"}}],
     )
     filter_mode: Literal["prefer", "strict"] = Field(
         default="prefer",
         description="prefer: documents that match the metadata filter rank higher, as far as the question and the hits "
-        "agree with it. strict: only they are returned",
+        "support it. strict: only they are returned",
     )
     filter_trust: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="How far to trust the metadata filter, instead of the estimate: 0 ignores it, 1 ranks every match "
+        description="How far to trust the metadata filter, instead of an estimate: 0 ignores it, 1 ranks every match "
         "first",
     )
     infer_filter: bool = Field(
         default=True,
-        description="Whether attribute values that the question names also become a preference",
+        description="Whether documents with attribute values that the question names also rank higher",
     )
     corpus_filter: str | None = Field(
         default=None,
@@ -172,14 +172,14 @@ class RankingSummary(BaseModel):
     ranks: dict[str, int] = Field(description="The place in each slice, from 1, if slices were merged by trust")
     reranked_from: int | None = Field(default=None, description="The place, from 1, before the reranker")
     score: float = Field(description="The score by which the result was ranked")
-    reason: str = Field(description="The same in one sentence")
+    reason: str = Field(description="Why it has its rank, in one sentence")
 
 
 class Placed(BaseModel):
     """Where a passage is in its document."""
 
     page: int | None = Field(default=None, description="The page on which the passage begins, from 1 (PDF)")
-    last_page: int | None = Field(default=None, description="The page on which it ends, if that is a later one")
+    last_page: int | None = Field(default=None, description="The page on which it ends, if later")
     sheet: str | None = Field(default=None, description="The sheet of the workbook")
     section: str | None = Field(
         default=None,
@@ -205,8 +205,8 @@ class RetrievedResult(Placed):
 
     relevance: float | None = Field(
         default=None,
-        description="Probability that the content answers the question, 0 to 1, comparable across searches; null if "
-        "there is no calibration for the embedding and the search type",
+        description="Probability that people would judge the document relevant, 0 to 1, comparable across searches; "
+        "null without a calibration for the embedding and the search type",
     )
     score: float = Field(description="The score by which it was ranked; a boost can raise it above 1")
     content: str
@@ -242,7 +242,7 @@ class InferredFilterSummary(BaseModel):
 
     filter: dict[str, Any] = Field(description="What the preferred documents match, in Mongo style")
     trust: float = Field(description="How far it was trusted, 0 to 1")
-    reason: str = Field(description="What the question names, and why it was trusted so far")
+    reason: str = Field(description="What the question names, and what limits the trust")
 
 
 class CorpusSummary(BaseModel):
@@ -259,16 +259,16 @@ class RetrieveResponse(BaseModel):
     results: list[RetrievedResult]
     answerable: bool | None = Field(
         default=None,
-        description="False if nothing that was found reaches ANSWERABLE_RELEVANCE; null if there is no calibration",
+        description="False if nothing found reaches ANSWERABLE_RELEVANCE; null without a calibration",
     )
     best_relevance: float | None = Field(
         default=None,
-        description="The highest relevance of anything that was found, also of what min_relevance left out",
+        description="The highest relevance of anything found, including what min_relevance drops",
     )
     complete: bool = Field(description="False if a slice failed or timed out: its results are missing")
     slices: list[SliceSummary]
     inferred_filter: InferredFilterSummary | None = Field(
-        default=None, description="What the question implied, if anything; the slice is called inferred"
+        default=None, description="The filter inferred from the question, if any; its slice is named inferred"
     )
     corpora: list[CorpusSummary] = Field(description="One entry per corpus over which the search was balanced")
     notes: list[str] = Field(description="Other remarks, such as a reranker that failed and was skipped")

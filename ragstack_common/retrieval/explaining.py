@@ -15,7 +15,7 @@ _WHERE: Final[Mapping[str, str]] = {
 def reason_of_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
     """Return the ranks, the trust, the boost and the reranker that gave a result its place, without a full stop.
 
-    For example: Rank 2 with the filter, 14 without; trust 0.98; moved from 3 by the reranker.
+    For example: Rank 2 with the filter, 14 without; trust 0.98; rank 3 before the reranker.
 
     Args:
         ranking: How the result was ranked.
@@ -26,8 +26,8 @@ def reason_of_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
         reasons.append(f"score multiplied by {ranking.boost:g} for the filter")
     if ranking.reranked_from is not None:
         reasons.append(f"rank {ranking.reranked_from} before the reranker")
-    told = "; ".join(reasons or ["ranked by the engine's score"])
-    return told[0].upper() + told[1:]
+    sentence = "; ".join(reasons or ["ranked by the engine's score"])
+    return sentence[0].upper() + sentence[1:]
 
 
 def _merged(ranking: Ranking, parts: Sequence[SliceReport]) -> Sequence[str]:

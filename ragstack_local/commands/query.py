@@ -79,7 +79,7 @@ def query(
     ] = None,
     min_relevance: Annotated[
         float | None,
-        typer.Option(help="Leave out results that answer the question with a lower probability.", min=0.0, max=1.0),
+        typer.Option(help="Leave out results with a lower relevance (a probability).", min=0.0, max=1.0),
     ] = None,
     min_score: Annotated[float | None, typer.Option(help="Leave out results with a lower score.", min=0.0)] = None,
     rerank: Annotated[
@@ -96,9 +96,7 @@ def query(
     ] = DeduplicateBy.DOCUMENT,
     passages: Annotated[
         int | None,
-        typer.Option(
-            help="Maximum passages of each document. Default: 1; with --json the API's own.", min=1, max=MAX_PASSAGES
-        ),
+        typer.Option(help="Maximum passages of each document. Default: 1; with --json, 3.", min=1, max=MAX_PASSAGES),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each result was ranked.")] = False,
     engine: Annotated[
@@ -118,7 +116,7 @@ def query(
 
     Example:  ragstack query "How many days of leave do I have?" --top-k 3 --json
 
-    Only one version, and why:  ragstack query "rate limit" --doc-version 2 --rerank lexical --explain
+    One version, explained:  ragstack query "rate limit" --doc-version 2 --rerank lexical --explain
 
     An API anywhere:  ragstack query "rate limit" --api-url https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod
 

@@ -85,7 +85,7 @@ def up(
 
     With AWS's quotas and delays:  ragstack up -- --quotas --indexing-seconds 5
 
-    With the settings that suit your questions:  ragstack up --settings settings.json
+    With settings tuned to your questions:  ragstack up --settings settings.json
 
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
     """

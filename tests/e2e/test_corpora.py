@@ -104,7 +104,7 @@ def test_values_that_a_question_names_are_preferred_unless_the_caller_objects(ba
     shown = eventually(lambda: named(balanced.run("query", question).stdout))
     without = balanced.run("query", question, "--no-infer", "--json")
 
-    assert shown.count("Also preferred, trust 0.30. The question names corpus = people") == 1
+    assert shown.count("Inferred filter trusted 0.30. The question names corpus = people") == 1
     assert json.loads(without.stdout)["inferred_filter"] is None
 
 
