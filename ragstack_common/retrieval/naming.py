@@ -24,6 +24,9 @@ LEAST_LETTERS: Final = 3
 LOOSE_WORDS: Final = 2
 """Other words of a question among those that name a value together."""
 
+LONGEST_PREFIX: Final = 20
+"""Letters of the first of two prefixes that may make up a word, at most."""
+
 MOST_SHARED: Final = 200
 """A word of more values than this points to none of them; it bounds the time for large catalogues."""
 
@@ -35,6 +38,7 @@ _YEAR: Final = re.compile(
     re.IGNORECASE,
 )
 _SINCE: Final = re.compile(r"\b(?:since|before|after|until|founded in|established in)\s$", re.IGNORECASE)
+_LONGEST_SINCE: Final = len("established in ")
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Question:
         found = set()
         for match in _YEAR.finditer(self.text):
             year = match["marked"] or match["quarter"] or match["plain"]
-            if match["plain"] and _SINCE.search(self.text[: match.start()]):
+            if match["plain"] and _SINCE.search(self.text, match.start() - _LONGEST_SINCE, match.start()):
                 continue
             found.add((int(f"20{year}"[-4:]), not match["plain"]))
         return found
@@ -181,7 +185,7 @@ class Values:
         capitals = sum(letter.isupper() for letter in word)
         if capitals > 1:
             yield from ((number, True) for number in self._initials.get(folded, ()))
-            for cut in range(2, len(folded) - 1):
+            for cut in range(2, min(len(folded) - 1, LONGEST_PREFIX)):
                 for number in self._prefixes.get((folded[:2], folded[cut : cut + 2]), ()):
                     first, second, *_ = (w for w in self._words[number] if w != "and")
                     if first.startswith(folded[:cut]) and second.startswith(folded[cut:]):
@@ -192,15 +196,20 @@ class Values:
 
     def _covered(self, question: Question) -> Iterator[tuple[int, Name]]:
         """Yield the values of several words whose rare words the question has close together."""
-        present = {word for word in question.folded if 0 < len(self._holders.get(word, ())) <= MOST_SHARED}
-        places = [place for place, word in enumerate(question.folded) if word in present]
-        for number in {number for word in present for number in self._holders[word]}:
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, word in enumerate(question.folded):
+            if 0 < len(self._holders.get(word, ())) <= MOST_SHARED:
+                places[word].append(place)
+        for number in {number for word in places for number in self._holders[word]}:
             rarity = {word: self._rarity(word) for word in self._words[number] if word in self._holders}
             least = LEAST_COVERAGE * sum(rarity.values())
-            for first in places:
-                near = range(first, first + len(self._words[number]) + LOOSE_WORDS)
-                matched = {question.folded[place]: place for place in places if place in near}
-                matched = {word: place for word, place in matched.items() if word in rarity}
+            if sum(rarity[word] for word in rarity if word in places) < least:
+                continue
+            own = sorted(place for word in rarity for place in places.get(word, ()))
+            reach = len(self._words[number]) + LOOSE_WORDS
+            for start, first in enumerate(own):
+                near = (place for place in own[start : start + reach] if place < first + reach)
+                matched = {question.folded[place]: place for place in near}
                 if len(matched) > 1 and sum(rarity[word] for word in matched) >= least:
                     yield number, Name(" ".join(matched), frozenset(matched.values()), is_whole=False)
                     break

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ragstack_common.config import MAX_QUERY_CHARACTERS
 from ragstack_common.retrieval.naming import Question, Values
 
 COMPANIES = [
@@ -81,3 +82,9 @@ def test_a_catalogue_of_a_hundred_thousand_values_is_looked_up_through_an_index(
     many = Values([f"Company {number} Holdings" for number in range(100_000)])
 
     assert set(many.named_in(Question("What did Company 4711 Holdings earn?"))) == {"Company 4711 Holdings"}
+
+
+def test_the_longest_question_is_looked_up_although_every_word_is_one_of_many_values() -> None:
+    values = [f"alpha x{n} beta y{n} gamma z{n}" for n in range(200)]
+
+    assert named(("alpha beta gamma " * 2_000)[:MAX_QUERY_CHARACTERS], values) == set()
