@@ -259,7 +259,7 @@ class RetrieveResponse(BaseModel):
     results: list[RetrievedResult]
     answerable: bool | None = Field(
         default=None,
-        description="False if nothing found reaches ANSWERABLE_RELEVANCE; null without a calibration",
+        description="False if nothing found reaches ANSWERABLE_RELEVANCE; null without hits or a calibration",
     )
     best_relevance: float | None = Field(
         default=None,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from ragstack_common.config import ALL_CORPORA, PER_CORPUS, SEARCH_K, SINGLE_CORPUS, CorpusNames, CorpusSettings
-from ragstack_common.deadline import seconds_left
+from ragstack_common.deadline import inner_deadline, seconds_left
 from ragstack_common.errors import UnknownCorpusError
 from ragstack_common.filters import And, Clause, Filter, Operator
 from ragstack_common.retrieval.base import RetrievalBackend, Wrapper, narrowed
@@ -130,7 +130,9 @@ class BalancedBackend(Wrapper):
         )
         only = {name: self._only(name) for name in corpora}
         # How far a filter is trusted depends on all corpora, so slices are searched over all of them.
-        outcome = await self.backend.around(lambda inner: _Corpora(inner, only, candidates, seconds)).search(deeper)
+        around = self.backend.around(lambda inner: _Corpora(inner, only, candidates, seconds))
+        with inner_deadline(seconds):  # slices may be searched in two rounds
+            outcome = await around.search(deeper)
         chunks, notes = outcome.chunks, outcome.notes
         counted = [name for chunk in chunks for name in chunk.ranked_by.found_by]
         if self._reranker is not None:

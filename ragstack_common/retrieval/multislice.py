@@ -1,13 +1,16 @@
 """Searches with and without a preference in parallel, on any backend."""
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
+from ragstack_common.deadline import seconds_left
 from ragstack_common.errors import InvalidFilterError, InvalidQueryError
 from ragstack_common.filters import all_of, clauses_of, evaluate
 from ragstack_common.ranking_parameters import DEFAULTS, TrustParameters
@@ -37,6 +40,9 @@ DEFAULT_MAX_SLICES: Final = 3
 
 LEAST_CANDIDATES: Final = 40
 """Chunks of each slice from which trust is estimated, so that it hardly depends on the number of results."""
+
+VOCABULARY_SHARE: Final = 0.25
+"""Share of a search's time that the vocabulary may take."""
 
 MAX_CANDIDATES: Final = 100
 """Chunks that a slice is asked for, for one result per document: a page of Bedrock."""
@@ -72,8 +78,8 @@ class MultiSliceBackend(PassingWrapper):
         enabled: False makes one search, with the filter.
         merge: How the lists become one: trust or boost.
         max_slices: Searches of one request, 1 or more. With 1, the only one has the filter.
-        vocabulary: The values that a query can name. Without it, or while it returns None, those of the first hits
-            count; the inferred slice is then searched after the others if there is time.
+        vocabulary: The values that a query can name. Without it, while it returns None, and with a ``scope_filter``,
+            those of the first hits count; the inferred slice is then searched after the others if there is time.
         trust: The constants of ``merge="trust"``; by default those that suit many collections.
 
     Raises:
@@ -119,15 +125,17 @@ class MultiSliceBackend(PassingWrapper):
         return other
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
-        known = await self.vocabulary() if self.vocabulary is not None and self._infers(request) else None
+        start = time.perf_counter()
+        known = await self._known(request)
         inferred = None if known is None else known.infer(Question(request.query), _filtered_keys(request))
         slices = self._slices(request, inferred, by_hits=known is None and self._infers(request))
         parts = await search_together(
             {each.name: (self.backend, each.request) for each in slices},
-            self.timeout_seconds,
+            self.timeout_seconds - (time.perf_counter() - start),
             fatal=(InvalidFilterError, InvalidQueryError),
             optional=(INFERRED,),
         )
+        parts = replace(parts, start=start)
         if known is None and self._infers(request):
             inferred = _inferred_from_hits(request, parts)
             if inferred is not None:
@@ -138,6 +146,18 @@ class MultiSliceBackend(PassingWrapper):
             merged = merge_slices(parts.rankings, boosts, request.deduplicate_by)
             return parts.outcome(best_of(merged, request, candidates), request)
         return self._merged_by_trust(request, parts, inferred)
+
+    async def _known(self, request: SearchRequest) -> Vocabulary | None:
+        """Return the values that the query can name; None if those of the first hits count.
+
+        They count within a scope: an inferred filter would tell the caller values that only documents outside have.
+        """
+        if self.vocabulary is None or request.scope_filter is not None or not self._infers(request):
+            return None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds_left(self.timeout_seconds) * VOCABULARY_SHARE):
+                return await self.vocabulary()
+        return None
 
     def _infers(self, request: SearchRequest) -> bool:
         """Whether a filter may be inferred, and there is a slice for it."""
@@ -177,7 +197,7 @@ class MultiSliceBackend(PassingWrapper):
     async def _with_inferred(self, request: SearchRequest, inferred: Inferred, parts: Parts) -> Parts:
         """Search a filter that the hits of the other slices implied, if another such search fits into the time."""
         elapsed = time.perf_counter() - parts.start
-        left = self.timeout_seconds - elapsed
+        left = seconds_left(self.timeout_seconds - elapsed)
         if left < elapsed:
             return parts
         matching = narrowed(self._deeper(request), request.metadata_filter, inferred.filters)

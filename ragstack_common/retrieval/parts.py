@@ -89,7 +89,7 @@ async def search_together(
         optional: Searches whose errors are only reported.
 
     Raises:
-        RagStackError: Every search failed, or one failed with a *fatal* error.
+        RagStackError: One failed with a *fatal* error, or all but the *optional* ones, and these found nothing.
     """
     start = time.perf_counter()
     calls = [partial(backend.search, request) for backend, request in searches.values()]
@@ -99,7 +99,8 @@ async def search_together(
     for error in required.values():
         if isinstance(error, fatal):
             raise error
-    if required and len(errors) == len(ended):
+    answered = (end.value.chunks or name not in optional for name, end in ended.items() if end.value is not None)
+    if required and not any(answered):
         raise failure_of(required)
     for name, error in errors.items():
         unexpected = None if isinstance(error, RagStackError) else error

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from ragstack_common.deadline import seconds_left
 from ragstack_common.errors import (
     ServiceUnavailableError,
 )
@@ -303,6 +305,34 @@ def test_results_that_arrived_in_time_are_returned_even_if_other_searches_hang(
     assert {found.content for found in outcome.chunks} == arrived
     assert not outcome.complete
     assert "timeout" in {part.status for part in outcome.parts}
+
+
+def test_a_second_round_of_slices_ends_before_the_deadline_of_the_first() -> None:
+    ends = []
+
+    class Slow(Engine):
+        name = "slow"
+
+        async def _find(self, query: str, count: int, condition: Filter | None) -> list[RetrievedChunk]:
+            assert condition is not None
+            now = asyncio.get_running_loop().time
+            ends.append(now() + seconds_left(math.inf))
+            await asyncio.sleep(1)
+            topics = ["Travel", "Travel", "Food", "Food"]
+            found = [chunk(f"{query} {n}", 0.5, "a") for n in range(len(topics))][:count]
+            return [c.model_copy(update={"metadata": {"topic": t}}) for c, t in zip(found, topics, strict=False)]
+
+    balanced = BalancedBackend(MultiSliceBackend(Slow(), timeout_seconds=30), ["a"], reranker=None, timeout_seconds=3)
+
+    async def started_and_searched() -> float:
+        start = asyncio.get_running_loop().time()
+        await balanced.search(SearchRequest("Who writes about Travel?", infer_filter=True))
+        return start
+
+    start = run_in_virtual_time(started_and_searched())
+
+    assert len(ends) == 2
+    assert max(ends) <= start + 3
 
 
 def test_a_filter_is_trusted_by_the_question_and_the_results_of_all_corpora() -> None:

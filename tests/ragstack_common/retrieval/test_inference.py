@@ -1,18 +1,21 @@
 """Filters inferred from a question, and the slice that searches them."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragstack_common.errors import RetrievalError
 from ragstack_common.filters import evaluate, parse, to_mongo
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.inference import Inferred, Vocabulary, VocabularySource
 from ragstack_common.retrieval.models import SliceReport
 from ragstack_common.retrieval.multislice import MultiSliceBackend
 from ragstack_common.retrieval.naming import Question
+from tests.support.virtual_time import run_in_virtual_time
 
 COUNTS: dict[str, dict[Any, int]] = {
     "company": {"Amcor": 40, "MGM Resorts": 30, "Boeing": 30},
@@ -172,6 +175,37 @@ def test_an_inferred_slice_that_fails_is_only_reported() -> None:
 
     assert [(part.name, part.status) for part in outcome.parts] == [("unfiltered", "ok"), ("inferred", "failed")]
     assert (len(outcome.chunks), outcome.inferred) == (10, None)
+
+
+def test_a_search_whose_other_slices_fail_is_an_error_if_nothing_matches_the_inferred_filter() -> None:
+    class Broken(Store):
+        async def search(self, request: SearchRequest) -> SearchOutcome:
+            if request.filters is None:
+                raise RetrievalError("no")
+            return await super().search(request)
+
+    with pytest.raises(RetrievalError, match="no"):
+        search(Broken(chunks(BOEING)), INFER, known())
+    assert [chunk.metadata for chunk in search(Broken(MIXED), INFER, known()).chunks] == [AMCOR]
+
+
+def test_no_value_outside_the_scope_is_told() -> None:
+    own, others = ({**attributes, "tenant": name} for attributes, name in ((BOEING, "own"), (AMCOR, "other")))
+
+    outcome = search(Store(chunks(own, others)), replace(INFER, scope_filter={"tenant": "own"}), known())
+
+    assert (outcome.inferred, [part.name for part in outcome.parts]) == (None, ["unfiltered"])
+
+
+def test_a_vocabulary_that_does_not_answer_leaves_most_of_the_time_to_the_search() -> None:
+    async def never() -> Vocabulary:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    outcome = run_in_virtual_time(MultiSliceBackend(Store(MIXED), vocabulary=never).search(INFER))
+
+    assert outcome.inferred is not None
+    assert outcome.complete
 
 
 def test_the_inferred_slice_refines_the_callers_filter_and_takes_a_part_of_its_weight() -> None:
