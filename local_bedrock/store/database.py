@@ -24,7 +24,7 @@ import numpy as np
 from local_bedrock.guard import make_private
 from local_bedrock.store import schema, vectors
 from local_bedrock.store.former_words import move_words
-from local_bedrock.store.postings import MOST_ROWS, Segment
+from local_bedrock.store.postings import MOST_ROWS, segments_of
 from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 from ragstack_common.errors import RagStackError
 
@@ -199,8 +199,8 @@ class Database:
             while batch := list(islice(of_base, ROWS_LOADED_AT_ONCE)):
                 _, documents, chunks, values, words = zip(*batch, strict=True)
                 found = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
-                segment = Segment.of(words)
-                self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found, segment)
+                segments = segments_of(words)
+                self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found, segments)
                 self._vectors.tidy()
         for name, ids, found in vectors.stored_vectors(self._writer, ROWS_LOADED_AT_ONCE):
             self._vectors.extend(name, ids, ids, found)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store.database import Change, insert, select
-from local_bedrock.store.postings import Segment, counted
+from local_bedrock.store.postings import counted, segments_of
 from ragstack_common.filters.evaluation import kind_of
 
 
@@ -153,8 +153,8 @@ def index_document(change: Change, document: Document, prepared: Prepared, now: 
     vectors = prepared.vectors.astype(np.float32)
     if replaced:
         change.after_commit.append(lambda index: index.remove(base, replaced))
-    segment = Segment.of(words)
-    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors, segment))
+    segments = segments_of(words)
+    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors, segments))
 
 
 def mark_failed(change: Change, document: Document, status: str, reason: str, now: float) -> None:

@@ -89,7 +89,7 @@ class Segment:
 
     @classmethod
     def of(cls, chunks: Sequence[bytes]) -> "Segment":
-        """Make one from the words of each chunk, as :func:`counted` returns them."""
+        """Make one from the words of at most MOST_ROWS chunks, as :func:`counted` returns them."""
         sizes = np.array([len(chunk) // (WORD_BYTES + COUNT_BYTES) for chunk in chunks], dtype=int)
         both = zip(chunks, (sizes * WORD_BYTES).tolist(), strict=True)
         parts = [(chunk[:end], chunk[end:]) for chunk, end in both]
@@ -125,9 +125,14 @@ class Segment:
     def places(self, words: Words) -> list[slice]:
         """Return where the chunks with each of these words are in ``rows`` and ``counts``."""
         at = np.searchsorted(self.words, words)
-        found = np.append(self.words, 0)[at] == words
+        found = np.append(self.words, np.uint64(0))[at] == words
         starts, ends = self.starts[at], self.starts[np.minimum(at + found, len(self.words))]
         return list(map(slice, starts.tolist(), ends.tolist()))
+
+
+def segments_of(chunks: Sequence[bytes]) -> list[Segment]:
+    """Make the segments of any number of chunks, each in the form of :func:`counted`."""
+    return [Segment.of(chunks[first : first + MOST_ROWS]) for first in range(0, len(chunks), MOST_ROWS)]
 
 
 def grown(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:

@@ -273,11 +273,11 @@ class VectorIndex:
         return self._snapshots.get(knowledge_base_id, VectorSnapshot())
 
     def extend(
-        self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors, words: Segment | None = None
+        self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors, words: Iterable[Segment] = ()
     ) -> None:
         """Append chunks of documents, or of records, whose ids are negated; and their words."""
         before = self.snapshot(knowledge_base_id)
-        blocks, segments = list(before.blocks), before.segments if words is None else (*before.segments, words)
+        blocks = list(before.blocks)
         start = 0
         while start < len(chunks):
             if not blocks or blocks[-1].rows == BLOCK_ROWS:
@@ -290,7 +290,7 @@ class VectorIndex:
             block.documents[rows] = documents[start:end]
             blocks[-1] = replace(block, rows=rows.stop)
             start = end
-        self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks), segments)
+        self._snapshots[knowledge_base_id] = VectorSnapshot(tuple(blocks), (*before.segments, *words))
 
     def remove(self, knowledge_base_id: str, documents: Iterable[int]) -> None:
         """Drop every chunk of these documents."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.store import postings, vectors
-from local_bedrock.store.postings import LENGTH_SHARE, SATURATION, Segment, counted
+from local_bedrock.store.postings import LENGTH_SHARE, SATURATION, counted, segments_of
 from local_bedrock.store.vectors import VectorIndex
 from local_bedrock.words import REPEATS_SEARCHED, TERMS_SEARCHED, query_words, stems_searched
 from tests.support.soak import examples
@@ -35,7 +35,7 @@ def bm25(texts: Sequence[Sequence[str]], query: Counter[str]) -> list[float]:
 
 def extend(index: VectorIndex, first: int, texts: Sequence[Sequence[str]]) -> None:
     chunks = np.arange(first, first + len(texts))
-    words = Segment.of([counted(" ".join(text)) for text in texts])
+    words = segments_of([counted(" ".join(text)) for text in texts])
     index.extend(BASE, chunks, chunks, np.ones((len(texts), 1), dtype=np.float32), words)
 
 
@@ -66,6 +66,7 @@ def test_bm25_is_that_of_the_living_chunks_however_they_came(
         index.tidy()
         snapshot = index.snapshot(BASE)
 
+    assert all(len(segment) <= most_rows for segment in snapshot.segments)
     living = [number for number in range(len(texts)) if number not in gone]
     scores = snapshot.bm25(Counter(query))
     rows = snapshot.rows()
