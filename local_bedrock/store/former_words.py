@@ -20,10 +20,9 @@ def move_words(connection: apsw.Connection) -> None:
         occurrences = np.fromiter(_occurrences(connection), dtype=[("chunk", np.int64), ("word", np.uint64)])
         counted, counts = np.unique(occurrences, return_counts=True)
         chunks, starts = np.unique(counted["chunk"], return_index=True)
-        for chunk, words, of_chunk in zip(
-            chunks.tolist(), np.split(counted["word"], starts[1:]), np.split(counts, starts[1:]), strict=True
-        ):
-            connection.execute("UPDATE vector SET words = ? WHERE chunk_id = ?", (packed(words, of_chunk), chunk))
+        for chunk, start, end in zip(chunks.tolist(), starts, np.append(starts, len(counted))[1:], strict=True):
+            words = packed(counted["word"][start:end], counts[start:end])
+            connection.execute("UPDATE vector SET words = ? WHERE chunk_id = ?", (words, chunk))
         connection.execute(f"DROP TABLE temp.former; DROP TABLE {table}")
 
 

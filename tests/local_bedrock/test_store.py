@@ -167,6 +167,9 @@ def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
         add(database, header, text, n=number)
     with database.read(BASE) as view:
         expected = ranking.rank(view, BASE, search_for("heron stone bird"), 0.3).hits()
+    with database.write() as change:
+        empty = KnowledgeBase("KBEMPTY000", "empty", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
+        resources.add_knowledge_base(change, empty)
     database.close()
     old = apsw.Connection(str(tmp_path / FILE_NAME))
     old.execute(
@@ -175,6 +178,7 @@ def test_a_folder_of_version_5_is_upgraded(tmp_path: Path) -> None:
         "ALTER TABLE chunk DROP COLUMN position; ALTER TABLE parent DROP COLUMN position;"
         "ALTER TABLE vector DROP COLUMN words; CREATE VIRTUAL TABLE text_KB12345678 USING fts5("
         "header, body, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');"
+        "CREATE VIRTUAL TABLE text_KBEMPTY000 USING fts5(header, body, content='', contentless_delete=1);"
         "INSERT INTO text_KB12345678 (rowid, header, body) VALUES (9, 'deleted', 'heron');"
         "DELETE FROM text_KB12345678 WHERE rowid = 9; PRAGMA user_version = 5"
     )
