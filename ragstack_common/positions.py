@@ -74,7 +74,9 @@ def _plain(heading: str) -> str:
 
 
 def _number(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if float(value).is_integer() else None  # NaN and infinity are not whole either
 
 
 def _text(value: object) -> str | None:

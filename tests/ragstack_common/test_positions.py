@@ -1,5 +1,6 @@
 """Where a chunk is in its document, as its metadata say it."""
 
+import math
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ PAGE = "x-amz-bedrock-kb-document-page-number"
         ({"ragstack_section": "Leave > Sick leave"}, Position(section="Leave > Sick leave")),
         ({"page": 2, "section_title": "Leave"}, Position(page=2, section="Leave")),
         ({"page": "first", "section_title": 7, "ragstack_sheet": ""}, Position()),
+        ({"page": math.nan, "ragstack_last_page": 2.5}, Position()),
     ],
 )
 def test_a_position_is_read_from_the_metadata_of_a_chunk(metadata: dict[str, Any], position: Position) -> None:
