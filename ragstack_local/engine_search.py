@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ragstack_common.api.search import QueryService, RetrieveRequest, engine_of
+from ragstack_common.api.search import QueryService, engine_of
+from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.config import KnowledgeSettings, QuerySettings
 from ragstack_common.errors import ConfigurationError, InvalidRequestError
 from ragstack_common.retrieval.factory import TYPE_KEY

@@ -12,7 +12,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.api.catalogue import Corpora, Versions
 from ragstack_common.api.http import Api, json_answer
-from ragstack_common.api.search import QueryService, RetrieveRequest, RetrieveResponse
+from ragstack_common.api.search import QueryService
+from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse
 
 if TYPE_CHECKING:
     from ragstack_common.tools import Registry

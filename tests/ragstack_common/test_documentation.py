@@ -11,7 +11,7 @@ from typer.main import get_command
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.service import OPERATIONS, S3_VECTORS
 from ragstack_common import config
-from ragstack_common.api.search import RetrieveRequest
+from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.documents import MAX_SIDECAR_BYTES
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import parse, to_bedrock

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
 from ragstack_common.api.http import MAX_DETAILS
-from ragstack_common.api.search import RetrieveRequest
+from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.api.uploads import UploadRequest
 from tests.ragstack_common.api.conftest import Aws, Call
 from tests.support.aws_service import AwsService

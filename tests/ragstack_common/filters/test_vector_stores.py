@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ragstack_common.api.search import QueryService, RetrieveRequest, engine_of
+from ragstack_common.api.search import QueryService, engine_of
+from ragstack_common.api.search_models import RetrieveRequest
 from ragstack_common.config import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS, QuerySettings
 from ragstack_common.errors import InvalidFilterError
 from ragstack_common.filters import check_vector_store, parse
