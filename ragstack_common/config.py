@@ -292,6 +292,36 @@ class QuerySettings(CorpusSettings, SearchSettings):
         return self
 
 
+class AnswerSettings(Settings):
+    """How the function `answers` answers questions; it searches with the settings of `query`."""
+
+    answer_model: str | None = Field(
+        None,
+        description="model id, or id or ARN of an inference profile, for Amazon Bedrock's Converse; by default answers"
+        " quote the documents without a model",
+    )
+    answer_fallback_model: str | None = Field(
+        None, description="model that answers if Bedrock throttles the calls of `ANSWER_MODEL`"
+    )
+    answer_temperature: float = Field(0.0, ge=0, le=1, description="temperature of the model")
+    answer_max_tokens: int = Field(1024, ge=1, le=64_000, description="longest answer, in tokens")
+    answer_context_tokens: int = Field(
+        6000, ge=200, le=200_000, description="passages that the model receives, in tokens (estimated)"
+    )
+    answer_guardrail: str | None = Field(
+        None, description="guardrail of the model calls, as `ID:VERSION`", pattern=r"^[^:]+(:[^:]+)*:(DRAFT|[1-9]\d*)$"
+    )
+    answer_timeout_seconds: float = Field(
+        60.0, ge=1, le=900, description="deadline of an answer, from the request to its last token"
+    )
+    chat_history_max_tokens: int = Field(
+        3000,
+        ge=0,
+        le=100_000,
+        description="the last turns of a conversation that the model receives, in tokens (estimated)",
+    )
+
+
 class RetrieverToolSettings(SearchSettings):
     """What the tool `retriever` searches."""
 

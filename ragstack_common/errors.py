@@ -21,6 +21,10 @@ answers a request maps a class to a status.
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
     │   └── JobNotFoundError             there is no ingestion job of that id
     ├── JobConflictError                 another ingestion job is still running
+    ├── GenerationError                  a model did not write an answer
+    │   ├── ModelAccessError             the caller's role lacks access to the model
+    │   ├── ModelThrottledError          the model's request rate is exceeded
+    │   └── GenerationTimeoutError       the answer was not finished before the deadline
     ├── RegistryError                    the document registry, or the way to it, failed
     ├── DeliveryError                    a queue or an event bus did not take everything
     └── RetrievalError                   no slice of a search succeeded
@@ -132,6 +136,22 @@ class JobNotFoundError(NotKnownError):
 
 class JobConflictError(RagStackError):
     """Another ingestion job is still running."""
+
+
+class GenerationError(RagStackError):
+    """A model, or the way to it, failed; the message says what to do."""
+
+
+class ModelAccessError(GenerationError):
+    """The caller's role, or the account, lacks access to the model."""
+
+
+class ModelThrottledError(GenerationError):
+    """The model's request rate is exceeded; the same request may succeed later."""
+
+
+class GenerationTimeoutError(GenerationError):
+    """The answer was not finished before the deadline."""
 
 
 class RegistryError(RagStackError):

@@ -122,7 +122,12 @@ class QueryService:
             InvalidRequestError: The query, a filter or the corpus is invalid.
             RetrievalError: Every search failed.
         """
-        return answer_to(request, wait_for(self._search(request)), self._settings.answerable_relevance)
+        return answer_to(request, wait_for(self.search(request)), self._settings.answerable_relevance)
+
+    async def search(self, request: RetrieveRequest) -> SearchOutcome:
+        """Search, and return the outcome before it becomes JSON. Errors are those of :meth:`retrieve`."""
+        with inner_deadline(self._settings.timeout_seconds):
+            return await self._searched(request)
 
     def corpora(self) -> Corpora:
         """List the corpora. Errors are those of a search, or RegistryError."""
@@ -143,10 +148,6 @@ class QueryService:
         if settings.registry_table is not None and settings.retrieval_engine == BEDROCK_ENGINE:
             return values_of_registry(settings.registry_table)
         return values_of_engine(self._engine, settings.timeout_seconds, self._clock)
-
-    async def _search(self, request: RetrieveRequest) -> SearchOutcome:
-        with inner_deadline(self._settings.timeout_seconds):
-            return await self._searched(request)
 
     async def _searched(self, request: RetrieveRequest) -> SearchOutcome:
         corpus, version = request.corpus_filter, request.version_filter

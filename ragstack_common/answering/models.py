@@ -1,0 +1,125 @@
+"""What goes to a language model and what comes back: the only types between the answers and the providers."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
+
+from ragstack_common.retrieval import RetrievedChunk
+
+Role = Literal["user", "assistant"]
+
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "guardrail_intervened", "content_filtered"]
+
+
+@dataclass(frozen=True)
+class ModelMessage:
+    """One message of a conversation."""
+
+    role: Role
+    content: str
+
+    @classmethod
+    def user(cls, content: str) -> Self:
+        """Create a message of the user."""
+        return cls("user", content)
+
+    @classmethod
+    def assistant(cls, content: str) -> Self:
+        """Create a message of the model."""
+        return cls("assistant", content)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A retrieved chunk with the number by which answers cite it, from 1."""
+
+    number: int
+    chunk: RetrievedChunk
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """A request to a model.
+
+    Attributes:
+        messages: Oldest first; the last one is the user's question.
+        system_prompt: Instructions, with the passages and the history.
+        max_tokens: Maximum length of the answer; None leaves the choice to the model.
+        passages: The passages in the prompt, for providers that quote instead of calling a model.
+    """
+
+    messages: Sequence[ModelMessage]
+    system_prompt: str = ""
+    max_tokens: int | None = None
+    passages: Sequence[Passage] = ()
+
+
+@dataclass(frozen=True)
+class ModelText:
+    """A piece of a model's answer, in the order of the text; it may end within a word or a citation marker."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ModelEnd:
+    """The last piece of a model's answer.
+
+    Attributes:
+        stop_reason: Why the model stopped; ``max_tokens`` means that the answer is cut off.
+        model: The model that answered, which may be the fallback model.
+        estimated: Whether the numbers of tokens are estimates, because the model does not count them.
+    """
+
+    stop_reason: StopReason
+    input_tokens: int
+    output_tokens: int
+    model: str
+    estimated: bool = False
+
+
+ModelPiece = ModelText | ModelEnd
+
+
+@dataclass(frozen=True)
+class ModelResponse:
+    """A whole answer of a model."""
+
+    content: str
+    end: ModelEnd
+
+
+class ModelProvider(Protocol):
+    """Writes answers. Any thread may use it, on any event loop.
+
+    Attributes:
+        name: bedrock or extractive.
+        model: The model id; for the extractive provider, its name.
+        quotes: Whether answers consist of quotations, without a model.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def quotes(self) -> bool: ...  # noqa: D102
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        """Return a whole answer; not for a thread with a running event loop.
+
+        Raises:
+            GenerationError: No answer could be generated.
+        """
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """Yield an answer piece by piece; the last piece is a ModelEnd.
+
+        Closing the iterator (``aclose``) or cancelling its task ends the call of the model. An earlier deadline around
+        it (``ragstack_common.deadline``) counts.
+
+        Raises:
+            GenerationError: While iterating.
+        """
+        ...
