@@ -3,10 +3,10 @@
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import boto3
@@ -18,13 +18,27 @@ from ragstack_common.errors import ConfigurationError
 from ragstack_local.connection import Connection
 from ragstack_local.errors import ApiError
 
+if TYPE_CHECKING:
+    import httpx2
+
 TIMEOUT_SECONDS: Final = 30.0
 """API Gateway answers within 29."""
+
+SILENT_SECONDS: Final = 45.0
+"""How long a stream of events may be silent; the API sends a heartbeat every 10."""
+
+MAX_EVENT_BYTES: Final = 64 * 1024 * 1024
+"""A limit against servers that are not an API: the event with a whole answer has its sources too."""
 
 THROTTLED_SECONDS: Final = 60.0
 """How long requests are repeated that the API rejects because there are too many a second."""
 
 THROTTLED_PAUSE_SECONDS: Final = 0.5
+
+DONE: Final = "done"
+"""The last event of an answer, which is the response of ``POST /api/ask``."""
+
+ERROR: Final = "error"
 
 SUCCESS: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
@@ -48,6 +62,7 @@ class ApiClient:
     token: str | None = field(default=None, repr=False)
     sign: bool = False
     region: str | None = None  # of the signature; None for that of the AWS settings
+    answers_url: str | None = None  # where answers stream, if elsewhere
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
     @classmethod
@@ -81,6 +96,47 @@ class ApiClient:
         """GET /api/NAME, whose response has a member of that name. Errors are those of :meth:`request`."""
         return self.request("GET", f"/api/{name}", name)
 
+    def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask a question, and return the response of ``POST /api/ask``. Errors are those of :meth:`ask_stream`.
+
+        It reads the stream, whose heartbeats keep the connection open, however long the answer takes.
+        """
+        for name, data in self.ask_stream(body):
+            if name == DONE:
+                return data
+        raise AssertionError("ask_stream ends with the event done")  # pragma: no cover
+
+    def ask_stream(self, body: Mapping[str, Any]) -> Generator[tuple[str, dict[str, Any]], None, None]:
+        """POST /api/ask/stream: yield the name and the data of each event, ``done`` last.
+
+        Closing the iterator closes the connection, which ends the answer and the call of the model.
+
+        Raises:
+            ApiError: The API rejected the request, could not be reached, reported an error, or stopped in between.
+        """
+        import httpx2  # noqa: PLC0415 - its reader of events is for answers only, and takes 50 ms to import
+
+        url = f"{self.answers_url or self.api_url}/api/ask/stream"
+        payload = json.dumps(body).encode()
+        timeout = httpx2.Timeout(TIMEOUT_SECONDS, read=SILENT_SECONDS)
+        # As for the other requests, neither a proxy nor certificates of the user's environment count.
+        with httpx2.Client(trust_env=False, timeout=timeout) as client:
+            for is_last in self._attempts():
+                headers = self._headers("POST", url, payload)
+                try:
+                    with client.sse(
+                        url, method="POST", content=payload, headers=headers, max_event_size=MAX_EVENT_BYTES
+                    ) as events:
+                        status = events.response.status_code
+                        if status == HTTPStatus.OK:
+                            yield from _answer(url, events)
+                            return
+                        text = events.response.read()
+                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                    raise _unreachable(url, error) from error
+                if is_last or status != HTTPStatus.TOO_MANY_REQUESTS:
+                    raise _rejected(status, text)
+
     def request(self, method: str, path: str, member: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request with the key, the token or the signature, again if the API says that it is throttled.
 
@@ -95,39 +151,40 @@ class ApiClient:
         """
         url = self.api_url + path
         payload = None if body is None else json.dumps(body).encode()
+        for is_last in self._attempts():
+            try:
+                response = urllib3.request(
+                    method,
+                    url,
+                    body=payload,
+                    headers=self._headers(method, url, payload),
+                    timeout=TIMEOUT_SECONDS,
+                    retries=False,
+                )
+            except urllib3.exceptions.HTTPError as error:
+                raise _unreachable(url, error) from error
+            if is_last or response.status != HTTPStatus.TOO_MANY_REQUESTS:
+                break
+        answer = _object(response.data)
+        if response.status in SUCCESS and member in answer:
+            return answer
+        raise _rejected(response.status, response.data)
+
+    def _attempts(self) -> Iterator[bool]:
+        """Yield whether an attempt is the last one; pause between them, for requests that the API throttles."""
+        pauses = int(THROTTLED_SECONDS / THROTTLED_PAUSE_SECONDS)
+        for _ in range(pauses):
+            yield False
+            self.sleep(THROTTLED_PAUSE_SECONDS)
+        yield True
+
+    def _headers(self, method: str, url: str, payload: bytes | None) -> dict[str, str]:
         headers = {"Content-Type": "application/json"}
         if self.api_key:
             headers["x-api-key"] = self.api_key
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        waited = 0.0
-        while True:
-            signed = self._signed(method, url, payload, headers) if self.sign else headers
-            try:
-                response = urllib3.request(
-                    method, url, body=payload, headers=signed, timeout=TIMEOUT_SECONDS, retries=False
-                )
-            except urllib3.exceptions.HTTPError as error:
-                raise ApiError(f"{url} cannot be reached: {error}; is the stack up? See `ragstack status`") from error
-            if response.status != HTTPStatus.TOO_MANY_REQUESTS or waited >= THROTTLED_SECONDS:
-                return self._answer(response, member)
-            self.sleep(THROTTLED_PAUSE_SECONDS)
-            waited += THROTTLED_PAUSE_SECONDS
-
-    def _answer(self, response: urllib3.BaseHTTPResponse, member: str) -> dict[str, Any]:
-        try:
-            answer = json.loads(response.data)
-        except ValueError:
-            answer = response.data.decode(errors="replace")
-        if response.status in SUCCESS and isinstance(answer, dict) and member in answer:
-            return answer
-        error = answer.get("error") if isinstance(answer, dict) else None
-        if isinstance(error, dict) and {"code", "message"} <= error.keys():
-            raise ApiError(f"{error['code']}: {error['message']}")
-        # API Gateway uses both spellings.
-        text = answer.get("message", answer.get("Message", answer)) if isinstance(answer, dict) else answer
-        said = f"The API answered {response.status}: {' '.join(str(text).split()):.300}"
-        raise ApiError(f"{said}; {_HOW_TO_AUTHENTICATE}" if response.status in REFUSED else said)
+        return self._signed(method, url, payload, headers) if self.sign else headers
 
     def _signed(self, method: str, url: str, payload: bytes | None, headers: dict[str, str]) -> dict[str, str]:
         session = boto3.Session()
@@ -137,6 +194,60 @@ class ApiClient:
         request = AWSRequest(method, url, data=payload, headers=headers)
         SigV4Auth(credentials, "execute-api", region).add_auth(request)
         return dict(request.headers)
+
+
+def _answer(url: str, events: "httpx2.EventSource") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the events of an answer until the last one.
+
+    Raises:
+        ApiError: One of them is an error, or the last one is missing.
+    """
+    import httpx2  # noqa: PLC0415 - as above
+
+    problem: httpx2.HTTPError | None = None
+    try:
+        for event in events:
+            data = _object(event.data)
+            if event.event == ERROR:
+                raise ApiError(_message(data) or f"The answer failed: {event.data:.300}")
+            yield event.event, data
+            if event.event == DONE:
+                return
+    except httpx2.HTTPError as error:
+        problem = error
+    reason = f" ({problem})" if problem else ""
+    raise ApiError(f"The answer of {url} broke off before its end{reason}: ask again") from problem
+
+
+def _object(text: str | bytes) -> dict[str, Any]:
+    """Read a JSON object; anything else is an empty one."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _message(answer: Mapping[str, Any]) -> str | None:
+    """Return the message of an error in the API's form, in one line; None if it has another form."""
+    error = answer.get("error")
+    if not (isinstance(error, dict) and {"code", "message"} <= error.keys()):
+        return None
+    return f"{error['code']}: {error['message']}"
+
+
+def _rejected(status: int, data: bytes) -> ApiError:
+    answer = _object(data)
+    if message := _message(answer):
+        return ApiError(message)
+    # API Gateway uses both spellings.
+    text = answer.get("message", answer.get("Message", answer)) or data.decode(errors="replace")
+    said = f"The API answered {status}: {' '.join(str(text).split()):.300}"
+    return ApiError(f"{said}; {_HOW_TO_AUTHENTICATE}" if status in REFUSED else said)
+
+
+def _unreachable(url: str, error: Exception) -> ApiError:
+    return ApiError(f"{url} cannot be reached: {error}; is the stack up? See `ragstack status`")
 
 
 def _checked(url: str) -> tuple[str, str]:

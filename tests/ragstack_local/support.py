@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
@@ -23,6 +24,9 @@ from ragstack_local.connection import Connection
 RAGSTACK = Path(sys.executable).with_name("ragstack")
 ROLE = "arn:aws:iam::123456789012:role/knowledge-base"
 MODEL = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
+FOREVER = b": heartbeat\n\n"
+"""As the last piece of a stream: it stays open until the client closes it."""
+
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -112,10 +116,31 @@ class Api:
     headers: dict[str, str] = field(default_factory=dict)
     requests: list[dict[str, Any]] = field(default_factory=list)
     first: list[Any] = field(default_factory=list)
+    pieces: list[bytes] | None = None
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def will_stream(self, *pieces: bytes, status: int = 200) -> None:
+        """Answer with a stream of events, in these pieces; then close the connection."""
+        self.status, self.headers, self.pieces = status, {"Content-Type": "text/event-stream"}, list(pieces)
 
     def will_answer(self, status: int, body: Any, **headers: str) -> None:
         self.status, self.headers = status, headers
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    def stream(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(self.status)
+        for name, value in self.headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        try:
+            for piece in self.pieces or []:
+                handler.wfile.write(piece)
+                time.sleep(0.001)  # so that pieces arrive one by one
+                if piece == FOREVER:
+                    handler.connection.recv(1)  # returns once the client has closed
+                    self.closed.set()
+        except OSError:
+            self.closed.set()
 
 
 @contextmanager
@@ -136,6 +161,9 @@ def serving_api() -> Iterator[Api]:
             api.requests.append(
                 {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body}
             )
+            if api.pieces is not None:
+                api.stream(self)
+                return
             content = json.dumps(api.first.pop(0)).encode() if api.first else api.body
             self.send_response(api.status)
             for name, value in api.headers.items():

@@ -1,5 +1,6 @@
 """Searches through the HTTP interface, against a server that answers as it is told."""
 
+import json
 import os
 from typing import Any
 
@@ -9,7 +10,8 @@ import urllib3
 from ragstack_common.errors import ConfigurationError
 from ragstack_local.api_client import ApiClient
 from ragstack_local.errors import ApiError
-from tests.ragstack_local.support import NOWHERE, Api, stack_at
+from tests.ragstack_local.support import FOREVER, NOWHERE, Api, stack_at
+from tests.support.waiting import eventually
 
 HOST = "abcde12345.execute-api.eu-west-3.amazonaws.com"
 SECRET = "key-or-token-that-nobody-may-see"
@@ -171,3 +173,90 @@ def test_a_refusal_lists_the_three_ways_to_authenticate_and_no_secret(api: Api, 
 
     assert "RAGSTACK_TOKEN or --token" in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+EVENTS = [
+    ("sources", {"sources": [], "question": "Zürich?"}),
+    ("token", {"text": "Zürich\u2028[1]"}),
+    ("citation", {"sentence": 0, "citations": [1]}),
+    ("done", {"answer": "Zürich [1]", "question": "Zürich?"}),
+]
+STREAM = "".join(
+    f": heartbeat\n\nevent: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n" for name, data in EVENTS
+)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [STREAM.encode()],
+        [bytes([byte]) for byte in STREAM.encode()],
+        [part.encode() for part in STREAM.replace("\n", "\r\n").partition("\r")],
+        [b"event: sources\ndata: {\ndata: }\n\nevent: other\ndata: 1\n\n", STREAM.encode()],
+    ],
+    ids=["at once", "byte by byte", "with line ends of Windows", "with data in two lines, and unknown events"],
+)
+def test_the_events_of_an_answer_arrive_however_they_are_cut(api: Api, pieces: list[bytes]) -> None:
+    api.will_stream(*pieces)
+
+    events = list(ApiClient(api.url).ask_stream({"question": "Zürich?"}))
+
+    assert events[-4:] == EVENTS
+    assert api.requests[0]["path"] == "/prod/api/ask/stream"
+    assert api.requests[0]["body"] == {"question": "Zürich?"}
+
+
+def test_an_answer_is_the_last_event(api: Api) -> None:
+    api.will_stream(STREAM.encode())
+
+    assert ApiClient(api.url).ask({"question": "Zürich?"}) == EVENTS[-1][1]
+
+
+def test_answers_come_from_their_own_url_with_the_key(api: Api) -> None:
+    api.will_stream(STREAM.encode())
+
+    ApiClient(NOWHERE, SECRET, answers_url=api.url).ask({"question": "Zürich?"})
+
+    assert api.requests[0]["headers"]["x-api-key"] == SECRET
+
+
+@pytest.mark.parametrize("length", [0, len(STREAM.encode()) // 2, len(STREAM.encode()) - 1])
+@pytest.mark.parametrize("headers", [{}, {"Content-Length": "100000"}], ids=["closed", "short"])
+def test_a_stream_that_is_cut_is_an_error(api: Api, length: int, headers: dict[str, str]) -> None:
+    api.will_stream(STREAM.encode()[:length])
+    api.headers |= headers
+
+    with pytest.raises(ApiError, match="broke off before its end"):
+        ApiClient(api.url).ask({"question": "Zürich?"})
+
+
+def test_an_event_that_reports_an_error_is_one(api: Api) -> None:
+    error = {"error": {"code": "GenerationTimeout", "message": "No answer within 60 s", "details": []}}
+    api.will_stream(b"event: token\ndata: {}\n\n", f"event: error\ndata: {json.dumps(error)}\n\n".encode())
+
+    with pytest.raises(ApiError, match=r"^GenerationTimeout: No answer within 60 s$"):
+        ApiClient(api.url).ask({"question": "x"})
+
+
+def test_a_rejected_question_is_an_error_and_a_throttled_one_is_repeated(api: Api) -> None:
+    api.will_answer(400, {"error": {"code": "UnknownCorpus", "message": "There is no corpus x"}})
+    with pytest.raises(ApiError, match=r"^UnknownCorpus: There is no corpus x$"):
+        ApiClient(api.url).ask({"question": "x"})
+
+    api.will_answer(429, {"error": {"code": "Throttled", "message": "Too many requests"}})
+    answer = ApiClient(api.url, sleep=lambda _: api.will_stream(STREAM.encode())).ask({"question": "x"})
+
+    assert answer == EVENTS[-1][1]
+    with pytest.raises(ApiError, match="cannot be reached"):
+        ApiClient(NOWHERE).ask({"question": "x"})
+
+
+def test_closing_the_iterator_closes_the_connection(api: Api) -> None:
+    api.will_stream(STREAM.encode().partition(b"event: done")[0], FOREVER)
+    events = ApiClient(api.url).ask_stream({"question": "x"})
+
+    next(events)
+    assert not api.closed.is_set()
+    events.close()
+
+    eventually(api.closed.is_set)
