@@ -12,6 +12,7 @@ from botocore.session import Session
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
+    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_s3 import S3Client
@@ -54,6 +55,17 @@ def s3_vectors_client(
     """Create the client of S3 Vectors, whose timeouts follow the deadline of a search or of a batch of documents."""
     timeouts: dict[str, Any] = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
     client: S3VectorsClient = _client("s3vectors", region=region, endpoint_url=endpoint_url, **timeouts)
+    return client
+
+
+@cache
+def model_client(timeout_seconds: float) -> "BedrockRuntimeClient":
+    """Create the client for language models, which makes one attempt, because its callers retry themselves.
+
+    Args:
+        timeout_seconds: Time limit for the first piece of an answer, and between two pieces.
+    """
+    client: BedrockRuntimeClient = _client("bedrock-runtime", attempts=1, read_timeout=timeout_seconds)
     return client
 
 

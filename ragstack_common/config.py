@@ -47,6 +47,12 @@ SEARCH_TYPES: Final = ("HYBRID", "SEMANTIC")
 EMBEDDING_HEADER: Final = "x-ragstack-embedding"
 """Names the embedding of the local Bedrock in its responses; Amazon Bedrock does not send it."""
 
+GENERATOR_HEADER: Final = "x-ragstack-generator"
+"""Names what writes the answers of the local Bedrock in its responses; Amazon Bedrock does not send it."""
+
+QUOTING_GENERATOR: Final = "extractive"
+"""Its value if the local Bedrock quotes the documents without a model."""
+
 SIGNALS_HEADER: Final = "x-ragstack-signals"
 """Of Retrieve of the local Bedrock: a JSON object for each result with what its score is made of.
 

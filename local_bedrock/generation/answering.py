@@ -14,6 +14,7 @@ from local_bedrock.generation.forwarding import ForwardingGenerator
 from local_bedrock.options import Options
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.wire import header_value
+from ragstack_common.config import GENERATOR_HEADER
 from ragstack_common.embedding import Embedding
 
 LIFETIME_SECONDS: Final = 24 * 3600.0
@@ -45,10 +46,6 @@ class Sessions:
         """Add turns to a session, and extend its life."""
         with self._lock:
             self._turns[session_id] = (*self._turns.get(session_id, ()), *turns)[-TURNS_KEPT:]
-
-
-GENERATOR_HEADER: Final = "x-ragstack-generator"
-"""Header that names the generator of an answer; the models have no member for it."""
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,13 @@
 """The answer of a generator as a stream of pieces, and the transformations of that stream."""
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from ragstack_common.errors import RagStackError
-
-CHARACTERS_IN_TOKEN: Final = 4
-"""Average for English text, for estimates if no model counts the tokens."""
+from ragstack_common.answering.models import CHARACTERS_IN_TOKEN, estimated_tokens
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "content_filtered"]
-
-
-class GenerationError(RagStackError):
-    """No answer could be generated; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +102,6 @@ class Generator(Protocol):
             GenerationError: While iterating.
         """
         ...
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate the number of tokens."""
-    return math.ceil(len(text) / CHARACTERS_IN_TOKEN)
 
 
 def limited(given: Iterable[Text | Sources], task: Task, settings: Settings) -> Iterator[Given]:

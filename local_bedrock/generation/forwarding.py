@@ -6,16 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from local_bedrock.generation.answers import (
-    End,
-    GenerationError,
-    Given,
-    Settings,
-    StopReason,
-    Task,
-    Text,
-    estimated_tokens,
-)
+from local_bedrock.generation.answers import End, Given, Settings, StopReason, Task, Text
+from ragstack_common.answering.models import estimated_tokens
+from ragstack_common.errors import GenerationError
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from local_bedrock.errors import InvalidRequest, ModelError, ModelStreamError
 from local_bedrock.generation import prompts
-from local_bedrock.generation.answers import End, GenerationError, Given, Task, Text, Turn
+from local_bedrock.generation.answers import End, Given, Task, Text, Turn
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
 from local_bedrock.operations.generate import refuse_optimized, require_text_model, settings
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.wire import HeadedAnswer
+from ragstack_common.errors import GenerationError
 
 _UNSUPPORTED: Final = (
     "toolConfig",

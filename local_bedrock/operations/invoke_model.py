@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from local_bedrock.errors import InvalidRequest, ModelError
-from local_bedrock.generation.answers import estimated_tokens
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
 from local_bedrock.wire import HeadedAnswer, header_value
+from ragstack_common.answering.models import estimated_tokens
 from ragstack_common.config import EMBEDDING_HEADER
 from ragstack_common.embedding import Embedding, EmbeddingError
 from ragstack_common.embedding.hashed import HashedEmbedding

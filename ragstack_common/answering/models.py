@@ -1,12 +1,19 @@
 """What goes to a language model and what comes back: the only types between the answers and the providers."""
 
+import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Final, Literal, Protocol, Self
 
 from ragstack_common.retrieval import RetrievedChunk
 
 Role = Literal["user", "assistant"]
+
+NO_ANSWER: Final = "The documents do not answer this question."
+"""The whole answer of a provider that finds none in the passages."""
+
+CHARACTERS_IN_TOKEN: Final = 4
+"""Average for English text, for estimates where no model counts the tokens."""
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "guardrail_intervened", "content_filtered"]
 
@@ -69,6 +76,7 @@ class ModelEnd:
         stop_reason: Why the model stopped; ``max_tokens`` means that the answer is cut off.
         model: The model that answered, which may be the fallback model.
         estimated: Whether the numbers of tokens are estimates, because the model does not count them.
+        quotes: Whether the answer consists of quotations, as from a local Bedrock without a model.
     """
 
     stop_reason: StopReason
@@ -76,6 +84,7 @@ class ModelEnd:
     output_tokens: int
     model: str
     estimated: bool = False
+    quotes: bool = False
 
 
 ModelPiece = ModelText | ModelEnd
@@ -123,3 +132,8 @@ class ModelProvider(Protocol):
             GenerationError: While iterating.
         """
         ...
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate the number of tokens."""
+    return math.ceil(len(text) / CHARACTERS_IN_TOKEN)

@@ -16,9 +16,10 @@ from local_bedrock.generation.answers import (
     with_parts,
     without_numbers,
 )
-from local_bedrock.generation.extractive import MOST_QUOTES, NO_ANSWER, ExtractiveGenerator
+from local_bedrock.generation.extractive import NO_ANSWER, ExtractiveGenerator
 from local_bedrock.generation.prompts import cut_excerpts
-from local_bedrock.generation.quotable import quotes
+from ragstack_common.answering.quotable import quotes
+from ragstack_common.answering.quoting import MOST_QUOTES
 from ragstack_common.embedding.hashed import HashedEmbedding
 
 END = End("end_turn", 0, 0)

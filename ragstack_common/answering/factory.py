@@ -1,0 +1,27 @@
+"""The provider that the settings choose."""
+
+from typing import TYPE_CHECKING
+
+from ragstack_common.answering.models import ModelProvider
+from ragstack_common.config import AnswerSettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+
+
+def provider_from(settings: AnswerSettings, client: "BedrockRuntimeClient | None" = None) -> ModelProvider:
+    """Create the provider of answers: Amazon Bedrock if there is a model, otherwise quotations."""
+    if settings.answer_model is None:
+        from ragstack_common.answering.extractive import ExtractiveProvider  # noqa: PLC0415 - needs more packages
+
+        return ExtractiveProvider()
+    from ragstack_common.answering.bedrock import BedrockProvider  # noqa: PLC0415
+
+    return BedrockProvider(
+        settings.answer_model,
+        fallback_model=settings.answer_fallback_model,
+        temperature=settings.answer_temperature,
+        guardrail=settings.answer_guardrail,
+        timeout_seconds=settings.answer_timeout_seconds,
+        client=client,
+    )

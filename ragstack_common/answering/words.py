@@ -1,0 +1,35 @@
+"""The stems of words."""
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from ragstack_common.stopwords import STOP_WORDS
+
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+def stems(text: str) -> list[str]:
+    """Return the stem of every word, in order."""
+    return [_stem(word) for word in _WORD.findall(text)]
+
+
+def query_stems(text: str) -> list[str]:
+    """Return the distinct stems of a question without its stop words, unless there are only stop words."""
+    words = _WORD.findall(text)
+    content_words = [word for word in words if word.casefold() not in STOP_WORDS] or words
+    return list(dict.fromkeys(map(_stem, content_words)))
+
+
+@lru_cache(maxsize=20_000)
+def _stem(word: str) -> str:
+    plain = "".join(one for one in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(one))
+    return str(_stemmer().stemWord(plain))
+
+
+@cache
+def _stemmer() -> Any:
+    from snowballstemmer import stemmer  # noqa: PLC0415
+
+    return stemmer("english")
