@@ -258,15 +258,15 @@ def _may_succeed_later(error: Exception) -> bool:
 _LATE: Final = (
     GenerationTimeoutError,
     (
-        "The model {model} did not finish its answer before the deadline: raise ANSWER_TIMEOUT_SECONDS, or choose a faster"
-        " model"
+        "The model {model} did not finish its answer before the deadline: raise ANSWER_TIMEOUT_SECONDS, or choose a"
+        " faster model"
     ),
 )
 _BUSY_NOW: Final = (
     ModelThrottledError,
     (
-        "The model {model} takes no more requests now ({code}): try again later, set ANSWER_FALLBACK_MODEL, or ask for a"
-        " higher quota"
+        "The model {model} takes no more requests now ({code}): try again later, set ANSWER_FALLBACK_MODEL, or ask for"
+        " a higher quota"
     ),
 )
 _LOST: Final = GenerationError, "The connection to the model {model} was lost in the middle of an answer: try again"

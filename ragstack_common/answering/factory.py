@@ -4,15 +4,21 @@ from typing import TYPE_CHECKING
 
 from ragstack_common.answering.models import ModelProvider
 from ragstack_common.config import AnswerSettings
+from ragstack_common.errors import needs_extra
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
 
 
 def provider_from(settings: AnswerSettings, client: "BedrockRuntimeClient | None" = None) -> ModelProvider:
-    """Create the provider of answers: Amazon Bedrock if there is a model, otherwise quotations."""
+    """Create the provider of answers: Amazon Bedrock if there is a model, otherwise quotations.
+
+    Raises:
+        MissingPackageError: A package for quotations is not installed.
+    """
     if settings.answer_model is None:
-        from ragstack_common.answering.extractive import ExtractiveProvider  # noqa: PLC0415 - needs more packages
+        with needs_extra("answers", "An answer without a model"):
+            from ragstack_common.answering.extractive import ExtractiveProvider  # noqa: PLC0415
 
         return ExtractiveProvider()
     from ragstack_common.answering.bedrock import BedrockProvider  # noqa: PLC0415

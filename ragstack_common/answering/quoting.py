@@ -5,11 +5,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ragstack_common.answering.quotable import Quote, quotes
 from ragstack_common.answering.words import query_stems, stems
-from ragstack_common.embedding import Embedding
+
+if TYPE_CHECKING:
+    from ragstack_common.embedding import Embedding
 
 MOST_QUOTES: Final = 4
 CONSIDERED_CLOSELY: Final = 16
@@ -96,7 +98,7 @@ class Quoter:
         embedding: Also compares meanings.
     """
 
-    def __init__(self, embedding: Embedding | None = None) -> None:
+    def __init__(self, embedding: "Embedding | None" = None) -> None:
         self._embedding = embedding
 
     def quote(self, question: str, passages: Sequence[str]) -> list[Quotation]:

@@ -2,12 +2,15 @@
 
 import re
 import unicodedata
-from functools import cache, lru_cache
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
+
+from snowballstemmer import stemmer
 
 from ragstack_common.stopwords import STOP_WORDS
 
 _WORD: Final = re.compile(r"[^\W_]+")
+_STEMMER: Final = stemmer("english")
 
 
 def stems(text: str) -> list[str]:
@@ -25,11 +28,4 @@ def query_stems(text: str) -> list[str]:
 @lru_cache(maxsize=20_000)
 def _stem(word: str) -> str:
     plain = "".join(one for one in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(one))
-    return str(_stemmer().stemWord(plain))
-
-
-@cache
-def _stemmer() -> Any:
-    from snowballstemmer import stemmer  # noqa: PLC0415
-
-    return stemmer("english")
+    return str(_STEMMER.stemWord(plain))

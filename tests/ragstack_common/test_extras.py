@@ -16,7 +16,10 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-OPTIONAL = ("chromadb", "pymilvus", "langgraph", "langchain_core", "opentelemetry", "numpy", "apsw", "onnxruntime")
+OPTIONAL = (
+    *("chromadb", "pymilvus", "langgraph", "langchain_core", "opentelemetry", "numpy", "apsw", "onnxruntime"),
+    *("markdown_it", "snowballstemmer"),
+)
 MISSING = {
     "create_retrieval_backend({'type': 'chroma'})": ("chromadb", "chroma"),
     "create_retrieval_backend({'type': 'milvus'})": ("pymilvus", "milvus"),
@@ -40,6 +43,8 @@ MISSING = {
         "local",
     ),
     "from ragstack_common.retrieval.tracing import export_spans; export_spans(None)": ("opentelemetry", "telemetry"),
+    "from ragstack_common.answering.factory import provider_from; from ragstack_common.config import AnswerSettings;"
+    " provider_from(AnswerSettings())": ("markdown_it", "answers"),
     "from evaluation import report": ("matplotlib", "evaluation"),
     "from evaluation import metrics": ("ir_measures", "evaluation"),
     "from evaluation import bm25_peer": ("bm25s", "evaluation"),
