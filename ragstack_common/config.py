@@ -82,6 +82,9 @@ DEFAULT_RERANKING_MODEL: Final = "cohere.rerank-v3-5:0"
 
 LEXICAL: Final = "lexical"
 
+CORPUS_KEY: Final = "corpus"
+"""The attribute that names a document's corpus."""
+
 ALL_CORPORA: Final = "all"
 """The corpus filter that asks for every corpus; no corpus can have this name."""
 

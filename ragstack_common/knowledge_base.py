@@ -25,6 +25,7 @@ from ragstack_common.errors import (
 from ragstack_common.retrieval.models import RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.rerank import LexicalReranker, Passage
 from ragstack_common.retrieval.rerank.chunks import scored
+from ragstack_common.retrieval.tracing import Attributes, retrieval_span
 from ragstack_common.retrieval.values import natural_order
 
 with needs_extra("chroma", "KnowledgeBase"):
@@ -212,11 +213,18 @@ class KnowledgeBase:
         request = SearchRequest(query, n_results, filters={"$and": filters} if filters else None)
         count = max(RERANKED_CANDIDATES, n_results) if rerank else n_results
         hybrid, expand = options.get("hybrid", False), options.get("expand", False)
-        (chunks,) = self._search.several([query], count, request.restriction, hybrid=hybrid, expand=expand)
-        if rerank:
-            chunks = _reranked(query, chunks)[:n_results]
-        if neighbours and chunks:
-            chunks = self._chunks.run(partial(self._with_neighbours, chunks, neighbours))
+        shown: Attributes = {
+            "collection_name": self.collection_name,
+            "large_retrieval_size": count,
+            "rerank": rerank,
+        }
+        with retrieval_span("knowledge_base", request, lambda: shown) as span:
+            (chunks,) = self._search.several([query], count, request.restriction, hybrid=hybrid, expand=expand)
+            if rerank:
+                chunks = _reranked(query, chunks)[:n_results]
+            if neighbours and chunks:
+                chunks = self._chunks.run(partial(self._with_neighbours, chunks, neighbours))
+            span.found(chunks)
         if not chunks and self._chunks.run(lambda handle: handle.collection.count()) == 0:
             log.warning("The collection %s is empty: build it first", self.collection_name)
         return chunks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.config import ALL_CORPORA
+from ragstack_common.config import ALL_CORPORA, CORPUS_KEY
 from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.telemetry import LOGGER
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ragstack_common.retrieval import RetrievalBackend
     from ragstack_common.retrieval.inference import Vocabulary
 
-CORPUS_KEY: Final = "corpus"
 VERSION_KEY: Final = "version"
 
 REMEMBERED_SECONDS: Final = 60.0

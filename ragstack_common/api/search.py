@@ -6,7 +6,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ragstack_common.api.catalogue import (
-    CORPUS_KEY,
     VERSION_KEY,
     Corpora,
     RegistryVocabulary,
@@ -18,7 +17,7 @@ from ragstack_common.api.catalogue import (
     values_of_registry,
 )
 from ragstack_common.api.search_models import RetrieveRequest, RetrieveResponse, answer_to
-from ragstack_common.config import ALL_CORPORA, BEDROCK_ENGINE, LEXICAL, OTHER_STORE, QuerySettings
+from ragstack_common.config import ALL_CORPORA, BEDROCK_ENGINE, CORPUS_KEY, LEXICAL, OTHER_STORE, QuerySettings
 from ragstack_common.deadline import inner_deadline, wait_for
 from ragstack_common.filters import all_of
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend

@@ -52,6 +52,7 @@ class HashedEmbedding(Embedding):
     description = "hashed"
     cosine_share = COSINE_SHARE
     fusion_weight = FUSION_WEIGHT
+    pooling = "none"
 
     def __init__(self, dimension: int = DIMENSION) -> None:
         self.dimension = dimension

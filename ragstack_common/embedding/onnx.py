@@ -55,6 +55,7 @@ class OnnxEmbedding(ModelEmbedding):
                 f"The model {self._model.name} pools its tokens itself and cannot pool by {pooling}: leave that"
                 " out, or choose a model that returns last_hidden_state"
             )
+        self.pooling = "by the model" if self._is_pooled else self._model.pooling
         super().__init__(f"onnx:{self._model.name}", f"onnx:{self._model.name}", cores())
 
     def _vectors(self, texts: Sequence[str], *, is_query: bool) -> Vectors:

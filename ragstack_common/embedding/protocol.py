@@ -45,6 +45,7 @@ class Embedding(Protocol):
         cosine_share: Share of the cosine in a score of cosine and BM25, 0 to 1.
         fusion_weight: Weight of the vectors where there is no such score: of a rank in a fusion with BM25, which has 1.
             Over 0.
+        pooling: How the vectors of tokens become one, if that is known; shown in spans.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Embedding(Protocol):
     dimension: int
     cosine_share: float
     fusion_weight: float
+    pooling: str = "unknown"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed passages.

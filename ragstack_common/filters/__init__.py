@@ -26,6 +26,7 @@ from ragstack_common.filters.tree import (
     all_of,
     clauses_of,
     in_data_source,
+    required_values,
 )
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "evaluate",
     "in_data_source",
     "parse",
+    "required_values",
     "to_bedrock",
     "to_mongo",
 ]

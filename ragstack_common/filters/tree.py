@@ -128,6 +128,16 @@ def clauses_of(filter_: Filter) -> Iterator[Clause]:
             yield filter_
 
 
+def required_values(filter_: Filter | None, key: str) -> list[Value]:
+    """Return the values that an attribute must have; several if no document can match."""
+    match filter_:
+        case And(members):
+            return [value for member in members for value in required_values(member, key)]
+        case Clause(Operator.EQUALS, name, value) if name == key:
+            return [value]
+    return []
+
+
 def all_of(*filters: Filter | None) -> Filter | None:
     """Return the conjunction of filters that are not None; None if there are none."""
     present = tuple(f for f in filters if f is not None)

@@ -8,10 +8,18 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from ragstack_common.config import ALL_CORPORA, PER_CORPUS, SEARCH_K, SINGLE_CORPUS, CorpusNames, CorpusSettings
+from ragstack_common.config import (
+    ALL_CORPORA,
+    CORPUS_KEY,
+    PER_CORPUS,
+    SEARCH_K,
+    SINGLE_CORPUS,
+    CorpusNames,
+    CorpusSettings,
+)
 from ragstack_common.deadline import inner_deadline, seconds_left
 from ragstack_common.errors import UnknownCorpusError
-from ragstack_common.filters import And, Clause, Filter, Operator
+from ragstack_common.filters import Clause, Filter, Operator, required_values
 from ragstack_common.retrieval.base import RetrievalBackend, Wrapper, narrowed
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.merge import best_of, merge_slices
@@ -30,11 +38,10 @@ from ragstack_common.retrieval.models import (
 from ragstack_common.retrieval.parts import search_together
 from ragstack_common.retrieval.rerank.factory import RerankerChoice, load_reranker
 from ragstack_common.retrieval.reranked import LEXICAL, reranked
-from ragstack_common.retrieval.tracing import describe_span
+from ragstack_common.retrieval.tracing import Attributes, describe_span
 from ragstack_common.telemetry import LOGGER
 
 DEFAULT_CORPORA: Final = ("legal_us", "legal_uk", "legislation_nz")
-DEFAULT_CORPUS_KEY: Final = "corpus"
 
 
 class BalancedSettings(CorpusSettings):
@@ -85,7 +92,7 @@ class BalancedBackend(Wrapper):
         backend: RetrievalBackend,
         corpora: Sequence[str],
         *,
-        corpus_key: str = DEFAULT_CORPUS_KEY,
+        corpus_key: str = CORPUS_KEY,
         per_corpus: int = PER_CORPUS,
         single_corpus: int = SINGLE_CORPUS,
         search_k: int = SEARCH_K,
@@ -165,8 +172,8 @@ class BalancedBackend(Wrapper):
         """
         corpus = request.corpus_filter
         if corpus is None or corpus == ALL_CORPORA:
-            required = _conjuncts(request.restriction)
-            return next(((name,) for name in self.corpora if self._only(name) in required), self.corpora)
+            required = required_values(request.restriction, self._corpus_key)
+            return next(((name,) for name in self.corpora if name in required), self.corpora)
         if corpus not in self.corpora:
             known = ", ".join(self.corpora)
             raise UnknownCorpusError(f"There is no corpus {corpus!r}: choose one of {known}, or {ALL_CORPORA}")
@@ -182,15 +189,11 @@ class BalancedBackend(Wrapper):
             await self._reranker.close()
         await super().close()
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
+    def span_attributes(self) -> Attributes:
         """Show how the search is balanced."""
-        shown: dict[str, str | int | float | bool] = {
-            "search_type": self.name,
-            "large_retrieval_size": self._per_corpus,
-            "corpora": ",".join(self.corpora),
-            "reranker_name": "none" if self._reranker is None else self._reranker.name,
-        }
-        return shown if self._pooling is None else {**shown, "pooling": self._pooling}
+        reranker = "none" if self._reranker is None else self._reranker.name
+        pooling = {} if self._pooling is None else {"pooling": self._pooling}
+        return {"corpora": ",".join(self.corpora), "reranker_name": reranker, **pooling}
 
 
 class _Corpora(Wrapper):
@@ -230,10 +233,3 @@ def _named(parts: Sequence[SliceReport], corpora: Sequence[str]) -> tuple[SliceR
         return f"{corpus}: {slice_}" if has_slices else corpus
 
     return tuple(replace(part, name=name_of(part)) for part in parts)
-
-
-def _conjuncts(filters: Filter | None) -> list[Filter | None]:
-    """List the filters that must all hold."""
-    if isinstance(filters, And):
-        return [each for member in filters.members for each in _conjuncts(member)]
-    return [filters]

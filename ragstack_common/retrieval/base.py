@@ -23,7 +23,7 @@ from ragstack_common.retrieval.models import (
     check_top_k,
     parsed,
 )
-from ragstack_common.retrieval.tracing import traced_search
+from ragstack_common.retrieval.tracing import Attributes, traced_search
 
 PAGE_SIZE: Final = 50
 QUERIES_AT_ONCE: Final = 8
@@ -73,7 +73,8 @@ class RetrievalBackend(ABC):
             filters = None if restriction is None else to_mongo(restriction)
             return await self.retrieve(request.query, count, request.min_score, filters)
 
-        return await DocumentSearch(self.name, request, self.max_top_k, ask).outcome()
+        search = DocumentSearch(self.name, request, self.max_top_k, ask)
+        return await traced_search(self.name, self.span_attributes, request, lambda _: search.outcome())
 
     async def retrieve_batch(
         self,
@@ -164,6 +165,10 @@ class RetrievalBackend(ABC):
         """Release connections, files and threads; a second call does nothing."""
         return
 
+    def span_attributes(self) -> Attributes:
+        """Return what the spans of searches show of the configuration, such as ``search_type``."""
+        return {}
+
     def _first_page(self, page_size: int) -> int:
         """Return how many chunks a stream asks for first.
 
@@ -219,10 +224,6 @@ class ReportingBackend(RetrievalBackend):
     @abstractmethod
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         """Search."""
-
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Return the configuration that a span shows, such as ``search_type``."""
-        return {}
 
 
 class Wrapper(ReportingBackend):

@@ -18,6 +18,7 @@ from ragstack_common.retrieval.models import (
     SliceReport,
     SliceStatus,
 )
+from ragstack_common.retrieval.tracing import describe_span
 
 T = TypeVar("T")
 
@@ -126,6 +127,7 @@ class DocumentSearch:
         request = self._request
         by_document = request.deduplicate_by == "document"
         candidates = min(self._most, request.top_k * (CANDIDATES_PER_DOCUMENT if by_document else 1))
+        describe_span({"large_retrieval_size": candidates})
         count = min(self._page, candidates)
         full = await self._read(count)
         while full and count < candidates and not by_document:

@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from ragstack_common.deadline import in_thread
@@ -11,6 +12,7 @@ from ragstack_common.filters import Filter
 from ragstack_common.retrieval.base import ReportingBackend, check_for_engine
 from ragstack_common.retrieval.document_search import Ask, DocumentSearch, not_in, within_deadline
 from ragstack_common.retrieval.models import DEFAULT_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
+from ragstack_common.retrieval.tracing import retrieval_span
 
 T = TypeVar("T")
 
@@ -105,8 +107,11 @@ class BatchEngine(Engine):
         if not requests:
             return []
         check_top_k(top_k, self.max_top_k)
-        found = await self.within_deadline(self._find_several(queries, top_k, requests[0].restriction))
-        return [[chunk for chunk in chunks if chunk.score >= requests[0].least_score] for chunks in found]
+        with retrieval_span(self.name, requests[0], self.span_attributes, queries=queries) as span:
+            found = await self.within_deadline(self._find_several(queries, top_k, requests[0].restriction))
+            good = [[chunk for chunk in chunks if chunk.score >= requests[0].least_score] for chunks in found]
+            span.found([*chain.from_iterable(good)])
+        return good
 
     async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
         return (await self._find_several([query], count, filters))[0]

@@ -14,6 +14,7 @@ from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, best_of, fuse
 from ragstack_common.retrieval.models import MAX_TOP_K, RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
 from ragstack_common.retrieval.parts import failure_of, search_together
+from ragstack_common.retrieval.tracing import describe_span
 
 CANDIDATES: Final = 50
 """Chunks that each backend is asked for. Up to this many results, a longer ranking begins with a shorter one."""
@@ -112,6 +113,7 @@ class FederatedBackend(ReportingBackend):
         depth = max(self.candidates, request.top_k)
         if request.deduplicate_by == "document":
             depth *= CANDIDATES_PER_DOCUMENT
+        describe_span({"large_retrieval_size": depth})
         # By chunk, because two backends may find different chunks of a document to be its best.
         deeper = replace(
             request,

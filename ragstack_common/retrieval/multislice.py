@@ -29,6 +29,7 @@ from ragstack_common.retrieval.models import (
 )
 from ragstack_common.retrieval.naming import Question
 from ragstack_common.retrieval.parts import Parts, search_together
+from ragstack_common.retrieval.tracing import describe_span
 from ragstack_common.retrieval.trust import Trust, trust_of, trust_of_inferred
 
 Merge: TypeAlias = Literal["trust", "boost"]
@@ -129,6 +130,7 @@ class MultiSliceBackend(PassingWrapper):
         known = await self._known(request)
         inferred = None if known is None else known.infer(Question(request.query), _filtered_keys(request))
         slices = self._slices(request, inferred, by_hits=known is None and self._infers(request))
+        describe_span({"large_retrieval_size": slices[0].request.top_k})
         parts = await search_together(
             {each.name: (self.backend, each.request) for each in slices},
             self.timeout_seconds - (time.perf_counter() - start),

@@ -13,7 +13,7 @@ from ragstack_common.retrieval.merge import best_of
 from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest, check_top_k
 from ragstack_common.retrieval.rerank.chunks import ChunkReranker
 from ragstack_common.retrieval.rerank.factory import RerankerChoice, load_reranker
-from ragstack_common.retrieval.tracing import traced_reranking
+from ragstack_common.retrieval.tracing import Attributes, describe_span, traced_reranking
 from ragstack_common.retrieval_errors import describe, reason_of
 from ragstack_common.telemetry import LOGGER
 
@@ -92,6 +92,7 @@ class RerankedBackend(Wrapper):
         check_top_k(request.top_k, self.max_top_k)
         start = time.perf_counter()
         count = min(self.max_top_k, max(self._candidates, request.top_k))
+        describe_span({"large_retrieval_size": count})
         wider = replace(request, top_k=count, min_score=None, min_relevance=None, documents=request.documents_wanted)
         with inner_deadline(math.inf):  # a deadline around both leaves the reranker some time
             found = await self.backend.search(wider)
@@ -112,10 +113,6 @@ class RerankedBackend(Wrapper):
         await self._reranker.close()
         await super().close()
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Show the reranker and its number of candidates."""
-        return {
-            "search_type": self.name,
-            "reranker_name": self._reranker.name,
-            "large_retrieval_size": self._candidates,
-        }
+    def span_attributes(self) -> Attributes:
+        """Show the reranker."""
+        return {"reranker_name": self._reranker.name}

@@ -9,10 +9,13 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ragstack_common.config import TraceSettings
+from ragstack_common.config import ALL_CORPORA, CORPUS_KEY, TraceSettings
 from ragstack_common.errors import RagStackError, needs_extra
+from ragstack_common.filters import required_values
 
 if TYPE_CHECKING:
     from ragstack_common.retrieval.models import RetrievedChunk, SearchOutcome, SearchRequest
@@ -27,6 +30,9 @@ The SDK keeps 128 attributes of a span and drops the oldest of more (OTEL_SPAN_A
 """
 
 TRACER_NAME: Final = "ragstack"
+UNKNOWN: Final = "unknown"
+"""The pooling of an embedding that does not tell it, such as that of a service."""
+
 PROJECT_ATTRIBUTE: Final = "openinference.project.name"
 """The project under which Phoenix shows the spans. Source: OpenInference, resource attributes."""
 
@@ -49,11 +55,85 @@ class TracingSettings(TraceSettings):
 
 _settings = TracingSettings()
 
+_running: Final[ContextVar[Any]] = ContextVar("running", default=None)
+"""The span of the innermost retrieval; threads that it starts have it too."""
+
 
 def configure_tracing(settings: TracingSettings) -> None:
     """Set what the spans of this process may include from now on."""
     global _settings  # noqa: PLW0603 - one frozen value is swapped for another
     _settings = settings
+
+
+@dataclass(frozen=True)
+class RetrievalSpan:
+    """The span of a retrieval; without a tracer provider its methods do nothing."""
+
+    span: Any = None
+
+    def found(self, chunks: "Sequence[RetrievedChunk]") -> None:
+        """Show the chunks that the retrieval returns."""
+        if self.span is not None:
+            _documents(self.span, "retrieval.documents", chunks, MAX_DOCUMENTS)
+            self.span.set_attribute("results", len(chunks))
+
+    def ended(self, outcome: "SearchOutcome") -> None:
+        """Show how a search went."""
+        if self.span is None:
+            return
+        self.found(outcome.chunks)
+        self.span.set_attribute("complete", outcome.complete)
+        for corpus in outcome.corpora:
+            self.span.set_attribute(f"corpus.{corpus.name}.candidates", corpus.candidates)
+            self.span.set_attribute(f"corpus.{corpus.name}.results", corpus.results)
+        if outcome.notes:
+            self.span.set_attribute("notes", outcome.notes)
+        if outcome.age_seconds is not None:
+            self.span.set_attribute("age_seconds", outcome.age_seconds)
+        for part in outcome.parts:
+            if part.status != "ok":
+                self.span.add_event("part missing", {"part": part.name, "status": part.status})
+
+
+@contextmanager
+def retrieval_span(
+    name: str, request: "SearchRequest", attributes: Callable[[], Attributes] = dict, *, queries: Sequence[str] = ()
+) -> Iterator[RetrievalSpan]:
+    """Open the span of a retrieval, if the process has a tracer provider; errors are recorded too.
+
+    Every such span has the attributes of specification 002: ``search_type``, ``search_k`` (chunks that the caller
+    wants), ``large_retrieval_size`` (candidates from which they are chosen), ``pooling`` and ``corpus_filter``. Code
+    under the span that knows better says so with :func:`describe_span`.
+
+    Args:
+        name: The backend.
+        request: What is searched.
+        attributes: Returns what the backend shows; called only if there is a span.
+        queries: All queries of a batch, of which the request has the first.
+    """
+    tracer = _tracer()
+    if tracer is None:
+        yield RetrievalSpan()
+        return
+    with _opened(tracer, f"retrieve {name}") as span:
+        usual = {
+            "openinference.span.kind": "RETRIEVER",
+            "search_type": name,
+            "search_k": request.top_k,
+            "large_retrieval_size": request.top_k,
+            "pooling": UNKNOWN,
+            "corpus_filter": _corpus_of(request),
+        }
+        span.set_attributes({**usual, **attributes()})
+        if queries:
+            span.set_attributes({"queries": len(queries), "input.mime_type": "application/json"})
+        asked = json.dumps([*queries], ensure_ascii=False) if queries else request.query
+        span.set_attribute("input.value", asked if _settings.inputs else REDACTED)
+        token = _running.set(span)
+        try:
+            yield RetrievalSpan(span)
+        finally:
+            _running.reset(token)
 
 
 async def traced_search(
@@ -62,26 +142,10 @@ async def traced_search(
     request: "SearchRequest",
     search: "Callable[[SearchRequest], Awaitable[SearchOutcome]]",
 ) -> "SearchOutcome":
-    """Search under a span, if the process has a tracer provider; errors are recorded too."""
-    tracer = _tracer()
-    if tracer is None:
-        return await search(request)
-    with _opened(tracer, f"retrieve {name}") as span:
-        span.set_attributes({"openinference.span.kind": "RETRIEVER", "search_k": request.top_k, **attributes()})
-        span.set_attribute("input.value", request.query if _settings.inputs else REDACTED)
+    """Search under a span (:func:`retrieval_span`)."""
+    with retrieval_span(name, request, attributes) as span:
         outcome = await search(request)
-        _documents(span, "retrieval.documents", outcome.chunks, MAX_DOCUMENTS)
-        span.set_attributes({"results": len(outcome.chunks), "complete": outcome.complete})
-        for corpus in outcome.corpora:
-            span.set_attribute(f"corpus.{corpus.name}.candidates", corpus.candidates)
-            span.set_attribute(f"corpus.{corpus.name}.results", corpus.results)
-        if outcome.notes:
-            span.set_attribute("notes", outcome.notes)
-        if outcome.age_seconds is not None:
-            span.set_attribute("age_seconds", outcome.age_seconds)
-        for part in outcome.parts:
-            if part.status != "ok":
-                span.add_event("part missing", {"part": part.name, "status": part.status})
+        span.ended(outcome)
     return outcome
 
 
@@ -106,9 +170,18 @@ async def traced_reranking(
 
 
 def describe_span(attributes: Attributes) -> None:
-    """Add attributes to the span of the running search, if there is one."""
-    if _tracer() is not None:
-        sys.modules["opentelemetry.trace"].get_current_span().set_attributes(attributes)
+    """Add attributes to the span of the running retrieval, if there is one."""
+    span = _running.get()
+    if span is not None and span.is_recording():  # an abandoned call may outlive its span
+        span.set_attributes(attributes)
+
+
+def _corpus_of(request: "SearchRequest") -> str:
+    """Return the corpus that is searched: the one that the request names, or one that a filter requires."""
+    corpus = request.corpus_filter
+    if corpus is None or corpus == ALL_CORPORA:
+        corpus = next(map(str, required_values(request.restriction, CORPUS_KEY)), ALL_CORPORA)
+    return corpus
 
 
 def _documents(span: Any, prefix: str, chunks: "Sequence[RetrievedChunk]", most: int) -> None:

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import errors
 from ragstack_common.config import (
+    ALL_CORPORA,
     BEDROCK_ENGINE,
     COLLECTION_OPTION,
+    CORPUS_KEY,
     DEFAULT_EMBEDDING,
     EVERY_COLLECTION,
     RetrieverToolSettings,
 )
 from ragstack_common.deadline import in_thread
-from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, create_retrieval_backend
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.merge import merge_slices
+from ragstack_common.retrieval.tracing import Attributes, retrieval_span
 from ragstack_common.tools.registry import QueryFailedError, Registry
 from ragstack_common.tools.schemas import OUTPUT_SCHEMA, RetrieverRequest, input_schema_of, is_name
 
@@ -27,9 +30,6 @@ TOOL_NAME: Final = "retriever"
 PARTITION_OPTION: Final = "partition_names"
 DEFAULT_ADDRESS: Final = "localhost:19530"
 """Milvus's default port."""
-
-PARTITION_KEY: Final = "corpus"
-"""Attribute that replaces partitions if the engine has none."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class RetrieverSettings:
 
 def _collection(backend: dict[str, Any]) -> SearchedCollection:
     """Take the option ``partition_key``, which engines with partitions of their own go without."""
-    partition_key = backend.pop("partition_key", None if backend["type"] == "milvus" else PARTITION_KEY)
+    partition_key = backend.pop("partition_key", None if backend["type"] == "milvus" else CORPUS_KEY)
     return SearchedCollection(backend, partition_key)
 
 
@@ -183,12 +183,10 @@ class RetrieverTool:
         names = self._settings.names or ()
         request = RetrieverRequest.parse(data, names[0] if len(names) == 1 else None)
         try:
-            rankings = await self._search(request)
+            chunks = await self._merged(request)
         except errors.RagStackError as error:
             raise QueryFailedError(f"query failed: {_reason(error)}") from error
-        merged = merge_slices({str(number): ranking for number, ranking in enumerate(rankings)})
-        results = [_result(chunk) for chunk in islice(merged, request.top_k)]
-        return {"results": results, "count": len(results)}
+        return {"results": [_result(chunk) for chunk in chunks], "count": len(chunks)}
 
     async def close(self) -> None:
         """Close all backends and embeddings."""
@@ -200,6 +198,22 @@ class RetrieverTool:
             await backend.close()
         for embedding in embeddings:
             embedding.close()
+
+    async def _merged(self, request: RetrieverRequest) -> list[RetrievedChunk]:
+        """Search for all texts, and merge their results."""
+        shown: Attributes = {
+            "search_type": "tool",
+            "collection_name": request.collection_name,
+            "corpus_filter": request.partition_name or ALL_CORPORA,
+            "large_retrieval_size": request.top_k * len(request.texts),
+        }
+        first = SearchRequest(request.texts[0], request.top_k)
+        with retrieval_span(f"tool {self.name}", first, lambda: shown, queries=request.texts) as span:
+            rankings = await self._search(request)
+            merged = merge_slices({str(number): ranking for number, ranking in enumerate(rankings)})
+            chunks = [*islice(merged, request.top_k)]
+            span.found(chunks)
+        return chunks
 
     async def _search(self, request: RetrieverRequest) -> list[list[RetrievedChunk]]:
         collection = self._settings.find(request.collection_name)

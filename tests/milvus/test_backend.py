@@ -20,6 +20,7 @@ from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.retrieval import SearchRequest
 from ragstack_common.retrieval.engines.milvus import backend
 from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument, translated_errors
+from tests.support.spans import recorded
 
 _numbers = itertools.count()
 PATIENT: Any = {"timeout_seconds": 60.0}
@@ -116,6 +117,15 @@ def test_several_queries_are_one_search(make: Make, monkeypatch: pytest.MonkeyPa
 
     assert [ids(answer) for answer in answers] == [["1"], ["2"], ["3"]]
     assert searched == [3]
+
+
+def test_a_batch_is_a_span_with_the_attributes_of_the_specification(make: Make) -> None:
+    filled(make, PUMP, LEASE)
+
+    with recorded() as heard:
+        run(make(), lambda b: b.retrieve_batch(["water pump", "lease"], top_k=1, filters={"corpus": "manual"}))
+
+    assert heard.five("retrieve milvus") == ("SEMANTIC", 1, 1, "none", "manual")
 
 
 def test_only_the_named_partitions_are_searched(make: Make) -> None:

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
@@ -40,6 +41,7 @@ from ragstack_common.retrieval.models import (
     ranked_fields,
 )
 from ragstack_common.retrieval.multislice import Merge, MultiSliceBackend
+from ragstack_common.retrieval.tracing import Attributes, retrieval_span
 from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
@@ -215,9 +217,9 @@ class BedrockBackend(MultiSliceBackend):
                         return chunk.model_copy(update={"score": 1.0, "ranking": None})
         return None
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
+    def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
-        return {"knowledge_base_id": self.knowledge_base_id, "search_type": self.search_type or "service's default"}
+        return self._retrieve.span_attributes()
 
     async def _ranking(self, request: SearchRequest, page_size: int) -> AsyncGenerator[RetrievedChunk, None]:
         """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also across pages."""
@@ -279,11 +281,18 @@ class _Retrieve(Engine):
         """Yield the ranking page by page to the service's last one; each page has the deadline to itself."""
         query = self._request(request.query, page_size, request.restriction)
         while True:
-            chunks, token = await self.within_deadline(self.in_thread(partial(self._page, query, request.restriction)))
+            with retrieval_span("bedrock page", replace(request, top_k=page_size), self.span_attributes) as span:
+                page = self.in_thread(partial(self._page, query, request.restriction))
+                chunks, token = await self.within_deadline(page)
+                span.found(chunks)
             yield chunks
             if not token:
                 return
             query = {**query, "nextToken": token}
+
+    def span_attributes(self) -> Attributes:
+        """Show the knowledge base and the search type."""
+        return {"knowledge_base_id": self._knowledge_base_id, "search_type": self._search_type or "service's default"}
 
     def _source_keys(self) -> Sequence[str]:
         return (SOURCE_URI_KEY,)

@@ -26,6 +26,7 @@ from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.retrieval.models import Ranking, RetrievedChunk
 from ragstack_common.retrieval.scores import from_cosine_distance, from_squared_distance
+from ragstack_common.retrieval.tracing import Attributes, describe_span
 from ragstack_common.retrieval_errors import Meaning, describe, meaning, reason_of
 from ragstack_common.telemetry import LOGGER
 
@@ -153,9 +154,10 @@ class S3VectorsBackend(Engine):
         self._owns_embedding = isinstance(embedding, str)
         self._index: _Index | None = None
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Return the names of bucket and index."""
-        return {"vector_bucket": self._place["vectorBucketName"], "index": self._place["indexName"]}
+    def span_attributes(self) -> Attributes:
+        """Show bucket and index."""
+        pooling = self._embedding.model.pooling
+        return {"vector_bucket": self._place["vectorBucketName"], "index": self._place["indexName"], "pooling": pooling}
 
     async def add(self, documents: Sequence[S3Document]) -> None:
         """Put documents into the index. Existing ids are replaced.
@@ -214,6 +216,7 @@ class S3VectorsBackend(Engine):
             return []  # a query without meaning to the embedding has no direction
         request["queryVector"] = {"float32": vector.tolist()}
         key = self._searched_key(index)
+        describe_span({"search_type": "SEMANTIC" if key is None else "HYBRID"})
         if key is not None:
             texts = [{"text": query[:MAX_QUERY_TEXT], "metadataKey": key}]
             request |= {"queryTexts": texts, "returnScores": True}

@@ -123,11 +123,8 @@ def test_a_reranker_is_made_from_json() -> None:
     backend = create_retrieval_backend(config)
 
     assert isinstance(backend, RerankedBackend)
-    assert backend.span_attributes() == {
-        "search_type": "reranked",
-        "reranker_name": "lexical",
-        "large_retrieval_size": 20,
-    }
+    assert backend.span_attributes() == {"reranker_name": "lexical"}
+    assert backend._candidates == 20
 
 
 def test_rerankers_are_given_by_name_by_object_or_with_weights() -> None:

@@ -4,8 +4,8 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,56 +16,38 @@ from openinference.semconv.trace import (
     SpanAttributes,
 )
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace import ReadableSpan
 
 from ragstack_common.api.search import QueryService
 from ragstack_common.errors import ServiceUnavailableError
 from ragstack_common.filters import Filter
-from ragstack_common.retrieval import RetrievedChunk, SearchRequest
+from ragstack_common.knowledge_base import KnowledgeBase
+from ragstack_common.multislice_retriever import MultiSliceRetriever
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest
 from ragstack_common.retrieval.balanced import BalancedBackend
+from ragstack_common.retrieval.cached import CachedRetrievalBackend
 from ragstack_common.retrieval.engine import Engine
+from ragstack_common.retrieval.engines.bedrock import BedrockBackend
+from ragstack_common.retrieval.engines.chroma.backend import ChromaBackend
 from ragstack_common.retrieval.federated import FederatedBackend
+from ragstack_common.retrieval.metered import MeteredBackend
+from ragstack_common.retrieval.multislice import MultiSliceBackend
+from ragstack_common.retrieval.reranked import RerankedBackend
 from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
+from ragstack_common.tools.retriever import RetrieverSettings, RetrieverTool, SearchedCollection
+from tests.support.aws_service import AwsService
+from tests.support.knowledge_base import KNOWLEDGE_BASE, hit, hits
+from tests.support.spans import Spans, attributes, recorded
 
 SECRET = "appeal of John Smith"
 TEXT = "The tribunal heard the appeal."
 EVERYTHING = TracingSettings.from_env({"RAGSTACK_TRACE_CONTENT": "true"})
 
-_exporter = InMemorySpanExporter()
-
-
-class _Listener(SimpleSpanProcessor):
-    """Hears the spans of the tests of this module, and of no others."""
-
-    listens = False
-
-    def on_end(self, span: ReadableSpan) -> None:
-        if self.listens:
-            super().on_end(span)
-
-
-@cache
-def _listener() -> _Listener:
-    """The process has one provider for good; this one is added to whatever another test has made."""
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    listener = _Listener(_exporter)
-    provider.add_span_processor(listener)
-    return listener
-
 
 @pytest.fixture(autouse=True)
-def _clean() -> Iterator[None]:
-    listener = _listener()
-    listener.listens = True
-    _exporter.clear()
-    yield
-    listener.listens = False
-    configure_tracing(TracingSettings())
+def heard() -> Iterator[Spans]:
+    with recorded() as heard:
+        yield heard
 
 
 class Library(Engine):
@@ -98,30 +80,21 @@ class Library(Engine):
         return await self.in_thread(work)
 
 
-def spans_of(backend: Any, corpus_filter: str | None = None, **request: Any) -> dict[str, list[ReadableSpan]]:
+def spans_of(
+    heard: Spans, backend: Any, corpus_filter: str | None = None, **request: Any
+) -> dict[str, list[ReadableSpan]]:
     asyncio.run(backend.search(SearchRequest(SECRET, corpus_filter=corpus_filter, **request)))
-    return finished()
-
-
-def finished() -> dict[str, list[ReadableSpan]]:
-    spans: dict[str, list[ReadableSpan]] = {}
-    for span in _exporter.get_finished_spans():
-        spans.setdefault(span.name, []).append(span)
-    return spans
-
-
-def attributes(span: ReadableSpan) -> Mapping[str, Any]:
-    return dict(span.attributes or {})
+    return heard.by_name()
 
 
 def documents(span: ReadableSpan, prefix: str) -> Sequence[str]:
     return sorted({name.split(".")[2] for name in attributes(span) if name.startswith(f"{prefix}.")}, key=int)
 
 
-def test_a_search_is_a_retriever_span_as_openinference_has_it() -> None:
+def test_a_search_is_a_retriever_span_as_openinference_has_it(heard: Spans) -> None:
     configure_tracing(EVERYTHING)
 
-    shown = attributes(spans_of(Library(), top_k=3)["retrieve library"][0])
+    shown = attributes(spans_of(heard, Library(), top_k=3)["retrieve library"][0])
 
     first = f"{SpanAttributes.RETRIEVAL_DOCUMENTS}.0."
     assert shown[SpanAttributes.OPENINFERENCE_SPAN_KIND] == OpenInferenceSpanKindValues.RETRIEVER.value
@@ -134,10 +107,10 @@ def test_a_search_is_a_retriever_span_as_openinference_has_it() -> None:
     assert (shown["search_k"], shown["results"], shown["complete"]) == (3, 2, True)
 
 
-def test_a_balanced_search_shows_the_attributes_that_the_specification_names() -> None:
+def test_a_balanced_search_shows_the_attributes_that_the_specification_names(heard: Spans) -> None:
     backend = BalancedBackend(Library(found=4), ["au", "nz"], per_corpus=3, pooling="mean+max")
 
-    shown = attributes(spans_of(backend, top_k=2)["retrieve balanced"][0])
+    shown = attributes(spans_of(heard, backend, top_k=2)["retrieve balanced"][0])
 
     assert {
         "search_type": "balanced",
@@ -151,8 +124,116 @@ def test_a_balanced_search_shows_the_attributes_that_the_specification_names() -
     assert shown["corpus.au.results"] + shown["corpus.nz.results"] == 2
 
 
-def test_the_searches_of_the_corpora_and_what_they_do_in_threads_are_children_of_the_balanced_one() -> None:
-    spans = spans_of(BalancedBackend(Library(), ["au", "nz"]))
+class Third(RetrievalBackend):
+    name = "third"
+
+    async def retrieve(self, *_arguments: Any, **_named: Any) -> list[RetrievedChunk]:
+        return [RetrievedChunk(content=TEXT, score=0.5, source="a")]
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "shown"),
+    [
+        (Library(), "library", ("library", 2, 8, "unknown", "nz")),
+        (Third(), "third", ("third", 2, 8, "unknown", "nz")),
+        (MultiSliceBackend(Library()), "multislice", ("multislice", 2, 40, "unknown", "nz")),
+        (RerankedBackend(Library(), candidates=30), "reranked", ("reranked", 2, 30, "unknown", "nz")),
+        (FederatedBackend([Library()]), "federated", ("federated", 2, 200, "unknown", "nz")),
+        (CachedRetrievalBackend(Library()), "cached", ("cached", 2, 2, "unknown", "nz")),
+        (MeteredBackend(Library(), name="metered"), "metered", ("metered", 2, 2, "unknown", "nz")),
+    ],
+)
+def test_every_search_shows_the_five_attributes(
+    heard: Spans, backend: RetrievalBackend, name: str, shown: tuple[Any, ...]
+) -> None:
+    preferred = {"year": 1893} if name == "multislice" else None
+
+    spans_of(heard, backend, top_k=2, filters={"corpus": "nz"}, metadata_filter=preferred, deduplicate_by="document")
+
+    assert heard.five(f"retrieve {name}") == shown
+
+
+def test_a_batch_of_a_vector_store_is_one_span_with_the_five_attributes(heard: Spans, tmp_path: Path) -> None:
+    configure_tracing(EVERYTHING)
+    fill_collection(tmp_path)
+
+    async def searched() -> None:
+        async with ChromaBackend(tmp_path, "library") as backend:
+            await backend.retrieve_batch([SECRET, "lunch"], 3, filters={"corpus": "nz"})
+
+    asyncio.run(searched())
+
+    (span,) = heard.by_name()["retrieve chroma"]
+    assert heard.five("retrieve chroma") == ("SEMANTIC", 3, 3, "none", "nz")
+    assert attributes(span)["queries"] == 2
+    assert json.loads(attributes(span)[SpanAttributes.INPUT_VALUE]) == [SECRET, "lunch"]
+    assert attributes(span)["results"] == 2
+
+
+def fill_collection(folder: Path) -> None:
+    with KnowledgeBase("library", folder, environment={}) as base:
+        base.collection.add(ids=["1"], documents=[TEXT], metadatas=[{"corpus": "nz"}])
+
+
+def test_the_knowledge_base_shows_the_five_attributes(heard: Spans, tmp_path: Path) -> None:
+    fill_collection(tmp_path)
+
+    with KnowledgeBase("library", tmp_path, environment={}) as base:
+        base.retrieve(SECRET, 3)
+        plain = heard.five("retrieve knowledge_base")
+        heard.clear()
+        base.search_by_topic(SECRET, 3)
+
+    assert plain == ("SEMANTIC", 3, 3, "none", "all")
+    assert heard.five("retrieve knowledge_base") == ("HYBRID", 3, 50, "none", "all")
+    assert SECRET not in str([attributes(span) for span in heard.by_name()["retrieve knowledge_base"]])
+
+
+def test_the_multi_slice_retriever_shows_the_five_attributes_within_its_callers_span(
+    heard: Spans, searches: AwsService
+) -> None:
+    searches.program("Retrieve", hits(hit(score=0.5)))
+    retriever = MultiSliceRetriever(searches.client(), timeout_seconds=60, search_type="HYBRID")
+
+    with trace.get_tracer("caller").start_as_current_span("caller") as caller:
+        retriever.retrieve("days of leave", KNOWLEDGE_BASE, None, {"corpus": "people"}, 4)
+
+    (span,) = heard.by_name()["retrieve bedrock"]
+    assert heard.five("retrieve bedrock") == ("HYBRID", 4, 16, "unknown", "all")
+    assert span.parent is not None
+    assert span.parent.span_id == caller.get_span_context().span_id
+
+
+@pytest.mark.asyncio
+async def test_the_pages_of_a_stream_show_the_five_attributes(heard: Spans, searches: AwsService) -> None:
+    searches.program("Retrieve", hits(hit(score=0.5)))
+    backend = BedrockBackend(KNOWLEDGE_BASE, client=searches.client())
+
+    assert len([chunk async for chunk in backend.stream("days of leave", page_size=7)]) == 1
+
+    assert heard.five("retrieve bedrock page") == ("service's default", 7, 7, "unknown", "all")
+
+
+def test_the_retriever_tool_shows_the_five_attributes(heard: Spans, tmp_path: Path) -> None:
+    fill_collection(tmp_path)
+    collection = SearchedCollection({"type": "chroma", "path": str(tmp_path), "collection_name": "library"}, "corpus")
+    tool = RetrieverTool(RetrieverSettings({"library": collection}))
+
+    async def run() -> None:
+        await tool.run({"texts": [SECRET, "tribunal"], "top_k": 4, "partition_name": "nz"})
+        await tool.close()
+
+    asyncio.run(run())
+
+    (span,), (batch,) = heard.by_name()["retrieve tool retriever"], heard.by_name()["retrieve chroma"]
+    assert heard.five("retrieve tool retriever") == ("tool", 4, 8, "unknown", "nz")
+    assert attributes(span)["results"] == 1
+    assert batch.parent is not None
+    assert batch.parent.span_id == span.context.span_id
+
+
+def test_the_searches_of_the_corpora_and_what_they_do_in_threads_are_children_of_the_balanced_one(heard: Spans) -> None:
+    spans = spans_of(heard, BalancedBackend(Library(), ["au", "nz"]))
 
     (balanced,), corpora, threads = spans["retrieve balanced"], spans["retrieve library"], spans["in the thread"]
     assert balanced.parent is None
@@ -161,10 +242,10 @@ def test_the_searches_of_the_corpora_and_what_they_do_in_threads_are_children_of
     assert [span.parent.span_id for span in spans["rerank lexical"] if span.parent] == [balanced.context.span_id]
 
 
-def test_a_reranking_is_a_reranker_span() -> None:
+def test_a_reranking_is_a_reranker_span(heard: Spans) -> None:
     configure_tracing(EVERYTHING)
 
-    shown = attributes(spans_of(BalancedBackend(Library(), ["au", "nz"]))["rerank lexical"][0])
+    shown = attributes(spans_of(heard, BalancedBackend(Library(), ["au", "nz"]))["rerank lexical"][0])
 
     assert shown[SpanAttributes.OPENINFERENCE_SPAN_KIND] == OpenInferenceSpanKindValues.RERANKER.value
     assert shown[RerankerAttributes.RERANKER_QUERY] == SECRET
@@ -173,8 +254,8 @@ def test_a_reranking_is_a_reranker_span() -> None:
     assert f"{RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS}.3.document.score" in shown
 
 
-def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_so() -> None:
-    spans = spans_of(BalancedBackend(Library(), ["au", "nz"]))
+def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_so(heard: Spans) -> None:
+    spans = spans_of(heard, BalancedBackend(Library(), ["au", "nz"]))
 
     everything = str([[s.name, attributes(s), s.events, s.status.description] for part in spans.values() for s in part])
     assert SECRET not in everything
@@ -185,11 +266,13 @@ def test_neither_query_nor_text_nor_attributes_are_told_unless_the_settings_say_
 
 
 @pytest.mark.parametrize(("error", "told"), [(ServiceUnavailableError("it burns"), True), (ValueError(SECRET), False)])
-def test_an_error_is_recorded_with_its_message_only_where_that_is_ours(error: Exception, told: bool) -> None:
+def test_an_error_is_recorded_with_its_message_only_where_that_is_ours(
+    heard: Spans, error: Exception, told: bool
+) -> None:
     with pytest.raises(type(error)):
         asyncio.run(Library(error=error).search(SearchRequest(SECRET)))
 
-    (span,) = finished()["retrieve library"]
+    (span,) = heard.by_name()["retrieve library"]
     assert span.status.status_code is trace.StatusCode.ERROR
     assert type(error).__name__ in str(span.status.description)
     assert (str(error) in str(span.status.description)) == told
@@ -197,10 +280,10 @@ def test_an_error_is_recorded_with_its_message_only_where_that_is_ours(error: Ex
     assert ("exception.message" in (span.events[0].attributes or {})) == told
 
 
-def test_a_part_that_is_missing_is_an_event_and_its_own_span_has_the_error() -> None:
+def test_a_part_that_is_missing_is_an_event_and_its_own_span_has_the_error(heard: Spans) -> None:
     burning = Library(error=ServiceUnavailableError("it burns"))
 
-    spans = spans_of(FederatedBackend({"au": Library(), "nz": burning}))
+    spans = spans_of(heard, FederatedBackend({"au": Library(), "nz": burning}))
 
     (event,) = spans["retrieve federated"][0].events
     assert (event.name, dict(event.attributes or {})) == ("part missing", {"part": "nz", "status": "failed"})
@@ -226,11 +309,11 @@ def test_content_is_told_where_one_variable_says_so_and_none_hides_it(
     assert (settings.inputs, settings.outputs) == (inputs, outputs)
 
 
-def test_the_query_function_takes_the_setting_from_its_environment() -> None:
+def test_the_query_function_takes_the_setting_from_its_environment(heard: Spans) -> None:
     engine = {"RETRIEVAL_ENGINE": "bedrock", "KNOWLEDGE_BASE_ID": "ABCDEFGHIJ", "AWS_REGION": "eu-west-1"}
     service = QueryService.from_env({**engine, "RAGSTACK_TRACE_CONTENT": "true"})
 
-    shown = attributes(spans_of(Library())["retrieve library"][0])
+    shown = attributes(spans_of(heard, Library())["retrieve library"][0])
 
     service.close()
     assert shown[SpanAttributes.INPUT_VALUE] == SECRET

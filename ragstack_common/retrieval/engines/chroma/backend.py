@@ -14,6 +14,7 @@ from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection
 from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
 from ragstack_common.retrieval.engines.chroma.store import ClientConnection, Connection, FolderConnection, quiet
 from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval.tracing import Attributes
 
 DEFAULT_PORT: Final = 8000
 """Default of ``chroma run``."""
@@ -114,6 +115,6 @@ class ChromaBackend(BatchEngine):
         """Close the embedding, and the store after its last search."""
         await self.in_thread(self._collection.close)
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Return the search type and the collection's name."""
-        return {"search_type": "HYBRID" if self.hybrid else "SEMANTIC", "collection_name": self._collection.name}
+    def span_attributes(self) -> Attributes:
+        """Show the collection."""
+        return {"collection_name": self._collection.name}

@@ -20,6 +20,7 @@ from ragstack_common.filters.chroma import Where, to_chroma
 from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection, Handle
 from ragstack_common.retrieval.merge import reciprocal_ranks
 from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval.tracing import describe_span
 from ragstack_common.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class CollectionSearch:
         """
 
         def search(handle: Handle) -> list[list[RetrievedChunk]]:
+            search_type = "HYBRID" if hybrid else "SEMANTIC"
+            describe_span({"search_type": search_type, "pooling": handle.embedding.model.pooling})
             if handle.dimension is None:
                 return [[] for _ in queries]
             where, ids = self._restriction(handle, filters)

@@ -29,6 +29,7 @@ from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.milvus import Expression, quoted, to_milvus
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
 from ragstack_common.retrieval.models import RetrievedChunk
+from ragstack_common.retrieval.tracing import Attributes
 
 with needs_extra("milvus", "The engine milvus"):
     import grpc
@@ -241,9 +242,14 @@ class MilvusBackend(BatchEngine):
         if self._owns_embedding:
             self.embedding.close()
 
-    def span_attributes(self) -> dict[str, str | int | float | bool]:
-        """Return the names of the collection and its partitions."""
-        return {"collection_name": self.collection_name, "partition_names": ",".join(self.partition_names or [])}
+    def span_attributes(self) -> Attributes:
+        """Show the collection, its partitions and how they are searched."""
+        return {
+            "search_type": "SEMANTIC",
+            "pooling": self.embedding.model.pooling,
+            "collection_name": self.collection_name,
+            "partition_names": ",".join(self.partition_names or []),
+        }
 
     async def _find_several(
         self, queries: Sequence[str], count: int, filters: Filter | None
