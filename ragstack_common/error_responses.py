@@ -1,15 +1,22 @@
 """How an error looks to an HTTP caller: its status, its code, and a message without the account's internals."""
 
+import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common import errors
 from ragstack_common.telemetry import LOGGER
+
+MAX_DETAILS: Final = 20
+"""Problems that one answer lists. A body can have a hundred thousand unknown members; an answer has 6 MB at most."""
+
+MAX_NAME_CHARACTERS: Final = 80
+"""Characters of a caller's own names that an answer quotes."""
 
 _ABOUT_THE_REQUEST: Final = (errors.InvalidRequestError, errors.NotKnownError, errors.JobConflictError)
 """RAGStack writes these messages itself, about the caller's own input, so they are returned unchanged."""
@@ -20,6 +27,9 @@ _INTERNALS: Final = re.compile(
     r"|(?P<account>(?<!\d)\d{12}(?!\d))",
     re.IGNORECASE,
 )
+
+RETRY_AFTER_SECONDS: Final = "1"
+"""The knowledge base counts requests by the second. API Gateway's own answers say the same."""
 
 _STATUS_OF: Final = {
     errors.RagStackError: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -57,6 +67,46 @@ def message_of(error: errors.RagStackError) -> str:
     """Return the message for the caller: one line, without ARNs, account ids and internal addresses."""
     text = " ".join(str(error).split())
     return text if isinstance(error, _ABOUT_THE_REQUEST) else redacted(text)
+
+
+def log_failure(error: errors.RagStackError) -> HTTPStatus:
+    """Log why a request failed, without its filters' values; return its status."""
+    status = status_of(error)
+    level = logging.WARNING if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.ERROR
+    LOGGER.log(level, "request failed: %s", errors.loggable(error))
+    return status
+
+
+def unexpected(error: Exception, request_id: str) -> tuple[str, str]:
+    """Log a bug with its traceback; return its code and message for the caller."""
+    LOGGER.error("unexpected error", exc_info=error)
+    return (
+        "InternalError",
+        f"The service failed with an unexpected error; its log has the details for request {request_id}",
+    )
+
+
+def error_body(
+    code: str, message: str, request_id: str, details: Sequence[Mapping[str, str]] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return an error as the API's JSON."""
+    return {"error": {"code": code, "message": message, "details": [*details], "requestId": request_id}}
+
+
+def invalid_members(problems: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]]]:
+    """Return a message and details about the invalid members of a request.
+
+    Args:
+        problems: As pydantic lists them; each location begins with the member of the body.
+    """
+    details = []
+    for problem in problems[:MAX_DETAILS]:
+        # After the member's name, the location may say which of its types was tried.
+        member = next((part for part in problem["loc"] if isinstance(part, str)), "body")
+        details.append({"member": member[:MAX_NAME_CHARACTERS], "problem": str(problem["msg"])})
+    message = "; ".join(f"{detail['member']}: {detail['problem']}" for detail in details)
+    more = len(problems) - len(details)
+    return f"{message}; and {more} more" if more else message, details
 
 
 def redacted(text: str) -> str:

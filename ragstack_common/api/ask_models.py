@@ -1,5 +1,6 @@
 """Questions over HTTP: requests, responses and events as JSON."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -102,4 +103,12 @@ class ErrorEvent(BaseModel):
 
 
 StreamEvent = SourcesEvent | TokenEvent | CitationEvent | AskResponse | ErrorEvent
-"""Data of the events ``sources``, ``token``, ``citation``, ``done`` and ``error``."""
+
+EVENTS: Final[Mapping[str, type[BaseModel]]] = {
+    "sources": SourcesEvent,
+    "token": TokenEvent,
+    "citation": CitationEvent,
+    "done": AskResponse,
+    "error": ErrorEvent,
+}
+"""The events of a stream by name, with their data. ``sources`` comes first; ``done`` or ``error`` comes last."""

@@ -2,19 +2,25 @@
 
 import base64
 import json
-import logging
-from collections.abc import Iterable, Mapping, Sequence
-from email.message import Message
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
-from pydantic_core import from_json
 
-from ragstack_common.error_responses import code_of, message_of, status_of
-from ragstack_common.errors import InvalidRequestError, RagStackError, UnsupportedContentTypeError, loggable
-from ragstack_common.telemetry import LOGGER
+from ragstack_common.api.bodies import check_content_type, check_length, read_json, unknown_parameter
+from ragstack_common.error_responses import (
+    MAX_NAME_CHARACTERS,
+    RETRY_AFTER_SECONDS,
+    code_of,
+    error_body,
+    invalid_members,
+    log_failure,
+    message_of,
+    unexpected,
+)
+from ragstack_common.errors import InvalidRequestError, RagStackError
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
@@ -23,18 +29,6 @@ if TYPE_CHECKING:
 
 TOOLS: Final = "/tools"
 """Routes under it answer errors in the form that the tools' specification fixes."""
-
-MAX_BODY_CHARACTERS: Final = 2 * 1024 * 1024
-"""The longest filter has a million, and the longest query 20,000."""
-
-MAX_DETAILS: Final = 20
-"""Problems that one answer lists. A body can have a hundred thousand unknown members; an answer has 6 MB at most."""
-
-MAX_NAME_CHARACTERS: Final = 80
-"""Characters of a caller's own names that an answer quotes."""
-
-RETRY_AFTER_SECONDS: Final = "1"
-"""The knowledge base counts requests by the second. API Gateway's own answers say the same."""
 
 
 class Api(APIGatewayRestResolver):
@@ -82,26 +76,19 @@ class Api(APIGatewayRestResolver):
         if given and route in self._static_routes + self._dynamic_routes:
             known = [parameter.alias for parameter in route.dependant.query_params]
             for name, values in given.items():
-                shown = name[:MAX_NAME_CHARACTERS]
                 if name not in known:
-                    raise InvalidRequestError(
-                        f"{shown}: unknown parameter; this route takes {', '.join(known) or 'none'}"
-                    )
+                    raise unknown_parameter(name, known)
                 if len(values) > 1:
-                    raise InvalidRequestError(f"{shown}: give it once")
+                    raise InvalidRequestError(f"{name[:MAX_NAME_CHARACTERS]}: give it once")
         return following(app)
 
     def _error(self, path: str, error: RagStackError) -> tuple[int, dict[str, Any]]:
-        status = status_of(error)
-        level = logging.WARNING if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.ERROR
-        LOGGER.log(level, "request failed: %s", loggable(error))
-        return status, self._body(path, code_of(error), message_of(error))
+        return log_failure(error), self._body(path, code_of(error), message_of(error))
 
     def _body(self, path: str, code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
         if path == TOOLS or path.startswith(f"{TOOLS}/"):
             return {"success": False, "error": message}
-        error = {"code": code, "message": message, "details": [*details], "requestId": self._request_id}
-        return {"error": error}
+        return error_body(code, message, self._request_id, details)
 
     def _explain(self, error: RagStackError) -> Response[Any]:
         answer = json_answer(*self._error(self.current_event.path, error))
@@ -110,7 +97,8 @@ class Api(APIGatewayRestResolver):
         return answer
 
     def _explain_validation(self, error: RequestValidationError) -> Response[Any]:
-        message, details = _invalid_members(error.errors())
+        # Powertools puts "body" before the location of each problem.
+        message, details = invalid_members([{**each, "loc": each["loc"][1:]} for each in error.errors()])
         body = self._body(self.current_event.path, "InvalidRequest", message, details)
         return json_answer(HTTPStatus.BAD_REQUEST, body)
 
@@ -121,9 +109,7 @@ class Api(APIGatewayRestResolver):
         return json_answer(HTTPStatus.NOT_FOUND, body)
 
     def _explain_bug(self, error: Exception) -> Response[Any]:
-        LOGGER.error("unexpected error", exc_info=error)
-        message = f"The service failed with an unexpected error; its log has the details for request {self._request_id}"
-        body = self._body(self.current_event.path, "InternalError", message)
+        body = self._body(self.current_event.path, *unexpected(error, self._request_id))
         return json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, body)
 
 
@@ -143,52 +129,11 @@ def _readable(event: Mapping[str, Any]) -> dict[str, Any]:
     # Without the header, Powertools reads every body as JSON.
     content_type, body = headers.pop("content-type", None), event.get("body")
     if body:
-        _check_content_type(content_type or "application/json")
+        check_content_type(content_type or "application/json")
         if event.get("isBase64Encoded"):
             try:
                 body = base64.b64decode(body, validate=True).decode()
             except ValueError as error:
                 raise InvalidRequestError(f"The request body is not text in UTF-8: {error}") from None
-        if len(body) > MAX_BODY_CHARACTERS:
-            raise InvalidRequestError(
-                f"The request body has {len(body):,} characters; at most {MAX_BODY_CHARACTERS:,} are accepted"
-            )
+        check_length(body)
     return {**event, "headers": headers, "body": body or None, "isBase64Encoded": False}
-
-
-def _check_content_type(content_type: str) -> None:
-    header = Message()
-    header["Content-Type"] = content_type
-    if header.get_content_type() != "application/json" or header.get_content_charset("utf-8") not in ("utf-8", "utf8"):
-        raise UnsupportedContentTypeError(
-            f"The content type {content_type[:MAX_NAME_CHARACTERS]!r} is not supported: send JSON in UTF-8, with the "
-            "header Content-Type: application/json"
-        )
-
-
-def _invalid_members(problems: Iterable[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]]]:
-    """Return a message and details about the invalid members of a request, as pydantic lists them."""
-    found = list(problems)
-    details = []
-    for problem in found[:MAX_DETAILS]:
-        # The location begins with "body". After the member's name it may say which of its types was tried.
-        member = next((part for part in problem["loc"][1:] if isinstance(part, str)), "body")
-        details.append({"member": member[:MAX_NAME_CHARACTERS], "problem": str(problem["msg"])})
-    message = "; ".join(f"{detail['member']}: {detail['problem']}" for detail in details)
-    more = len(found) - len(details)
-    return f"{message}; and {more} more" if more else message, details
-
-
-def read_json(text: str) -> dict[str, Any]:
-    """Read a body: one JSON object.
-
-    Raises:
-        InvalidRequestError: The body is anything else.
-    """
-    try:
-        value = from_json(text, allow_inf_nan=False)
-    except (TypeError, ValueError) as error:  # a TypeError for text that is not Unicode
-        raise InvalidRequestError(f"The request body is not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise InvalidRequestError("The request body must be a JSON object")
-    return value

@@ -1,0 +1,315 @@
+"""Answers over HTTP, whole or as server-sent events: an ASGI application.
+
+Behind the Lambda Web Adapter on AWS, and next to the local API Gateway, which cannot stream.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from uuid import uuid4
+
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse, ErrorEvent, StreamEvent
+from ragstack_common.api.bodies import (
+    MAX_BODY_CHARACTERS,
+    check_content_type,
+    check_length,
+    read_json,
+    unknown_parameter,
+)
+from ragstack_common.error_responses import (
+    MAX_NAME_CHARACTERS,
+    RETRY_AFTER_SECONDS,
+    code_of,
+    error_body,
+    invalid_members,
+    log_failure,
+    message_of,
+    unexpected,
+)
+from ragstack_common.errors import InvalidRequestError, RagStackError
+from ragstack_common.telemetry import LOGGER
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger, Metrics
+    from starlette.types import Receive, Scope, Send
+
+HEARTBEAT_SECONDS: Final = 10.0
+"""API Gateway closes a stream that is silent for 5 minutes, and many proxies one that is silent for 30 seconds."""
+
+HEARTBEAT: Final = b": still working\n\n"
+
+SEND_SECONDS: Final = 60.0
+"""A client that does not read for so long counts as disconnected."""
+
+MAX_UTF8_BYTES: Final = 4
+"""Of a character."""
+
+MAX_ID_CHARACTERS: Final = 128
+
+_STREAM_HEADERS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # nginx would collect events
+]
+
+_NAME_OF: Final[Mapping[type[BaseModel], bytes]] = {model: name.encode() for name, model in EVENTS.items()}
+
+
+class Answers(Protocol):
+    """What the application needs of :class:`ragstack_common.api.ask.AskService`."""
+
+    async def ask(self, request: AskRequest) -> AskResponse: ...  # noqa: D102
+
+    def stream(self, request: AskRequest) -> AsyncIterator[StreamEvent]: ...  # noqa: D102
+
+
+def create_app(
+    service: Callable[[], Answers],
+    *,
+    logger: "Logger | None" = None,
+    metrics: "Metrics | None" = None,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+) -> Starlette:
+    """Make the application: POST /api/ask, POST /api/ask/stream and GET /health.
+
+    Args:
+        service: Called with each request; the first call may build the service.
+        logger: Gets the request's id for its lines.
+        metrics: Written out after each request.
+        heartbeat_seconds: A stream that is silent for so long gets a comment.
+    """
+    answers = {"/api/ask": partial(_ask, service), "/api/ask/stream": partial(_stream, service, heartbeat_seconds)}
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        # Lambda gives an environment that starts a whole processor. What fails here fails again, with its message,
+        # when a request needs the service.
+        with suppress(RagStackError):
+            service()
+        yield
+
+    return Starlette(
+        routes=[
+            *(Route(path, _Endpoint(answer, logger, metrics), methods=["POST"]) for path, answer in answers.items()),
+            Route("/health", _health),
+        ],
+        exception_handlers={HTTPException: _explain_route},
+        lifespan=lifespan,
+    )
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _ask(service: Callable[[], Answers], exchange: "_Exchange") -> None:
+    """Answer with one JSON object."""
+    try:
+        answer = await service().ask(exchange.question())
+    except Exception as error:  # noqa: BLE001 - every error has an answer
+        await exchange.fail(error)
+    else:
+        await exchange.respond(HTTPStatus.OK, answer.model_dump_json().encode())
+
+
+async def _stream(service: Callable[[], Answers], heartbeat_seconds: float, exchange: "_Exchange") -> None:
+    """Answer with events. An error before the first one, or the first heartbeat, has its own status."""
+    try:
+        async with exchange.heartbeats(heartbeat_seconds):
+            events = service().stream(exchange.question())
+            async with aclosing(events) as stream:  # type: ignore[type-var] # an async generator
+                async for event in stream:
+                    await exchange.send_event(event)
+    except ClientDisconnect:
+        raise
+    except Exception as error:  # noqa: BLE001 - every error has an answer
+        await exchange.fail(error)
+    else:
+        await exchange.end()
+
+
+@dataclass(frozen=True)
+class _Endpoint:
+    """An ASGI application that answers each request, and stops when the client disconnects."""
+
+    answer: "Callable[[_Exchange], Coroutine[Any, Any, None]]"
+    logger: "Logger | None"
+    metrics: "Metrics | None"
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        exchange = _Exchange(Request(scope, receive), send)
+        if self.logger is not None:
+            self.logger.thread_safe_append_keys(correlation_id=exchange.request_id)
+        if self.metrics is not None:
+            self.metrics.add_metric("Requests", "Count", 1)
+        try:
+            await exchange.read()
+            await _while_connected(receive, self.answer(exchange))
+        except ClientDisconnect:
+            LOGGER.info("the client disconnected before the end of the answer")
+        finally:
+            if self.metrics is not None:
+                self.metrics.flush_metrics()
+
+
+class _Exchange:
+    """A request, and as much of its response as was sent."""
+
+    def __init__(self, request: Request, send: "Send") -> None:
+        self.request_id = _request_id(request)
+        self._request = request
+        self._body = b""
+        self._send = send
+        self._sending = asyncio.Lock()  # heartbeats come from another task
+        self._has_started = False
+        self._sent_at = 0.0
+
+    async def read(self) -> None:
+        """Read the request's body, or a little more than the longest that is accepted.
+
+        Raises:
+            ClientDisconnect: The client disconnected.
+        """
+        body = bytearray()
+        async for part in self._request.stream():
+            body += part
+            if len(body) > MAX_UTF8_BYTES * MAX_BODY_CHARACTERS:
+                break
+        self._body = bytes(body)
+
+    def question(self) -> AskRequest:
+        """Return the question in the body.
+
+        Raises:
+            InvalidRequestError: The request has query parameters, or no JSON object.
+            ValidationError: The object is not a question.
+        """
+        for name in self._request.query_params:
+            raise unknown_parameter(name)
+        check_content_type(self._request.headers.get("content-type", "application/json"))
+        try:
+            text = self._body.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidRequestError(f"The request body is not text in UTF-8: {error}") from None
+        check_length(text)
+        return AskRequest.model_validate(read_json(text))
+
+    async def respond(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Send a whole response of JSON."""
+        response = Response(body, status, headers, "application/json")
+        await response(self._request.scope, self._request.receive, self._send)
+
+    async def send_event(self, event: StreamEvent) -> None:
+        """Send an event.
+
+        Raises:
+            ClientDisconnect: The client does not read.
+        """
+        await self._send_part(b"event: %b\ndata: %b\n\n" % (_NAME_OF[type(event)], event.model_dump_json().encode()))
+
+    @asynccontextmanager
+    async def heartbeats(self, seconds: float) -> AsyncIterator[None]:
+        """Send a comment whenever nothing else was sent for some seconds."""
+        clock = asyncio.get_running_loop().time
+        self._sent_at = clock()
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(self._sent_at + seconds - clock())
+                if clock() >= self._sent_at + seconds:
+                    await self._send_part(HEARTBEAT)
+
+        beating = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            beating.cancel()
+            await asyncio.wait([beating])
+
+    async def fail(self, error: Exception) -> None:
+        """Send an error: as an event if the stream has started, otherwise as a response."""
+        status, body = _explained(error, self.request_id)
+        if self._has_started:
+            await self.send_event(ErrorEvent.model_validate(body))
+            await self.end()
+        else:
+            headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.TOO_MANY_REQUESTS else None
+            await self.respond(status, json.dumps(body).encode(), headers)
+
+    async def end(self) -> None:
+        """End the stream."""
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _send_part(self, part: bytes) -> None:
+        async with self._sending:
+            if not self._has_started:
+                self._has_started = True
+                await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await self._send({"type": "http.response.body", "body": part, "more_body": True})
+            except TimeoutError:
+                raise ClientDisconnect from None
+            self._sent_at = asyncio.get_running_loop().time()
+
+
+async def _while_connected(receive: "Receive", work: Coroutine[Any, Any, None]) -> None:
+    """Do some work, or stop it when the client disconnects.
+
+    Raises:
+        ClientDisconnect: The client disconnected.
+    """
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    working, waiting = asyncio.create_task(work), asyncio.create_task(disconnected())
+    try:
+        await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        working.cancel()
+        await asyncio.wait([working, waiting])
+    if working.cancelled():
+        raise ClientDisconnect
+    working.result()
+
+
+def _explained(error: Exception, request_id: str) -> tuple[HTTPStatus, dict[str, Any]]:
+    """Log an error; return its status and its JSON."""
+    if isinstance(error, ValidationError):
+        message, details = invalid_members(error.errors(include_url=False, include_context=False, include_input=False))
+        return HTTPStatus.BAD_REQUEST, error_body("InvalidRequest", message, request_id, details)
+    if isinstance(error, RagStackError):
+        return log_failure(error), error_body(code_of(error), message_of(error), request_id)
+    return HTTPStatus.INTERNAL_SERVER_ERROR, error_body(*unexpected(error, request_id), request_id)
+
+
+def _request_id(request: Request) -> str:
+    """Return the id under which API Gateway or Lambda knows the request.
+
+    Source: Lambda Web Adapter, request context and Lambda context.
+    """
+    for header, member in (("x-amzn-request-context", "requestId"), ("x-amzn-lambda-context", "request_id")):
+        with suppress(KeyError, TypeError, ValueError):
+            return str(json.loads(request.headers[header])[member])[:MAX_ID_CHARACTERS]
+    return str(uuid4())
+
+
+async def _explain_route(request: Request, _: Exception) -> Response:
+    shown = f"{request.method} {request.url.path}"[:MAX_NAME_CHARACTERS]
+    body = error_body("NotFound", f"There is no {shown}; see GET /openapi.json", _request_id(request))
+    return JSONResponse(body, HTTPStatus.NOT_FOUND)
