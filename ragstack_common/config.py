@@ -171,6 +171,13 @@ def _embedding(value: Any) -> Any:
     return f"onnx:{value}" if is_model_folder else value
 
 
+MODELS_OWN: Final = "model"
+Temperature = Annotated[
+    Annotated[float, Field(ge=0, le=1)] | None,
+    BeforeValidator(lambda value: None if value == MODELS_OWN else value),
+    Allowed(f"a number from 0 to 1, or {MODELS_OWN}"),
+]
+"""None leaves the temperature to the model."""
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object), Allowed("a JSON object")]
 RelevanceCalibration = Annotated[
     Calibrations, BeforeValidator(Calibrations.read), Allowed("as in the file of `ragstack eval --calibrate`")
@@ -312,7 +319,9 @@ class AnswerSettings(Settings):
     answer_fallback_model: str | None = Field(
         None, description="model that answers if Bedrock throttles the calls of `ANSWER_MODEL`"
     )
-    answer_temperature: float = Field(0.0, ge=0, le=1, description="temperature of the model")
+    answer_temperature: Temperature = Field(
+        0.0, description=f"temperature of the model; `{MODELS_OWN}` for models that accept none"
+    )
     answer_max_tokens: int = Field(1024, ge=1, le=64_000, description="longest answer, in tokens")
     answer_context_tokens: int = Field(
         6000, ge=200, le=200_000, description="passages that the model receives, in tokens (estimated)"

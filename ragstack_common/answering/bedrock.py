@@ -5,6 +5,7 @@ import random
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import closing, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
@@ -38,6 +39,7 @@ from ragstack_common.errors import (
     ModelThrottledError,
     RagStackError,
 )
+from ragstack_common.interruptible import InterruptibleCall, make_interruptible
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -106,7 +108,7 @@ class BedrockProvider:
             GenerationError: No answer could be generated.
         """
         written: list[str] = []
-        for piece in self._pieces(request, _Call()):
+        for piece in self._pieces(request, InterruptibleCall()):
             if isinstance(piece, ModelEnd):
                 return ModelResponse("".join(written), piece)
             written.append(piece.text)
@@ -122,7 +124,7 @@ class BedrockProvider:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds_left(self._timeout_seconds)
         given: asyncio.Queue[ModelPiece | Exception] = asyncio.Queue()
-        call = _Call()
+        call = InterruptibleCall()
 
         def work() -> None:
             with suppress(RuntimeError):  # the event loop has ended
@@ -149,12 +151,17 @@ class BedrockProvider:
         finally:
             call.end()
 
-    def _pieces(self, request: ModelRequest, call: "_Call") -> Iterator[ModelPiece]:
+    @cached_property
+    def _client(self) -> "BedrockRuntimeClient":
         client = self._given_client or model_client(self._timeout_seconds)
+        make_interruptible(client)
+        return client
+
+    def _pieces(self, request: ModelRequest, call: InterruptibleCall) -> Iterator[ModelPiece]:
         for attempt, model in enumerate(self._models):
             begun = False
             try:
-                for piece in self._answer(client, model, request, call):
+                for piece in self._answer(model, request, call):
                     begun = True
                     yield piece
             except _FAILURES as error:
@@ -166,22 +173,21 @@ class BedrockProvider:
             else:
                 return
 
-    def _answer(
-        self, client: "BedrockRuntimeClient", model: str, request: ModelRequest, call: "_Call"
-    ) -> Iterator[ModelPiece]:
-        answer: Any = client.converse_stream(**self._parameters(model, request))
-        quoting = answer["ResponseMetadata"]["HTTPHeaders"].get(GENERATOR_HEADER) == QUOTING_GENERATOR
+    def _answer(self, model: str, request: ModelRequest, call: InterruptibleCall) -> Iterator[ModelPiece]:
         written, reason, usage = [], None, None
-        with closing(answer["stream"]) as events, call.reading(events):
-            for event in events:
-                match event:
-                    case {"contentBlockDelta": {"delta": {"text": text}}} if text:
-                        written.append(text)
-                        yield ModelText(text)
-                    case {"messageStop": {"stopReason": reason}}:
-                        pass
-                    case {"metadata": {"usage": usage}}:
-                        pass
+        with call:
+            answer: Any = self._client.converse_stream(**self._parameters(model, request))
+            quoting = answer["ResponseMetadata"]["HTTPHeaders"].get(GENERATOR_HEADER) == QUOTING_GENERATOR
+            with closing(answer["stream"]) as events:
+                for event in events:
+                    match event:
+                        case {"contentBlockDelta": {"delta": {"text": text}}} if text:
+                            written.append(text)
+                            yield ModelText(text)
+                        case {"messageStop": {"stopReason": reason}}:
+                            pass
+                        case {"metadata": {"usage": usage}}:
+                            pass
         if reason is None:
             raise GenerationError(f"The model {model} stopped in the middle of an answer: try again")
         if reason not in _STOP_REASONS:
@@ -213,36 +219,6 @@ class BedrockProvider:
                 "streamProcessingMode": "sync",
             }
         return parameters
-
-
-class _Call:
-    """A call that another thread can end."""
-
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-        self._lock = threading.Lock()
-        self._response: Any = None
-
-    def reading(self, events: Any) -> "_Call":
-        """Note the response that the caller reads."""
-        with self._lock:
-            self._response = events._raw_stream  # noqa: SLF001 - an EventStream can only be closed by its own reader
-        if self.ended.is_set():
-            self.end()
-        return self
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_error: object) -> None:
-        with self._lock:
-            self._response = None
-
-    def end(self) -> None:
-        """Wake the reader, which then closes the connection. Closing it here would wait for the reader."""
-        self.ended.set()
-        with self._lock, suppress(ValueError, RuntimeError, OSError):  # the response has ended already
-            if self._response is not None:
-                self._response.shutdown()
 
 
 def _code(error: Exception) -> str:

@@ -29,6 +29,7 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     cached = (
         clients.retrieval_client,
         clients.s3_vectors_client,
+        clients.model_client,
         clients.agent_client,
         clients.s3_client,
         clients.sqs_client,

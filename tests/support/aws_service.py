@@ -6,8 +6,9 @@ remembered in ``refusals``; an answer that the model forbids fails the test that
 
 import json
 import re
+import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -21,6 +22,8 @@ import botocore.session
 from botocore.config import Config
 from botocore.model import OperationModel, ServiceModel, Shape
 from botocore.validate import ParamValidator
+
+from local_bedrock import event_stream
 
 Parameters = dict[str, Any]
 
@@ -51,6 +54,20 @@ class Raw:
     missing: int = 0
 
 
+@dataclass(frozen=True)
+class Stream:
+    """Events of a streamed answer. A fault among them is an exception event; an Event is waited for.
+
+    Attributes:
+        cut: The connection is closed after the last one, in the middle of the body.
+        headers: Further headers.
+    """
+
+    events: tuple[Any, ...]
+    cut: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 class Dropped:
     """The connection is closed without an answer."""
 
@@ -63,7 +80,11 @@ class Rule:
 
 @dataclass
 class AwsService:
-    """The service; ``requests`` holds what it was asked, as pairs of operation and parameters."""
+    """The service; ``requests`` holds what it was asked, as pairs of operation and parameters.
+
+    Attributes:
+        abandoned: Calls whose client disconnected while the service waited before it answered.
+    """
 
     name: str
     endpoint: str = ""
@@ -71,6 +92,7 @@ class AwsService:
     headers: list[Mapping[str, str]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     rules: dict[str, list[Rule]] = field(default_factory=dict)
+    abandoned: int = 0
     closing: Event = field(default_factory=Event)
     lock: Lock = field(default_factory=Lock)
 
@@ -154,8 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, operation: OperationModel, answer: Any) -> None:
         while isinstance(answer, Late):
             if answer.until is not None:
-                while not answer.until.wait(0.01) and not self.service.closing.is_set():
-                    pass
+                self._wait(answer.until)
             self.service.closing.wait(answer.seconds)
             answer = answer.answer
         if answer is Dropped:
@@ -168,6 +189,8 @@ class _Handler(BaseHTTPRequestHandler):
                 json.dumps({"message": answer.message}).encode(),
                 {"x-amzn-ErrorType": answer.code},
             )
+        elif isinstance(answer, Stream):
+            self._stream(answer)
         elif isinstance(answer, Raw):
             self._write(200, answer.body, {"Content-Length": str(len(answer.body) + answer.missing)})
             self.close_connection |= answer.missing > 0
@@ -176,6 +199,32 @@ class _Handler(BaseHTTPRequestHandler):
             self._write(500, json.dumps({"message": f"The test answers against the model: {problems}"}).encode())
         else:
             self._write(operation.http.get("responseCode", 200), json.dumps(answer, default=_text_of_time).encode())
+
+    def _wait(self, until: Event) -> None:
+        while not until.wait(0.01) and not self.service.closing.is_set():
+            with suppress(BlockingIOError):
+                if not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                    self.service.abandoned += 1
+                    return
+
+    def _stream(self, answer: Stream) -> None:
+        chunks = {"Transfer-Encoding": "chunked", "Content-Type": event_stream.CONTENT_TYPE, **answer.headers}
+        self.close_connection |= answer.cut
+        try:
+            self.send_response(200)
+            for name, value in chunks.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for event in answer.events:
+                if isinstance(event, Event):
+                    self._wait(event)
+                    continue
+                message = _message(event)
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(message), message))
+            if not answer.cut:
+                self.wfile.write(b"0\r\n\r\n")
+        except ConnectionError:
+            self.close_connection = True  # the caller has given up
 
     def _write(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         try:
@@ -193,6 +242,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+def _message(event: Any) -> bytes:
+    if isinstance(event, Fault):
+        headers = {":exception-type": event.code[0].lower() + event.code[1:], ":message-type": "exception"}
+        return event_stream.encode(
+            {**headers, ":content-type": "application/json"}, json.dumps({"message": event.message}).encode()
+        )
+    ((name, value),) = event.items()
+    headers = {":event-type": name, ":message-type": "event", ":content-type": "application/json"}
+    return event_stream.encode(headers, json.dumps(value).encode())
 
 
 def violations(value: Any, shape: Shape | None) -> list[str]:
