@@ -53,6 +53,12 @@ class Position:
             _text(metadata.get(SECTION_KEY, section)),
         )
 
+    def __str__(self) -> str:
+        """Write it as people read it, such as: page 4 > Leave > Parental leave."""
+        pages = f"page {self.page}" if self.last_page is None else f"pages {self.page} to {self.last_page}"
+        parts = (pages if self.page else None, self.sheet, self.section)
+        return SEPARATOR.join(part for part in parts if part)
+
     def own_metadata(self) -> dict[str, str | int]:
         """Return the metadata for all but the page, which is Bedrock's own."""
         known = {LAST_PAGE_KEY: self.last_page, SHEET_KEY: self.sheet, SECTION_KEY: self.section}

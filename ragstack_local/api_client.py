@@ -231,6 +231,8 @@ def _object(text: str | bytes) -> dict[str, Any]:
 def _message(answer: Mapping[str, Any]) -> str | None:
     """Return the message of an error in the API's form, in one line; None if it has another form."""
     error = answer.get("error")
+    if isinstance(error, str):  # of a tool
+        return error
     if not (isinstance(error, dict) and {"code", "message"} <= error.keys()):
         return None
     return f"{error['code']}: {error['message']}"

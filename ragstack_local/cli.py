@@ -13,7 +13,7 @@ from local_bedrock.command import bedrock
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.errors import MissingPackageError, RagStackError
 from ragstack_local import display
-from ragstack_local.commands import build, delete, failures, ingest, query, reconcile, stack, status
+from ragstack_local.commands import build, delete, failures, ingest, mcp, query, reconcile, stack, status
 from ragstack_local.connection import DATA_VARIABLE
 from ragstack_local.targets import API_URL_VARIABLE
 
@@ -33,8 +33,8 @@ app = typer.Typer(
     "To start:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
     "`ragstack query 'what you want to know'`.\n\n"
     f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, status, delete,"
-    " failures, replay, discard, reconcile, query, corpora, versions and facets. env needs a local stack, or with --aws"
-    " credentials for the stack's services.\n\n"
+    " failures, replay, discard, reconcile, query, corpora, versions, facets and mcp. env needs a local stack, or with"
+    " --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names; with"
@@ -74,6 +74,7 @@ for _command in (
     query.versions,
     query.facets,
     build.build,
+    mcp.mcp,
 ):
     app.command()(_command)
 for _point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):

@@ -7,7 +7,7 @@ from typing import Any, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from ragstack_common.positions import SEPARATOR
+from ragstack_common.positions import Position
 from ragstack_local.display import console, counted
 
 EXCERPT_WORDS: Final = 36
@@ -75,10 +75,7 @@ def percent(share: float) -> str:
 
 def place_of(passage: Mapping[str, Any]) -> str:
     """Return where a passage is in its document, such as: page 4 > Leave > Parental leave."""
-    page, last_page = passage.get("page"), passage.get("last_page")
-    pages = f"page {page}" if last_page is None else f"pages {page} to {last_page}"
-    parts = (pages if page else None, passage.get("sheet"), passage.get("section"))
-    return SEPARATOR.join(part for part in parts if part)
+    return str(Position(*(passage.get(name) for name in ("page", "last_page", "sheet", "section"))))
 
 
 def _print_search(answer: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from cachetools import TTLCache
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.config import ALL_CORPORA, CORPUS_KEY
+from ragstack_common.deadline import in_thread
 from ragstack_common.errors import RetrievalTimeoutError
 from ragstack_common.telemetry import LOGGER
 
@@ -104,7 +105,7 @@ def values_of_registry(table: str) -> ValueSource:
     catalogue = Catalogue(dynamodb_client(), table)
 
     async def read(key: str) -> Values:
-        counts = counted_values(catalogue, key).get(key, [])
+        counts = (await in_thread(lambda: counted_values(catalogue, key))).get(key, [])
         return Values([value for value, _ in counts], [documents for _, documents in counts], complete=True)
 
     return read

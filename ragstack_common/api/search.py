@@ -121,7 +121,11 @@ class QueryService:
             InvalidRequestError: The query, a filter or the corpus is invalid.
             RetrievalError: Every search failed.
         """
-        return answer_to(request, wait_for(self.search(request)), self._settings.answerable_relevance)
+        return wait_for(self.retrieve_async(request))
+
+    async def retrieve_async(self, request: RetrieveRequest) -> RetrieveResponse:
+        """Search on the running event loop. Errors are those of :meth:`retrieve`."""
+        return answer_to(request, await self.search(request), self._settings.answerable_relevance)
 
     async def search(self, request: RetrieveRequest) -> SearchOutcome:
         """Search, and return the outcome before it becomes JSON. Errors are those of :meth:`retrieve`."""
@@ -130,11 +134,19 @@ class QueryService:
 
     def corpora(self) -> Corpora:
         """List the corpora. Errors are those of a search, or RegistryError."""
-        return wait_for(list_corpora(self._values, self._settings.corpora))
+        return wait_for(self.corpora_async())
+
+    async def corpora_async(self) -> Corpora:
+        """List the corpora on the running event loop. Errors are those of :meth:`corpora`."""
+        return await list_corpora(self._values, self._settings.corpora)
 
     def versions(self) -> Versions:
         """List the versions of documents. Errors are those of a search, or RegistryError."""
-        return wait_for(list_versions(self._values))
+        return wait_for(self.versions_async())
+
+    async def versions_async(self) -> Versions:
+        """List the versions on the running event loop. Errors are those of :meth:`versions`."""
+        return await list_versions(self._values)
 
     def close(self) -> None:
         """Close the engine. A Lambda function does not need to: everything ends with its container."""

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
 UV = Path(sys.executable).parent / "uv"
 PACKAGES = ("evaluation", "local_bedrock", "ragstack_common", "ragstack_local")
-EXTRAS = ("local", "semantic", "s3-vectors", "chroma", "milvus", "langgraph", "telemetry", "evaluation")
+EXTRAS = ("local", "semantic", "s3-vectors", "chroma", "milvus", "langgraph", "mcp", "telemetry", "evaluation")
 """Each has a script here. The others, infra and dev, are for a checkout, where the Makefile installs them."""
 OLDEST_PYTHON = os.environ.get("LOWEST_PYTHON", "python3.11")
 

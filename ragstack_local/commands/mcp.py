@@ -1,0 +1,42 @@
+"""``ragstack mcp``."""
+
+import logging
+import sys
+from functools import cache
+
+from ragstack_common.errors import RagStackError
+from ragstack_local import display
+from ragstack_local.targets import Target, with_target
+
+
+@with_target
+def mcp(target: Target) -> None:
+    """Serve the tools of a stack over the Model Context Protocol, for Claude, VS Code, Cursor and other assistants.
+
+    The assistant starts this command and talks to it over standard input and output; messages go to standard error.
+
+    Example:  claude mcp add ragstack -- ragstack mcp
+
+    An API anywhere:  ragstack mcp --api-url https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod
+    """
+    import anyio  # noqa: PLC0415 - other commands start without it
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415
+
+    from ragstack_common.api.mcp import server_of  # noqa: PLC0415
+    from ragstack_local.mcp_operations import ApiOperations  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(message)s")
+    is_fixed = target.is_api or target.aws
+    api = cache(target.api) if is_fixed else target.api  # a local stack can move to other ports
+    try:
+        api()
+    except RagStackError as error:
+        # The assistant shows the same message when it calls a tool; the stack may be up by then.
+        display.errors.print(str(error), soft_wrap=True)
+    server = server_of(ApiOperations(api))
+
+    async def serve() -> None:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+
+    anyio.run(serve)

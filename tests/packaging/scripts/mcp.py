@@ -1,0 +1,37 @@
+"""Call a tool of a server over services of one's own."""
+
+import asyncio
+from typing import Any
+
+from mcp import Client
+
+from ragstack_common.api.ask_models import AskRequest
+from ragstack_common.api.mcp import ServiceOperations, server_of
+from ragstack_common.api.search import QueryService
+from ragstack_common.config import QuerySettings
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk
+from ragstack_common.tools import Registry
+
+
+class Leave(RetrievalBackend):
+    name = "leave"
+
+    async def retrieve(self, *_: Any, **__: Any) -> list[RetrievedChunk]:
+        return [RetrievedChunk(content="Employees have thirty days of leave.", score=1.0, source="leave.md")]
+
+
+class Answers:
+    searches = QueryService(QuerySettings(retrieval_engine="leave"), Leave())
+
+    def stream(self, request: AskRequest) -> Any:
+        raise NotImplementedError(request)
+
+
+async def main() -> None:
+    operations = ServiceOperations(Answers, None, Registry)
+    async with Client(server_of(operations)) as client:
+        result = await client.call_tool("search", {"query": "days of leave"})
+    assert result.content[0].text == "[1] leave.md\n> Employees have thirty days of leave.", result
+
+
+asyncio.run(main())

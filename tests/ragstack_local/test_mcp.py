@@ -1,0 +1,103 @@
+"""`ragstack mcp`, called with the official client: its tools call the HTTP API."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+
+from ragstack_common.api.ask_models import AskRequest
+from ragstack_common.api.mcp import CallError, server_of
+from ragstack_local.api_client import ApiClient
+from ragstack_local.mcp_operations import ApiOperations
+from tests.ragstack_local.support import FOREVER, RAGSTACK, Api
+from tests.support.waiting import eventually
+
+SEARCH: dict[str, Any] = {"slices": [], "inferred_filter": None, "corpora": [], "best_relevance": None}
+SOURCES = {"question": "Why?", "sources": [], "complete": True, "retrieval_ms": 1.0, **SEARCH}
+DONE = {
+    "question": "Why?",
+    "answer": "The documents do not say.",
+    "answered": False,
+    "sentences": [],
+    "sources": [],
+    "answerer": {"provider": "none"},
+    "usage": {},
+    "timings": {"retrieval_ms": 1.0, "total_ms": 2.0},
+    "complete": True,
+    **SEARCH,
+}
+
+
+def event(name: str, data: Any) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def server_for(api: Api) -> Any:
+    return server_of(ApiOperations(lambda: ApiClient(api.url)))
+
+
+@pytest.mark.asyncio
+async def test_without_a_stack_the_server_starts_and_each_call_says_how_to_start_one(tmp_path: Path) -> None:
+    errors = tmp_path / "errors"
+    with errors.open("w") as stderr:
+        command = StdioServerParameters(
+            command=str(RAGSTACK), args=["mcp"], env={"RAGSTACK_DATA": str(tmp_path), "PYTHONPATH": str(Path.cwd())}
+        )
+        async with Client(stdio_client(command, errlog=stderr)) as client:
+            tools = (await client.list_tools()).tools
+            result = await client.call_tool("search", {"query": "leave"})
+
+    assert [tool.name for tool in tools][:2] == ["search", "ask"]
+    assert result.is_error
+    assert result.content[0].text.startswith("No local stack is running: start one with `ragstack up`")
+    assert errors.read_text().startswith("No local stack is running")
+
+
+@pytest.mark.asyncio
+async def test_an_answer_is_read_from_the_stream_of_the_api(api: Api) -> None:
+    api.will_stream(event("sources", SOURCES), b": waiting\n\n", event("token", {"text": "The "}), event("done", DONE))
+
+    async with Client(server_for(api)) as client:
+        result = await client.call_tool("ask", {"question": "Why?", "corpus_filter": "people"})
+
+    assert result.content[0].text == "The documents do not say."
+    assert api.requests[0]["body"] == {"question": "Why?", "corpus_filter": "people"}
+
+
+@pytest.mark.asyncio
+async def test_a_cancelled_call_closes_the_stream(api: Api) -> None:
+    api.will_stream(event("sources", SOURCES), event("token", {"text": "The "}), FOREVER)
+    events = ApiOperations(lambda: ApiClient(api.url)).ask(AskRequest(question="Why?"))
+
+    assert [type(await anext(events)).__name__ for _ in range(2)] == ["SourcesEvent", "TokenEvent"]
+    await events.aclose()
+
+    assert await asyncio.to_thread(eventually, api.closed.is_set)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("piece", "message"),
+    [
+        (event("error", {"error": {"code": "ModelThrottled", "message": "Try later"}}), "ModelThrottled: Try later"),
+        (event("done", {"answer": "x"}), "The API answered in another form than AskResponse"),
+        (b"", "broke off before its end"),
+    ],
+)
+async def test_a_stream_that_fails_is_an_error_of_the_call(api: Api, piece: bytes, message: str) -> None:
+    api.will_stream(event("sources", SOURCES), piece)
+    events = ApiOperations(lambda: ApiClient(api.url)).ask(AskRequest(question="Why?"))
+
+    with pytest.raises(CallError, match=message):
+        [each async for each in events]
+
+
+@pytest.mark.asyncio
+async def test_an_error_of_a_tool_is_passed_on_word_for_word(api: Api) -> None:
+    api.will_answer(400, {"success": False, "error": "texts[1] must be a string"})
+
+    with pytest.raises(CallError, match=r"^texts\[1\] must be a string$"):
+        await ApiOperations(lambda: ApiClient(api.url)).run_tool("retriever", {"texts": ["a", 1]})
