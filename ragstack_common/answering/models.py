@@ -13,7 +13,11 @@ NO_ANSWER: Final = "The documents do not answer this question."
 """The whole answer of a provider that finds none in the passages."""
 
 CHARACTERS_IN_TOKEN: Final = 4
-"""Average for English text, for estimates where no model counts the tokens."""
+"""Average for English text, for estimates where no model counts the tokens. Other scripts have more bytes in a
+character, and more tokens."""
+
+NO_ANSWER_MARK: Final = "[no answer]"
+"""How a model that is told to says that the passages contain no answer; the caller never receives it."""
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "guardrail_intervened", "content_filtered"]
 
@@ -135,5 +139,5 @@ class ModelProvider(Protocol):
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate the number of tokens."""
-    return math.ceil(len(text) / CHARACTERS_IN_TOKEN)
+    """Estimate the number of tokens, from the length in UTF-8."""
+    return math.ceil(len(text.encode(errors="replace")) / CHARACTERS_IN_TOKEN)

@@ -96,7 +96,7 @@ class QueryService:
         self, settings: QuerySettings, engine: RetrievalBackend, *, clock: Callable[[], float] = monotonic
     ) -> None:
         """Bind an engine that accepts metadata filters to the settings."""
-        self._settings = settings
+        self.settings = settings
         self._engine = engine
         self._clock = clock
         # Made when first used; all of them share the engine.
@@ -125,11 +125,11 @@ class QueryService:
 
     async def retrieve_async(self, request: RetrieveRequest) -> RetrieveResponse:
         """Search on the running event loop. Errors are those of :meth:`retrieve`."""
-        return answer_to(request, await self.search(request), self._settings.answerable_relevance)
+        return answer_to(request, await self.search(request), self.settings.answerable_relevance)
 
     async def search(self, request: RetrieveRequest) -> SearchOutcome:
         """Search, and return the outcome before it becomes JSON. Errors are those of :meth:`retrieve`."""
-        with inner_deadline(self._settings.timeout_seconds):
+        with inner_deadline(self.settings.timeout_seconds):
             return await self._searched(request)
 
     def corpora(self) -> Corpora:
@@ -138,7 +138,7 @@ class QueryService:
 
     async def corpora_async(self) -> Corpora:
         """List the corpora on the running event loop. Errors are those of :meth:`corpora`."""
-        return await list_corpora(self._values, self._settings.corpora)
+        return await list_corpora(self._values, self.settings.corpora)
 
     def versions(self) -> Versions:
         """List the versions of documents. Errors are those of a search, or RegistryError."""
@@ -155,7 +155,7 @@ class QueryService:
     @cached_property
     def _values(self) -> ValueSource:
         """The registry if it counts the documents that are searched, else the engine."""
-        settings = self._settings
+        settings = self.settings
         if settings.registry_table is not None and settings.retrieval_engine == BEDROCK_ENGINE:
             return values_of_registry(settings.registry_table)
         return values_of_engine(self._engine, settings.timeout_seconds, self._clock)
@@ -163,7 +163,7 @@ class QueryService:
     async def _searched(self, request: RetrieveRequest) -> SearchOutcome:
         corpus, version = request.corpus_filter, request.version_filter
         filters = [] if version is None else [{VERSION_KEY: {"$eq": version}}]
-        if self._settings.corpora:
+        if self.settings.corpora:
             balanced = self._balanced(rerank=self._reranks(request, by_default=True))
             return await balanced.search(self._search_request(request, filters, corpus))
         if corpus not in (None, ALL_CORPORA):
@@ -173,7 +173,7 @@ class QueryService:
 
     def _reranks(self, request: RetrieveRequest, *, by_default: bool) -> bool:
         """Whether to rerank: as the request says, else the settings, else the kind of search."""
-        wanted = self._settings.rerank if request.rerank is None else request.rerank
+        wanted = self.settings.rerank if request.rerank is None else request.rerank
         return by_default if wanted is None else wanted in (True, LEXICAL)
 
     def _search_request(
@@ -184,14 +184,14 @@ class QueryService:
             filters, preferred = [*filters, preferred], None
         return SearchRequest(
             request.query,
-            request.top_k or (self._settings.search_k if self._settings.corpora else DEFAULT_TOP_K),
+            request.top_k or (self.settings.search_k if self.settings.corpora else DEFAULT_TOP_K),
             # Boosted scores can exceed 1; the answer leaves out those below a higher minimum.
             min_score=None if request.min_score is None else min(1.0, request.min_score),
             min_relevance=request.min_relevance,
             filters=all_of(*map(parsed, filters)),
             metadata_filter=preferred,
             filter_trust=request.filter_trust,
-            infer_filter=request.infer_filter and self._settings.infer_filter,
+            infer_filter=request.infer_filter and self.settings.infer_filter,
             deduplicate_by=request.deduplicate_by,
             passages=request.passages,
             corpus_filter=corpus,
@@ -202,21 +202,21 @@ class QueryService:
 
         return BalancedBackend(
             self._engine,
-            self._settings.corpora,
-            per_corpus=self._settings.per_corpus,
-            single_corpus=self._settings.single_corpus,
-            search_k=self._settings.search_k,
+            self.settings.corpora,
+            per_corpus=self.settings.per_corpus,
+            single_corpus=self.settings.single_corpus,
+            search_k=self.settings.search_k,
             reranker=self._lexical if rerank else None,
-            timeout_seconds=self._settings.timeout_seconds,
+            timeout_seconds=self.settings.timeout_seconds,
         )
 
     def _make_reranked(self) -> RetrievalBackend:
         from ragstack_common.retrieval.reranked import RerankedBackend  # noqa: PLC0415 - only with a reranker
 
-        return RerankedBackend(self._engine, self._lexical, self._settings.ranking_parameters.candidates)
+        return RerankedBackend(self._engine, self._lexical, self.settings.ranking_parameters.candidates)
 
     @cached_property
     def _lexical(self) -> "LexicalReranker":
         from ragstack_common.retrieval.rerank import LexicalReranker  # noqa: PLC0415 - only with a reranker
 
-        return LexicalReranker(self._settings.ranking_parameters.reranker)
+        return LexicalReranker(self.settings.ranking_parameters.reranker)

@@ -1,0 +1,198 @@
+"""From the outcome of a search to a verified answer: select passages, call the model, verify what it writes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from time import monotonic
+from typing import Any, Final
+
+from ragstack_common.answering.answer import (
+    Answerer,
+    CitationEvent,
+    Source,
+    Timings,
+    TokenEvent,
+    Usage,
+)
+from ragstack_common.answering.citations import Verifier
+from ragstack_common.answering.models import ModelEnd, ModelMessage, ModelPiece, ModelProvider, Passage
+from ragstack_common.answering.prompt import last_turns, model_request, selected_passages
+from ragstack_common.config import AnswerSettings
+from ragstack_common.deadline import inner_deadline, seconds_left
+from ragstack_common.errors import GenerationTimeoutError
+from ragstack_common.positions import Position
+from ragstack_common.retrieval import SearchOutcome
+from ragstack_common.retrieval.models import UNNAMED_SOURCE
+
+NOTHING_FOUND: Final = "Nothing in the documents answers this question."
+"""The answer if nothing found is relevant enough."""
+
+WITHHELD: Final = ("guardrail_intervened", "content_filtered")
+"""Reasons to stop after which the text is not an answer."""
+
+
+@dataclass
+class Watch:
+    """The time since a request, and its deadline."""
+
+    timeout_seconds: float
+    clock: Callable[[], float] = monotonic
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start."""
+        self.started = self.clock()
+
+    @property
+    def milliseconds(self) -> float:
+        """Time since the start."""
+        return round((self.clock() - self.started) * 1000, 2)
+
+    @property
+    def seconds_left(self) -> float:
+        """Time to the deadline."""
+        return self.timeout_seconds - (self.clock() - self.started)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about what a search found.
+
+    Attributes:
+        history: The conversation before it, oldest first.
+        language: Language of the answer; None means that of the question.
+        answerable_relevance: If nothing found has at least this relevance, no model is asked.
+    """
+
+    text: str
+    outcome: SearchOutcome
+    history: Sequence[ModelMessage] = ()
+    language: str | None = None
+    answerable_relevance: float = 0.0
+
+
+class Answering:
+    """One question on its way to an answer. Iterate over :meth:`events`, then read :meth:`answer`."""
+
+    def __init__(self, question: Question, provider: ModelProvider, settings: AnswerSettings, watch: Watch) -> None:
+        """Select the passages."""
+        self._question = question
+        self._provider = provider
+        self._settings = settings
+        self._watch = watch
+        self._retrieval_ms = watch.milliseconds
+        self._first_token_ms: float | None = None
+        self._end: ModelEnd | None = None
+        best = question.outcome.best_relevance
+        relevant = best is None or best >= question.answerable_relevance
+        chunks = question.outcome.chunks if relevant else ()
+        self._passages = selected_passages(chunks, settings.answer_context_tokens)
+        self._verifier = Verifier(self._passages)
+
+    @property
+    def sources(self) -> list[Source]:
+        """The passages that the answerer receives, with what is known so far of their citations."""
+        return [_source(passage, self._verifier) for passage in self._passages]
+
+    async def events(self) -> AsyncGenerator[TokenEvent | CitationEvent, None]:
+        """Yield the verified answer piece by piece. Closing the iterator ends the call of the model.
+
+        Raises:
+            GenerationError: The model failed, or the deadline came first.
+        """
+        if not self._passages:
+            for event in [*self._verifier.feed(NOTHING_FOUND), *self._verifier.finish()]:
+                yield event
+            return
+        async with aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelEnd):
+                    self._end = piece
+                    continue
+                if self._first_token_ms is None and piece.text:
+                    self._first_token_ms = self._watch.milliseconds
+                for event in self._verifier.feed(piece.text):
+                    yield event
+        for event in self._verifier.finish():
+            yield event
+
+    async def _pieces(self) -> AsyncGenerator[ModelPiece, None]:
+        """Pass the provider's pieces through until the deadline."""
+        settings = self._settings
+        history = last_turns(self._question.history, settings.chat_history_max_tokens)
+        request = model_request(
+            self._question.text,
+            self._passages,
+            history,
+            language=self._question.language,
+            max_tokens=settings.answer_max_tokens,
+        )
+        pieces = self._provider.stream(request)
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(max(0.0, seconds_left(self._watch.seconds_left))):
+                        with inner_deadline(self._watch.seconds_left):
+                            piece = await anext(pieces)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError as error:
+                    raise GenerationTimeoutError(
+                        f"The answer was not finished within {settings.answer_timeout_seconds:g} seconds: raise"
+                        " ANSWER_TIMEOUT_SECONDS, or lower ANSWER_MAX_TOKENS"
+                    ) from error
+                yield piece
+        finally:
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
+
+    def answer(self) -> dict[str, Any]:
+        """Return the fields of the finished ``Answer``."""
+        verifier, end, outcome = self._verifier, self._end, self._question.outcome
+        stop_reason = None if end is None else end.stop_reason
+        answered = bool(self._passages) and not verifier.no_answer and bool(verifier.answer.strip())
+        return {
+            "question": self._question.text,
+            "answer": verifier.answer,
+            "answered": answered and stop_reason not in WITHHELD,
+            "sentences": verifier.sentences,
+            "sources": self.sources,
+            "removed_citations": verifier.removed,
+            "answerer": self._answerer(),
+            "stop_reason": stop_reason,
+            "cut_off": stop_reason == "max_tokens",
+            "usage": Usage()
+            if end is None
+            else Usage(input_tokens=end.input_tokens, output_tokens=end.output_tokens, estimated=end.estimated),
+            "timings": Timings(
+                retrieval_ms=self._retrieval_ms, first_token_ms=self._first_token_ms, total_ms=self._watch.milliseconds
+            ),
+            "complete": outcome.complete,
+            "notes": list(outcome.notes),
+        }
+
+    def _answerer(self) -> Answerer:
+        if not self._passages:
+            return Answerer(provider="none")
+        model = self._provider.model if self._end is None else self._end.model
+        quotes = self._provider.quotes or (self._end is not None and self._end.quotes)
+        return Answerer(provider=self._provider.name, model=model, quotes=quotes)
+
+
+def _source(passage: Passage, verifier: Verifier) -> Source:
+    chunk = passage.chunk
+    return Source(
+        number=passage.number,
+        content=chunk.content,
+        source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
+        location=chunk.location or {},
+        context=chunk.context,
+        metadata=chunk.metadata,
+        **asdict(Position.of(chunk.metadata)),
+        score=chunk.ranked_by.score,
+        relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
+        cited=passage.number in verifier.cited,
+        quoted=verifier.quoted.get(passage.number, []),
+    )

@@ -1,0 +1,163 @@
+"""Verify the citations and quotations of an answer while it arrives."""
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ragstack_common.answering.answer import CitationEvent, CitedText, Quotation, Sentence, TokenEvent
+from ragstack_common.answering.markers import MarkerReader, marker_offsets, numbers_in, shown, without_markers
+from ragstack_common.answering.models import NO_ANSWER, Passage
+from ragstack_common.answering.quotations import Haystack, is_checked, quotations_in
+from ragstack_common.answering.sentences import SentenceReader, Span
+
+_FENCES: Final = re.compile(r"\A[^\n]*\n|\n?[^\n]*\Z")
+_OUTER_MARKS: Final = '"“”„«»‹›「」『』‘’‚ \t'  # noqa: RUF001
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A sentence; whether it is supported may depend on its neighbours.
+
+    Attributes:
+        claims: False for a heading.
+    """
+
+    sentence: Sentence
+    claims: bool
+
+
+class Verifier:
+    """Checks an answer that is fed piece by piece against the passages that the answerer received.
+
+    Attributes:
+        answer: What was passed on so far; markers have the form [1].
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.answer = ""
+        self.quoted: dict[int, list[CitedText]] = defaultdict(list)
+        self.cited: set[int] = set()
+        self._markers = MarkerReader({passage.number for passage in passages})
+        self._reader = SentenceReader()
+        self._haystack = Haystack(passages)
+        self._checked: list[_Checked] = []
+        self._length = 0
+        self._marker_at: list[int] = []
+        self._longer_by = [0]
+
+    @property
+    def removed(self) -> int:
+        """How many numbers that name no passage were removed."""
+        return self._markers.removed
+
+    @property
+    def no_answer(self) -> bool:
+        """Whether the answerer said that the passages contain no answer."""
+        return self._markers.no_answer or self.answer.strip() == NO_ANSWER
+
+    def feed(self, text: str) -> list[TokenEvent | CitationEvent]:
+        """Take the next piece of the answer; return what is verified by now."""
+        return self._events(self._markers.feed(text), last=False)
+
+    def finish(self) -> list[TokenEvent | CitationEvent]:
+        """Take the end of the answer."""
+        rest = self._markers.feed("", last=True)
+        if self._markers.no_answer and not (self.answer + rest).strip():
+            rest = NO_ANSWER
+        return self._events(rest, last=True)
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """The finished sentences."""
+        found: list[Sentence] = []
+        next_unsupported = True
+        for position, checked in reversed(list(enumerate(self._checked))):
+            sentence = checked.sentence
+            unsupported = sentence.unsupported and checked.claims
+            if sentence.citations or sentence.quotations:
+                pass
+            elif sentence.text.endswith((":", "：")):  # noqa: RUF001 - full-width
+                unsupported = unsupported and next_unsupported
+            elif position == 0 and self.no_answer:
+                unsupported = False
+            if checked.claims:
+                next_unsupported = unsupported
+            found.append(sentence.model_copy(update={"unsupported": unsupported}))
+        return found[::-1]
+
+    def _events(self, text: str, *, last: bool) -> list[TokenEvent | CitationEvent]:
+        events: list[TokenEvent | CitationEvent] = []
+        visible = shown(text)
+        if visible:
+            events.append(TokenEvent(text=visible))
+            self.answer += visible
+            self._note_markers(text)
+        for span in self._reader.feed(text, last=last):
+            sentence = self._sentence(span)
+            self._checked.append(_Checked(sentence, claims=span.kind != "heading"))
+            self.cited.update(sentence.citations)
+            if sentence.citations:
+                events.append(
+                    CitationEvent(
+                        sentence=len(self._checked) - 1,
+                        start=sentence.start,
+                        end=sentence.end,
+                        citations=sentence.citations,
+                    )
+                )
+        return events
+
+    def _note_markers(self, text: str) -> None:
+        for offset, longer_by in marker_offsets(text):
+            self._marker_at.append(self._length + offset)
+            self._longer_by.append(self._longer_by[-1] + longer_by)
+        self._length += len(text)
+
+    def _offset(self, offset: int) -> int:
+        """Convert an offset in the text with private markers to one in the answer."""
+        return offset + self._longer_by[bisect_left(self._marker_at, offset)]
+
+    def _sentence(self, span: Span) -> Sentence:
+        citations = numbers_in(span.text)
+        text = without_markers(span.text).strip()
+        quotations: list[Quotation] = []
+        for quoted, required in _quoted(span, text):
+            found = self._haystack.find(quoted, citations)
+            if found is None and not required:
+                continue
+            quotations.append(Quotation(text=quoted, source=found[0] if found else None))
+            if found:
+                number, characters = found
+                self.quoted[number] += [one for one in characters if one not in self.quoted[number]]
+                citations += [number] if number not in citations else []
+        missing = any(quotation.source is None for quotation in quotations)
+        return Sentence(
+            start=self._offset(span.start),
+            end=self._offset(span.end),
+            text=text,
+            citations=citations,
+            unsupported=missing or not citations,
+            quotations=quotations,
+        )
+
+
+def _quoted(span: Span, text: str) -> list[tuple[str, bool]]:
+    """Return the quotations of a sentence, and whether each must occur in a passage.
+
+    A short one is looked up only if it is the whole sentence.
+    """
+    if span.kind == "code":
+        code = _FENCES.sub("", span.text)
+        return [(code, True)] if is_checked(code) else []
+    spans, _ = quotations_in(text)
+    if span.kind == "quotation" and not spans:
+        return [(text, True)] if is_checked(text) else []
+    found = [text[start + 1 : end - 1].strip() for start, end in spans]
+    return [
+        (quotation, is_checked(quotation))
+        for quotation in found
+        if is_checked(quotation) or quotation == text.strip(_OUTER_MARKS)
+    ]

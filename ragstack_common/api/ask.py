@@ -1,0 +1,104 @@
+"""Questions over HTTP: the service that searches, and answers from what it finds."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from ragstack_common.answering.answering import Answering, Question, Watch
+from ragstack_common.answering.models import ModelMessage, ModelProvider
+from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
+from ragstack_common.api.search import QueryService
+from ragstack_common.api.search_models import RetrieveRequest, answer_to
+from ragstack_common.config import AnswerSettings
+from ragstack_common.deadline import inner_deadline
+from ragstack_common.errors import GenerationError
+from ragstack_common.telemetry import NO_METRICS, MetricSink
+
+
+class AskService:
+    """Answers questions with one engine and one model.
+
+    Attributes:
+        searches: Searches without answers; it shares the engine.
+    """
+
+    def __init__(self, settings: AnswerSettings, searches: QueryService, provider: ModelProvider) -> None:
+        """Bind a provider of answers to a service that searches."""
+        self.searches = searches
+        self._settings = settings
+        self._provider = provider
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str], metrics: MetricSink = NO_METRICS) -> "AskService":
+        """Build the service that the environment describes.
+
+        Raises:
+            ConfigurationError: A variable is missing or invalid.
+        """
+        from ragstack_common.answering.factory import provider_from  # noqa: PLC0415 - not for services with their own
+
+        settings = AnswerSettings.from_env(env)
+        return cls(settings, QueryService.from_env(env, metrics), provider_from(settings))
+
+    async def ask(self, request: AskRequest) -> AskResponse:
+        """Answer a question.
+
+        Raises:
+            InvalidRequestError: The question, a filter or the corpus is invalid.
+            RetrievalError: Every search failed.
+            GenerationError: No answer could be generated before the deadline.
+        """
+        async with aclosing(self.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, AskResponse):
+                    return event
+        raise GenerationError("The answer ended early: ask again")
+
+    async def stream(self, request: AskRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Yield a SourcesEvent, then the answer in pieces, then the whole AskResponse; errors are those of :meth:`ask`.
+
+        Closing the iterator (``aclose``) or cancelling its task ends the search or the call of the model.
+        """
+        watch = Watch(self._settings.answer_timeout_seconds)
+        asked = self._retrieve_request(request)
+        with inner_deadline(watch.seconds_left):
+            outcome = await self.searches.search(asked)
+        answerable = self.searches.settings.answerable_relevance
+        found = answer_to(asked, outcome, answerable)
+        search: dict[str, Any] = {
+            "slices": found.slices,
+            "inferred_filter": found.inferred_filter,
+            "corpora": found.corpora,
+            "best_relevance": found.best_relevance,
+        }
+        history = [ModelMessage(turn.role, turn.content) for turn in request.chat_history]
+        question = Question(request.question, outcome, history, request.language, answerable)
+        answering = Answering(question, self._provider, self._settings, watch)
+        yield SourcesEvent(
+            question=request.question,
+            sources=answering.sources,
+            complete=outcome.complete,
+            retrieval_ms=watch.milliseconds,
+            **search,
+        )
+        async with aclosing(answering.events()) as events:
+            async for event in events:
+                yield event
+        yield AskResponse(**answering.answer(), **search)
+
+    def close(self) -> None:
+        """Close the engine. A Lambda function does not need to: everything ends with its container."""
+        self.searches.close()
+
+    def _retrieve_request(self, request: AskRequest) -> RetrieveRequest:
+        """Return the search for a question, which is the same whatever the history is."""
+        return RetrieveRequest(
+            query=request.question,
+            top_k=request.top_k or self.searches.settings.search_k,
+            metadata_filter=request.metadata_filter,
+            filter_mode=request.filter_mode,
+            infer_filter=request.infer_filter,
+            corpus_filter=request.corpus_filter,
+            version_filter=request.version_filter,
+            rerank=request.rerank,
+        )
