@@ -1,10 +1,9 @@
 """From the outcome of a search to a verified answer: select passages, call the model, verify what it writes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
-from time import monotonic
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ragstack_common.answering.answer import (
@@ -16,7 +15,7 @@ from ragstack_common.answering.answer import (
     Usage,
 )
 from ragstack_common.answering.citations import Verifier
-from ragstack_common.answering.models import ModelEnd, ModelMessage, ModelPiece, ModelProvider, Passage
+from ragstack_common.answering.models import NO_ANSWER_MARK, ModelEnd, ModelMessage, ModelPiece, ModelProvider, Passage
 from ragstack_common.answering.prompt import last_turns, model_request, selected_passages
 from ragstack_common.config import AnswerSettings
 from ragstack_common.deadline import inner_deadline, seconds_left
@@ -32,27 +31,23 @@ WITHHELD: Final = ("guardrail_intervened", "content_filtered")
 """Reasons to stop after which the text is not an answer."""
 
 
-@dataclass
 class Watch:
-    """The time since a request, and its deadline."""
+    """The time since a request, and its deadline, on the clock of the running event loop."""
 
-    timeout_seconds: float
-    clock: Callable[[], float] = monotonic
-    started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Start."""
-        self.started = self.clock()
+    def __init__(self, timeout_seconds: float) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._clock = asyncio.get_running_loop().time
+        self._started = self._clock()
 
     @property
     def milliseconds(self) -> float:
         """Time since the start."""
-        return round((self.clock() - self.started) * 1000, 2)
+        return round((self._clock() - self._started) * 1000, 2)
 
     @property
     def seconds_left(self) -> float:
         """Time to the deadline."""
-        return self.timeout_seconds - (self.clock() - self.started)
+        return self._timeout_seconds - (self._clock() - self._started)
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ class Answering:
             GenerationError: The model failed, or the deadline came first.
         """
         if not self._passages:
-            for event in [*self._verifier.feed(NOTHING_FOUND), *self._verifier.finish()]:
+            for event in [*self._verifier.feed(NO_ANSWER_MARK + NOTHING_FOUND), *self._verifier.finish()]:
                 yield event
             return
         async with aclosing(self._pieces()) as pieces:
@@ -152,7 +147,7 @@ class Answering:
         """Return the fields of the finished ``Answer``."""
         verifier, end, outcome = self._verifier, self._end, self._question.outcome
         stop_reason = None if end is None else end.stop_reason
-        answered = bool(self._passages) and not verifier.no_answer and bool(verifier.answer.strip())
+        answered = not verifier.no_answer and bool(verifier.answer.strip())
         return {
             "question": self._question.text,
             "answer": verifier.answer,
@@ -189,7 +184,7 @@ def _source(passage: Passage, verifier: Verifier) -> Source:
         source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
         location=chunk.location or {},
         context=chunk.context,
-        metadata=chunk.metadata,
+        metadata=chunk.public_metadata,
         **asdict(Position.of(chunk.metadata)),
         score=chunk.ranked_by.score,
         relevance=None if chunk.relevance is None else round(chunk.relevance, 4),

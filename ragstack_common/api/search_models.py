@@ -10,10 +10,10 @@ from pydantic_core import PydanticCustomError
 from ragstack_common.config import ALL_CORPORA, LEXICAL, MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
 from ragstack_common.error_responses import redacted
 from ragstack_common.filters import to_mongo
-from ragstack_common.positions import LAST_PAGE_KEY, SECTION_KEY, SHEET_KEY, Position
+from ragstack_common.positions import Position
 from ragstack_common.retrieval import Ranking, RetrievedChunk, SearchOutcome
 from ragstack_common.retrieval.explaining import reason_of_rank
-from ragstack_common.retrieval.models import RAW_SCORE_KEY, UNNAMED_SOURCE, SliceReport
+from ragstack_common.retrieval.models import UNNAMED_SOURCE, SliceReport
 
 MAX_NAME_CHARACTERS: Final = 200
 
@@ -238,10 +238,6 @@ class RetrieveResponse(BaseModel):
     age_seconds: float | None = Field(default=None, description="Age of a cached answer; null if the answer is new")
 
 
-OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details", LAST_PAGE_KEY, SHEET_KEY, SECTION_KEY)
-"""Metadata that backends add for programs; the answer has it elsewhere, or leaves it out if it is not text."""
-
-
 def answer_to(request: RetrieveRequest, outcome: SearchOutcome, answerable_relevance: float) -> RetrieveResponse:
     """Return an outcome as the API shows it."""
     best = outcome.best_relevance
@@ -290,7 +286,7 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, *, explain: bool) -> 
         content_type=chunk.content_type,
         source=None if chunk.source.startswith(UNNAMED_SOURCE) else chunk.source or None,
         location=chunk.location or {},
-        metadata=_metadata(chunk),
+        metadata=chunk.public_metadata,
         **asdict(Position.of(chunk.metadata)),
         passages=[_passage(passage) for passage in chunk.passages] or None,
         passages_found=chunk.passages_found or None,
@@ -306,13 +302,9 @@ def _passage(chunk: RetrievedChunk) -> PassageSummary:
         context=chunk.context,
         content_type=chunk.content_type,
         chunk_id=chunk.chunk_id,
-        metadata=_metadata(chunk),
+        metadata=chunk.public_metadata,
         **asdict(Position.of(chunk.metadata)),
     )
-
-
-def _metadata(chunk: RetrievedChunk) -> dict[str, Any]:
-    return {name: value for name, value in chunk.metadata.items() if name not in OUR_OWN_KEYS}
 
 
 def _rounded(relevance: float | None) -> float | None:

@@ -11,6 +11,7 @@ from ragstack_common import filters as filter_language
 from ragstack_common.config import MAX_PASSAGES, MAX_QUERY_CHARACTERS
 from ragstack_common.errors import InvalidQueryError
 from ragstack_common.filters import Filter, all_of
+from ragstack_common.positions import LAST_PAGE_KEY, SECTION_KEY, SHEET_KEY
 
 DEFAULT_TOP_K: Final = 5
 
@@ -19,6 +20,9 @@ MAX_TOP_K: Final = 10_000
 
 RAW_SCORE_KEY: Final = "ragstack_raw_score"
 """Metadata key for the score of a chunk that was ranked by more than 1 and clamped to 1."""
+
+OUR_OWN_KEYS: Final = (RAW_SCORE_KEY, "ragstack_content_details", LAST_PAGE_KEY, SHEET_KEY, SECTION_KEY)
+"""Metadata that backends add for programs; responses have it elsewhere, or leave it out if it is not text."""
 
 UNNAMED_SOURCE: Final = "unnamed:"
 """Prefix of the source of a chunk without a document, such as a row of a SQL query."""
@@ -108,6 +112,11 @@ class RetrievedChunk(BaseModel):
     def ranked_by(self) -> Ranking:
         """The ranking; for a chunk that only the engine ranked, one with the engine's score."""
         return self.ranking or Ranking(base_score=self.score, score=self.score)
+
+    @property
+    def public_metadata(self) -> dict[str, Any]:
+        """The metadata without what backends add for programs."""
+        return {name: value for name, value in self.metadata.items() if name not in OUR_OWN_KEYS}
 
     def ranked(self, ranking: Ranking) -> "RetrievedChunk":
         """Return a copy with another ranking and the fields that :func:`ranked_fields` derives from it."""

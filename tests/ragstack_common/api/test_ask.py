@@ -1,0 +1,300 @@
+"""Questions over HTTP: what is searched, what the model receives, and what the caller does."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from ragstack_common.answering.answer import CitationEvent, TokenEvent
+from ragstack_common.answering.answering import NOTHING_FOUND
+from ragstack_common.answering.models import (
+    ModelEnd,
+    ModelMessage,
+    ModelPiece,
+    ModelRequest,
+    ModelResponse,
+    ModelText,
+    StopReason,
+)
+from ragstack_common.api.ask import AskService
+from ragstack_common.api.ask_models import AskRequest, AskResponse, ChatTurn, SourcesEvent
+from ragstack_common.api.search import QueryService
+from ragstack_common.config import AnswerSettings, QuerySettings
+from ragstack_common.errors import GenerationTimeoutError, ModelThrottledError, RetrievalTimeoutError
+from ragstack_common.positions import PAGE_KEY, SECTION_KEY
+from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
+from ragstack_common.retrieval.models import SliceReport
+from tests.support.virtual_time import in_virtual_time
+
+LEAVE = RetrievedChunk(
+    content="Parental leave is sixteen weeks\nat full pay.",
+    score=0.8,
+    relevance=0.91234,
+    source="s3://documents/people/leave.pdf",
+    location={"type": "S3", "s3Location": {"uri": "s3://documents/people/leave.pdf"}},
+    metadata={PAGE_KEY: 3.0, SECTION_KEY: "Leave > Parental leave", "corpus": "people"},
+)
+TRAVEL = RetrievedChunk(content="Book trains early.", score=0.4, source="s3://documents/travel.md")
+
+
+@dataclass
+class Engine(RetrievalBackend):
+    """Finds the same for every query.
+
+    Attributes:
+        asked: The searches.
+    """
+
+    outcome: SearchOutcome
+    asked: list[SearchRequest] = field(default_factory=list)
+    seconds: float = 0.0
+    error: Exception | None = None
+
+    async def retrieve(self, *_: Any, **__: Any) -> list[RetrievedChunk]:
+        return self.outcome.chunks
+
+    async def search(self, request: SearchRequest) -> SearchOutcome:
+        self.asked.append(request)
+        await asyncio.sleep(self.seconds)
+        if self.error:
+            raise self.error
+        return self.outcome
+
+
+@dataclass
+class Model:
+    """Writes the same answer to every question.
+
+    Attributes:
+        script: Its pieces; a number is a pause in seconds, an error is raised.
+        asked: The requests.
+        stopped: Calls that ended before their end.
+    """
+
+    script: Sequence[str | float | Exception] = ()
+    stop_reason: StopReason = "end_turn"
+    asked: list[ModelRequest] = field(default_factory=list)
+    stopped: int = 0
+    name = "bedrock"
+    model = "small"
+    quotes = False
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        raise NotImplementedError
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        self.asked.append(request)
+        finished = False
+        try:
+            for step in self.script:
+                if isinstance(step, Exception):
+                    raise step
+                if isinstance(step, str):
+                    yield ModelText(step)
+                else:
+                    await asyncio.sleep(step)
+            yield ModelEnd(self.stop_reason, 100, 10, "small-2")
+            finished = True
+        finally:
+            self.stopped += not finished
+
+
+def found(*chunks: RetrievedChunk, status: Any = "ok", best_relevance: float | None = 0.9) -> Engine:
+    report = SliceReport("unfiltered", status, 1.0, len(chunks))
+    return Engine(SearchOutcome(list(chunks), (report,), 1.0, best_relevance=best_relevance))
+
+
+def service(engine: Engine, model: Model, **variables: str) -> AskService:
+    env = {"KNOWLEDGE_BASE_ID": "KB12345678", **variables}
+    return AskService(AnswerSettings.from_env(env), QueryService(QuerySettings.from_env(env), engine), model)
+
+
+def question(text: str = "How long is parental leave?", **more: Any) -> AskRequest:
+    return AskRequest(question=text, **more)
+
+
+async def collected(answers: AskService, request: AskRequest) -> list[BaseModel]:
+    async with aclosing(answers.stream(request)) as events:
+        return [event async for event in events]
+
+
+@in_virtual_time
+async def test_a_stream_begins_with_the_sources_and_ends_with_the_whole_answer() -> None:
+    model = Model(["It is “sixteen weeks at", " full pay” [", "1", "][7].", " Enjoy."])
+
+    events = await collected(service(found(LEAVE, TRAVEL), model), question())
+
+    sources, *tokens, last = events
+    assert isinstance(sources, SourcesEvent)
+    assert isinstance(last, AskResponse)
+    assert [(source.number, source.source, source.cited) for source in sources.sources] == [
+        (1, LEAVE.source, False),
+        (2, TRAVEL.source, False),
+    ]
+    assert last.answer == "It is “sixteen weeks at full pay” [1]. Enjoy."
+    assert "".join(event.text for event in tokens if isinstance(event, TokenEvent)) == last.answer
+    assert [event for event in tokens if isinstance(event, CitationEvent)] == [
+        CitationEvent(sentence=0, start=0, end=38, citations=[1])
+    ]
+    assert [(sentence.text, sentence.citations, sentence.unsupported) for sentence in last.sentences] == [
+        ("It is “sixteen weeks at full pay”.", [1], False),
+        ("Enjoy.", [], True),
+    ]
+
+
+@in_virtual_time
+async def test_a_source_names_its_place_and_the_characters_that_the_answer_quotes() -> None:
+    answer = await service(found(LEAVE), Model(['"sixteen weeks at full pay" [1]'])).ask(question())
+
+    (source,) = answer.sources
+    (quoted,) = source.quoted
+    assert source.content[quoted.start : quoted.end] == "sixteen weeks\nat full pay"
+    assert (source.page, source.section, source.relevance, source.cited) == (3, "Leave > Parental leave", 0.9123, True)
+    assert source.location == LEAVE.location
+    assert source.metadata == {PAGE_KEY: 3.0, "corpus": "people"}
+
+
+@in_virtual_time
+async def test_an_answer_says_who_wrote_it_how_long_it_took_and_what_is_missing() -> None:
+    engine = found(LEAVE, status="failed")
+    engine.seconds = 0.25
+    model = Model([0.5, "Sixteen weeks [1][2][3]", 0.25, ", I th"], stop_reason="max_tokens")
+
+    answer = await service(engine, model).ask(question())
+
+    assert answer.answerer.model_dump() == {"provider": "bedrock", "model": "small-2", "quotes": False}
+    assert answer.timings.model_dump() == {"retrieval_ms": 250.0, "first_token_ms": 750.0, "total_ms": 1000.0}
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (100, 10)
+    assert (answer.removed_citations, answer.cut_off, answer.complete) == (2, True, False)
+    assert answer.slices[0].status == "failed"
+
+
+@in_virtual_time
+async def test_the_history_goes_to_the_model_and_changes_nothing_in_the_search() -> None:
+    engine, model = found(LEAVE), Model(["Yes [1]."])
+    answers = service(engine, model, SEARCH_K="7")
+    turns = [ChatTurn(role="user", content="Is there leave in Wales?"), ChatTurn(role="assistant", content="Yes.")]
+
+    await answers.ask(question())
+    await answers.ask(question(chat_history=turns))
+
+    assert engine.asked[0] == engine.asked[1]
+    assert (engine.asked[0].query, engine.asked[0].top_k) == ("How long is parental leave?", 7)
+    assert all(request.messages == [ModelMessage.user("How long is parental leave?")] for request in model.asked)
+    assert "Is there leave in Wales?" not in model.asked[0].system_prompt
+    assert "Is there leave in Wales?" in model.asked[1].system_prompt
+
+
+@in_virtual_time
+async def test_the_options_of_a_question_are_those_of_a_search() -> None:
+    engine, model = found(LEAVE), Model(["Ja [1]."])
+    options = {"corpus_filter": "people", "version_filter": 2, "top_k": 3, "language": "German"}
+
+    await service(engine, model).ask(question(metadata_filter={"topic": "leave"}, filter_mode="strict", **options))
+
+    (asked,) = engine.asked
+    assert asked.top_k == 3
+    assert str(asked.filters).count("Clause") == 3
+    assert asked.metadata_filter is None
+    assert "German" in model.asked[0].system_prompt
+
+
+@pytest.mark.parametrize("engine", [found(), found(LEAVE, best_relevance=0.01)], ids=["no result", "irrelevant"])
+def test_without_a_relevant_passage_no_model_is_called(engine: Engine) -> None:
+    model = Model(["Something."])
+
+    answer = asyncio.run(service(engine, model).ask(question()))
+
+    assert model.asked == []
+    assert (answer.answer, answer.answered, answer.answerer.provider) == (NOTHING_FOUND, False, "none")
+    assert [sentence.unsupported for sentence in answer.sentences] == [False]
+    assert (answer.sources, answer.stop_reason, answer.timings.first_token_ms) == ([], None, None)
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        (["[no ", "answer]", " The passages don't say."], "The passages don't say."),
+        (["[No answer]\n"], "The documents do not answer this question."),
+        (["The documents do not answer this question."], "The documents do not answer this question."),
+    ],
+)
+def test_a_model_that_finds_no_answer_gives_an_answer_that_is_not_answered(script: list[str], text: str) -> None:
+    answer = asyncio.run(service(found(LEAVE), Model(script)).ask(question()))
+
+    assert (answer.answer, answer.answered) == (text, False)
+    assert [sentence.unsupported for sentence in answer.sentences] == [False]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"), [([], "end_turn"), ([" \n"], "end_turn"), (["Blocked."], "guardrail_intervened")]
+)
+def test_an_empty_or_blocked_answer_is_not_answered(script: list[str], reason: StopReason) -> None:
+    answer = asyncio.run(service(found(LEAVE), Model(script, stop_reason=reason)).ask(question()))
+
+    assert not answer.answered
+
+
+@in_virtual_time
+async def test_a_hanging_model_ends_with_an_error_at_the_deadline() -> None:
+    model = Model(["It is", 3600.0, " long."])
+    answers = service(found(LEAVE), model, ANSWER_TIMEOUT_SECONDS="20")
+    started = asyncio.get_running_loop().time()
+
+    with pytest.raises(GenerationTimeoutError, match="within 20 seconds: raise ANSWER_TIMEOUT_SECONDS"):
+        await answers.ask(question())
+
+    assert asyncio.get_running_loop().time() - started == pytest.approx(20.0)
+    assert model.stopped == 1
+
+
+@in_virtual_time
+async def test_closing_a_stream_ends_the_call_of_the_model() -> None:
+    model = Model(["It is", 3600.0, " long."])
+
+    async with aclosing(service(found(LEAVE), model).stream(question())) as events:
+        async for event in events:
+            if isinstance(event, TokenEvent):
+                break
+
+    assert model.stopped == 1
+
+
+@in_virtual_time
+async def test_cancelling_a_question_ends_the_call_of_the_model() -> None:
+    model = Model(["It is", 3600.0, " long."])
+    asking = asyncio.create_task(service(found(LEAVE), model).ask(question()))
+    await asyncio.sleep(1)
+
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+    assert model.stopped == 1
+
+
+@pytest.mark.parametrize(
+    ("engine_error", "model_error", "expected"),
+    [
+        (RetrievalTimeoutError("late"), None, RetrievalTimeoutError),
+        (None, ModelThrottledError("slow down"), ModelThrottledError),
+    ],
+)
+def test_errors_of_the_search_and_of_the_model_reach_the_caller(
+    engine_error: Exception | None, model_error: Exception | None, expected: type[Exception]
+) -> None:
+    engine = found(LEAVE)
+    engine.error = engine_error
+    model = Model(["It", *([model_error] if model_error else [])])
+
+    with pytest.raises(expected):
+        asyncio.run(service(engine, model).ask(question()))
+
+
+def test_the_environment_describes_a_service_that_quotes_without_a_model() -> None:
+    answers = AskService.from_env({"KNOWLEDGE_BASE_ID": "KB12345678", "AWS_REGION": "eu-west-1"})
+
+    assert isinstance(answers.searches, QueryService)
