@@ -97,6 +97,9 @@ MAX_QUERY_CHARACTERS: Final = 20_000
 MAX_RESULTS: Final = 100
 """Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
 
+MAX_TURNS: Final = 1_000
+"""Maximum number of earlier messages in a question."""
+
 MAX_PASSAGES: Final = 10
 """Maximum number of passages of one document in a response."""
 

@@ -13,11 +13,9 @@ from local_bedrock.command import bedrock
 from ragstack_common import DISTRIBUTION, __version__
 from ragstack_common.errors import MissingPackageError, RagStackError
 from ragstack_local import display
-from ragstack_local.commands import build, delete, failures, ingest, mcp, query, reconcile, stack, status
+from ragstack_local.commands import ask, build, chat, delete, failures, ingest, mcp, query, reconcile, stack, status
 from ragstack_local.connection import DATA_VARIABLE
-from ragstack_local.targets import API_URL_VARIABLE
-
-FAILED: Final = 3
+from ragstack_local.targets import API_URL_VARIABLE, FAILED
 
 ENTRY_POINTS: Final = "ragstack.commands"
 """The group of entry points whose functions are commands too, under their own names."""
@@ -31,10 +29,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Search your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
     "To start:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
-    "`ragstack query 'what you want to know'`.\n\n"
+    "`ragstack ask 'what you want to know'`.\n\n"
     f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, status, delete,"
-    " failures, replay, discard, reconcile, query, corpora, versions, facets and mcp. env needs a local stack, or with"
-    " --aws credentials for the stack's services.\n\n"
+    " failures, replay, discard, reconcile, query, ask, chat, corpora, versions, facets and mcp. env needs a local"
+    " stack, or with --aws credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names; with"
@@ -70,6 +68,8 @@ for _command in (
     failures.discard,
     reconcile.reconcile,
     query.query,
+    ask.ask,
+    chat.chat,
     query.corpora,
     query.versions,
     query.facets,

@@ -85,9 +85,9 @@ def console_for(*, as_json: bool) -> Console:
     return errors if as_json else console
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, *, in_one_line: bool = False) -> None:
     """Print JSON on the standard output, with every control character as a JSON escape."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    text = json.dumps(value, indent=None if in_one_line else 2, ensure_ascii=False)
     # Outside strings, line feeds are the only control characters in JSON.
     typer.echo(_CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text))
 

@@ -96,6 +96,11 @@ def _print_search(answer: Mapping[str, Any]) -> None:
         console.print(f"Corpora, results of candidates: {counts}", style="dim")
     for note in answer.get("notes", ()):
         console.print(note, style="yellow")
+    print_incomplete(answer)
+
+
+def print_incomplete(answer: Mapping[str, Any]) -> None:
+    """Say which slices of the search are missing, if any."""
     if not answer["complete"]:
         console.print("Incomplete: a slice failed or timed out, and its results are missing.", style="yellow")
         for part in answer["slices"]:

@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, Final, get_type_hints
 
@@ -20,6 +20,9 @@ TOKEN_VARIABLE: Final = "RAGSTACK_TOKEN"  # noqa: S105 - its name, not a token
 
 NOTHING_FOUND: Final = 1
 """Exit code if nothing was found, or a document is not searchable."""
+
+FAILED: Final = 3
+"""Exit code after an error."""
 
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C."""
@@ -113,22 +116,28 @@ class Target(StackTarget):
 
 
 def with_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its parameter ``target``, a :class:`Target` or :class:`StackTarget`.
+    """Give a command the options of its parameters that are dataclasses, such as a :class:`Target`.
 
-    Typer reads options from the signature; this replaces the parameter there by the fields of its type.
+    Typer reads options from the signature; this replaces each of these parameters there by the fields of its type.
     """
     hints = get_type_hints(command, include_extras=True)
-    kind = hints.pop("target")
-    names = [field.name for field in fields(kind)]
-    hints |= get_type_hints(kind, include_extras=True)
+    groups = {name: hints.pop(name) for name, kind in list(hints.items()) if is_dataclass(kind)}
+    members = {name: fields(kind) for name, kind in groups.items()}
+    for kind in groups.values():
+        hints |= get_type_hints(kind, include_extras=True)
 
     @wraps(command)
     def run(**options: Any) -> None:
-        command(target=kind(**{name: options.pop(name) for name in names}), **options)
+        made = {
+            name: kind(**{each.name: options.pop(each.name) for each in members[name]}) for name, kind in groups.items()
+        }
+        command(**made, **options)
 
-    own = [each for each in inspect.signature(command).parameters.values() if each.name != "target"]
+    own = [each for each in inspect.signature(command).parameters.values() if each.name not in groups]
     given = [
-        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default) for each in fields(kind)
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default)
+        for some in members.values()
+        for each in some
     ]
     parameters = [each.replace(annotation=hints[each.name]) for each in (*own, *given)]
     vars(run)["__signature__"] = inspect.Signature(parameters, return_annotation=None)

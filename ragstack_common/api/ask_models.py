@@ -16,9 +16,8 @@ from ragstack_common.api.search_models import (
     SliceSummary,
     Version,
 )
-from ragstack_common.config import ALL_CORPORA, MAX_QUERY_CHARACTERS, MAX_RESULTS
+from ragstack_common.config import ALL_CORPORA, MAX_QUERY_CHARACTERS, MAX_RESULTS, MAX_TURNS
 
-MAX_TURNS: Final = 1_000
 MAX_TURN_CHARACTERS: Final = 200_000
 
 

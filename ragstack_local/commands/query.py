@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 import typer
 from rich.text import Text
 
-from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_PASSAGES, MAX_RESULTS
+from ragstack_common.config import BEDROCK_ENGINE, LEXICAL, MAX_PASSAGES
 from ragstack_local import display, results
 from ragstack_local.display import console, counted
 from ragstack_local.explanation import print_explanation
-from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, not_blank, with_target
+from ragstack_local.search_options import SearchOptions
+from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
 
 NO_RERANKER: Final = "none"
 BEDROCK_RERANKER: Final = "bedrock"
@@ -22,13 +23,6 @@ _HINTS: Final = {
     "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
     "version_filter": "`ragstack versions` lists the values of --doc-version.",
 }
-
-
-class FilterMode(StrEnum):
-    """What a filter does to documents that do not match it."""
-
-    PREFER = "prefer"
-    STRICT = "strict"
 
 
 class DeduplicateBy(StrEnum):
@@ -40,21 +34,10 @@ class DeduplicateBy(StrEnum):
 
 @with_target
 def query(
+    options: SearchOptions,
     target: Target,
     text: Annotated[str | None, typer.Argument(help="What you want to know.", show_default=False)] = None,
     question: Annotated[str | None, typer.Option("--query", "-q", help="The same, as an option.")] = None,
-    metadata_filter: Annotated[
-        str | None,
-        typer.Option(
-            "--filter",
-            help="Prefer matching documents. JSON, for example"
-            ' \'{"topic": {"$eq": "travel"}, "year": {"$gte": 2025}}\'.',
-        ),
-    ] = None,
-    filter_mode: Annotated[
-        FilterMode,
-        typer.Option(help="Rank documents that match --filter higher, or return only them."),
-    ] = FilterMode.PREFER,
     trust: Annotated[
         float | None,
         typer.Option(
@@ -62,20 +45,6 @@ def query(
             min=0,
             max=1,
         ),
-    ] = None,
-    infer: Annotated[
-        bool, typer.Option(help="Also prefer documents with attribute values that the question names.")
-    ] = True,
-    corpus: Annotated[
-        str | None,
-        typer.Option(callback=not_blank, help="Only documents of this corpus; all for every corpus."),
-    ] = None,
-    doc_version: Annotated[
-        str | None, typer.Option(callback=not_blank, help="Only documents of this version. See `ragstack versions`.")
-    ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option(help="Maximum results. Default: 5, or 10 if corpora are configured.", min=1, max=MAX_RESULTS),
     ] = None,
     min_relevance: Annotated[
         float | None,
@@ -127,13 +96,8 @@ def query(
     words = str(text or question)
     body: dict[str, Any] = {
         "query": words,
-        "metadata_filter": _json(metadata_filter),
-        "filter_mode": None if filter_mode is FilterMode.PREFER else filter_mode.value,
+        **options.body(),
         "filter_trust": trust,
-        "infer_filter": None if infer else False,
-        "corpus_filter": corpus,
-        "version_filter": doc_version,
-        "top_k": top_k,
         "min_relevance": min_relevance,
         "min_score": min_score,
         "rerank": _reranker(rerank, engine),
@@ -253,10 +217,3 @@ def _reranker(name: str | None, engine: str) -> str | bool | None:
             f"{name!r} is not one of {NO_RERANKER}, {LEXICAL}, {BEDROCK_RERANKER}[:MODEL_ARN]", param_hint="--rerank"
         )
     return False if is_bedrock or name == NO_RERANKER else name
-
-
-def _json(text: str | None) -> Any:
-    try:
-        return None if text is None else json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error

@@ -30,14 +30,17 @@ FOREVER = b": heartbeat\n\n"
 NOWHERE = "http://127.0.0.1:9"
 
 
-def ragstack(*arguments: str | Path, data: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command line in this process, with a data folder that is also the working directory."""
+def ragstack(*arguments: str | Path, data: Path, typed: str = "", **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command line in this process, with a data folder that is also the working directory.
+
+    *typed* is its standard input.
+    """
     command, output, errors, before = [str(RAGSTACK), *map(str, arguments)], io.StringIO(), io.StringIO(), Path.cwd()
     code: Any = 0
     with (
         patch.dict(os.environ, {"RAGSTACK_DATA": str(data), "COLUMNS": "250", **env}),
         patch.object(sys, "argv", command),
-        patch.object(sys, "stdin", io.StringIO()),
+        patch.object(sys, "stdin", io.StringIO(typed)),
         redirect_stdout(output),
         redirect_stderr(errors),
     ):
@@ -117,6 +120,7 @@ class Api:
     requests: list[dict[str, Any]] = field(default_factory=list)
     first: list[Any] = field(default_factory=list)
     pieces: list[bytes] | None = None
+    lists: dict[str, Any] = field(default_factory=dict)
     closed: threading.Event = field(default_factory=threading.Event)
 
     def will_stream(self, *pieces: bytes, status: int = 200) -> None:
@@ -161,9 +165,11 @@ def serving_api() -> Iterator[Api]:
             api.requests.append(
                 {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body}
             )
-            if api.pieces is not None:
+            listed = api.lists.get(self.path.rpartition("/")[2])
+            if api.pieces is not None and listed is None:
                 api.stream(self)
                 return
+            api.body = api.body if listed is None else json.dumps(listed).encode()
             content = json.dumps(api.first.pop(0)).encode() if api.first else api.body
             self.send_response(api.status)
             for name, value in api.headers.items():

@@ -1,0 +1,168 @@
+"""How answers are shown in a terminal: text as it arrives, then numbered sources, and what to know about them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from rich.cells import cell_len
+from rich.padding import Padding
+from rich.text import Text
+
+from ragstack_local import display
+from ragstack_local.api_client import DONE
+from ragstack_local.display import console, counted
+from ragstack_local.results import excerpt, place_of, print_incomplete
+
+NUMBER_INDENT: Final = 5
+MAX_QUOTED_CHARACTERS: Final = 300
+
+ADVICE_FILE: Final = "answer-advice-shown"
+
+MODELS: Final = (
+    ("Ollama", "ragstack up --llm-url http://127.0.0.1:11434/v1 --llm-model llama3.2"),
+    ("any OpenAI-compatible server", "ragstack up --llm-url URL --llm-model MODEL   (key: RAGSTACK_LLM_API_KEY)"),
+    ("Amazon Bedrock", "npx cdk deploy --all -c answer_model=MODEL_OR_INFERENCE_PROFILE_ID"),
+)
+"""Ways to let a model write the answers: the model, and the command."""
+
+_MARKER: Final = r"\[\d+(?:, ?\d+)*\]"
+_WORD: Final = re.compile(r"\S+|\n|[^\S\n]+")
+
+_STOPPED: Final = {
+    "guardrail_intervened": "A guardrail intervened in the answer.",
+    "content_filtered": "The model's content filter ended the answer.",
+}
+
+
+class Typewriter:
+    """Prints a text that arrives in pieces, and wraps it between words where the output is a terminal."""
+
+    def __init__(self) -> None:
+        self._pending = ""
+        self._column = 0
+
+    def write(self, piece: str) -> None:
+        """Print a piece, except for its last word, which may continue."""
+        words = _WORD.findall(self._pending + piece)
+        self._pending = words.pop() if words else ""
+        for word in words:
+            self._print(word)
+
+    def end(self) -> None:
+        """Print the rest, and end the line."""
+        self._print(self._pending)
+        self._pending = ""
+        if self._column:
+            self._print("\n")
+
+    def _print(self, word: str) -> None:
+        cells = cell_len(display.printable(word))
+        if word == "\n":
+            self._column = 0
+        elif console.is_terminal and self._column and self._column + cells > console.width:
+            console.print()
+            word = word.lstrip()
+            self._column = cells if word else 0
+        else:
+            self._column += cells
+        text = Text(word)
+        text.highlight_regex(_MARKER, "bold cyan")
+        console.print(text, end="", no_wrap=True, overflow="ignore", crop=False)
+
+
+def print_stream(events: Iterable[tuple[str, Mapping[str, Any]]]) -> Mapping[str, Any]:
+    """Print an answer as it arrives, then its sources; return the response of ``POST /api/ask``.
+
+    Errors of *events* pass through, after the line of the answer has ended.
+    """
+    typewriter = Typewriter()
+    answer: Mapping[str, Any] = {}
+    with ExitStack() as cleanup:
+        cleanup.callback(typewriter.end)
+        status = cleanup.enter_context(console.status("Searching ..."))
+        for name, data in events:
+            if name == "sources":
+                status.update(Text(f"Reading {counted(len(data['sources']), 'passage')} ..."))
+            elif name == "token":
+                status.stop()
+                typewriter.write(data["text"])
+            elif name == DONE:
+                answer = data
+    _print_unsupported(answer)
+    print_sources([source for source in answer["sources"] if source["cited"]], answer["question"])
+    _print_remarks(answer)
+    return answer
+
+
+def print_sources(sources: Iterable[Mapping[str, Any]], question: str) -> None:
+    """Print numbered sources: title, location, and what the answer quotes, else what fits the question best."""
+    for source in sources:
+        title, *headings = (source["context"] or source["source"] or "(no source)").splitlines()
+        number = f"[{source['number']}]"
+        console.print()
+        console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
+        place = place_of(source) or " · ".join(headings)
+        location = " " * NUMBER_INDENT + (source["source"] or "(no source)")
+        # A location is never wrapped: users copy it.
+        console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
+        content = source["content"]
+        quoted = [" ".join(content[part["start"] : part["end"]].split()) for part in source["quoted"]]
+        for text in dict.fromkeys(quoted):
+            shown = text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS].rstrip()} …"
+            console.print(Padding(Text(f"“{shown}”", "green"), (0, 0, 0, NUMBER_INDENT), expand=False))
+        if not quoted:
+            console.print(Padding(Text(excerpt(content, question), "dim"), (0, 0, 0, NUMBER_INDENT), expand=False))
+
+
+def advise_on_models(answer: Mapping[str, Any], data: Path) -> None:
+    """Explain how to add a model, once for each data folder, after an answer that quotes for want of one."""
+    shown = data / ADVICE_FILE
+    if not answer["answerer"]["quotes"] or shown.exists():
+        return
+    with suppress(OSError):  # without the file, it is explained again
+        data.mkdir(parents=True, exist_ok=True)
+        shown.touch()
+    console.print("\nThere is no model, so answers quote the documents. To let a model write them:")
+    for model, command in MODELS:
+        console.print(f"  {model:29} {command}", soft_wrap=True)  # users copy it
+
+
+def _print_unsupported(answer: Mapping[str, Any]) -> None:
+    unsupported = [sentence["text"] for sentence in answer["sentences"] if sentence["unsupported"]]
+    if not (unsupported and answer["answered"]):
+        return
+    console.print("\nNot supported by a source:", style="yellow")
+    for text in unsupported:
+        shown = " ".join(text.split())
+        console.print(Padding(Text(f"- {shown}", "yellow"), (0, 0, 0, 2), expand=False))
+
+
+def _print_remarks(answer: Mapping[str, Any]) -> None:
+    """Print what to know about an answer, and how it came about."""
+    console.print()
+    answerer, timings, usage = answer["answerer"], answer["timings"], answer["usage"]
+    if removed := answer["removed_citations"]:
+        console.print(f"{counted(removed, 'citation')} named no source and {_were(removed)} removed.", style="yellow")
+    if answer["cut_off"]:
+        limit = "The answer is cut off: it reached the maximum number of tokens (ANSWER_MAX_TOKENS)."
+        console.print(limit, style="yellow")
+    if remark := _STOPPED.get(answer["stop_reason"] or ""):
+        console.print(remark, style="yellow")
+    for note in answer["notes"]:
+        console.print(note, style="yellow")
+    print_incomplete(answer)
+    uncited = sum(not source["cited"] for source in answer["sources"])
+    parts = [
+        "quoted from the documents, without a model" if answerer["quotes"] else answerer["model"],
+        counted(uncited, "more passage") + " read" if uncited else None,
+        f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens" if answerer["provider"] == "bedrock" else None,
+        f"{timings['total_ms'] / 1000:.1f} s, of which search {timings['retrieval_ms'] / 1000:.1f} s",
+    ]
+    line = "; ".join(part for part in parts if part)
+    console.print(line[:1].upper() + line[1:], style="dim")
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"

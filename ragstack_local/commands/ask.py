@@ -1,0 +1,43 @@
+"""``ragstack ask``."""
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from ragstack_local import display
+from ragstack_local.answers import advise_on_models, print_stream
+from ragstack_local.connection import Project
+from ragstack_local.search_options import AskOptions
+from ragstack_local.targets import INTERRUPTED, NOTHING_FOUND, AsJson, Target, with_target
+
+
+@with_target
+def ask(
+    options: AskOptions,
+    target: Target,
+    question: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question from the documents, with numbered sources; the answer appears while it is written.
+
+    Without a model, the answer quotes the documents. Ctrl-C stops it. --json prints the response of POST /api/ask.
+
+    Example:  ragstack ask "How many days of leave do I have?"
+
+    From one corpus, in another language:  ragstack ask "When is parental leave paid?" --corpus people --language German
+    """
+    api, body = target.api(), {"question": question, **options.body()}
+    try:
+        if as_json:
+            answer = api.ask(body)
+            display.print_json(answer)
+        else:
+            with closing(api.ask_stream(body)) as events:
+                answer = dict(print_stream(events))
+            advise_on_models(answer, Project.find().data)
+    except KeyboardInterrupt:
+        display.errors.print("Stopped.")
+        raise typer.Exit(INTERRUPTED) from None
+    if not answer["answered"]:
+        raise typer.Exit(NOTHING_FOUND)

@@ -1,0 +1,169 @@
+"""``ragstack chat``."""
+
+import sys
+from collections import deque
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.text import Text
+
+from ragstack_common.config import ALL_CORPORA, MAX_TURNS
+from ragstack_local import display
+from ragstack_local.answers import advise_on_models, print_sources, print_stream
+from ragstack_local.api_client import ApiClient
+from ragstack_local.connection import Project
+from ragstack_local.display import console
+from ragstack_local.errors import ApiError
+from ragstack_local.search_options import AskOptions
+from ragstack_local.targets import FAILED, INTERRUPTED, AsJson, Target, with_target
+
+PROMPT: Final = "> "
+
+COMMANDS: Final = {
+    "/sources": "show every passage that the last answer could use",
+    "/corpus NAME": f"answer from this corpus only; {ALL_CORPORA} for every corpus",
+    "/new": "start a new conversation",
+    "/help": "show this list",
+    "/quit": "leave, as Ctrl-D does; Ctrl-C stops an answer",
+}
+
+
+@with_target
+def chat(options: AskOptions, target: Target, as_json: AsJson = False) -> None:
+    """Ask questions in a conversation. The model sees the earlier turns; each search uses only the current question.
+
+    /sources, /corpus NAME, /new, /help and /quit are commands. Ctrl-C stops the current answer, and at the prompt
+    leaves. Questions can also come from a file or another program, one a line; --json prints one response of
+    POST /api/ask a line.
+
+    Example:  ragstack chat --corpus people
+
+    From a file:  ragstack chat --json < notes/questions.txt
+    """
+    conversation = Conversation(target.api(), options, Project.find().data, as_json=as_json)
+    is_interactive = sys.stdin.isatty()
+    if is_interactive:
+        with suppress(ImportError):
+            import readline  # noqa: F401, PLC0415 - input() then edits lines and remembers them
+        conversation.console.print("Ask, or write /help.", style="dim")
+    try:
+        while (line := _line(conversation, is_interactive=is_interactive)) is not None:
+            if not is_interactive and line.strip():
+                conversation.console.print(f"{PROMPT}{line.strip()}", style="bold")
+            if line.strip() == "/quit":
+                break
+            try:
+                conversation.enter(line.strip())
+            except KeyboardInterrupt:
+                if not is_interactive:
+                    raise
+                conversation.console.print("Stopped. This question is not part of the conversation.", style="yellow")
+    except KeyboardInterrupt:
+        conversation.console.print()
+        raise typer.Exit(INTERRUPTED) from None
+    if conversation.failed and not is_interactive:
+        raise typer.Exit(FAILED)
+
+
+def _line(conversation: "Conversation", *, is_interactive: bool) -> str | None:
+    """Read a line; None at the end."""
+    if is_interactive and conversation.as_json:  # input() would print the prompt on the standard output
+        conversation.console.print(PROMPT, end="")
+    try:
+        return input(PROMPT if is_interactive and not conversation.as_json else "")
+    except EOFError:
+        return None
+
+
+@dataclass
+class Conversation:
+    """The questions and answers so far.
+
+    Attributes:
+        api: Answers.
+        options: What to answer from.
+        data: Remembers what was explained once.
+        as_json: Whether answers are printed as lines of JSON.
+        history: The turns, as the API takes them.
+        answer: The last answer.
+        failed: Whether a question failed.
+    """
+
+    api: ApiClient
+    options: AskOptions
+    data: Path
+    as_json: bool = False
+    history: deque[dict[str, str]] = field(default_factory=lambda: deque(maxlen=MAX_TURNS))
+    answer: Mapping[str, Any] | None = None
+    failed: bool = False
+
+    @property
+    def console(self) -> display.Console:
+        """The console for people."""
+        return display.console_for(as_json=self.as_json)
+
+    def enter(self, line: str) -> None:
+        """Obey a command, or answer a question; errors are printed."""
+        command, _, argument = line.partition(" ")
+        try:
+            match command:
+                case "":
+                    pass
+                case "/sources":
+                    self._show_sources()
+                case "/corpus":
+                    self._choose_corpus(argument.strip())
+                case "/new":
+                    self.history.clear()
+                    self.answer = None
+                    self.console.print("A new conversation.", style="dim")
+                case "/help":
+                    for name, meaning in COMMANDS.items():
+                        self.console.print(f"{name:14} {meaning}")
+                case _ if command.startswith("/"):
+                    self.console.print(f"There is no command {command}: write /help for a list.", style="yellow")
+                case _:
+                    self._ask(line)
+        except ApiError as error:
+            self.failed = True
+            if self.as_json:
+                display.print_json({"question": line, "error": str(error)}, in_one_line=True)
+            display.errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
+
+    def _ask(self, question: str) -> None:
+        body = {"question": question, "chat_history": list(self.history), **self.options.body()}
+        if self.as_json:
+            answer: Mapping[str, Any] = self.api.ask(body)
+            display.print_json(answer, in_one_line=True)
+        else:
+            with closing(self.api.ask_stream(body)) as events:
+                answer = print_stream(events)
+            advise_on_models(answer, self.data)
+            console.print()
+        self.answer = answer
+        self.history += [{"role": "user", "content": question}, {"role": "assistant", "content": answer["answer"]}]
+
+    def _show_sources(self) -> None:
+        if self.answer is None or not self.answer["sources"]:
+            self.console.print("There are no sources yet." if self.answer is None else "It has no sources.")
+        elif self.as_json:
+            display.print_json(self.answer["sources"], in_one_line=True)
+        else:
+            print_sources(self.answer["sources"], self.answer["question"])
+
+    def _choose_corpus(self, name: str) -> None:
+        """Answer from another corpus, if there is one of this name."""
+        known = self.api.look_up("corpora")
+        names = [corpus["name"] for corpus in known["corpora"]]
+        if name and (name == ALL_CORPORA or name in names or not known["complete"]):
+            self.options = replace(self.options, corpus=name)
+            self.console.print("Every corpus." if name == ALL_CORPORA else f"Only the corpus {name}.", style="dim")
+            return
+        if name:
+            self.console.print(f"There is no corpus {name}.", style="yellow")
+        current = self.options.corpus or ALL_CORPORA
+        self.console.print(f"Corpus: {current}. Choose one of: {', '.join([*names, ALL_CORPORA])}", style="dim")

@@ -1,0 +1,105 @@
+"""The options of commands that search: which documents count, and how they are ranked."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from ragstack_common.config import MAX_RESULTS
+from ragstack_local.targets import not_blank
+
+
+class FilterMode(StrEnum):
+    """What a filter does to documents that do not match it."""
+
+    PREFER = "prefer"
+    STRICT = "strict"
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What to search. A command with a parameter of this type, decorated with ``with_target``, has these options."""
+
+    metadata_filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter",
+            help="Prefer matching documents. JSON, for example"
+            ' \'{"topic": {"$eq": "travel"}, "year": {"$gte": 2025}}\'.',
+        ),
+    ] = None
+    filter_mode: Annotated[
+        FilterMode, typer.Option(help="Rank documents that match --filter higher, or return only them.")
+    ] = FilterMode.PREFER
+    infer: Annotated[
+        bool, typer.Option(help="Also prefer documents with attribute values that the question names.")
+    ] = True
+    corpus: Annotated[
+        str | None, typer.Option(callback=not_blank, help="Only documents of this corpus; all for every corpus.")
+    ] = None
+    doc_version: Annotated[
+        str | None, typer.Option(callback=not_blank, help="Only documents of this version. See `ragstack versions`.")
+    ] = None
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            help="Maximum documents. Default: 5, or SEARCH_K (10) for answers and for configured corpora.",
+            min=1,
+            max=MAX_RESULTS,
+        ),
+    ] = None
+
+    def body(self) -> dict[str, Any]:
+        """Return the members of a request that differ from the API's defaults.
+
+        Raises:
+            BadParameter: The filter is not JSON.
+        """
+        members = {
+            "metadata_filter": self._filter(),
+            "filter_mode": None if self.filter_mode is FilterMode.PREFER else self.filter_mode.value,
+            "infer_filter": None if self.infer else False,
+            "corpus_filter": self.corpus,
+            "version_filter": self.doc_version,
+            "top_k": self.top_k,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+    def _filter(self) -> Any:
+        try:
+            return None if self.metadata_filter is None else json.loads(self.metadata_filter)
+        except ValueError as error:
+            raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
+
+
+class Reranker(StrEnum):
+    """The rerankers of the API."""
+
+    NONE = "none"
+    LEXICAL = "lexical"
+
+
+@dataclass(frozen=True)
+class AskOptions(SearchOptions):
+    """What to answer from, and how."""
+
+    rerank: Annotated[
+        Reranker | None, typer.Option(help="Reranker of the search. Default: the API's own configuration.")
+    ] = None
+    language: Annotated[
+        str | None,
+        typer.Option(
+            callback=not_blank, help="Language of the answer, such as German or de. Default: that of the question."
+        ),
+    ] = None
+
+    def body(self) -> dict[str, Any]:
+        """Return the members of a request to answer. Errors are those of a search."""
+        members = super().body()
+        if self.rerank is not None:
+            members["rerank"] = False if self.rerank is Reranker.NONE else self.rerank.value
+        if self.language is not None:
+            members["language"] = self.language
+        return members

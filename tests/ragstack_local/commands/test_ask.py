@@ -1,0 +1,190 @@
+"""``ragstack ask``, against an API that streams answers."""
+
+import io
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstack_common.answering.answer import Answerer, Usage
+from ragstack_common.api.search_models import SliceSummary
+from ragstack_local import answers
+from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
+from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
+from tests.ragstack_local.test_foreign_text import ATTACK, controls_in
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def stack(tmp_path: Path, api: Api) -> Iterator[Path]:
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        yield tmp_path
+
+
+def test_an_answer_is_shown_with_what_it_cites_and_what_it_does_not_support(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+
+    done = ragstack("ask", QUESTION, data=stack)
+
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert lines[0].rstrip() == TEXT
+    assert lines[2:4] == ["Not supported by a source:", "  - Ask for more."]
+    assert lines[5:8] == ["[1]  Reach API", "     s3://b/limits.md  page 4 > Rate limits", f"     “{QUOTED}”"]
+    assert "Quoted from the documents, without a model; 1 more passage read; 0.2 s, of which search 0.1 s" in lines
+    assert "prices.md" not in done.stdout
+
+
+def test_every_option_is_a_member_of_the_request(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+
+    ragstack(
+        *("ask", QUESTION, "--corpus", "product", "--doc-version", "2", "--filter", '{"year": 2026}'),
+        *("--filter-mode", "strict", "--no-infer", "--top-k", "3", "--rerank", "none", "--language", "German"),
+        data=stack,
+    )
+    ragstack("ask", QUESTION, "--rerank", "lexical", data=stack)
+
+    assert [request["body"] for request in api.requests] == [
+        {
+            "question": QUESTION,
+            "corpus_filter": "product",
+            "version_filter": "2",
+            "metadata_filter": {"year": 2026},
+            "filter_mode": "strict",
+            "infer_filter": False,
+            "top_k": 3,
+            "rerank": False,
+            "language": "German",
+        },
+        {"question": QUESTION, "rerank": "lexical"},
+    ]
+
+
+def test_json_is_one_object_and_nothing_else(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+
+    done = ragstack("ask", QUESTION, "--json", data=stack)
+
+    assert json.loads(done.stdout) == response().model_dump(mode="json")
+    assert done.stderr == ""
+
+
+NOT_ANSWERED = {"answer": "The documents do not say.", "answered": False, "sentences": [], "sources": []}
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "remark"),
+    [
+        (NOT_ANSWERED, 1, "The documents do not say."),
+        ({"cut_off": True}, 0, "The answer is cut off: it reached the maximum number of tokens (ANSWER_MAX_TOKENS)."),
+        ({"removed_citations": 2}, 0, "2 citations named no source and were removed."),
+        ({"stop_reason": "guardrail_intervened"}, 0, "A guardrail intervened in the answer."),
+        ({"notes": ["The fallback model answered."]}, 0, "The fallback model answered."),
+        (
+            {
+                "complete": False,
+                "slices": [SliceSummary(name="people", status="timeout", milliseconds=5000, hits=0, error="too slow")],
+            },
+            0,
+            "people: too slow",
+        ),
+        (
+            {
+                "answerer": Answerer(provider="bedrock", model="amazon.nova-lite-v1:0"),
+                "usage": Usage(input_tokens=1200, output_tokens=40),
+            },
+            0,
+            "Amazon.nova-lite-v1:0; 1 more passage read; 1,200 + 40 tokens; 0.2 s, of which search 0.1 s",
+        ),
+    ],
+    ids=["not answered", "cut off", "removed", "guardrail", "note", "incomplete", "model"],
+)
+def test_what_there_is_to_know_about_an_answer_is_said(
+    stack: Path, api: Api, fields: dict[str, Any], code: int, remark: str
+) -> None:
+    api.will_stream(*events(response(**fields)))
+
+    done = ragstack("ask", QUESTION, data=stack)
+
+    assert done.returncode == code
+    assert remark in [line.strip() for line in done.stdout.splitlines()]
+
+
+def test_how_to_add_a_model_is_explained_once(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+
+    first, second = (ragstack("ask", QUESTION, data=stack).stdout for _ in range(2))
+
+    assert "There is no model, so answers quote the documents." in first
+    assert all(command in first for _, command in answers.MODELS)
+    assert "There is no model" not in second
+
+
+def test_a_failed_answer_ends_its_line_and_is_an_error(stack: Path, api: Api) -> None:
+    error = {"error": {"code": "GenerationTimeout", "message": "No answer within 60 s"}}
+    api.will_stream(*list(events(response()))[:3], f"event: error\ndata: {json.dumps(error)}\n\n".encode())
+
+    done = ragstack("ask", QUESTION, data=stack)
+
+    assert done.returncode == 3
+    assert done.stdout == "“One API \n"
+    assert done.stderr == "Error: GenerationTimeout: No answer within 60 s\n"
+
+
+def test_text_of_documents_and_models_cannot_drive_the_terminal(
+    stack: Path, api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = SOURCES[0].model_copy(
+        update={"content": CONTENT + ATTACK, "context": ATTACK, "source": ATTACK, "section": ATTACK, "quoted": []}
+    )
+    answer = response(answer=ATTACK, sources=[source], notes=[ATTACK])
+    api.will_stream(*(event.replace(rb"\udc9b", b"") for event in events(answer)))
+
+    done = ragstack("ask", QUESTION, data=stack)
+
+    assert r"\x1b[31mred" in done.stdout
+    assert controls_in(done.stdout) == []
+
+
+def test_words_are_wrapped_whole_however_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "A key may make 600 requests [1].\n\n- first\n- 第二 overlong-word-of-thirty-characters end"
+    shown = []
+    for size in (1, 3, len(text)):
+        console = answers.display.Console()
+        console.file, console._force_terminal, console._color_system, console._width = io.StringIO(), True, None, 20
+        monkeypatch.setattr(answers, "console", console)
+        typewriter = answers.Typewriter()
+        for start in range(0, len(text), size):
+            typewriter.write(text[start : start + size])
+        typewriter.end()
+        shown.append([line.rstrip() for line in console.file.getvalue().splitlines()])
+
+    assert shown[0] == shown[1] == shown[2]
+    assert shown[0] == [
+        *("A key may make 600", "requests [1].", "", "- first", "- 第二"),
+        *("overlong-word-of-thirty-characters", "end"),
+    ]
+
+
+def test_ctrl_c_stops_the_answer_and_the_connection(stack: Path, api: Api) -> None:
+    api.will_stream(*list(events(response()))[:3], FOREVER)
+    command = [RAGSTACK, "ask", QUESTION, "--api-url", api.url]
+    asking = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    shown = "“One API".encode()
+    try:
+        assert asking.stdout is not None
+        assert asking.stdout.read(len(shown)) == shown
+
+        asking.send_signal(signal.SIGINT)
+        _, errors = asking.communicate()
+
+        assert (asking.returncode, errors) == (130, b"Stopped.\n")
+        eventually(api.closed.is_set)
+    finally:
+        asking.kill()
+        asking.communicate()

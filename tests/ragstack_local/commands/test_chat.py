@@ -1,0 +1,115 @@
+"""``ragstack chat``, against an API that streams answers."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ragstack_local.answer_events import QUESTION, TEXT, events, response
+from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
+from tests.support.waiting import eventually
+
+CORPORA: dict[str, Any] = {"corpora": [{"name": "people"}, {"name": "product"}], "complete": True}
+
+
+@pytest.fixture
+def stack(tmp_path: Path, api: Api) -> Iterator[Path]:
+    with running_stack(tmp_path, stack_at(api_url=api.url)):
+        yield tmp_path
+
+
+def asked(api: Api) -> list[dict[str, Any]]:
+    return [request["body"] for request in api.requests if request["path"].endswith("/ask/stream")]
+
+
+def test_each_question_brings_the_earlier_turns_until_a_new_conversation(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+
+    done = ragstack(
+        "chat", "--top-k", "3", data=stack, typed=f"{QUESTION}\n\nAnd in version 2?\n/new\nAgain?\n/quit\nx\n"
+    )
+
+    turns = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": TEXT}]
+    assert done.returncode == 0, done.stderr
+    assert asked(api) == [
+        {"question": QUESTION, "chat_history": [], "top_k": 3},
+        {"question": "And in version 2?", "chat_history": turns, "top_k": 3},
+        {"question": "Again?", "chat_history": [], "top_k": 3},
+    ]
+    assert f"> {QUESTION}" in done.stdout.splitlines()
+
+
+def test_a_corpus_is_chosen_among_those_that_exist(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+    api.lists["corpora"] = CORPORA
+
+    lines = ["/corpus people", "One?", "/corpus legal", "Two?", "/corpus all", "Three?", "/corpus"]
+    done = ragstack("chat", data=stack, typed="\n".join(lines))
+
+    assert [body.get("corpus_filter") for body in asked(api)] == ["people", "people", "all"]
+    assert "There is no corpus legal." in done.stdout
+    assert "Corpus: people. Choose one of: people, product, all" in done.stdout
+    assert "Corpus: all." in done.stdout
+
+
+def test_all_passages_of_the_last_answer_can_be_shown(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+
+    done = ragstack("chat", data=stack, typed=f"/sources\n{QUESTION}\n/sources\n/help\n/nonsense\n")
+
+    assert "There are no sources yet." in done.stdout
+    assert done.stdout.count("[1]  Reach API") == 2
+    assert done.stdout.count("[2]  s3://b/prices.md") == 1
+    assert "/corpus NAME" in done.stdout
+    assert "There is no command /nonsense: write /help for a list." in done.stdout
+
+
+def test_json_is_one_line_for_each_question_also_for_one_that_fails(stack: Path, api: Api) -> None:
+    api.will_stream(*events(response()))
+    failing = f"event: error\ndata: {json.dumps({'error': {'code': 'Throttled', 'message': 'Later'}})}\n\n".encode()
+
+    done = ragstack("chat", "--json", data=stack, typed=f"{QUESTION}\n/new\n{QUESTION}\n")
+    api.will_stream(failing)
+    failed = ragstack("chat", "--json", data=stack, typed="Why?\n")
+
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [response().model_dump(mode="json")] * 2
+    assert done.returncode == 0
+    assert json.loads(failed.stdout) == {"question": "Why?", "error": "Throttled: Later"}
+    assert failed.returncode == 3
+
+
+def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
+    api.will_stream(*list(events(response()))[:3], FOREVER)
+    terminal, own = pty.openpty()
+    command = [RAGSTACK, "chat", "--api-url", api.url]
+    chatting = subprocess.Popen(command, stdin=own, stdout=own, stderr=own, start_new_session=True)
+    shown = b""
+
+    def reads(words: str) -> None:
+        nonlocal shown
+        while words.encode() not in shown:
+            shown += os.read(terminal, 1000)
+
+    try:
+        reads("> ")
+        os.write(terminal, f"{QUESTION}\n".encode())
+        reads("“One")
+        chatting.send_signal(signal.SIGINT)
+        reads("Stopped. This question is not part of the conversation.")
+        eventually(api.closed.is_set)
+        shown = b""
+        reads("> ")
+        chatting.send_signal(signal.SIGINT)
+
+        assert chatting.wait() == 130
+    finally:
+        chatting.kill()
+        chatting.wait()
+        os.close(own)
+        os.close(terminal)
