@@ -14,7 +14,8 @@ from ragstack_local.connection import Connection, Project
 from ragstack_local.stack.processes import raised_interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from evaluation.dataset import DataSet
     from evaluation.searching import Setup
@@ -54,9 +55,12 @@ def evaluate(
     merge: Annotated[str, typer.Option(help="How multislice merges: trust or boost.")] = "trust",
     boost: Annotated[float, typer.Option(help="With --merge boost: factor on the scores of filtered hits.")] = 1.25,
     infer: Annotated[
-        bool,
-        typer.Option(help="Also prefer documents with attribute values that the query names, as the API does."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            help="Also prefer documents with attribute values that the query names, as the API does. Default: only"
+            " with --answers."
+        ),
+    ] = None,
     contextual_headers: Headers = True,
     engine: Annotated[
         str,
@@ -99,6 +103,39 @@ def evaluate(
         Path | None,
         typer.Option(help="With --table relevance: write a calibration fitted to the data sets to this settings file."),
     ] = None,
+    answers: Annotated[
+        bool,
+        typer.Option(
+            "--answers",
+            help="Measure answers instead of searches, as POST /api/ask gives them. --compare also takes answer_model,"
+            " top_k, context_tokens and answerable_relevance.",
+        ),
+    ] = False,
+    answer_model: Annotated[
+        str | None,
+        typer.Option(
+            help="With --answers: the model, on the server at RAGSTACK_LLM_URL, otherwise on Amazon Bedrock. By default"
+            " answers quote the documents."
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="With --answers: a model that compares answers with the references."),
+    ] = None,
+    unanswerable: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DATASET",
+            help="With --answers: also ask questions of another data set, which have no answer here. Repeatable.",
+        ),
+    ] = None,
+    without_documents: Annotated[
+        bool,
+        typer.Option(
+            "--without-documents",
+            help="With --answers: also ask each question with its relevant documents hidden from the search.",
+        ),
+    ] = False,
     write_documents: Annotated[
         Path | None,
         typer.Option(help="Measure nothing: write the collection into a folder as files for `ragstack ingest`."),
@@ -121,25 +158,35 @@ def evaluate(
     samples/judged --engine stack
 
     What filters gain and cost:  ragstack eval samples/judged --table filters --compare search=SEMANTIC
+
+    Answers instead of searches:  ragstack eval samples/judged --answers --compare top_k=3
     """
-    from evaluation import filter_table, index, report  # noqa: PLC0415 - slow to import, and an extra
-    from evaluation.measuring import Plan, Progress  # noqa: PLC0415
+    from evaluation import index  # noqa: PLC0415 - slow to import, and an extra
     from evaluation.searching import Setup  # noqa: PLC0415
 
-    first = Setup.of(
-        search=search,
-        embedding=embedding,
-        headers=contextual_headers,
-        rerank=rerank,
-        filter=filter_kind,
-        slices=slices,
-        merge=merge,
-        boost=boost,
-        infer="yes" if infer else "no",
-        engine=engine,
-    )
-    setups = [first, *(first.changed(changes) for changes in compare or ())]
     data = _read(dataset, split, queries)
+    options = {
+        "search": search,
+        "embedding": embedding,
+        "headers": contextual_headers,
+        "rerank": rerank,
+        "filter": filter_kind,
+        "slices": slices,
+        "merge": merge,
+        "boost": boost,
+        "engine": engine,
+    }
+    of_answers = {"answer_model": answer_model, "judge": judge, "unanswerable": unanswerable}
+    if answers:
+        if table is not None:
+            raise typer.BadParameter("--answers has tables of its own", param_hint="--table")
+        options |= {"infer": "no" if infer is False else "yes", "answer_model": answer_model}
+        foreign = [_read(each, split, None) for each in unanswerable or ()]
+        _answers(data, options, compare or (), foreign, judge, output, fresh=fresh, without_documents=without_documents)
+        return
+    _refuse(of_answers | {"without_documents": without_documents}, "--answers")
+    first = Setup.of(**options, infer="yes" if infer else "no")
+    setups = [first, *(first.changed(changes) for changes in compare or ())]
     if write_documents is not None:
         display.console.print(
             f"{index.write_files(data, write_documents)} documents in {write_documents}", soft_wrap=True
@@ -149,15 +196,34 @@ def evaluate(
         others = [_read(each, split, queries) for each in also or ()]
         _relevance([data, *others], first, calibrate, output, fresh=fresh)
         return
-    if also or calibrate:
-        raise typer.BadParameter(f"needs --table {RELEVANCE}", param_hint="--also" if also else "--calibrate")
-    bases = setups
-    if table is not None:
-        if table != FILTERS:
-            raise typer.BadParameter(
-                f"there is no table {table}: choose {FILTERS} or {RELEVANCE}", param_hint="--table"
-            )
-        setups = filter_table.setups(data, bases)
+    _refuse({"also": also, "calibrate": calibrate}, f"--table {RELEVANCE}")
+    if table not in (None, FILTERS):
+        raise typer.BadParameter(f"there is no table {table}: choose {FILTERS} or {RELEVANCE}", param_hint="--table")
+    _searches(data, setups, depth, spread, cluster, output, filters=table == FILTERS, fresh=fresh)
+
+
+def _refuse(options: "Mapping[str, Any]", needed: str) -> None:
+    """Reject options that only mean something with another one."""
+    for name, value in options.items():
+        if value:
+            raise typer.BadParameter(f"needs {needed}", param_hint=f"--{name.replace('_', '-')}")
+
+
+def _searches(
+    data: "DataSet",
+    bases: "Sequence[Setup]",
+    depth: int,
+    spread: str | None,
+    cluster: str | None,
+    output: Path | None,
+    *,
+    filters: bool,
+    fresh: bool,
+) -> None:
+    from evaluation import filter_table, report  # noqa: PLC0415 - as above
+    from evaluation.measuring import Plan, Progress  # noqa: PLC0415
+
+    setups = filter_table.setups(data, bases) if filters else bases
     folder = _folder()
     plan = Plan(data, setups, folder / "indexes", depth, _stack, spread, cluster)
     if fresh:
@@ -171,11 +237,43 @@ def evaluate(
         if measured:
             results = output or _new_folder(folder, data)
             report.write(results, data, measured)
-            if table is None:
-                report.print_table(data, measured)
-            else:
+            if filters:
                 filter_table.show(results, filter_table.tables(data, bases, measured))
+            else:
+                report.print_table(data, measured)
             display.console.print(f"Every figure, the runs and a picture:  {results}", soft_wrap=True)
+
+
+def _answers(
+    data: "DataSet",
+    options: "Mapping[str, Any]",
+    compare: "Sequence[str]",
+    foreign: "Sequence[DataSet]",
+    judge: str | None,
+    output: Path | None,
+    *,
+    fresh: bool,
+    without_documents: bool,
+) -> None:
+    from evaluation import answer_report, asking  # noqa: PLC0415 - as above
+    from evaluation.measuring import Progress  # noqa: PLC0415
+
+    first = asking.AnswerSetup.of(**options)
+    setups = [first, *(first.changed(changes) for changes in compare)]
+    folder = _folder()
+    if fresh:
+        _forget(data, setups, folder)
+    plan = asking.AnswerPlan(data, setups, folder / "indexes", foreign, without_documents, judge)
+    measured = []
+    try:
+        with raised_interrupts(), display.progress() as bars:
+            for one in plan.measured(Progress(bars)):
+                measured.append(one)  # noqa: PERF402 - as above
+    finally:
+        if measured:
+            results = output or _new_folder(folder, data)
+            answer_report.show(results, data, measured)
+            display.console.print(f"Every figure, the answers and pictures:  {results}", soft_wrap=True)
 
 
 def _relevance(

@@ -1,13 +1,15 @@
 """A collection with queries and judgments, read from a folder in BEIR's format.
 
-``corpus.jsonl`` has ``_id``, ``title``, ``text``, ``metadata``; ``queries.jsonl`` has ``_id``, ``text`` and, where the
-right attributes of a query are known, ``metadata.filter``; ``qrels/SPLIT.tsv`` has query, document and grade. The
-optional ``filters.jsonl`` has ``_id`` of a query and further filters of its attributes, by kind: one, or a list.
+``corpus.jsonl`` has ``_id``, ``title``, ``text``, ``metadata``; ``queries.jsonl`` has ``_id``, ``text`` and, where they
+are known, ``metadata.filter`` with the right attributes, ``metadata.answer`` with the reference answer or a list of
+acceptable ones, and ``metadata.answerable``, false for a question that the collection does not answer;
+``qrels/SPLIT.tsv`` has query, document and grade. The optional ``filters.jsonl`` has ``_id`` of a query and further
+filters of its attributes, by kind: one, or a list.
 """
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -67,6 +69,7 @@ class Query:
     text: str
     attributes: Mapping[str, Any]  # of the documents that answer it; empty if unknown
     filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of FILTERS, the first of each kind
+    answers: tuple[str, ...] = ()  # references; any of them is acceptable
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class DataSet:
         documents: In the order of the file, by id.
         queries: Those with a relevant document, in the order of the file.
         judgments: For each of the queries.
+        unanswerable: Questions that the collection does not answer, in the order of the file.
     """
 
     name: str
@@ -88,12 +92,13 @@ class DataSet:
     documents: Mapping[str, Document]
     queries: tuple[Query, ...]
     judgments: Judgments
+    unanswerable: tuple[Query, ...] = ()
 
     def first(self, queries: int | None) -> "DataSet":
-        """Keep the first queries only; None keeps all."""
+        """Keep the first queries of each kind only; None keeps all."""
         kept = self.queries[:queries]
         judgments = {query.id: self.judgments[query.id] for query in kept}
-        return DataSet(self.name, self.split, self.digest, self.documents, kept, judgments)
+        return replace(self, queries=kept, judgments=judgments, unanswerable=self.unanswerable[:queries])
 
     def values_of(self, attribute: str) -> list[Any]:
         """Return the different values that the documents have, ordered."""
@@ -144,9 +149,16 @@ def read(folder: Path, split: str = "test") -> DataSet:
         for name, entry in _entries(folder / CORPUS, _DocumentLine).items()
     }
     filters = _entries(folder / FILTERS, _FilterLine) if (folder / FILTERS).exists() else {}
+    lines = _entries(folder / QUERIES, _QueryLine)
     texts = {
-        name: Query(name, entry.text, entry.metadata.filter, filters[name].by_kind if name in filters else {})
-        for name, entry in _entries(folder / QUERIES, _QueryLine).items()
+        name: Query(
+            name,
+            entry.text,
+            entry.metadata.filter,
+            filters[name].by_kind if name in filters else {},
+            entry.metadata.answers,
+        )
+        for name, entry in lines.items()
     }
     judgments = _judgments(folder / "qrels" / f"{split}.tsv", documents, texts)
     queries = tuple(
@@ -154,9 +166,15 @@ def read(folder: Path, split: str = "test") -> DataSet:
     )
     if not queries:
         raise DataSetError(f"{folder}: no query has a relevant document in the split {split}")
+    contradictory = [query.id for query in queries if not lines[query.id].metadata.answerable]
+    if contradictory:
+        raise DataSetError(
+            f"{folder / QUERIES}: {contradictory[0]!r} is not answerable, but has a relevant document in the split"
+        )
+    unanswerable = tuple(query for query in texts.values() if not lines[query.id].metadata.answerable)
     digest = sha256((folder / CORPUS).read_bytes()).hexdigest()
     kept = {query.id: judgments[query.id] for query in queries}
-    return DataSet(folder.resolve().name, split, digest, documents, queries, kept)
+    return DataSet(folder.resolve().name, split, digest, documents, queries, kept, unanswerable)
 
 
 class _Line(BaseModel):
@@ -169,12 +187,21 @@ class _DocumentLine(_Line):
     metadata: dict[str, Any] = {}
 
 
+NonBlank = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
+
+
 class _QueryMetadata(BaseModel):
     filter: dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] = {}
+    answer: NonBlank | list[NonBlank] = []
+    answerable: StrictBool = True
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return (self.answer,) if isinstance(self.answer, str) else tuple(self.answer)
 
 
 class _QueryLine(_Line):
-    text: Annotated[StrictStr, StringConstraints(pattern=r"\S")]
+    text: NonBlank
     metadata: _QueryMetadata = _QueryMetadata()
 
 

@@ -98,7 +98,7 @@ class Plan:
             EvaluationError: A setup cannot be measured; the figures of earlier ones have been yielded.
         """
         clusters = None if self.cluster is None else self.data.clusters(self.cluster)
-        with _Servers(self.data, self.cache, progress) as servers:
+        with Servers(self.data, self.cache, progress) as servers:
             for setup in self.setups:
                 with progress.bar(setup.label, len(self.data.queries)) as advance, self._asked(setup, servers) as ask:
                     found = searching.run(self.data, setup, setup.label, ask, advance)
@@ -117,7 +117,7 @@ class Plan:
         return {str(value) for value in found if value is not None}
 
     @contextmanager
-    def _asked(self, setup: Setup, servers: "_Servers") -> Iterator[Ask]:
+    def _asked(self, setup: Setup, servers: "Servers") -> Iterator[Ask]:
         """Prepare the search of a setup for as long as the context lasts."""
         if setup.engine == BM25S:
             from evaluation import bm25_peer  # noqa: PLC0415 - nothing else needs the package
@@ -144,7 +144,7 @@ class Plan:
             yield searching.of_knowledge_base(client, index.knowledge_base_id, setup, self.depth, self.data)
 
 
-class _Servers:
+class Servers:
     """The private local Bedrocks: one at a time, kept running while setups use the same index."""
 
     def __init__(self, data: DataSet, cache: Path, progress: Progress) -> None:

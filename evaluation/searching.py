@@ -103,7 +103,7 @@ class Setup(BaseModel):
         return self
 
     @classmethod
-    def of(cls, **options: Any) -> "Setup":
+    def of(cls, **options: Any) -> Self:
         """Check the options.
 
         Raises:
@@ -117,7 +117,7 @@ class Setup(BaseModel):
                 ": ".join(map(str, (*problem["loc"], problem["msg"].removeprefix("Value error, "))))
             ) from None
 
-    def changed(self, changes: str) -> "Setup":
+    def changed(self, changes: str) -> Self:
         """Return the setup with some options changed.
 
         Args:
@@ -127,7 +127,7 @@ class Setup(BaseModel):
             EvaluationError: There is no such option, or it cannot have the value.
         """
         parts = (part.strip().partition("=") for part in changes.split(",") if part.strip())
-        return Setup.of(**self.model_dump() | {name: value for name, _, value in parts})
+        return type(self).of(**self.model_dump() | {name: value for name, _, value in parts})
 
     @property
     def label(self) -> str:
@@ -251,7 +251,9 @@ def inferred_for(data: DataSet) -> int:
     return sum(vocabulary.infer(Question(query.text)) is not None for query in data.queries)
 
 
-def _always(vocabulary: Vocabulary) -> VocabularySource:
+def always(vocabulary: Vocabulary) -> VocabularySource:
+    """Return a source that knows this vocabulary."""
+
     async def known() -> Vocabulary:
         return vocabulary
 
@@ -286,7 +288,7 @@ def of_knowledge_base(client: Any, knowledge_base_id: str, setup: Setup, results
         filtered_score_boost=setup.boost,
         merge=setup.merge,
         search_type=setup.search,
-        vocabulary=_always(vocabulary_of(data)) if setup.infer == "yes" else None,
+        vocabulary=always(vocabulary_of(data)) if setup.infer == "yes" else None,
     )
     reranker = LexicalReranker() if setup.rerank == "lexical" else None
 

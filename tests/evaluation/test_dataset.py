@@ -12,6 +12,8 @@ from evaluation.searching import filter_of
 from local_bedrock.reading import metadata
 from tests.evaluation.support import QUERIES, write_data_set
 
+_UNANSWERABLE = "\n".join(json.dumps({**query, "metadata": {"answerable": False}}) for query in QUERIES)
+
 
 def test_documents_queries_and_judgments_are_read(birds: Path) -> None:
     data = dataset.read(birds)
@@ -51,6 +53,18 @@ def test_judgments_need_no_headings(birds: Path) -> None:
     assert dataset.read(birds, "dev").judgments == {"q3": {"kestrel": 2}}
 
 
+def test_reference_answers_and_questions_without_an_answer_are_read(tmp_path: Path) -> None:
+    queries = [dict(query) for query in QUERIES]
+    queries[0]["metadata"] = {"answer": "The grey heron"}
+    queries[1]["metadata"] = {"answer": ["A dinghy", "The dinghy"]}
+    queries[3]["metadata"] = {"answerable": False}
+
+    data = dataset.read(write_data_set(tmp_path / "birds", queries))
+
+    assert [query.answers for query in data.queries] == [("The grey heron",), ("A dinghy", "The dinghy"), ()]
+    assert [query.id for query in data.unanswerable] == ["unjudged"]
+
+
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -64,6 +78,8 @@ def test_judgments_need_no_headings(birds: Path) -> None:
         ("corpus.jsonl", "\xff", "corpus.jsonl: this is not UTF-8"),
         ("queries.jsonl", '{"_id": "q1", "text": "  "}', "queries.jsonl, line 1: text: String should match"),
         ("queries.jsonl", '{"_id": "q1", "text": "x", "metadata": {"filter": {"a": [1]}}}', "line 1: metadata.filter"),
+        ("queries.jsonl", '{"_id": "q1", "text": "x", "metadata": {"answer": " "}}', "line 1: metadata.answer"),
+        ("queries.jsonl", _UNANSWERABLE, "'q1' is not answerable, but has a relevant document in the split"),
         ("qrels/test.tsv", "q1 heron 1", "test.tsv, line 1: query, document and grade with tabs between"),
         ("qrels/test.tsv", "q1\theron\t1\nq9\theron\t1", "test.tsv, line 2: there is no query 'q9'"),
         ("qrels/test.tsv", "q1\tgull\t1", "test.tsv, line 1: there is no document 'gull'"),

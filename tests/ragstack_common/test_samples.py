@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import dataset
+from evaluation.answers import token_recall
 from local_bedrock.reading import formats
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.config import S3_VECTORS
@@ -102,3 +103,14 @@ def test_the_filter_of_a_judged_question_passes_what_answers_it() -> None:
         for document, grade in data.judgments[query.id].items():
             assert grade in (1, 2)
             assert query.attributes.items() <= data.documents[document].metadata.items()
+
+
+def test_every_judged_question_has_an_answer_in_the_words_of_its_sections_or_has_none() -> None:
+    data = dataset.read(SAMPLES / "judged")
+
+    for query in data.queries:
+        relevant = [document for document, grade in data.judgments[query.id].items() if grade > 0]
+        text = " ".join(data.documents[document].markdown for document in relevant)
+
+        assert token_recall(text, query.answers) == 1, query.id
+    assert len(data.unanswerable) >= 15

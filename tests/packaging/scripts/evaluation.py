@@ -15,7 +15,11 @@ asked = {"1": "How many days of leave?", "2": "When is lunch?"}
 (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\tleave\t1\n2\tlunch\t1\n")
 
 ragstack = Path(sys.executable).parent / "ragstack"
-for command in (["eval", "data", "--output", "figures"], ["eval", "data", "--engine", "bm25s", "--output", "peer"]):
+for command in (
+    ["eval", "data", "--output", "figures"],
+    ["eval", "data", "--engine", "bm25s", "--output", "peer"],
+    ["eval", "data", "--answers", "--output", "answers"],
+):
     done = subprocess.run([ragstack, *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 assert any(Path("figures").iterdir())

@@ -1,0 +1,224 @@
+"""Measures of answers: their citations, their words, and whether they abstain.
+
+Source: Rajpurkar et al. 2016, "SQuAD", for the normalization of words and the F1 over them.
+"""
+
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from evaluation.dataset import Query
+from evaluation.metrics import Clusters, Interval, Values, between, resampled
+from ragstack_common.answering.answer import Answer
+
+Kind = Literal["answerable", "unanswerable", "foreign", "removed"]
+"""Of a question: unanswerable says the data set, foreign ones are of another set, and of the removed ones the relevant
+documents are kept from the answerer."""
+
+Verdict = Literal["correct", "partial", "wrong"]
+
+ARTICLES: Final = frozenset({"a", "an", "the"})
+POINTS: Final[Mapping[Verdict, float]] = {"correct": 1.0, "partial": 0.5, "wrong": 0.0}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, its answer, and what is judged of it.
+
+    Attributes:
+        found: Documents of the passages that the answerer received, in their order.
+        cited: Documents of the passages that the answer cites, one for each passage.
+        relevant: Documents that are judged to be relevant.
+        verdict: Of the judge; None without a judge or a reference, or if the verdict could not be read.
+    """
+
+    query: Query
+    kind: Kind
+    answer: Answer
+    found: tuple[str, ...]
+    cited: tuple[str, ...]
+    relevant: frozenset[str]
+    best_relevance: float | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer without citation markers; empty if it abstains."""
+        return " ".join(sentence.text for sentence in self.answer.sentences) if self.answer.answered else ""
+
+
+Part = tuple[float, float]
+"""What a question adds to the two sums of which a measure is the ratio."""
+
+NOTHING: Final[Part] = (0.0, 0.0)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without punctuation and articles."""
+    spaced = "".join(_unpunctuated(character) for character in text.lower())
+    return [word for word in spaced.split() if word not in ARTICLES]
+
+
+def _unpunctuated(character: str) -> str:
+    # ASCII first, as SQuAD has it: it counts symbols such as $ and +, too.
+    is_mark = character in string.punctuation or unicodedata.category(character)[0] == "P"
+    return "" if is_mark else character
+
+
+def precision_and_recall(text: str, reference: str) -> tuple[float, float]:
+    """Return the shares of the text's words and of the reference's words that the two have in common."""
+    found, wanted = Counter(words(text)), Counter(words(reference))
+    common = (found & wanted).total()
+    return (common / found.total() if found else 0.0, common / wanted.total() if wanted else 0.0)
+
+
+def token_f1(text: str, references: Sequence[str]) -> float:
+    """Return the F1 of the words with the reference that fits best."""
+    return max((_harmonic(*precision_and_recall(text, reference)) for reference in references), default=0.0)
+
+
+def token_recall(text: str, references: Sequence[str]) -> float:
+    """Return the share of the words of a reference that the text has, for the reference that fits best."""
+    return max((precision_and_recall(text, reference)[1] for reference in references), default=0.0)
+
+
+def _harmonic(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _share(condition: bool) -> Part:
+    return float(condition), 1.0
+
+
+def _answered(asked: Asked) -> Part:
+    return _share(asked.answer.answered) if asked.kind == "answerable" else NOTHING
+
+
+def _abstained(kind: Kind) -> Callable[[Asked], Part]:
+    def abstained(asked: Asked) -> Part:
+        return _share(not asked.answer.answered) if asked.kind == kind else NOTHING
+
+    return abstained
+
+
+def _of_reference(figure: Callable[[str, Sequence[str]], float]) -> Callable[[Asked], Part]:
+    def compared(asked: Asked) -> Part:
+        has_reference = asked.kind == "answerable" and asked.query.answers
+        return (figure(asked.text, asked.query.answers), 1.0) if has_reference else NOTHING
+
+    return compared
+
+
+def _correct(asked: Asked) -> Part:
+    """A question that is not answered counts as wrong; a verdict that could not be read does not count."""
+    if asked.kind != "answerable" or not asked.query.answers:
+        return NOTHING
+    if not asked.answer.answered:
+        return 0.0, 1.0
+    return NOTHING if asked.verdict is None else (POINTS[asked.verdict], 1.0)
+
+
+def _citation_precision(asked: Asked) -> Part:
+    if asked.kind != "answerable" or not asked.answer.answered or not asked.cited:
+        return NOTHING
+    return sum(document in asked.relevant for document in asked.cited) / len(asked.cited), 1.0
+
+
+def _cites_relevant(asked: Asked) -> Part:
+    if asked.kind != "answerable":
+        return NOTHING
+    return _share(asked.answer.answered and not asked.relevant.isdisjoint(asked.cited))
+
+
+def _received_relevant(asked: Asked) -> Part:
+    return _share(not asked.relevant.isdisjoint(asked.found)) if asked.kind == "answerable" else NOTHING
+
+
+def _unsupported(asked: Asked) -> Part:
+    if asked.kind != "answerable" or not asked.answer.answered:
+        return NOTHING
+    return float(sum(sentence.unsupported for sentence in asked.answer.sentences)), float(len(asked.answer.sentences))
+
+
+def _removed_citations(asked: Asked) -> Part:
+    return (float(asked.answer.removed_citations), 1.0) if asked.answer.answered else NOTHING
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure about answers: a ratio of two sums over the questions.
+
+    Attributes:
+        of: What is counted or averaged, in a few words.
+        part: What a question adds to the two sums.
+    """
+
+    of: str
+    part: Callable[[Asked], Part]
+
+
+JUDGED: Final = "judged correct"
+MEASURES: Final[Mapping[str, Measure]] = {
+    "answered": Measure("answerable questions", _answered),
+    "token F1": Measure("questions with a reference; 0 without an answer", _of_reference(token_f1)),
+    "token recall": Measure("the same", _of_reference(token_recall)),
+    JUDGED: Measure("the same, by the judge; partly correct is .5", _correct),
+    "relevant received": Measure("answerable questions with a relevant passage", _received_relevant),
+    "relevant cited": Measure("answerable questions with a relevant citation", _cites_relevant),
+    "citation precision": Measure("cited passages, by answer", _citation_precision),
+    "unsupported": Measure("sentences of the answers", _unsupported),
+    "removed citations": Measure("answers; markers that named no passage", _removed_citations),
+    "abstained": Measure("unanswerable questions", _abstained("unanswerable")),
+    "abstained, foreign": Measure("questions of other sets", _abstained("foreign")),
+    "abstained, removed": Measure("questions without their documents", _abstained("removed")),
+}
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A measure of all questions, in their order."""
+
+    numerators: Values
+    denominators: Values
+
+    @classmethod
+    def of(cls, measure: str, asked: Sequence[Asked]) -> "Ratio":
+        """Compute a measure."""
+        parts = np.array([MEASURES[measure].part(each) for each in asked], dtype=np.float64).reshape(-1, 2)
+        return cls(parts[:, 0], parts[:, 1])
+
+    @property
+    def total(self) -> float:
+        """What the figure is a share or a mean of."""
+        return float(self.denominators.sum())
+
+    @property
+    def value(self) -> float:
+        """The figure; there must be something to count."""
+        return float(self.numerators.sum()) / self.total
+
+    def interval(self, clusters: Clusters | None = None) -> Interval:
+        """Return the figure with its 95 % bootstrap interval."""
+        return Interval(self.value, *between(self._sampled(clusters)))
+
+    def difference(self, baseline: "Ratio", clusters: Clusters | None = None) -> Interval:
+        """Return how far above the baseline the figure is; both are resampled with the same questions."""
+        rows = np.array([self.numerators, self.denominators, baseline.numerators, baseline.denominators])
+        sampled = resampled(rows, clusters)
+        differences = _divided(sampled[0], sampled[1]) - _divided(sampled[2], sampled[3])
+        return Interval(self.value - baseline.value, *between(differences[np.isfinite(differences)]))
+
+    def _sampled(self, clusters: Clusters | None) -> Values:
+        numerators, denominators = resampled(np.array([self.numerators, self.denominators]), clusters)
+        ratios = _divided(numerators, denominators)
+        return ratios[np.isfinite(ratios)]
+
+
+def _divided(numerators: Values, denominators: Values) -> Values:
+    """Divide; a sample without anything to count gives NaN."""
+    return np.divide(numerators, denominators, out=np.full_like(numerators, np.nan), where=denominators > 0)

@@ -1,0 +1,127 @@
+"""`ragstack eval --answers`, as a user starts it, with a real local Bedrock."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstack_common.errors import RagStackError
+from ragstack_local.cli import app
+from tests.evaluation.support import QUERIES, write_data_set
+from tests.local_bedrock.llm_server import language_model
+from tests.ragstack_local.support import ragstack
+
+REFERENCES: Mapping[str, Mapping[str, Any]] = {
+    "q1": {"answer": ["the grey heron"]},
+    "q2": {"answer": "a dinghy of plywood for two sailors"},
+    "q3": {"answer": "the kestrel"},
+    "unjudged": {"answerable": False},
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    queries = [{**query, "metadata": {**query.get("metadata", {}), **REFERENCES[query["_id"]]}} for query in QUERIES]
+    return write_data_set(tmp_path_factory.mktemp("sets") / "birds", queries)
+
+
+def run(*arguments: str | Path) -> None:
+    app(list(map(str, arguments)), standalone_mode=False)
+
+
+def document(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+    return found
+
+
+def lines(file: Path) -> dict[str, dict[str, Any]]:
+    found = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return {f"{line['kind']} {line['_id']}": line for line in found}
+
+
+def test_answers_are_measured_and_every_figure_can_be_traced_to_its_answer(home: Path, data: Path) -> None:
+    output = home / "out"
+
+    ended = ragstack(
+        "eval", data, "--answers", "--without-documents", "--compare", "top_k=1", "--output", output, data=home
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "birds: 3 questions, 1 unanswerable, 3 removed, 6 documents" in ended.stdout
+    first, second = document(output)["setups"]
+    assert [first["label"], second["label"]] == ["quotes, HYBRID, hashed", "quotes, HYBRID, hashed, 1 documents"]
+    answers = lines(output / "0-answers.jsonl")
+    assert list(answers)[:4] == ["answerable q1", "answerable q2", "answerable q3", "unanswerable unjudged"]
+    hovers = answers["answerable q3"]
+    assert hovers["cited"] == ["kestrel"]
+    assert hovers["token recall"] == 1
+    assert "kestrel" not in answers["removed q3"]["found"]
+    assert len(lines(output / "1-answers.jsonl")["answerable q1"]["found"]) == 1
+    recall = [line["token recall"] for line in answers.values() if "token recall" in line]
+    assert first["measures"]["token recall"]["mean"] == pytest.approx(sum(recall) / 3, abs=0.001)
+    assert first["measures"]["abstained, removed"]["of"] == 3
+    assert second["difference_to_first"]["answered"]["mean"] <= 0
+    assert "| token recall | " in (output / "answers.md").read_text()
+    assert "citation precision" in (output / "answers.svg").read_text()
+
+
+def test_a_model_answers_and_another_judges(
+    home: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGSTACK_DATA", str(home))
+    with language_model() as model:
+        monkeypatch.setenv("RAGSTACK_LLM_URL", model.url)
+        model.says(pieces=("It hovers [1] and hunts [99].\n", "VERDICT: correct"))
+        run(
+            "eval",
+            data,
+            "--answers",
+            "--answer-model",
+            "amazon.nova-lite-v1:0",
+            "--judge",
+            "amazon.nova-pro-v1:0",
+            "--output",
+            tmp_path / "out",
+        )
+
+    (setup,) = document(tmp_path / "out")["setups"]
+    measures = {name: figure["mean"] for name, figure in setup["measures"].items()}
+    assert setup["label"] == "amazon.nova-lite-v1:0, HYBRID, hashed"
+    assert measures["judged correct"] == 1
+    assert measures["removed citations"] == 1
+    assert measures["unsupported"] == 0.5
+    assert setup["judge"] == {
+        "model": "amazon.nova-pro-v1:0",
+        "verdicts": 3,
+        "unparsable": 0,
+        "controls": 4,
+        "controls_right": 2,
+    }
+    assert "its figures mean little" in (tmp_path / "out" / "answers.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--judge", "m"], "needs --answers"),
+        (["--answers", "--engine", "stack"], "answers are measured with the private local Bedrock"),
+        (["--answers", "--compare", "top_k=0"], "top_k: Input should be greater than or equal to 1"),
+        (["--answers", "--table", "filters"], "--answers has tables of its own"),
+    ],
+)
+def test_an_impossible_measurement_of_answers_is_rejected(
+    home: Path, data: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGSTACK_DATA", str(home))
+
+    with pytest.raises((RagStackError, Exception)) as refused:
+        run("eval", data, *arguments)
+
+    assert message in str(refused.value)
