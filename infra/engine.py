@@ -17,6 +17,8 @@ IN_THE_LAYER: Final = frozenset(
 )
 """Engines and wrappers that need nothing but boto3. The others embed queries themselves, which takes numpy at least."""
 
+BY_CONNECTION_STRING: Final = "vector_store"
+
 S3_VECTORS_ACTIONS: Final = ("s3vectors:GetIndex", "s3vectors:GetVectors", "s3vectors:QueryVectors")
 """Source: S3 Vectors API reference, QueryVectors: one that returns metadata or has a filter needs GetVectors too."""
 
@@ -76,7 +78,7 @@ class Engine:
     def lacking(self) -> list[str]:
         """Name the engines and rerankers whose packages are not in the layer of this project."""
         parts = [*_parts(self.config)]
-        engines = {str(part.get("type")) for part in parts} - IN_THE_LAYER
+        engines = {str(part.get("type")) for part in parts} - IN_THE_LAYER - {BY_CONNECTION_STRING}
         rerankers = {name for part in parts for name, _ in _reranker(part)} - RERANKERS_IN_THE_LAYER
         return sorted(engines | rerankers)
 
@@ -85,6 +87,8 @@ class Engine:
         """The reason why this engine cannot be deployed: its permissions cannot be derived; None if they can."""
         for part in _parts(self.config):
             kind = str(part.get("type"))
+            if kind == BY_CONNECTION_STRING:
+                return "its permissions are derived from the options of the engine: name the engine itself as type"
             missing = [name for name in REQUIRED_OPTIONS.get(kind, ()) if not part.get(name)]
             if missing and not (part is self.config and kind == BEDROCK_ENGINE):
                 return f"{kind} needs {' and '.join(missing)} in its configuration"

@@ -29,6 +29,7 @@ from typing import Any, Final
 import pytest
 
 from local_bedrock.creation import create_knowledge_base
+from ragstack_common.documents import text_document
 from ragstack_common.errors import MissingPackageError, needs_extra
 
 DOCUMENTS_PER_CALL: Final = 10
@@ -168,35 +169,6 @@ def _id(text: str) -> str:
 def _tens(names: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(names), DOCUMENTS_PER_CALL):
         yield names[start : start + DOCUMENTS_PER_CALL]
-
-
-def text_document(identifier: str, text: str, attributes: Mapping[str, AttributeValue] | None = None) -> dict[str, Any]:
-    """Return a document for IngestKnowledgeBaseDocuments on a CUSTOM data source."""
-    document: dict[str, Any] = {
-        "content": {
-            "dataSourceType": "CUSTOM",
-            "custom": {
-                "customDocumentIdentifier": {"id": identifier},
-                "sourceType": "IN_LINE",
-                "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
-            },
-        }
-    }
-    if attributes:
-        inline = [{"key": key, "value": _typed(value)} for key, value in attributes.items()]
-        document["metadata"] = {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": inline}
-    return document
-
-
-def _typed(value: AttributeValue) -> dict[str, Any]:
-    match value:
-        case bool():
-            return {"type": "BOOLEAN", "booleanValue": value}
-        case str():
-            return {"type": "STRING", "stringValue": value}
-        case list():
-            return {"type": "STRING_LIST", "stringListValue": value}
-    return {"type": "NUMBER", "numberValue": value}
 
 
 def _explained(detail: Mapping[str, Any]) -> str:

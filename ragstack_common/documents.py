@@ -91,6 +91,40 @@ def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[st
     return document
 
 
+def text_document(
+    identifier: str, text: str, attributes: Mapping[str, str | float | bool | list[str]] | None = None
+) -> dict[str, Any]:
+    """Return a document with its text, for direct ingestion into a CUSTOM data source.
+
+    Source: bedrock-agent, shape KnowledgeBaseDocument.
+    """
+    document: dict[str, Any] = {
+        "content": {
+            "dataSourceType": "CUSTOM",
+            "custom": {
+                "customDocumentIdentifier": {"id": identifier},
+                "sourceType": "IN_LINE",
+                "inlineContent": {"type": "TEXT", "textContent": {"data": text}},
+            },
+        }
+    }
+    if attributes:
+        inline = [{"key": key, "value": _typed(value)} for key, value in attributes.items()]
+        document["metadata"] = {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": inline}
+    return document
+
+
+def _typed(value: str | float | bool | list[str]) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"type": "BOOLEAN", "booleanValue": value}
+        case str():
+            return {"type": "STRING", "stringValue": value}
+        case list():
+            return {"type": "STRING_LIST", "stringListValue": value}
+    return {"type": "NUMBER", "numberValue": value}
+
+
 def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
     """Convert either form of a document to the service's.
 

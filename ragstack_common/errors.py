@@ -26,6 +26,7 @@ answers a request maps a class to a status.
     │   ├── ModelThrottledError          the model's request rate is exceeded
     │   └── GenerationTimeoutError       the answer was not finished before the deadline
     ├── RegistryError                    the document registry, or the way to it, failed
+    ├── IndexingError                    some documents were not put into an index
     ├── DeliveryError                    a queue or an event bus did not take everything
     └── RetrievalError                   no slice of a search succeeded
         ├── KnowledgeBaseNotFoundError   no such knowledge base
@@ -38,14 +39,18 @@ answers a request maps a class to a status.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 from ragstack_common import DISTRIBUTION
 
 _CLAUSE: Final = re.compile(r"[^'\"\[{]*?\b(?P<clause>\w+\([^,()'\"]+)|(?P<key>[^'\"\s:]{1,100}): ")
 """Where a message about a filter names the operator and the attribute; what follows, or is quoted, can be a value."""
+
+_FAILURES_TOLD: Final = 5
+"""Failed documents that a message names; the error has all of them."""
 
 
 class RagStackError(Exception):
@@ -156,6 +161,27 @@ class GenerationTimeoutError(GenerationError):
 
 class RegistryError(RagStackError):
     """The document registry, or the way to it, failed; the same request may succeed later."""
+
+
+class IndexingError(RagStackError):
+    """Some documents were not put into an index.
+
+    Attributes:
+        indexed: Ids of the documents that were.
+        failed: Reasons by id of the others.
+    """
+
+    def __init__(self, indexed: Iterable[str], failed: Mapping[str, str]) -> None:
+        self.indexed = tuple(indexed)
+        self.failed = dict(failed)
+        told = "; ".join(f"{id_}: {reason}" for id_, reason in islice(self.failed.items(), _FAILURES_TOLD))
+        more = "; ..." if len(self.failed) > _FAILURES_TOLD else ""
+        total = len(self.failed) + len(self.indexed)
+        super().__init__(f"{len(self.failed)} of {total} documents were not indexed: {told}{more}")
+
+    def __reduce__(self) -> tuple[type["IndexingError"], tuple[tuple[str, ...], dict[str, str]]]:
+        """Pickle by the arguments: processes pass errors on."""
+        return type(self), (self.indexed, self.failed)
 
 
 class DeliveryError(RagStackError):

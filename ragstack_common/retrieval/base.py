@@ -3,7 +3,7 @@
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -157,6 +157,27 @@ class RetrievalBackend(ABC):
         """
         raise InvalidRequestError(f"The backend {self.name} cannot look up the chunk {chunk_id!r}: search for it")
 
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Put documents into the index; an existing one with the same id is replaced.
+
+        Args:
+            documents: Each with ``id``, ``content``, and optionally ``source`` and ``metadata``
+                (:class:`~ragstack_common.retrieval.indexing.IndexDocument`).
+
+        Returns:
+            The ids. Searches find all of the documents.
+
+        Raises:
+            InvalidRequestError: The backend cannot index.
+            InvalidDocumentError: A document is malformed, and nothing was indexed; the message names it.
+            IndexingError: Some documents were not indexed; the error has their ids and the reasons.
+            RetrievalError: The store failed, and nothing was indexed.
+        """
+        raise InvalidRequestError(
+            f"The backend {self.name} cannot index {len(documents)} documents: it only searches; fill its store "
+            "another way"
+        )
+
     def around(self, wrap: Callable[["RetrievalBackend"], "RetrievalBackend"]) -> "RetrievalBackend":
         """Return this backend inside another one; a backend with slices stays outside, around each slice."""
         return wrap(self)
@@ -204,6 +225,7 @@ class ReportingBackend(RetrievalBackend):
         metadata_filter: FilterSource | None = None,
         scope_filter: FilterSource | None = None,
         corpus_filter: str | None = None,
+        with_embeddings: bool = False,
     ) -> list[RetrievedChunk]:
         """Return the chunks alone. Parameters are those of :class:`SearchRequest`."""
         request = SearchRequest(
@@ -214,6 +236,7 @@ class ReportingBackend(RetrievalBackend):
             metadata_filter,
             scope_filter=scope_filter,
             corpus_filter=corpus_filter,
+            with_embeddings=with_embeddings,
         )
         return (await self.search(request)).chunks
 
@@ -245,6 +268,10 @@ class Wrapper(ReportingBackend):
         """Return the chunk from the wrapped backend."""
         return await self.backend.get_by_id(chunk_id)
 
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Put documents into the index of the wrapped backend."""
+        return await self.backend.index(documents)
+
     async def close(self) -> None:
         """Close the wrapped backend."""
         await self.backend.close()
@@ -267,12 +294,18 @@ class PassingWrapper(Wrapper):
             yield chunk
 
 
-def check_for_engine(name: str, request: SearchRequest) -> None:
-    """Check that a request asks nothing that only wrappers can do.
+def check_for_engine(name: str, request: SearchRequest, *, has_embeddings: bool = False) -> None:
+    """Check that a request asks nothing that only wrappers, or other engines, can do.
 
     Raises:
-        InvalidRequestError: It has a ``metadata_filter`` or a ``corpus_filter``.
+        InvalidRequestError: It has a ``metadata_filter`` or a ``corpus_filter``, or asks for embeddings that the engine
+            does not have.
     """
+    if request.with_embeddings and not has_embeddings:
+        raise InvalidRequestError(
+            f"The backend {name} does not return embeddings: leave out with_embeddings, or search the index with "
+            "the engine chroma, milvus or s3_vectors"
+        )
     if request.metadata_filter is not None:
         raise InvalidRequestError(
             f"The backend {name} does not support metadata_filter: use filters, or wrap it in a MultiSliceBackend"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from cachetools import TLRUCache
 
@@ -133,6 +133,13 @@ class CachedRetrievalBackend(PassingWrapper):
         The answer of a running search goes to its caller and is not kept.
         """
         self.cache.clear()
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Put documents into the index of the wrapped backend, and drop all answers."""
+        try:
+            return await super().index(documents)
+        finally:
+            self.clear()
 
     async def close(self) -> None:
         """Drop all answers and close the wrapped backend."""

@@ -1,8 +1,10 @@
 """The base class of engines: checks, a deadline that holds, and the search for enough documents."""
 
 import math
+import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -24,6 +26,7 @@ class Engine(ReportingBackend):
 
     Attributes:
         approximate: Whether the store's index may miss chunks.
+        has_embeddings: Whether the store returns vectors; :meth:`_vectors` does then.
         page_size: Chunks that one call to the store returns; None means ``max_top_k``.
 
     Args:
@@ -34,6 +37,7 @@ class Engine(ReportingBackend):
     """
 
     approximate = False
+    has_embeddings = False
     page_size: int | None = None
 
     def __init__(self, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
@@ -43,7 +47,8 @@ class Engine(ReportingBackend):
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
-        check_for_engine(self.name, request)
+        check_for_engine(self.name, request, has_embeddings=self.has_embeddings)
+        start = time.perf_counter()
         search = DocumentSearch(
             self.name,
             request,
@@ -55,7 +60,27 @@ class Engine(ReportingBackend):
             page=self.page_size,
             timeout_seconds=self.timeout_seconds,
         )
-        return await search.outcome()
+        outcome = await search.outcome()
+        if not request.with_embeddings:
+            return outcome
+        seconds = self.timeout_seconds - (time.perf_counter() - start)
+        chunks = await within_deadline(self.name, self._with_embeddings(outcome.chunks), seconds)
+        return replace(outcome, chunks=chunks, milliseconds=(time.perf_counter() - start) * 1000)
+
+    async def _with_embeddings(self, chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
+        """Add their vectors to chunks and passages."""
+        ids = dict.fromkeys(str(part.chunk_id) for chunk in chunks for part in (chunk, *chunk.passages))
+        vectors = await self.in_thread(lambda: self._vectors(list(ids))) if ids else {}
+
+        def embedded(chunk: RetrievedChunk) -> RetrievedChunk:
+            passages = tuple(map(embedded, chunk.passages))
+            return chunk.model_copy(update={"embedding": vectors.get(str(chunk.chunk_id)), "passages": passages})
+
+        return [*map(embedded, chunks)]
+
+    def _vectors(self, ids: Sequence[str]) -> Mapping[str, list[float]]:
+        """Return the vectors of chunks that exist, by id."""
+        raise NotImplementedError(f"{self.name} has no embeddings ({len(ids)} wanted)")
 
     def _finder(self, query: str) -> Ask:
         """Return the search for one query; an engine with pages overrides it to continue after the last one."""

@@ -20,6 +20,7 @@ _BUILT_IN: Final = {
     "chroma": "ragstack_common.retrieval.engines.chroma.backend:ChromaBackend",
     "milvus": "ragstack_common.retrieval.engines.milvus.backend:MilvusBackend",
     "s3_vectors": "ragstack_common.retrieval.engines.s3_vectors:S3VectorsBackend",
+    "vector_store": "ragstack_common.retrieval.vector_store:VectorStoreBackend",
     "cached": "ragstack_common.retrieval.cached:CachedRetrievalBackend",
     "reranked": "ragstack_common.retrieval.reranked:RerankedBackend",
     "balanced": "ragstack_common.retrieval.balanced:BalancedBackend",

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from ragstack_common.deadline import await_together
-from ragstack_common.errors import RagStackError
+from ragstack_common.errors import InvalidRequestError, RagStackError
 from ragstack_common.retrieval.base import ReportingBackend, RetrievalBackend
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS
 from ragstack_common.retrieval.merge import CANDIDATES_PER_DOCUMENT, best_of, fuse
@@ -96,6 +96,17 @@ class FederatedBackend(ReportingBackend):
         if errors:
             raise failure_of(errors)
         return None
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Refuse: which backend the documents belong to is the caller's choice.
+
+        Raises:
+            InvalidRequestError: Always; the message names the backends.
+        """
+        raise InvalidRequestError(
+            f"A federation does not choose where {len(documents)} documents belong: index into one of its backends, "
+            f"with backends[NAME].index(...); they are {', '.join(self.backends)}"
+        )
 
     async def health_check(self) -> bool:
         """Return whether at least one backend would answer before the deadline."""

@@ -1,7 +1,7 @@
 """A backend that measures another one."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,9 +19,10 @@ class MeteredBackend(PassingWrapper):
 
     All metrics have the backend's name before a dot. A search emits ``Latency`` (Milliseconds), ``Hits``,
     ``CacheHits``, ``Incomplete`` (Count) and, if it has chunks, ``TopScore`` and ``ScoreSpread`` (best minus worst, no
-    unit); a batch ``BatchLatency`` and ``BatchQueries``; each of them ``Failures``, or ``Refusals`` if the request was
-    invalid. A failed part emits ``Failures`` after its own name: ``docs.legal.Failures``. If the sink fails, the
-    failure is logged and the search still answers. Streams are not measured.
+    unit); a batch ``BatchLatency`` and ``BatchQueries``; indexing ``IndexLatency`` and ``IndexedDocuments``; each of
+    them ``Failures``, or ``Refusals`` if the request was invalid. A failed part emits ``Failures`` after its own name:
+    ``docs.legal.Failures``. If the sink fails, the failure is logged and the search still answers. Streams are not
+    measured.
 
     Args:
         backend: The wrapped backend.
@@ -60,6 +61,13 @@ class MeteredBackend(PassingWrapper):
             answers = await self.backend.retrieve_batch(queries, top_k, min_score, filters)
         self._add("BatchQueries", len(queries))
         return answers
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Pass documents on, and measure it."""
+        with self._timed("IndexLatency"):
+            ids = await self.backend.index(documents)
+        self._add("IndexedDocuments", len(ids))
+        return ids
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         with self._timed("Latency"):

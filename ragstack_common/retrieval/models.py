@@ -82,7 +82,8 @@ class RetrievedChunk(BaseModel):
         source: File path, URL or identifier of the document.
         metadata: Further attributes.
         chunk_id: Unique identifier.
-        embedding: The vector of the chunk, if the backend was asked for it.
+        embedding: The vector of the chunk, if the search asked for it (``with_embeddings``); None if the chunk was
+            deleted meanwhile.
         ranking: How the chunk came to its place; None if only the engine's score decided.
         context: The document title and headings that the content was indexed with, if any.
         content_type: TEXT, IMAGE, ROW, AUDIO or VIDEO.
@@ -159,6 +160,8 @@ class SearchRequest:
         scope_filter: What the caller may see. It restricts every slice, corpus and backend, like *filters*, and no
             other field can widen it.
         corpus_filter: The corpus to search; None or "all" searches all of them. Only balanced backends support it.
+        with_embeddings: Whether chunks come with their vectors, which takes another call to the store. Only engines
+            whose store returns vectors support it.
 
     Raises:
         InvalidQueryError: The query, *top_k*, *deduplicate_by*, or a share such as *min_score* is out of range.
@@ -178,6 +181,7 @@ class SearchRequest:
     passages: int = 1
     infer_filter: bool = False
     min_relevance: float | None = None
+    with_embeddings: bool = False
 
     def __post_init__(self) -> None:
         """Check the values and parse the filters."""

@@ -140,6 +140,10 @@ def test_a_wrong_name_or_value_in_a_file_of_settings_is_named(tmp_path: Path, te
             {"retrieval_engine": "reranked", "retrieval_engine_config": '{"reranker": "bedrock"}'},
             "the engine reranked cannot be deployed: reranked needs backend in its configuration",
         ),
+        (
+            {"retrieval_engine": "vector_store", "retrieval_engine_config": '{"connection_string": "bedrock://KB"}'},
+            "the engine vector_store cannot be deployed: its permissions are derived from the options of the engine",
+        ),
         (embedded("word2vec"), "the engine reranked cannot be deployed: unknown embedding 'word2vec': choose one"),
         (
             embedded("bedrock:amazon.nova-embed"),

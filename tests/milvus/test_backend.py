@@ -128,6 +128,26 @@ def test_a_batch_is_a_span_with_the_attributes_of_the_specification(make: Make) 
     assert heard.five("retrieve milvus") == ("SEMANTIC", 1, 1, "none", "manual")
 
 
+def test_documents_are_indexed_into_a_collection_made_elsewhere_with_whole_numbers_as_ids(
+    make: Make, client: MilvusClient, name: str
+) -> None:
+    foreign(client, name, VECTOR, ("content", DataType.VARCHAR, STRING), ("path", DataType.VARCHAR, STRING))
+    document = {"id": 7, "content": PUMP.text, "source": "pump.md"}
+
+    async def refused(b: MilvusBackend) -> list[Any]:
+        with pytest.raises(errors.IndexingError, match=r"seven: The ids of c\d+ are whole numbers"):
+            await b.index([{**document, "id": "seven"}])
+        return await b.retrieve("water pump")
+
+    ids_, found, still = run(
+        make(text_field="content"), lambda b: b.index([document]), lambda b: b.retrieve("water pump"), refused
+    )
+
+    assert ids_ == ["7"]
+    assert [(chunk.chunk_id, chunk.content, chunk.source) for chunk in found] == [("7", PUMP.text, "pump.md")]
+    assert still == found
+
+
 def test_only_the_named_partitions_are_searched(make: Make) -> None:
     run(
         make(),
@@ -324,11 +344,17 @@ def test_a_missing_field_is_an_error(once: Once, client: MilvusClient, options: 
         run(make(**options), lambda b: b.retrieve("pump"))
 
 
-def test_documents_cannot_be_added_to_a_collection_made_elsewhere(make: Make, client: MilvusClient, name: str) -> None:
+def test_a_document_needs_a_place_for_its_attributes_in_a_collection_made_elsewhere(
+    make: Make, client: MilvusClient, name: str
+) -> None:
     foreign(client, name, VECTOR, ("text", DataType.VARCHAR, STRING))
+    plain = {"id": 7, "content": PUMP.text}
 
-    with pytest.raises(errors.InvalidDocumentError, match="unexpected field"):
+    with pytest.raises(errors.InvalidDocumentError, match="no field for the attribute 'corpus'"):
         run(make(), lambda b: b.add([PUMP]))
+    _, (chunk,) = run(make(), lambda b: b.index([plain]), lambda b: b.retrieve("water pump"))
+
+    assert (chunk.source, chunk.metadata) == (f"{name}/7", {})
 
 
 def test_a_chunk_without_a_source_is_its_own_document(make: Make, client: MilvusClient, name: str) -> None:

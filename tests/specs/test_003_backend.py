@@ -23,6 +23,7 @@ from ragstack_common.retrieval import (
     factory,
     register_backend,
 )
+from ragstack_common.retrieval.vector_store import VectorStoreBackend as OurVectorStoreBackend
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,40 @@ def test_the_interface_has_the_methods_and_defaults_of_the_document() -> None:
     assert RetrievalBackend.__abstractmethods__ == {"retrieve"}
 
 
+@pytest.fixture(params=["milvus", "chroma"])
+def test_connection_string(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    place = {"milvus": f"milvus://{tmp_path}/vectors.db#cities", "chroma": f"chroma://{tmp_path}/vectors#cities"}
+    return place[request.param]
+
+
+@pytest.mark.integration
 @pytest.mark.asyncio
-async def test_vector_store_integration(backend: VectorStoreBackend) -> None:
+async def test_vector_store_integration(test_connection_string: str, sentence_model: OnnxEmbedding) -> None:
+    """The example's own test, with the package's backend and a sentence embedding: ``hashed`` scores .73."""
+    backend = OurVectorStoreBackend(test_connection_string, embedding=sentence_model, timeout_seconds=60)
+
+    try:
+        # Index test data
+        await backend.index(
+            [
+                {"content": "Paris is the capital of France.", "id": "1"},
+                {"content": "Berlin is the capital of Germany.", "id": "2"},
+            ]
+        )
+
+        # Query
+        results = await backend.retrieve("capital of France")
+
+        # Verify
+        assert len(results) > 0
+        assert "Paris" in results[0].content
+        assert results[0].score > 0.8
+    finally:
+        await backend.close()
+
+
+@pytest.mark.asyncio
+async def test_the_backend_of_the_example_finds_what_it_indexed(backend: VectorStoreBackend) -> None:
     results = await backend.retrieve("capital of France")
 
     assert len(results) > 0
@@ -247,6 +280,16 @@ async def test_the_context_manager_closes_the_connection(
     assert capsys.readouterr().out == "rag.txt: RAG is retrieval-augmented generation.\n"
     assert backend.connection.closed
     assert not await backend.health_check()
+
+
+def test_the_factory_of_this_package_makes_a_vector_store_from_a_connection_string(tmp_path: Path) -> None:
+    backend = create_retrieval_backend(
+        {"type": "vector_store", "connection_string": f"chroma://{tmp_path}/vectors#cities"}
+    )
+
+    assert isinstance(backend, OurVectorStoreBackend)
+    with pytest.raises(ValueError, match=r"^Unknown backend type: elasticsearch"):
+        create_retrieval_backend({"type": "elasticsearch", "es_config": {}})
 
 
 @pytest.mark.usefixtures("_types")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import contextual_headers, filters
-from ragstack_common.clients import retrieval_client
+from ragstack_common.clients import agent_client, retrieval_client
 from ragstack_common.config import (
     EMBEDDING_HEADER,
     MAX_RESULTS,
@@ -21,6 +21,7 @@ from ragstack_common.config import (
     SIGNALS_HEADER,
     VECTOR_STORES,
 )
+from ragstack_common.errors import InvalidRequestError
 from ragstack_common.filters import Filter
 from ragstack_common.ranking_parameters import TrustParameters
 from ragstack_common.relevance import Calibration, Calibrations, calibration_of
@@ -46,6 +47,7 @@ from ragstack_common.retrieval_errors import describe, meaning, reason_of
 from ragstack_common.telemetry import LOGGER, NO_METRICS, MetricSink
 
 if TYPE_CHECKING:
+    from mypy_boto3_bedrock_agent import AgentsforBedrockClient
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
 CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
@@ -92,6 +94,8 @@ class BedrockBackend(MultiSliceBackend):
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
             of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
         metrics: Receives SliceFailures and SliceLatency.
+        agent_client: A boto3 client of bedrock-agent, for :meth:`index`; by default one is made.
+        index_timeout_seconds: How long :meth:`index` waits until documents are indexed.
 
     Raises:
         ValueError: An argument is out of range.
@@ -117,6 +121,8 @@ class BedrockBackend(MultiSliceBackend):
         implicit_filter: Mapping[str, Any] | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
         metrics: MetricSink = NO_METRICS,
+        agent_client: "AgentsforBedrockClient | None" = None,
+        index_timeout_seconds: float = 300.0,
     ) -> None:
         if not isinstance(knowledge_base_id, str) or not knowledge_base_id.strip():
             raise ValueError(f"knowledge_base_id must be the id of a knowledge base, not {knowledge_base_id!r}")
@@ -128,6 +134,8 @@ class BedrockBackend(MultiSliceBackend):
         self.data_source_id = data_source_id
         self.search_type = search_type
         self.vector_store = vector_store
+        self._agent_client = agent_client
+        self._index_timeout_seconds = index_timeout_seconds
         calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
         self._retrieve = _Retrieve(
             knowledge_base_id,
@@ -216,6 +224,29 @@ class BedrockBackend(MultiSliceBackend):
                     if chunk.chunk_id == chunk_id:
                         return chunk.model_copy(update={"score": 1.0, "ranking": None})
         return None
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Ingest texts into the CUSTOM data source *data_source_id*, and wait until they are indexed.
+
+        The knowledge base splits a document into chunks, whose ``source`` is the document's id.
+        """
+        from ragstack_common.retrieval.engines.bedrock_documents import index_documents  # noqa: PLC0415 - seldom used
+        from ragstack_common.retrieval.indexing import documents_of  # noqa: PLC0415 - its model takes time to build
+
+        if self.data_source_id is None:
+            raise InvalidRequestError(
+                "A knowledge base takes documents through a data source: give the data_source_id of a CUSTOM one"
+            )
+        call = partial(
+            index_documents,
+            self._agent_client or agent_client(),
+            self.knowledge_base_id.rpartition("/")[2],
+            self.data_source_id,
+            documents_of(documents),
+            vector_store=self.vector_store,
+            timeout_seconds=self._index_timeout_seconds,
+        )
+        return await self._retrieve.in_thread(call)
 
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
@@ -24,6 +25,7 @@ from ragstack_common.errors import (
 from ragstack_common.filters import Filter
 from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, Engine
+from ragstack_common.retrieval.indexing import IndexDocument, documents_of, put_in_batches
 from ragstack_common.retrieval.models import Ranking, RetrievedChunk
 from ragstack_common.retrieval.scores import from_cosine_distance, from_squared_distance
 from ragstack_common.retrieval.tracing import Attributes, describe_span
@@ -44,6 +46,9 @@ MAX_QUERY_TEXT: Final = 1024
 
 MAX_KEY: Final = 1024
 """Characters. Source: s3vectors, shape VectorKey."""
+
+KEYS_IN_GET: Final = 100
+"""Source: s3vectors, shape GetVectorsKeyList."""
 
 VECTORS_IN_PUT: Final = 80
 """A request takes 20 MiB: each vector up to 4,096 numbers of 26 bytes, and 40 KB of metadata, thrice if escaped."""
@@ -122,6 +127,7 @@ class S3VectorsBackend(Engine):
 
     name = "s3_vectors"
     max_top_k = MAX_HITS
+    has_embeddings = True
 
     def __init__(
         self,
@@ -171,7 +177,21 @@ class S3VectorsBackend(Engine):
             DimensionMismatchError: The index was made with another embedding.
             RetrievalError: The call failed, as above.
         """
-        await self.in_thread(lambda: self._add(documents))
+        texts = [text for _, text, _, _ in documents]
+        vectors = await self.in_thread(lambda: self._embedding.model.embed(texts))
+        for start in range(0, len(documents), VECTORS_IN_PUT):
+            some = slice(start, start + VECTORS_IN_PUT)
+            await self.in_thread(partial(self._put, documents[some], vectors[some]))
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Put documents into the existing index, each as one vector."""
+        checked = documents_of(documents)
+
+        def put(some: Sequence[IndexDocument]) -> None:
+            rows = [(each.id, each.content, each.named_source, each.metadata) for each in some]
+            self._put(rows, self._embedding.model.embed([each.content for each in some]))
+
+        return await self.in_thread(lambda: put_in_batches(checked, VECTORS_IN_PUT, put))
 
     async def get_by_id(self, chunk_id: str) -> RetrievedChunk | None:
         """Return the vector with this key as a chunk, with a score of 1, or None.
@@ -264,20 +284,25 @@ class S3VectorsBackend(Engine):
             )
         return found
 
-    def _add(self, documents: Sequence[S3Document]) -> None:
+    def _vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for start in range(0, len(ids), KEYS_IN_GET):
+            answer = self._call(self._client.get_vectors, keys=ids[start : start + KEYS_IN_GET], returnData=True)
+            found |= {vector["key"]: list(vector["data"]["float32"]) for vector in answer["vectors"]}
+        return found
+
+    def _put(self, documents: Sequence[S3Document], vectors: "Vectors") -> None:
         index = self._known_index()
-        vectors = self._embedding.model.embed([text for _, text, _, _ in documents])
         records = []
         for (id_, text, source, metadata), vector in zip(documents, vectors, strict=True):
             self._check_dimension(index, vector)
             stored = {name: value for name, value in metadata.items() if value != []}
             stored |= {self._contents[0]: text, self._sources[0]: source}
             records.append({"key": id_, "data": {"float32": vector.tolist()}, "metadata": stored})
-        for start in range(0, len(records), VECTORS_IN_PUT):
-            try:
-                self._call(self._client.put_vectors, vectors=records[start : start + VECTORS_IN_PUT])
-            except InvalidRequestError as error:
-                raise InvalidDocumentError(f"S3 Vectors rejects a document: {error.__cause__}") from error
+        try:
+            self._call(self._client.put_vectors, vectors=records)
+        except InvalidRequestError as error:
+            raise InvalidDocumentError(f"S3 Vectors rejects a document: {error.__cause__}") from error
 
     def _check_dimension(self, index: _Index, vector: "Vectors") -> None:
         if len(vector) != index.dimension:

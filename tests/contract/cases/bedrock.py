@@ -25,7 +25,7 @@ ONE_SENTENCE = {
 @contextmanager
 def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
     with running(folder) as url:
-        base = _knowledge_base(url)
+        base = knowledge_base_of(url)
         for source, parts in groupby(documents, key=lambda document: document.source):
             chunks = list(parts)
             base.add({source: "\n\n".join(chunk.text for chunk in chunks)}, chunks[0].metadata)
@@ -41,7 +41,7 @@ def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], 
         )
 
 
-def _knowledge_base(url: str) -> KnowledgeBase:
+def knowledge_base_of(url: str) -> KnowledgeBase:
     agent = _client(url, "bedrock-agent")
     identifier = create_knowledge_base(agent, "contract")
     source = agent.create_data_source(

@@ -13,15 +13,18 @@ from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngin
 from ragstack_common.retrieval.engines.chroma.collection import ChromaCollection
 from ragstack_common.retrieval.engines.chroma.search import DEFAULT_SCAN_LIMIT, CollectionSearch
 from ragstack_common.retrieval.engines.chroma.store import ClientConnection, Connection, FolderConnection, quiet
+from ragstack_common.retrieval.indexing import documents_of, put_in_batches
 from ragstack_common.retrieval.models import RetrievedChunk
 from ragstack_common.retrieval.tracing import Attributes
 
 DEFAULT_PORT: Final = 8000
 """Default of ``chroma run``."""
 
+DOCUMENTS_AT_ONCE: Final = 256
+
 
 class ChromaBackend(BatchEngine):
-    """Searches a collection. It opens the store at the first search, and never creates anything.
+    """Searches a collection. It opens the store at the first search. Only :meth:`index` creates anything.
 
     The vector index is approximate (HNSW) and looks at 100 neighbours or more. Among 10,000 vectors it then found
     99.8 % of the nearest ten with Chroma's own settings, and all of them with those of ``ragstack build``.
@@ -51,6 +54,7 @@ class ChromaBackend(BatchEngine):
 
     name = "chroma"
     approximate = True
+    has_embeddings = True
 
     def __init__(
         self,
@@ -103,6 +107,11 @@ class ChromaBackend(BatchEngine):
         found = await self.within_deadline(self.in_thread(look_up))
         return found[0] if found else None
 
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Store documents, each as one chunk. A missing collection is created, and so is a missing folder."""
+        checked = documents_of(documents)
+        return await self.in_thread(lambda: put_in_batches(checked, DOCUMENTS_AT_ONCE, self._collection.put))
+
     async def health_check(self) -> bool:
         """Check that the collection exists and can be read; it may be empty."""
         try:
@@ -110,6 +119,10 @@ class ChromaBackend(BatchEngine):
         except Exception:  # noqa: BLE001 - every failure means unhealthy
             return False
         return True
+
+    def _vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
+        found = self._collection.run(lambda handle: self._collection.vectors(handle, ids))
+        return {key: vector.tolist() for key, vector in found.items()}
 
     async def close(self) -> None:
         """Close the embedding, and the store after its last search."""

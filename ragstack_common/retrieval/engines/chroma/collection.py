@@ -21,6 +21,7 @@ from ragstack_common.errors import (
 )
 from ragstack_common.filters.chroma import Where
 from ragstack_common.retrieval.engines.chroma.store import Connection, OpenStore
+from ragstack_common.retrieval.indexing import IndexDocument
 from ragstack_common.retrieval.models import RetrievedChunk
 from ragstack_common.retrieval.scores import from_cosine_distance, from_inner_product, from_squared_distance
 
@@ -168,10 +169,43 @@ class ChromaCollection:
         answer = handle.collection.get(where=where, include=["documents", "metadatas"])
         return [self._chunk(key, 0.0, text, metadata) for key, text, metadata in _rows(answer)]
 
-    def vectors(self, handle: Handle, ids: Sequence[str]) -> list[Vectors]:
-        """Return the vectors of chunks, in any order."""
-        rows = handle.collection.get(ids=list(ids), include=["embeddings"])["embeddings"] if ids else None
-        return [] if rows is None else [np.asarray(row) for row in rows]
+    def vectors(self, handle: Handle, ids: Sequence[str]) -> dict[str, Vectors]:
+        """Return the vectors of chunks that exist, by id."""
+        if not ids:
+            return {}
+        answer = handle.collection.get(ids=list(ids), include=["embeddings"])
+        rows = [] if answer["embeddings"] is None else answer["embeddings"]
+        return {key: np.asarray(row) for key, row in zip(answer["ids"], rows, strict=True)}
+
+    def put(self, documents: Sequence[IndexDocument]) -> None:
+        """Store documents, each as one chunk. The collection, and a folder, are created if they do not exist.
+
+        Raises:
+            InvalidRequestError: Chroma rejects a document.
+            EmbeddingError: The collection was made with another embedding, or the model failed.
+            ConfigurationError: The embedding of the collection is not known.
+            RetrievalError: The store cannot be opened or reached, or failed.
+        """
+        with self._connection.client(creates=True) as store:
+            collection = get_or_create(store.client, self.name, None if self._given is None else self._given.model)
+            with self._lock:
+                embedding = self._given or self._recorded_embedding(collection)
+            ids = [document.id for document in documents]
+            present = {key: metadata for key, _, metadata in _rows(collection.get(ids=ids, include=["metadatas"]))}
+            metadatas: list[Any] = [
+                {
+                    **dict.fromkeys(present.get(document.id, ())),  # an upsert keeps attributes that it does not name
+                    **{name: value for name, value in document.metadata.items() if value != []},
+                    self.source_keys[0]: document.named_source,
+                }
+                for document in documents
+            ]
+            collection.upsert(
+                ids=ids,
+                documents=[document.content for document in documents],
+                metadatas=metadatas,
+                embeddings=embedding.model.embed([document.content for document in documents]),
+            )
 
     def rows(self, handle: Handle, *, documents: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, text and metadata of every chunk."""

@@ -110,7 +110,7 @@ class CollectionSearch:
 
             for number, first in enumerate(best(FEEDBACK_CHUNKS) if expand else ()):
                 found = self._collection.vectors(handle, [str(chunk.chunk_id) for chunk in first])
-                vectors[number] = _moved(vectors[number], found)
+                vectors[number] = _moved(vectors[number], [*found.values()])
                 if hybrid:
                     terms[number] |= self._keywords.added_terms(terms[number], [chunk.content for chunk in first])
             return best(count)

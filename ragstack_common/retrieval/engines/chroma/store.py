@@ -66,8 +66,8 @@ class OpenStore:
 class Connection(Protocol):
     """A way to a store."""
 
-    def client(self) -> AbstractContextManager[OpenStore]:
-        """Return a client that sees all earlier writes.
+    def client(self, *, creates: bool = False) -> AbstractContextManager[OpenStore]:
+        """Return a client that sees all earlier writes. Only one that *creates* makes a missing folder.
 
         Raises:
             RetrievalError: As :func:`translated_errors`.
@@ -94,7 +94,7 @@ class ClientConnection:
         self._lock = Lock()
 
     @contextmanager
-    def client(self) -> Iterator[OpenStore]:
+    def client(self, *, creates: bool = False) -> Iterator[OpenStore]:  # noqa: ARG002 - there is nothing to create
         """See :class:`Connection`."""
         with translated_errors(self._place):
             with self._lock:
@@ -110,7 +110,7 @@ class ClientConnection:
 
 
 class FolderConnection:
-    """An existing folder. Nothing is created in it.
+    """A folder. A search creates nothing in it.
 
     Chroma reads a folder's vector index once and does not see later writes of other processes, so the folder is
     reopened after a write. Looking for one takes 0.2 ms; a search takes 1.5 ms and more.
@@ -128,9 +128,9 @@ class FolderConnection:
         self._lock = Lock()
 
     @contextmanager
-    def client(self) -> Iterator[OpenStore]:
+    def client(self, *, creates: bool = False) -> Iterator[OpenStore]:
         """See :class:`Connection`."""
-        if not self._file.is_file():
+        if not creates and not self._file.is_file():
             raise CollectionNotFoundError(f"There is no Chroma store in {self._folder}: build a collection there first")
         with translated_errors(self._place):
             with self._lock:

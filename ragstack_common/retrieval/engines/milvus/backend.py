@@ -28,6 +28,7 @@ from ragstack_common.errors import (
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.filters.milvus import Expression, quoted, to_milvus
 from ragstack_common.retrieval.engine import DEFAULT_TIMEOUT_SECONDS, BatchEngine
+from ragstack_common.retrieval.indexing import IndexDocument, documents_of, put_in_batches
 from ragstack_common.retrieval.models import RetrievedChunk
 from ragstack_common.retrieval.tracing import Attributes
 
@@ -63,6 +64,9 @@ EXACT_INDEX: Final = "FLAT"
 
 ROWS_AT_ONCE: Final = 500
 NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
+
+REJECTED: Final = frozenset({6, 1100})
+"""Codes of a value that a field cannot have, of Lite and of a server. Source: Milvus's merr package."""
 
 NOT_LOADED: Final = frozenset({101, 201})
 """Codes of a collection or partition that is not in memory. Source: Milvus's merr package."""
@@ -118,6 +122,7 @@ class MilvusBackend(BatchEngine):
 
     name = "milvus"
     approximate = True
+    has_embeddings = True
 
     def __init__(
         self,
@@ -159,9 +164,10 @@ class MilvusBackend(BatchEngine):
 
         def look_up(client: MilvusClient) -> RetrievedChunk | None:
             layout = self._known_layout(client)
-            if layout.integer_ids and not (_INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < LARGEST_ID):
+            identity = _identity(layout, chunk_id)
+            if identity is None:
                 return None
-            key = int(chunk_id) if layout.integer_ids else quoted(chunk_id)
+            key = identity if isinstance(identity, int) else quoted(identity)
             rows = client.query(
                 self.collection_name,
                 filter=f"{layout.id} == {key}",
@@ -194,14 +200,7 @@ class MilvusBackend(BatchEngine):
         """
 
         def create(client: MilvusClient) -> None:
-            create_collection(
-                client,
-                self.collection_name,
-                self.embedding.model,
-                integer_ids=integer_ids,
-                columns=columns,
-                index_type=EXACT_INDEX if self._is_file else "AUTOINDEX",
-            )
+            self._create(client, integer_ids=integer_ids, columns=columns)
             for partition in partition_names:
                 client.create_partition(self.collection_name, partition)
 
@@ -220,18 +219,27 @@ class MilvusBackend(BatchEngine):
         waiting = list(documents)
 
         def upsert(client: MilvusClient) -> int:
-            layout = self._known_layout(client)
             for start in range(0, len(waiting), ROWS_AT_ONCE):
-                rows = rows_of(waiting[start : start + ROWS_AT_ONCE], layout, self.embedding.model)
-                try:
-                    client.upsert(self.collection_name, rows, partition_name=partition_name or "")
-                except DataNotMatchException as error:
-                    raise InvalidDocumentError(f"{self.collection_name} rejects a document: {error.message}") from error
-            if self._is_file:
-                client.flush(self.collection_name)  # Lite indexes nothing before
+                self._upsert(client, waiting[start : start + ROWS_AT_ONCE], partition_name)
             return len(waiting)
 
         return await self.in_thread(lambda: self._call(upsert))
+
+    async def index(self, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Store documents, each as one entity. A missing collection is created, as :meth:`create` does by default.
+
+        A collection made elsewhere needs a place for every attribute: a field, a JSON field, or the dynamic field.
+        """
+        checked = documents_of(documents)
+
+        def put(some: Sequence[IndexDocument]) -> None:
+            self._call(lambda client: self._upsert(client, self._own_form(client, some)))
+
+        def create_and_put() -> list[str]:
+            self._call(self._create_missing, creates=True)
+            return put_in_batches(checked, ROWS_AT_ONCE, put)
+
+        return await self.in_thread(create_and_put)
 
     async def close(self) -> None:
         """Release the connection, which pymilvus keeps for others, and close the embedding if it was loaded here."""
@@ -250,6 +258,67 @@ class MilvusBackend(BatchEngine):
             "collection_name": self.collection_name,
             "partition_names": ",".join(self.partition_names or []),
         }
+
+    def _create(
+        self, client: MilvusClient, *, integer_ids: bool = False, columns: Mapping[str, str] = NO_COLUMNS
+    ) -> None:
+        create_collection(
+            client,
+            self.collection_name,
+            self.embedding.model,
+            integer_ids=integer_ids,
+            columns=columns,
+            index_type=EXACT_INDEX if self._is_file else "AUTOINDEX",
+        )
+
+    def _create_missing(self, client: MilvusClient) -> None:
+        if not client.has_collection(self.collection_name, timeout=self.timeout_seconds):
+            self._create(client)
+
+    def _own_form(self, client: MilvusClient, documents: Sequence[IndexDocument]) -> list[MilvusDocument]:
+        """Convert documents; their ids become those of the collection's type."""
+        layout = self._known_layout(client)
+        converted = []
+        for document in documents:
+            identity = _identity(layout, document.id)
+            if identity is None:
+                raise InvalidDocumentError(
+                    f"The ids of {self.collection_name} are whole numbers, not {document.id!r:.100}"
+                )
+            converted.append(MilvusDocument(identity, document.content, document.named_source, document.metadata))
+        return converted
+
+    def _upsert(
+        self, client: MilvusClient, documents: Sequence[MilvusDocument], partition_name: str | None = None
+    ) -> None:
+        """Store documents.
+
+        Raises:
+            InvalidDocumentError: Milvus rejects one; nothing of them is stored.
+        """
+        rows = rows_of(documents, self._known_layout(client), self.embedding.model)
+        try:
+            client.upsert(self.collection_name, rows, partition_name=partition_name or "")
+        except MilvusException as error:
+            if not isinstance(error, DataNotMatchException) and error.code not in REJECTED:
+                raise
+            raise InvalidDocumentError(f"{self.collection_name} rejects a document: {error.message}") from error
+        if self._is_file:
+            client.flush(self.collection_name)  # Lite indexes nothing before
+
+    def _vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
+        def look_up(client: MilvusClient) -> dict[str, list[float]]:
+            layout = self._known_layout(client)
+            rows = client.get(
+                self.collection_name,
+                ids=[int(key) for key in ids] if layout.integer_ids else list(ids),
+                output_fields=[layout.id, layout.vector],
+                partition_names=self.partition_names,
+                timeout=self.timeout_seconds,
+            )
+            return {str(row[layout.id]): [*map(float, row[layout.vector])] for row in rows}
+
+        return self._call(look_up)
 
     async def _find_several(
         self, queries: Sequence[str], count: int, filters: Filter | None
@@ -371,6 +440,13 @@ class MilvusBackend(BatchEngine):
             if self._client is None:
                 self._client = MilvusClient(**self._address, timeout=self.timeout_seconds)
             return self._client
+
+
+def _identity(layout: Layout, chunk_id: str) -> str | int | None:
+    """Return a chunk id as the collection's primary key; None if it cannot be one."""
+    if not layout.integer_ids:
+        return chunk_id
+    return int(chunk_id) if _INTEGER.fullmatch(chunk_id) and abs(int(chunk_id)) < LARGEST_ID else None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pymilvus import DataType, MilvusClient
 
 from ragstack_common.embedding import Embedding
-from ragstack_common.errors import ConfigurationError
+from ragstack_common.errors import ConfigurationError, InvalidDocumentError
 from ragstack_common.filters.milvus import Attributes, Column
 from ragstack_common.retrieval import scores
 
@@ -234,17 +234,34 @@ def create_collection(
 
 
 def rows_of(documents: Sequence[MilvusDocument], layout: Layout, embedding: Embedding) -> list[dict[str, Any]]:
-    """Convert documents to rows of a collection that :func:`create_collection` made."""
-    columns = layout.attributes.columns.keys() - {"source"}
+    """Convert documents to rows of a collection.
+
+    Raises:
+        InvalidDocumentError: The collection has no place for an attribute.
+    """
     vectors = embedding.embed([document.text for document in documents])
-    return [
-        {
-            "id": document.id,
-            "vector": vector.tolist(),
-            "text": document.text,
-            "source": document.source,
-            METADATA_NAME: {name: value for name, value in document.metadata.items() if name not in columns},
-            **{name: document.metadata.get(name) for name in columns},
-        }
-        for document, vector in zip(documents, vectors, strict=True)
-    ]
+    return [_row(document, layout, vector.tolist()) for document, vector in zip(documents, vectors, strict=True)]
+
+
+def _row(document: MilvusDocument, layout: Layout, vector: list[float]) -> dict[str, Any]:
+    columns = layout.attributes.columns.keys()
+    source = next((name for name in layout.sources if name in columns), layout.sources[0])
+    attributes = {**document.metadata, source: document.source}
+    others = {name: value for name, value in attributes.items() if name not in columns}
+    has_place = layout.json_field is not None or layout.attributes.dynamic
+    if not has_place and document.source in ("", str(document.id)):
+        others.pop(source, None)  # a chunk without a source is its own document
+    if layout.json_field is not None:
+        others = {layout.json_field: others}
+    elif others and not has_place:
+        raise InvalidDocumentError(
+            f"The collection has no field for the attribute {next(iter(others))!r:.100}, and neither a JSON field nor "
+            "dynamic fields: leave the attribute out, or add a field"
+        )
+    return {
+        **others,
+        **{name: attributes.get(name) for name in columns},
+        layout.id: document.id,
+        layout.vector: vector,
+        layout.text: document.text,
+    }

@@ -1,0 +1,147 @@
+"""What every backend does that indexes documents, tested on each of them with a real store."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.errors import IndexingError, InvalidDocumentError, InvalidRequestError
+from ragstack_common.retrieval import RetrievalBackend, SearchRequest
+from tests.contract.writable import ALL, Make, Writable
+
+pytestmark = pytest.mark.integration
+
+PARIS = {"id": "1", "content": "Paris is the capital of France."}
+BERLIN = {
+    "id": "2",
+    "content": "Berlin is the capital of Germany.",
+    "source": "cities.md",
+    "metadata": {"country": "Germany", "population": 3_700_000, "eu": True, "rivers": ["Spree", "Havel"]},
+}
+
+
+@pytest.fixture(scope="module", params=ALL, ids=lambda case: case.name)
+def case(request: pytest.FixtureRequest) -> Writable:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def make(case: Writable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
+    with case.open(tmp_path_factory.mktemp(case.name)) as make:
+        yield make
+
+
+def run(make: Make, *steps: Callable[[RetrievalBackend], Any]) -> list[Any]:
+    async def all_steps() -> list[Any]:
+        async with make() as backend:
+            return [await step(backend) for step in steps]
+
+    return asyncio.run(all_steps())
+
+
+def test_indexed_documents_are_found_at_once(case: Writable, make: Make) -> None:
+    ids, found, filtered = run(
+        make,
+        lambda b: b.index([PARIS, BERLIN]),
+        lambda b: b.retrieve("capital of France", top_k=2),
+        lambda b: b.retrieve("capital of France", filters={"country": "Germany"}),
+    )
+
+    assert ids == ["1", "2"]
+    assert [chunk.content for chunk in found] == [PARIS["content"], BERLIN["content"]]
+    (berlin,) = filtered
+    assert BERLIN["metadata"].items() <= berlin.metadata.items()
+    if case.chunk_is_document:
+        assert [(chunk.chunk_id, chunk.source) for chunk in found] == [("1", "1"), ("2", "cities.md")]
+    else:
+        assert [chunk.source for chunk in found] == ["1", "2"]
+        assert berlin.metadata["source"] == "cities.md"
+
+
+def test_an_existing_id_is_replaced_with_all_its_attributes(make: Make) -> None:
+    _, before, again, after, by_old = run(
+        make,
+        lambda b: b.index([BERLIN]),
+        lambda b: b.retrieve("capital of Germany", top_k=10),
+        lambda b: b.index([{**BERLIN, "content": "Berlin is on the Spree.", "metadata": {"country": "DE"}}]),
+        lambda b: b.retrieve("Berlin on the Spree", top_k=10),
+        lambda b: b.retrieve("Berlin on the Spree", filters={"population": {"$gt": 0}}),
+    )
+
+    assert again == ["2"]
+    assert len(after) == len(before)
+    assert after[0].content == "Berlin is on the Spree."
+    assert after[0].metadata["country"] == "DE"
+    assert "population" not in after[0].metadata
+    assert by_old == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"content": "No id."}, r"documents\[1\]: id"),
+        ({"id": "", "content": "An empty id."}, r"documents\[1\]: id"),
+        ({"id": "3"}, r"documents\[1\]: content"),
+        ({"id": "3", "content": " \n"}, r"documents\[1\]: content"),
+        ({"id": "3", "content": "x", "metadata": {"a": {"b": 1}}}, r"documents\[1\]: metadata\.a"),
+        ({"id": "3", "content": "x", "metadata": {"a": float("nan")}}, r"documents\[1\]: metadata\.a"),
+        ({"id": "3", "content": "x", "meta": {}}, r"documents\[1\]: meta"),
+        ({"id": "fresh", "content": "Another with its id."}, "given twice"),
+    ],
+)
+def test_a_malformed_document_is_an_error_that_names_it_and_nothing_is_indexed(
+    make: Make, wrong: dict[str, Any], told: str
+) -> None:
+    async def refused(backend: RetrievalBackend) -> None:
+        with pytest.raises(InvalidDocumentError, match=told):
+            await backend.index([{"id": "fresh", "content": "Zanzibar is an island."}, wrong])
+
+    found = run(make, lambda b: b.index([PARIS]), refused, lambda b: b.retrieve("Zanzibar is an island", top_k=10))[2]
+
+    assert "Zanzibar is an island." not in [chunk.content for chunk in found]
+
+
+def test_documents_that_the_store_rejects_are_named_and_the_others_are_indexed(case: Writable, make: Make) -> None:
+    if case.rejected is None:
+        pytest.skip("this store takes every document that has the right form")
+    documents = [
+        {"id": "rome", "content": "Rome is the capital of Italy."},
+        {"id": case.rejected, "content": "Nowhere has no capital."},
+        {"id": "oslo", "content": "Oslo is the capital of Norway."},
+    ]
+
+    async def partly(backend: RetrievalBackend) -> IndexingError:
+        with pytest.raises(IndexingError, match=r"^1 of 3 documents were not indexed") as caught:
+            await backend.index(documents)
+        return caught.value
+
+    error, found = run(make, partly, lambda b: b.retrieve("Oslo is the capital of Norway.", top_k=1))
+
+    assert (error.indexed, [*error.failed]) == (("rome", "oslo"), [case.rejected])
+    assert found[0].content == documents[2]["content"]
+
+
+def test_chunks_come_with_their_embeddings_on_request(case: Writable, make: Make) -> None:
+    request = SearchRequest("capital of France", top_k=2, deduplicate_by="document", passages=2, with_embeddings=True)
+    if not case.has_embeddings:
+        with pytest.raises(InvalidRequestError, match="does not return embeddings"):
+            run(make, lambda b: b.search(request))
+        return
+
+    _, outcome, plain = run(
+        make,
+        lambda b: b.index([PARIS, BERLIN]),
+        lambda b: b.search(request),
+        lambda b: b.retrieve("capital of France"),
+    )
+
+    for chunk in outcome.chunks:
+        assert chunk.embedding == pytest.approx(HashedEmbedding().embed([chunk.content])[0].tolist(), abs=1e-6)
+        assert chunk.passages[0].embedding == chunk.embedding
+    assert {chunk.embedding is None for chunk in plain} == {True}
+
+
+def test_no_documents_are_no_error(make: Make) -> None:
+    assert run(make, lambda b: b.index([])) == [[]]
