@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3vectors import S3VectorsClient
+    from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
 POOL_CONNECTIONS: Final = 64
@@ -102,6 +103,13 @@ def dynamodb_client() -> "DynamoDBClient":
 def events_client() -> "EventBridgeClient":
     """Create the client for document events."""
     client: EventBridgeClient = _client("events")
+    return client
+
+
+@cache
+def secrets_client() -> "SecretsManagerClient":
+    """Create the client for secrets."""
+    client: SecretsManagerClient = _client("secretsmanager")
     return client
 
 

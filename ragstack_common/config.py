@@ -63,11 +63,12 @@ IAM_AUTH: Final = "iam"
 API_KEY_AUTH: Final = "api_key"
 
 BEDROCK_ENGINE: Final = "bedrock"
+MILVUS_ENGINE: Final = "milvus"
 
 COLLECTION_OPTION: Final[Mapping[str, str]] = {
     BEDROCK_ENGINE: "knowledge_base_id",
     "chroma": "collection_name",
-    "milvus": "collection_name",
+    MILVUS_ENGINE: "collection_name",
     "s3_vectors": "index_name",
 }
 """The option by which each engine names what the retriever tool calls a collection."""
@@ -196,6 +197,13 @@ Collections = Annotated[
 EngineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$"), Allowed("the name of an engine, such as bedrock")]
 BusName = Annotated[str, Field(pattern=r"^[/.\-_A-Za-z0-9]{1,256}$"), Allowed("the name of an event bus")]
 """Source: events, shape EventBusName."""
+
+SecretArn = Annotated[
+    str,
+    Field(pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}$"),
+    Allowed("the whole ARN of a secret, with the six characters at its end"),
+]
+"""Source: secretsmanager, shape SecretARNType."""
 
 EmbeddingOrFolder = Annotated[str, BeforeValidator(_embedding)]
 VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], BeforeValidator(_upper)]
@@ -358,10 +366,34 @@ class RetrieverToolSettings(SearchSettings):
     retriever_tool_embedding: str | None = Field(
         None, description="embedding of queries, for engines that need one; by default `hashed`"
     )
+    milvus_address: str | None = Field(
+        None, description="Milvus: `host:port`, a URL, or the path of a Milvus Lite file, which ends in `.db`"
+    )
+    milvus_database: str | None = Field(None, description="a database of Milvus; by default the server's own")
+    milvus_username: str | None = Field(None, description="a user of Milvus")
+    milvus_password: str | None = Field(
+        None, repr=False, description="the user's password; alone, an API key. Deployed functions better use a secret"
+    )
+    milvus_secret: SecretArn | None = Field(
+        None,
+        description="a secret of Secrets Manager with the login: a JSON object with `username` and `password`, or an"
+        " API key",
+    )
 
-    def shared_options(self, default_engine: str = BEDROCK_ENGINE, **engine_options: Any) -> dict[str, Any]:
-        """Return the options of collections that name no engine; *engine_options* are those of the default engine."""
-        engine = self.retriever_tool_engine or default_engine
+    @model_validator(mode="after")
+    def _has_one_login(self) -> Self:
+        if self.milvus_secret and (self.milvus_username or self.milvus_password):
+            raise ValueError("MILVUS_SECRET replaces MILVUS_USERNAME and MILVUS_PASSWORD: leave these out")
+        return self
+
+    @property
+    def engine(self) -> str:
+        """The engine of collections that name none."""
+        return self.retriever_tool_engine or (MILVUS_ENGINE if self.milvus_address else BEDROCK_ENGINE)
+
+    def shared_options(self, **engine_options: Any) -> dict[str, Any]:
+        """Return the options of collections that name no engine; *engine_options* are those of :attr:`engine`."""
+        engine = self.engine
         options: dict[str, Any] = {"type": engine, **engine_options}
         if engine == BEDROCK_ENGINE:
             options |= {"data_source_id": self.data_source_id, "search_type": self.search_type}

@@ -1,22 +1,25 @@
 """The tool that searches collections on any engine."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from ragstack_common import errors
+from ragstack_common.clients import secrets_client
 from ragstack_common.config import (
     ALL_CORPORA,
-    BEDROCK_ENGINE,
     COLLECTION_OPTION,
     CORPUS_KEY,
     DEFAULT_EMBEDDING,
     EVERY_COLLECTION,
+    MILVUS_ENGINE,
     RetrieverToolSettings,
 )
 from ragstack_common.deadline import in_thread
+from ragstack_common.error_responses import failing_as
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.merge import merge_slices
 from ragstack_common.retrieval.tracing import Attributes, retrieval_span
@@ -49,10 +52,16 @@ class MilvusConfig:
     database: str | None = None
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "MilvusConfig":
-        """Read MILVUS_ADDRESS, MILVUS_USERNAME, MILVUS_PASSWORD and MILVUS_DATABASE."""
-        given = {each.name: env.get(f"MILVUS_{each.name.upper()}", "").strip() for each in fields(cls)}
-        return cls(**{name: text for name, text in given.items() if text})
+    def of(cls, settings: RetrieverToolSettings) -> "MilvusConfig":
+        """Return the configuration, with the login from its secret.
+
+        Raises:
+            ConfigurationError: The secret cannot be read, or has another form.
+        """
+        username, password = settings.milvus_username, settings.milvus_password
+        if settings.milvus_secret is not None:
+            username, password = _login(settings.milvus_secret)
+        return cls(settings.milvus_address or DEFAULT_ADDRESS, username, password, settings.milvus_database)
 
     @property
     def uri(self) -> str:
@@ -68,6 +77,24 @@ class MilvusConfig:
     def options(self) -> dict[str, Any]:
         """Return the options of the Milvus engine."""
         return {"uri": self.uri, "token": self.token, "database": self.database}
+
+
+def _login(secret: str) -> tuple[str | None, str]:
+    """Read a secret: a user name, None for an API key, and the password or key."""
+    with failing_as(errors.ConfigurationError, "The secret in MILVUS_SECRET could not be read"):
+        text = secrets_client().get_secret_value(SecretId=secret).get("SecretString", "")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    match found:
+        case {"username": str(username), "password": str(password)}:
+            return username, password
+        case dict() | list():
+            raise errors.ConfigurationError(
+                "The secret in MILVUS_SECRET must be a JSON object with username and password, or an API key"
+            )
+    return None, text.strip()
 
 
 @dataclass(frozen=True)
@@ -116,10 +143,8 @@ class RetrieverSettings:
             ConfigurationError: A variable is missing or invalid; the message names it.
         """
         settings = RetrieverToolSettings.from_env(env)
-        default_engine = "milvus" if env.get("MILVUS_ADDRESS", "").strip() else BEDROCK_ENGINE
-        engine = settings.retriever_tool_engine or default_engine
-        engine_options = MilvusConfig.from_env(env).options() if engine == "milvus" else {}
-        backends = settings.backends(settings.shared_options(engine, **engine_options))
+        engine_options = MilvusConfig.of(settings).options() if settings.engine == MILVUS_ENGINE else {}
+        backends = settings.backends(settings.shared_options(**engine_options))
         collections = {name: _collection(backend) for name, backend in backends.items()}
         return cls(every=collections.pop(EVERY_COLLECTION, None), collections=collections)
 
@@ -138,7 +163,7 @@ class RetrieverSettings:
 
 def _collection(backend: dict[str, Any]) -> SearchedCollection:
     """Take the option ``partition_key``, which engines with partitions of their own go without."""
-    partition_key = backend.pop("partition_key", None if backend["type"] == "milvus" else CORPUS_KEY)
+    partition_key = backend.pop("partition_key", None if backend["type"] == MILVUS_ENGINE else CORPUS_KEY)
     return SearchedCollection(backend, partition_key)
 
 
@@ -280,7 +305,7 @@ class MilvusQueryTool(RetrieverTool):
         name: str = TOOL_NAME,
     ) -> None:
         options = (config or MilvusConfig()).options()
-        backend = {"type": "milvus", **options, "embedding": embedding, "timeout_seconds": timeout_seconds}
+        backend = {"type": MILVUS_ENGINE, **options, "embedding": embedding, "timeout_seconds": timeout_seconds}
         super().__init__(RetrieverSettings(every=SearchedCollection(backend)), name=name)
 
 

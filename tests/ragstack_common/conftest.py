@@ -35,6 +35,7 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         clients.sqs_client,
         clients.dynamodb_client,
         clients.events_client,
+        clients.secrets_client,
         clients._session,
     )
     for made in cached:

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from lambdas.query import handler as query
 from ragstack_common.tools import (
     MilvusConfig,
     MilvusQueryTool,
@@ -21,7 +23,10 @@ from ragstack_common.tools import (
 
 pytest.importorskip("milvus_lite", reason="needs the extra milvus")
 
+from milvus_lite.server_manager import server_manager_instance
+
 from ragstack_common.retrieval.engines.milvus.backend import MilvusBackend, MilvusDocument
+from tests.support.events import Context, api_event
 
 DOCUMENTS = [
     MilvusDocument(
@@ -162,29 +167,74 @@ def test_error_handling(registry: Registry, data: dict[str, Any], error: str) ->
     assert status == (404 if "not found" in error else 400)
 
 
-def test_api_single_query_search(registry: Registry) -> None:
-    body = json.loads('{"input": {"collection_name": "xmidas", "texts": ["artificial intelligence"], "top_k": 1}}')
+@pytest.fixture
+def api(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+    """The deployed function; Milvus is a server that it reaches over the network."""
+    server = server_manager_instance.start_and_get_uri(address)
+    monkeypatch.setenv("MILVUS_ADDRESS", urlsplit(server).netloc)
+    monkeypatch.setenv("RETRIEVER_TOOL_COLLECTIONS", "*")
+    monkeypatch.setattr(query.metrics, "namespace", "RAGStack")
+    monkeypatch.setattr(query.metrics, "service", "query")
+    query.tools.cache_clear()
 
-    status, answer = run_tool(registry, "retriever", body)
+    def post(body: str) -> Any:
+        answer = query.handler(api_event("POST", "/tools/retriever", body), Context())
+        return json.loads(answer["body"])
 
-    assert status == 200
+    yield post
+    asyncio.run(query.tools().close())
+    query.tools.cache_clear()
+
+
+def test_api_single_query_search(api: Callable[[str], Any]) -> None:
+    answer = api(
+        """{
+            "input": {
+              "collection_name": "xmidas",
+              "texts": ["artificial intelligence"],
+              "top_k": 5
+            }
+          }"""
+    )
+
     assert list(answer) == ["success", "output", "stats"]
     assert answer["success"] is True
-    assert answer["output"]["count"] == 1
-    assert answer["output"]["results"][0]["id"] == 1001
+    assert answer["output"]["count"] == len(answer["output"]["results"]) == 4
+    best = answer["output"]["results"][0]
+    assert {**best, "score": 0.92} == {
+        "id": 1001,
+        "text": "Artificial Intelligence (AI) is a field of computer science...",
+        "score": 0.92,
+        "metadata": {"source": "wikipedia", "category": "technology"},
+    }
     assert re.fullmatch(r"\d+\.\d+s", answer["stats"]["execution_time"])
 
 
-def test_api_multiple_queries_with_partition(registry: Registry) -> None:
-    texts = ["machine learning algorithms", "neural network architecture"]
-    data = {"collection_name": "xmidas", "partition_name": "documents", "texts": texts, "top_k": 10}
+def test_api_multiple_queries_with_partition(api: Callable[[str], Any]) -> None:
+    answer = api(
+        """{
+            "input": {
+              "collection_name": "xmidas",
+              "partition_name": "documents",
+              "texts": [
+                "machine learning algorithms",
+                "neural network architecture"
+              ],
+              "top_k": 10
+            }
+          }"""
+    )
 
-    status, answer = run_tool(registry, "retriever", {"input": data})
-
-    assert status == 200
+    assert answer["output"]["count"] == 2
     assert sorted(result["id"] for result in answer["output"]["results"]) == [2001, 2002]
     scores = [result["score"] for result in answer["output"]["results"]]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_api_error(api: Callable[[str], Any]) -> None:
+    answer = api('{"input": {"collection_name": "nonexistent", "texts": ["query"]}}')
+
+    assert answer == {"success": False, "error": "query failed: collection not found"}
 
 
 def test_the_input_schema_is_the_table(registry: Registry) -> None:
@@ -222,7 +272,7 @@ def test_the_python_examples_of_the_documentation_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "TOOLS.md").read_text(encoding="utf-8")
-    query, fill = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    query, fill = re.findall(r"```python\n(.*?)```", page.partition("## In Python")[2], flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
 
     exec(fill + "\nimport asyncio\nasyncio.run(fill())", {})

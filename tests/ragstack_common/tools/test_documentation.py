@@ -2,13 +2,12 @@
 
 import json
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragstack_common.tools import MilvusConfig, RetrieverSettings, Tool
+from ragstack_common.tools import RetrieverSettings, Tool
 from ragstack_common.tools.schemas import INPUT_SCHEMA, RetrieverRequest
 
 PAGE = (Path(__file__).parents[3] / "docs" / "TOOLS.md").read_text(encoding="utf-8")
@@ -18,10 +17,6 @@ def first_column(header: str) -> set[str]:
     lines = PAGE[PAGE.index(f"| {header} |") :].splitlines()[2:]
     rows = lines[: next((n for n, line in enumerate(lines) if not line.startswith("|")), len(lines))]
     return {re.findall(r"`([^`]+)`", row)[0] for row in rows}
-
-
-def test_exactly_the_existing_variables_of_milvus_are_documented() -> None:
-    assert first_column("variable") == {f"MILVUS_{field.name.upper()}" for field in fields(MilvusConfig)}
 
 
 def test_exactly_the_members_of_the_input_are_documented() -> None:

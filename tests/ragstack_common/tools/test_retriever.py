@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from moto import mock_aws
 
 from ragstack_common import errors
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, factory, register_backend
@@ -336,6 +338,40 @@ class TestSettings:
                 "collection_name": "xmidas",
             }
         )
+
+    @pytest.mark.parametrize(
+        ("secret", "token"),
+        [
+            ('{"username": "root", "password": "s3cret", "host": "milvus"}', "root:s3cret"),
+            ("an-api-key\n", "an-api-key"),
+            ("1234", "1234"),
+        ],
+    )
+    def test_the_login_of_milvus_can_be_a_secret(self, secret: str, token: str) -> None:
+        with mock_aws():
+            arn = boto3.client("secretsmanager", region_name="eu-west-1").create_secret(
+                Name="milvus", SecretString=secret
+            )["ARN"]
+            env = {"MILVUS_ADDRESS": "milvus:19530", "MILVUS_SECRET": arn, "RETRIEVER_TOOL_COLLECTIONS": "xmidas"}
+
+            found = RetrieverSettings.from_env(env).find("xmidas")
+
+        assert found is not None
+        assert found.backend["token"] == token
+
+    @pytest.mark.parametrize(
+        ("secret", "says"), [("{}", "must be a JSON object with username and password"), (None, "could not be read")]
+    )
+    def test_a_secret_without_a_login_is_named(self, secret: str | None, says: str) -> None:
+        arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:milvus-AbCdEf"
+        with mock_aws():
+            if secret is not None:
+                arn = boto3.client("secretsmanager", region_name="eu-west-1").create_secret(
+                    Name="milvus", SecretString=secret
+                )["ARN"]
+
+            with pytest.raises(errors.ConfigurationError, match=f"MILVUS_SECRET {says}"):
+                RetrieverSettings.from_env({"MILVUS_ADDRESS": "milvus:19530", "MILVUS_SECRET": arn})
 
     def test_every_collection_is_searched_only_where_that_is_said(self) -> None:
         env = {"MILVUS_ADDRESS": "localhost:19530"}
