@@ -4,10 +4,10 @@ Needs the extra ``chroma``. The nodes are plain functions; LangGraph is not need
 """
 
 import asyncio
-import logging
 import os
+import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,6 @@ from ragstack_common.errors import (
     InvalidQueryError,
     RagStackError,
     ServiceUnavailableError,
-    loggable,
     needs_extra,
 )
 from ragstack_common.retrieval.models import RetrievedChunk, SearchRequest
@@ -70,7 +69,16 @@ _INDEX: Final = "chunk_index"
 _START: Final = "start_index"
 _DOCUMENT_KEYS: Final = ("source", "corpus", "version")
 
-log = logging.getLogger(__name__)
+
+def print_warning(text: str) -> None:
+    """Print a warning on the standard error, so that it does not mix with a program's output."""
+    print(text, file=sys.stderr)  # noqa: T201 - specification 000 prints warnings
+
+
+def _report(warn: Callable[[str], None], error: Exception, query: object) -> None:
+    """Report a failed search in the words of specification 000."""
+    warn(f"Error retrieving from knowledge base: {error}")
+    warn(f"Query was: {str(query)[:50]}...")
 
 
 class SearchOptions(TypedDict, total=False):
@@ -107,6 +115,8 @@ class KnowledgeBase:
         scan_limit: Size of the largest collection whose metadata are read for a filter that Chroma cannot express;
             0 rejects such filters.
         environment: Environment variables.
+        warn: Gets warnings, and what failed in :meth:`retrieve`: the error and the beginning of the query, which may
+            be private. By default they are printed on the standard error.
 
     Attributes:
         chroma_client: Chroma's client of the store.
@@ -132,7 +142,9 @@ class KnowledgeBase:
         embedding: Embedding | str | None = None,
         scan_limit: int = DEFAULT_SCAN_LIMIT,
         environment: Mapping[str, str] = os.environ,
+        warn: Callable[[str], None] = print_warning,
     ) -> None:
+        self._warn = warn
         settings = KnowledgeSettings.from_env(environment)
         self.collection_name = collection_name or settings.collection_name
         self.db_path = str(Path(db_path or settings.db_path).expanduser())
@@ -147,7 +159,7 @@ class KnowledgeBase:
                 self.collection = get_or_create(self.chroma_client, self.collection_name, model)
             connection = FolderConnection(Path(self.db_path))
         except ServiceUnavailableError as error:
-            log.warning("The store cannot be opened, so the knowledge base is in memory and empty: %s", error)
+            warn(f"Warning: the store cannot be opened, so the knowledge base is in memory and empty: {error}")
             self.fallback = error
             with translated_errors("memory"):
                 self.chroma_client = chromadb.EphemeralClient(settings=quiet())
@@ -184,8 +196,7 @@ class KnowledgeBase:
             chunks = self.search(query, n_results, version_filter, **options)
         except Exception as error:  # noqa: BLE001 - specification 000 returns an empty list after every error
             self.last_error = error
-            log.error("Retrieving from the collection %s failed: %s", self.collection_name, loggable(error))  # noqa: TRY400
-            log.debug("The query was: %s...", str(query)[:50])
+            _report(self._warn, error, query)
             return []
         self.last_error = None if chunks else self.fallback
         return _documents(chunks)
@@ -226,7 +237,7 @@ class KnowledgeBase:
                 chunks = self._chunks.run(partial(self._with_neighbours, chunks, neighbours))
             span.found(chunks)
         if not chunks and self._chunks.run(lambda handle: handle.collection.count()) == 0:
-            log.warning("The collection %s is empty: build it first", self.collection_name)
+            self._warn(f"Warning: the collection {self.collection_name} is empty: build it first")
         return chunks
 
     def search_by_topic(
@@ -243,7 +254,7 @@ class KnowledgeBase:
             )
         except RagStackError as error:
             self.last_error = error
-            log.error("Reading the versions of the collection %s failed: %s", self.collection_name, loggable(error))  # noqa: TRY400
+            self._warn(f"Error reading versions from knowledge base: {error}")
             return []
         self.last_error = None
         lists = [value if isinstance(value, list) else [value] for value in found if value is not None]
@@ -345,14 +356,14 @@ def retrieve_context(
     context = {name: value for name, value in (state.get("context") or {}).items() if name != "retrieval_error"}
     question = query or _last_question(state.get("messages") or ())
     if not question:
-        log.warning("There is no question in the state: give a query, or a message of the user")
+        print_warning("Warning: there is no question in the state: give a query, or a message of the user")
         return {"context": {**context, "documents": []}}
     problem: Exception | None
     try:
         base = _opened(collection_name, db_path)
         documents, problem = _documents(base.search(question)), base.fallback
     except Exception as error:  # noqa: BLE001 - a graph continues without knowledge, and can see why
-        log.error("Retrieving for the graph failed: %s", loggable(error))  # noqa: TRY400
+        _report(print_warning, error, question)
         documents, problem = [], error
     return {"context": {**context, "documents": documents, **({"retrieval_error": str(problem)} if problem else {})}}
 

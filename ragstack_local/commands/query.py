@@ -18,6 +18,7 @@ from ragstack_local.targets import NOTHING_FOUND, AsJson, Target, with_target
 
 NO_RERANKER: Final = "none"
 BEDROCK_RERANKER: Final = "bedrock"
+CHROMA: Final = "chroma"
 
 _HINTS: Final = {
     "corpus_filter": "`ragstack corpora` lists the values of --corpus.",
@@ -69,16 +70,24 @@ def query(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each result was ranked.")] = False,
     engine: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="bedrock|chroma|FILE.json",
-            help="What to search: the API of the stack, a Chroma collection, or the engine that a JSON file describes.",
+            help="What to search: the API of the stack, a Chroma collection, or the engine that a JSON file describes."
+            " Default: chroma with --collection or --db-path, otherwise bedrock.",
         ),
-    ] = BEDROCK_ENGINE,
-    collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="With --engine chroma: the collection.")
     ] = None,
-    db_path: Annotated[Path | None, typer.Option(help="With --engine chroma: its folder.")] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--collection",
+            "-c",
+            help="Search this Chroma collection. Default: ATLAS_COLLECTION_NAME, else atlas_knowledge_base.",
+        ),
+    ] = None,
+    db_path: Annotated[
+        Path | None, typer.Option(help="Folder of the Chroma collection. Default: ATLAS_DB_PATH or ~/atlas_chroma_db.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Search through the HTTP API, or in an engine of your own, and show the ranked results.
@@ -89,11 +98,14 @@ def query(
 
     An API anywhere:  ragstack query "rate limit" --api-url https://abcde12345.execute-api.eu-west-1.amazonaws.com/prod
 
-    A Chroma collection:  ragstack query --engine chroma -q "rate limit" -c handbook --db-path chroma
+    A Chroma collection:  ragstack query -q "rate limit" -c handbook --db-path chroma
     """
     if (text is None) == (question is None):
         raise typer.BadParameter("give the question once, as an argument or as --query", param_hint="TEXT")
     words = str(text or question)
+    engine = engine or (CHROMA if collection or db_path else BEDROCK_ENGINE)
+    if target.aws and engine != BEDROCK_ENGINE:
+        raise typer.BadParameter(f"searches the stack on AWS, and --engine {engine} an engine here", param_hint="--aws")
     body: dict[str, Any] = {
         "query": words,
         **options.body(),
@@ -109,7 +121,7 @@ def query(
     if engine == BEDROCK_ENGINE:
         for option, value in (("--collection", collection), ("--db-path", db_path)):
             if value:
-                raise typer.BadParameter("needs --engine chroma", param_hint=option)
+                raise typer.BadParameter("is for --engine chroma", param_hint=option)
         answer = target.api().retrieve(request)
     else:
         from ragstack_local.engine_search import search  # noqa: PLC0415 - other searches start without the engines

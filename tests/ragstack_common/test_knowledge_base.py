@@ -1,6 +1,5 @@
 """The knowledge base on a real store; tests/specs has the examples of its specification."""
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,7 @@ def test_chunks_of_another_client_are_found_at_once(base: KnowledgeBase, tmp_pat
 
 
 def test_last_error_distinguishes_a_failed_search_from_an_empty_result(
-    base: KnowledgeBase, caplog: pytest.LogCaptureFixture
+    base: KnowledgeBase, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed = base.retrieve("secret words", filters={"x": {"$regex": "y"}})
     error = base.last_error
@@ -97,17 +96,22 @@ def test_last_error_distinguishes_a_failed_search_from_an_empty_result(
     assert failed == empty == []
     assert isinstance(error, InvalidFilterError)
     assert base.last_error is None
-    assert "Retrieving from the collection handbook failed" in caplog.text
+    assert capsys.readouterr().err == f"Error retrieving from knowledge base: {error}\nQuery was: secret words...\n"
 
 
-def test_the_query_is_logged_only_for_debugging(base: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, logger="ragstack_common.knowledge_base")
+def test_warnings_go_where_the_caller_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
 
-    base.retrieve("secret " * 20, n_results=0)
+    with KnowledgeBase("empty", tmp_path, environment={}, warn=said.append) as base:
+        base.retrieve("secret " * 20, n_results=0)
+        base.retrieve("anything")
 
-    shown = [record.levelname for record in caplog.records if "secret" in record.getMessage()]
-    assert shown == ["DEBUG"]
-    assert ("secret " * 20)[:50] + "..." in caplog.text
+    assert said[0].startswith("Error retrieving from knowledge base: top_k")
+    assert said[1:] == [
+        f"Query was: {('secret ' * 20)[:50]}...",
+        "Warning: the collection empty is empty: build it first",
+    ]
+    assert "".join(capsys.readouterr()) == ""
 
 
 def test_a_deleted_collection_is_an_error(base: KnowledgeBase) -> None:
@@ -128,14 +132,16 @@ def test_search_raises_errors(base: KnowledgeBase) -> None:
         base.search("a", neighbours=-1)
 
 
-def test_an_empty_collection_finds_nothing_and_logs_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_empty_collection_finds_nothing_and_prints_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with KnowledgeBase("empty", tmp_path, environment={}) as base:
         assert base.retrieve("anything") == []
         assert base.retrieve("anything", hybrid=True, rerank=True, expand=True, neighbours=1) == []
         assert base.get_versions() == []
         assert base.last_error is None
 
-    assert "The collection empty is empty" in caplog.text
+    assert "Warning: the collection empty is empty: build it first\n" in capsys.readouterr().err
 
 
 def test_chunks_may_lack_text_and_metadata(tmp_path: Path) -> None:
@@ -149,7 +155,7 @@ def test_chunks_may_lack_text_and_metadata(tmp_path: Path) -> None:
 
 
 def test_a_damaged_folder_is_replaced_by_memory_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "chroma.sqlite3").write_bytes(b"no database" * 1000)
 
@@ -159,11 +165,11 @@ def test_a_damaged_folder_is_replaced_by_memory_with_a_warning(
 
     assert base.in_memory
     assert [document["content"] for document in found] == ["the quokka"]
-    assert "in memory and empty" in caplog.text
+    assert "so the knowledge base is in memory and empty" in capsys.readouterr().err
 
 
 def test_a_folder_open_with_other_settings_is_replaced_by_memory_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = chromadb.Settings(anonymized_telemetry=False, allow_reset=True)
     with (
@@ -174,7 +180,7 @@ def test_a_folder_open_with_other_settings_is_replaced_by_memory_with_a_warning(
 
     assert in_memory
     assert reason.startswith(f"This process already has the folder {tmp_path} open with other Chroma settings")
-    assert reason in caplog.text
+    assert reason in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -203,3 +209,28 @@ def test_a_document_without_a_source_has_the_source_unknown() -> None:
     text = format_knowledge_context([{"content": "x", "metadata": {}}])
 
     assert text == "\n\n## Relevant Knowledge\n\n### Document 1: Unknown\nx\n\n"
+
+
+@pytest.mark.parametrize("space", ["cosine", "l2", "ip"])
+def test_a_relevance_score_is_0_to_1_in_the_order_of_every_distance(tmp_path: Path, space: str) -> None:
+    embedding = HashedEmbedding()
+    texts = [*TEXTS.values(), *(f"The bus number {number} runs on day {number}." for number in range(20))]
+    with chromadb.PersistentClient(tmp_path, settings=chromadb.Settings(anonymized_telemetry=False)) as client:
+        collection = client.create_collection("own", metadata={"hnsw:space": space}, embedding_function=None)
+        collection.add(ids=[str(n) for n in range(len(texts))], documents=texts, embeddings=embedding.embed(texts))
+        found = collection.query(query_embeddings=[embedding.embed_query("knowledge graph").tolist()], n_results=23)
+    distances = dict(zip(found["documents"][0], found["distances"][0], strict=True))
+    as_specified = {text: 1.0 - distance for text, distance in distances.items()}
+
+    with KnowledgeBase("own", tmp_path, embedding=embedding, environment={}) as base:
+        scores = {document["content"]: document["relevance_score"] for document in base.retrieve("knowledge graph", 23)}
+
+    assert all(0.0 <= score <= 1.0 for score in scores.values())
+    assert [round(as_specified[text], 5) for text in scores] == sorted(
+        (round(score, 5) for score in as_specified.values()), reverse=True
+    )
+    if space == "l2":
+        assert min(as_specified.values()) < 0
+        assert scores == pytest.approx({text: 1 / (1 + distance) for text, distance in distances.items()})
+    else:
+        assert scores == pytest.approx({text: max(0.0, score) for text, score in as_specified.items()}, abs=1e-6)

@@ -59,9 +59,9 @@ def test_other_parts_of_the_state_are_kept_and_the_given_state_is_unchanged() ->
 
 
 @pytest.mark.parametrize("said", [[], [{"role": "assistant", "content": "x"}], [("user", " ")], [object()], [None]])
-def test_a_state_without_a_question_has_no_documents(said: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_state_without_a_question_has_no_documents(said: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert retrieve_knowledge({"messages": said})["context"] == {"documents": []}
-    assert "no question" in caplog.text
+    assert "no question" in capsys.readouterr().err
 
 
 def test_an_error_is_in_the_context_until_the_next_success(tmp_path: Path) -> None:

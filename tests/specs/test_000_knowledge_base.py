@@ -1,5 +1,6 @@
 """The examples of the specification of the knowledge base, with this project's import paths."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Dict, List, Optional  # noqa: UP035 - as the examples write them
@@ -9,6 +10,7 @@ import pytest
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase, format_knowledge_context, retrieve_knowledge
 from ragstack_local.uploads import select
+from tests.ragstack_local.support import ragstack
 
 chromadb = pytest.importorskip("chromadb")
 
@@ -267,17 +269,62 @@ def test_langgraph_rejects_the_graph_of_the_example() -> None:
         _workflow(lambda graph, state: graph(state)).compile()
 
 
-def test_a_database_that_cannot_be_opened_is_replaced_by_memory(tmp_path: Path) -> None:
+def test_the_command_line_takes_query_collection_and_db_path(store: Path, tmp_path: Path) -> None:
+    # python main.py -m query -q "What is the trimodal methodology?" -c custom_collection --db-path custom_db_path
+    custom_db_path = tmp_path / "custom_db_path"
+    custom_db_path.symlink_to(store)
+
+    done = ragstack(
+        *("query", "-q", QUESTION, "-c", "custom_collection", "--db-path", "custom_db_path", "--json"), data=tmp_path
+    )
+    spelt_out = ragstack(
+        *("query", "--query", QUESTION, "--collection", "custom_collection", "--db-path", "custom_db_path", "--json"),
+        data=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = [result["source"] for result in json.loads(done.stdout)["results"]]
+    assert found[0] == "src-markdown/prev/v3/core/TRIMODAL_PRINCIPLES.md"
+    assert [result["source"] for result in json.loads(spelt_out.stdout)["results"]] == found
+
+
+def test_a_database_that_cannot_be_opened_is_replaced_by_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("no folder")
 
     kb = KnowledgeBase(db_path=str(tmp_path / "file"))
 
+    assert "the knowledge base is in memory and empty" in capsys.readouterr().err
     assert kb.in_memory
     assert kb.retrieve("anything") == []
     assert kb.last_error is kb.fallback is not None
 
 
-def test_a_failed_query_returns_an_empty_list(kb: KnowledgeBase, caplog: pytest.LogCaptureFixture) -> None:
-    assert kb.retrieve("") == []
-    assert "empty" in caplog.text
+def test_an_empty_collection_warns_and_returns_an_empty_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert KnowledgeBase("nothing_yet", str(tmp_path)).retrieve(QUESTION) == []
+    assert capsys.readouterr().err == "Warning: the collection nothing_yet is empty: build it first\n"
+
+
+def test_a_failed_query_prints_the_error_and_the_query_and_returns_an_empty_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kb = KnowledgeBase(db_path=str(tmp_path))
+    kb.chroma_client.delete_collection("atlas_knowledge_base")
+    query = "What is the trimodal methodology, and where in Atlas is it used?"
+
+    assert kb.retrieve(query) == []
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("Error retrieving from knowledge base: ")
+    assert second == f"Query was: {query[:50]}..."
     assert kb.last_error is not None
+
+
+def test_null_metadata_and_documents_are_no_error(tmp_path: Path) -> None:
+    kb = KnowledgeBase("odd", str(tmp_path))
+    kb.collection.add(ids=["x"], embeddings=HashedEmbedding().embed([QUESTION]))
+
+    assert [(found["content"], found["metadata"]) for found in kb.retrieve(QUESTION)] == [("", {})]
