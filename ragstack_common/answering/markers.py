@@ -27,8 +27,10 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PERHAPS_FENCE: Final = re.compile(r" {0,3}(?:`{0,2}|~{0,2})\Z")
 _CODE: Final = re.compile(rf"(`{{1,2}})(?!`)[^\n]{{1,{LONGEST_CODE}}}?(?<!`)\1(?!`)")
 _BACKTICKS: Final = re.compile("`+")
-_BRACKETS: Final = re.compile(rf"[\[［【]{{1,2}}([^\[\]［］【】\n]{{1,{LONGEST_MARKER}}})[\]］】]{{1,2}}")  # noqa: RUF001
-_PERHAPS_BRACKETS: Final = re.compile(rf"[\[［【]{{1,2}}[^\[\]［］【】\n]{{0,{LONGEST_MARKER}}}[\]］】]?\Z")  # noqa: RUF001
+_INSIDE: Final = rf"([^\[\]［］【】\n]{{1,{LONGEST_MARKER}}})"  # noqa: RUF001
+_BRACKETS: Final = re.compile(rf"[\[［【]{{2}}{_INSIDE}[\]］】]{{2}}|[\[［【]{_INSIDE}[\]］】]")  # noqa: RUF001
+_PERHAPS_BRACKETS: Final = re.compile(rf"[\[［【]{{1,2}}(?:{_INSIDE}[\]］】]?)?\Z")  # noqa: RUF001
+_LAST_BRACKET: Final = re.compile(r".*([\[\]［］【】\n])", re.DOTALL)  # noqa: RUF001
 _LABEL: Final = r"(?:sources?|passages?|documents?|docs?|refs?|references?|citations?|quellen?|dokumente?)"
 _JOIN: Final = r"(?:[,;&、，\s]|\band\b|\bund\b|\bet\b)++"  # noqa: RUF001 - full-width punctuation
 _NUMBER: Final = rf"(?:{_LABEL}\s*:?\s*)?[#^]?[-−]?\d+"  # noqa: RUF001 - a minus
@@ -86,6 +88,7 @@ class MarkerReader:
         self._at_line_start = True
         self._blank_line = True
         self._blank = True
+        self._in_brackets = False
 
     def feed(self, text: str, *, last: bool = False) -> str:
         """Take the next piece, and return what is certain by now."""
@@ -107,6 +110,8 @@ class MarkerReader:
             piece = piece.lstrip()
         if piece:
             self._blank = False
+            if bracket := _LAST_BRACKET.match(piece):
+                self._in_brackets = bracket[1] in "[［【"  # noqa: RUF001
             self._blank_line = piece.endswith("\n") or (self._blank_line and piece.isspace())
             read.append(piece)
 
@@ -156,20 +161,22 @@ class MarkerReader:
         if not last and _PERHAPS_BRACKETS.match(text, bracket):
             return None
         found = _BRACKETS.match(text, bracket)
-        sources = None if found is None else self._sources(found[1])
-        if found is None or sources is None:
+        if found is None:
             return bracket + 1, text[at : bracket + 1]
         end = found.end()
-        if text[end : end + 1] == "(":
-            if not last and _PERHAPS_LINK.match(text, end):
-                return None
-            link = _LINK.match(text, end)
-            end = link.end() if link else end
+        if not last and (end == len(text) or _PERHAPS_LINK.match(text, end)):
+            return None
+        sources = self._sources(found[1] or found[2])
+        if sources is None:
+            return bracket + 1, text[at : bracket + 1]
+        link = _LINK.match(text, end)
+        end = link.end() if link else end
         if sources:
             return end, text[at:bracket] + "".join(map(marker, sources))
         if self._blank_line and text[end : end + 1] in (" ", "\t"):
             end += 1
-        return end, ""
+        # What is left of [7[9]] must not be read as a marker.
+        return end, "…" if self._in_brackets else ""
 
     def _sources(self, inside: str) -> list[int] | None:
         """Return the known numbers in brackets; None if this is no marker. Counts the others."""

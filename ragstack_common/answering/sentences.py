@@ -177,7 +177,7 @@ class SentenceReader:
         if _WORD.search(stripped):
             self._finish()
             self._pending = span
-        elif self._pending:
+        elif stripped and self._pending:
             self._pending = replace(self._pending, end=span.end, text=self._pending.text + stripped)
 
 
@@ -194,14 +194,16 @@ def _sentence_end(line: str, begin: int, *, ended: bool) -> int | None:
     known = ended or too_long
     quotations, undecided = quotations_in(line, complete=known)
     for mark in _END.finditer(line, begin):
-        if mark.start() >= undecided:
+        if mark.end() > undecided:
             break
         following = _NEXT.match(line, mark.end())
         if following is None or (not known and following.end() + LONGEST_MONTH > len(line)):
             break
-        within = any(start < mark.end() < end for start, end in quotations)
+        # A closing mark may also open the next quotation.
+        end = min([mark.end(), *(start for start, _ in quotations if start > mark.start())])
+        within = any(start < end < stop for start, stop in quotations)
         if not within and _is_end(line, mark, following):
-            return mark.end()
+            return end
     if ended:
         return len(line)
     return max(line.rfind(" ", begin, LONGEST_SENTENCE), begin) or LONGEST_SENTENCE if too_long else None
