@@ -121,7 +121,7 @@ class Service:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.embedding = embedding_processes.load(options.embedding, options.data_dir)
-        self.answering = Answering.of(options, self.embedding, clock)
+        self.answering = Answering.of(options, clock)
         self._router = wire.router()
         self._database = Database(options.data_dir)
         try:

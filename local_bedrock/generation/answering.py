@@ -15,7 +15,6 @@ from local_bedrock.options import Options
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.wire import header_value
 from ragstack_common.config import GENERATOR_HEADER
-from ragstack_common.embedding import Embedding
 
 LIFETIME_SECONDS: Final = 24 * 3600.0
 """Time after the last question. AWS publishes no figure for these sessions; this is a guess."""
@@ -61,13 +60,13 @@ class Answering:
     parser: Parser
 
     @classmethod
-    def of(cls, options: Options, embedding: Embedding, clock: Callable[[], float]) -> "Answering":
+    def of(cls, options: Options, clock: Callable[[], float]) -> "Answering":
         """Create the generator that the options choose."""
         generator: Generator
         if options.llm_url:
             generator = ForwardingGenerator(options.llm_url, options.llm_model, options.llm_api_key)
         else:
-            generator = ExtractiveGenerator(embedding)
+            generator = ExtractiveGenerator()
         return cls(generator, Sessions(clock), Parser())
 
     def headers(self) -> dict[str, str]:

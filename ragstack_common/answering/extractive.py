@@ -1,5 +1,6 @@
 """Answers without a model: quotations of the passages."""
 
+import textwrap
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
@@ -13,10 +14,15 @@ from ragstack_common.answering.models import (
     ModelText,
     estimated_tokens,
 )
-from ragstack_common.answering.quoting import Quoter
+from ragstack_common.answering.quoting import Quotation, best_quotations
 from ragstack_common.config import QUOTING_GENERATOR
 from ragstack_common.deadline import in_thread
 
+LONGEST_QUOTATION: Final = 800
+"""Characters of a quotation; the rest of a longer one is left out."""
+
+OMISSION: Final = " ... "
+_FENCE: Final = ("```", "~~~")
 _MARKS: Final = (('"', '"'), ("“", "”"), ("«", "»"))
 
 
@@ -29,9 +35,6 @@ class ExtractiveProvider:
     name = "extractive"
     model = QUOTING_GENERATOR
     quotes = True
-
-    def __init__(self) -> None:
-        self._quoter = Quoter()
 
     def generate(self, request: ModelRequest) -> ModelResponse:
         """Return the quotations, or that there is no answer."""
@@ -62,12 +65,24 @@ class ExtractiveProvider:
         return left, end
 
     def _lines(self, question: str, request: ModelRequest) -> Iterator[str]:
-        """Yield each line of each quotation in quotation marks, so that each can be checked."""
+        """Yield a line for each quotation."""
         passages = [passage.chunk.content for passage in request.passages]
-        for quotation in self._quoter.quote(question, passages):
+        contexts = [passage.chunk.context or "" for passage in request.passages]
+        for quotation in best_quotations(question, passages, contexts):
             markers = "".join(f"[{request.passages[position].number}]" for position in quotation.passages)
-            for line in filter(str.strip, quotation.text.splitlines()):
-                yield f"{_in_quotation_marks(line.strip())} {markers}"
+            if quotation.text.startswith(_FENCE):
+                yield f"{quotation.text}\n{markers}"
+            else:
+                yield f"{_in_quotation_marks(_one_line(quotation))} {markers}"
+
+
+def _one_line(quotation: Quotation) -> str:
+    """Return the words of a quotation; those of a table row follow the names of the columns."""
+    parts = [*quotation.head.splitlines()[:1], quotation.text]
+    text = OMISSION.join(" ".join(part.split()).strip("| ") for part in parts)
+    if len(text) <= LONGEST_QUOTATION:
+        return text
+    return textwrap.shorten(text, LONGEST_QUOTATION, placeholder=OMISSION.rstrip())
 
 
 def _in_quotation_marks(text: str) -> str:

@@ -27,6 +27,7 @@ TITLE_LEVEL: Final = 7
 
 _LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
 _BULLET: Final = re.compile(r"^(\s*)•", re.MULTILINE)
+_FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
 _RULE_OF_TABLE: Final = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*$")
 _SENTENCE_END: Final = re.compile(r"""(?<![.!?…])[.!?…]++["'”’)\]*_]*+(?=\s+["'“‘(\[*_]*[A-Z0-9À-ÖØ-Þ])|[。！？]""")  # noqa: RUF001
@@ -109,7 +110,8 @@ class _Reader:
     def __init__(self, passage: str, lines: list[_Line]) -> None:
         self._lines = lines
         # Converted PDF and Office files have bullets that Markdown doesn't know.
-        self._blocks = SyntaxTreeNode(_MARKDOWN.parse(_BULLET.sub(r"\1-", passage))).children
+        text = _BULLET.sub(r"\1-", passage)
+        self._blocks = SyntaxTreeNode(_MARKDOWN.parse(_without_end_of_code(text))).children
         self._headings: list[tuple[int, str]] = []
 
     def quotes(self) -> Iterator[Quote]:
@@ -190,6 +192,14 @@ class _Reader:
             said = " ".join(text[start:end].split())
             if said and not said.endswith(":"):
                 yield Quote(offset + start, offset + end, said, self._context)
+
+
+def _without_end_of_code(text: str) -> str:
+    """Blank the end of a block of code whose begin is in another chunk: it would begin one that never ends."""
+    fences = list(_FENCE.finditer(text))
+    if len(fences) % 2 and not fences[0][2]:
+        return text[: fences[0].start(1)] + " " * len(fences[0][1]) + text[fences[0].end(1) :]
+    return text
 
 
 def _joined(lines: Sequence[_Line]) -> str:

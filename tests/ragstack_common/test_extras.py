@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OPTIONAL = (
     *("chromadb", "pymilvus", "langgraph", "langchain_core", "opentelemetry", "numpy", "apsw", "onnxruntime"),
-    *("markdown_it", "snowballstemmer"),
+    "markdown_it",
 )
 MISSING = {
     "create_retrieval_backend({'type': 'chroma'})": ("chromadb", "chroma"),
