@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
+from ragstack_common.answering.agent import format_knowledge_context
 from ragstack_common.config import KnowledgeSettings
 from ragstack_common.errors import (
     InvalidQueryError,
@@ -305,24 +306,6 @@ class KnowledgeBase:
         while last + 1 in by_number:
             last += 1
         return [by_number[place] for place in range(first, last + 1)]
-
-
-def format_knowledge_context(documents: Sequence[Mapping[str, Any]]) -> str:
-    """Format documents for a system prompt.
-
-    Args:
-        documents: As :meth:`KnowledgeBase.retrieve` returns them, best first.
-
-    Returns:
-        A section with the first three documents, each under its source; empty if there are none.
-    """
-    if not documents:
-        return ""
-    text = "\n\n## Relevant Knowledge\n\n"
-    for number, document in enumerate(documents[:3], start=1):  # three keep the prompt small: specification 000
-        source = document["metadata"].get("source", "Unknown")
-        text += f"### Document {number}: {source}\n{document['content']}\n\n"
-    return text
 
 
 def retrieve_knowledge(

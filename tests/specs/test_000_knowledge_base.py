@@ -1,12 +1,14 @@
 """The examples of the specification of the knowledge base, with this project's import paths."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Dict, List, Optional  # noqa: UP035 - as the examples write them
 
 import pytest
 
+from ragstack_common.answering.agent import AgentConfig, KnowledgeAgent
+from ragstack_common.answering.models import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelResponse
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.knowledge_base import KnowledgeBase, format_knowledge_context, retrieve_knowledge
 from ragstack_local.uploads import select
@@ -165,26 +167,87 @@ def test_versions_can_be_listed_and_searched(kb: KnowledgeBase) -> None:
     assert v3_docs[0]["metadata"]["version"] == "3"
 
 
-def test_an_agent_adds_the_context_to_its_prompt(kb: KnowledgeBase) -> None:
-    def format_as_specified(documents: List[Dict[str, Any]]) -> str:  # noqa: UP006 - as the example writes it
+class Echo:
+    """A model that answers with what it was asked."""
+
+    name = model = "echo"
+    quotes = False
+
+    def generate(self, request: ModelRequest) -> ModelResponse:
+        self.request = request
+        return ModelResponse(f"I read {len(request.system_prompt)} characters", ModelEnd("end_turn", 1, 1, "echo"))
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        raise NotImplementedError
+
+
+class SpecifiedAgent(KnowledgeAgent):
+    """The methods of the specification on the attributes of the agent."""
+
+    def process_message(self, message: str) -> str:
+        self.messages.append({"role": "user", "content": message})
+
+        # Retrieve relevant documents from the knowledge base
+        documents = self.query_knowledge_base(message)
+
+        # Create system message with context
+        system_msg = self.system_prompt
+        if documents:
+            context_text = self.format_knowledge_context(documents)
+            system_msg = system_msg + context_text
+
+        # Generate response using the model provider
+        model_request = ModelRequest(
+            messages=[ModelMessage.user(msg["content"]) for msg in self.messages],
+            system_prompt=system_msg,
+            max_tokens=self.config.max_tokens,
+        )
+
+        response = self.provider.generate(model_request)
+        return response.content
+
+    def format_knowledge_context(self, documents: List[Dict[str, Any]]) -> str:  # type: ignore[override] # noqa: UP006
         if not documents:
             return ""
+
         context_text = "\n\n## Relevant Knowledge\n\n"
+
+        # Use only the top 3 most relevant documents to avoid token limits
         for i, doc in enumerate(documents[:3]):
             source = doc["metadata"].get("source", "Unknown")
             content = doc["content"]
             context_text += f"### Document {i + 1}: {source}\n{content}\n\n"
+
         return context_text
 
-    documents = kb.retrieve(QUESTION)
-    system_msg = "You are Atlas."
-    if documents:
-        system_msg = system_msg + format_knowledge_context(documents)
 
-    assert system_msg == "You are Atlas." + format_as_specified(documents)
-    assert len(documents) > 3
-    assert "### Document 3: " in system_msg
-    assert "### Document 4: " not in system_msg
+def test_an_agent_answers_as_the_example_does(kb: KnowledgeBase) -> None:
+    config = AgentConfig(max_tokens=100)
+    specified, ours = (
+        made(Echo(), kb, system_prompt="You are Atlas.", config=config) for made in (SpecifiedAgent, KnowledgeAgent)
+    )
+
+    answers = specified.process_message(QUESTION), ours.process_message(QUESTION)
+
+    first, second = (agent.provider.request for agent in (specified, ours) if isinstance(agent.provider, Echo))
+    assert answers[0] == answers[1]
+    assert (second.messages, second.system_prompt, second.max_tokens) == (
+        first.messages,
+        first.system_prompt,
+        100,
+    )
+    assert "### Document 3: " in second.system_prompt
+    assert "### Document 4: " not in second.system_prompt
+
+
+def test_the_prompt_of_an_agent_without_documents_is_unchanged() -> None:
+    agent = KnowledgeAgent(Echo(), lambda _: [], system_prompt="You are Atlas.")
+
+    agent.process_message(QUESTION)
+
+    assert isinstance(agent.provider, Echo)
+    assert agent.provider.request.system_prompt == "You are Atlas."
+    assert agent.format_knowledge_context([]) == ""
 
 
 def test_basic_retrieval_prints_titles_and_previews(capsys: pytest.CaptureFixture[str]) -> None:
