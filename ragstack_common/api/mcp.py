@@ -4,7 +4,7 @@ One server for both transports: :class:`McpEndpoint` answers streamable HTTP wit
 themselves; ``ragstack mcp`` answers on standard input and output, with the HTTP API of any stack.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +43,7 @@ from ragstack_common.telemetry import LOGGER
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-    from ragstack_common.api.search import QueryService
+    from ragstack_common.api.ask import AskService
     from ragstack_common.tools import Registry
 
 INSTRUCTIONS: Final = """\
@@ -105,7 +105,7 @@ class Operations(Protocol):
         """Answer ``POST /api/retrieve``."""
         ...
 
-    def ask(self, request: AskRequest) -> AsyncIterator[StreamEvent]:
+    def ask(self, request: AskRequest) -> AsyncGenerator[StreamEvent, None]:
         """Answer ``POST /api/ask/stream``."""
         ...
 
@@ -130,16 +130,6 @@ class Operations(Protocol):
         ...
 
 
-class Answers(Protocol):
-    """What :class:`ragstack_common.api.ask.AskService` does for the tools."""
-
-    searches: "QueryService"
-
-    def stream(self, request: AskRequest) -> AsyncIterator[StreamEvent]:
-        """Answer a question."""
-        ...
-
-
 @dataclass(frozen=True)
 class ServiceOperations:
     """The services of this process.
@@ -150,7 +140,7 @@ class ServiceOperations:
         registry: Returns the tools.
     """
 
-    answers: Callable[[], Answers]
+    answers: "Callable[[], AskService]"
     documents: Callable[[], Documents]
     registry: "Callable[[], Registry]"
 
@@ -158,7 +148,7 @@ class ServiceOperations:
         """Search."""
         return await self.answers().searches.retrieve_async(request)
 
-    def ask(self, request: AskRequest) -> AsyncIterator[StreamEvent]:
+    def ask(self, request: AskRequest) -> AsyncGenerator[StreamEvent, None]:
         """Answer a question."""
         return self.answers().stream(request)
 
@@ -214,7 +204,7 @@ def server_of(operations: Operations) -> Server[Any]:
 class McpEndpoint:
     """Answers ``POST /mcp`` as an ASGI app: streamable HTTP without sessions, each response one JSON object.
 
-    It needs no lifespan: each request has a session manager of its own, which takes 0.1 ms. A disconnected client
+    It needs no lifespan: each request has a session manager of its own, which takes 0.04 ms. A disconnected client
     cancels its request.
 
     Args:
@@ -374,9 +364,8 @@ async def _search(operations: Operations, request: RetrieveRequest, _: Progress)
 
 
 async def _ask(operations: Operations, request: AskRequest, progress: Progress) -> AskResponse:
-    events = operations.ask(request)
-    async with aclosing(events) as stream:  # type: ignore[type-var] # an async generator, as every stream of events
-        async for event in stream:
+    async with aclosing(operations.ask(request)) as events:
+        async for event in events:
             match event:
                 case SourcesEvent():
                     await progress(f"Found {len(event.sources)} passages")
