@@ -6,6 +6,7 @@ from typing import Any
 
 from ragstack_common.answering.answering import Answering, Question, Watch
 from ragstack_common.answering.models import ModelMessage, ModelProvider
+from ragstack_common.answering.span import AnswerSpan, answer_span
 from ragstack_common.api.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.api.search import QueryService
 from ragstack_common.api.search_models import RetrieveRequest, answer_to
@@ -59,9 +60,15 @@ class AskService:
 
         Closing the iterator (``aclose``) or cancelling its task ends the search or the call of the model.
         """
+        with answer_span(request.question) as span:
+            async with aclosing(self._events(request, span)) as events:
+                async for event in events:
+                    yield event
+
+    async def _events(self, request: AskRequest, span: AnswerSpan) -> AsyncGenerator[StreamEvent, None]:
         watch = Watch(self._settings.answer_timeout_seconds)
         asked = self._retrieve_request(request)
-        with inner_deadline(watch.seconds_left):
+        with span.parent(), inner_deadline(watch.seconds_left):
             outcome = await self.searches.search(asked)
         answerable = self.searches.settings.answerable_relevance
         found = answer_to(asked, outcome, answerable)
@@ -84,7 +91,9 @@ class AskService:
         async with aclosing(answering.events()) as events:
             async for event in events:
                 yield event
-        yield AskResponse(**answering.answer(), **search)
+        answer = AskResponse(**answering.answer(), **search)
+        span.ended(answer)
+        yield answer
 
     def close(self) -> None:
         """Close the engine. A Lambda function does not need to: everything ends with its container."""

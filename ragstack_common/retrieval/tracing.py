@@ -1,4 +1,4 @@
-"""Spans of searches and rerankings, if the process has a tracer provider of OpenTelemetry.
+"""Spans of searches, rerankings and answers, if the process has a tracer provider of OpenTelemetry.
 
 They follow OpenInference's conventions, which Phoenix and others display, and carry the attributes of specification
 002. Without a tracer provider nothing is imported, created or measured. Queries, texts and attributes are private:
@@ -128,7 +128,7 @@ def retrieval_span(
         if queries:
             span.set_attributes({"queries": len(queries), "input.mime_type": "application/json"})
         asked = json.dumps([*queries], ensure_ascii=False) if queries else request.query
-        span.set_attribute("input.value", asked if _settings.inputs else REDACTED)
+        span.set_attribute("input.value", shown_input(asked))
         token = _running.set(span)
         try:
             yield RetrievalSpan(span)
@@ -162,7 +162,7 @@ async def traced_reranking(
     with _opened(tracer, f"rerank {name}") as span:
         shown = {"openinference.span.kind": "RERANKER", "reranker.model_name": name, "candidates": len(chunks)}
         span.set_attributes(shown)
-        span.set_attribute("reranker.query", query if _settings.inputs else REDACTED)
+        span.set_attribute("reranker.query", shown_input(query))
         _documents(span, "reranker.input_documents", chunks, MAX_DOCUMENTS // 2)
         reranked = await rerank(query, chunks)
         _documents(span, "reranker.output_documents", reranked, MAX_DOCUMENTS // 2)
@@ -193,23 +193,63 @@ def _documents(span: Any, prefix: str, chunks: "Sequence[RetrievedChunk]", most:
             span.set_attributes({f"{name}.content": chunk.content, f"{name}.metadata": metadata})
 
 
+def shown_input(text: str) -> str:
+    """Return a query or question as spans may show it."""
+    return text if _settings.inputs else REDACTED
+
+
+def shown_output(text: str) -> str:
+    """Return an answer as spans may show it."""
+    return text if _settings.outputs else REDACTED
+
+
+def started(name: str, attributes: Attributes) -> Any:
+    """Start a span that is nobody's current one, or return None; :func:`finished` ends it."""
+    tracer = _tracer()
+    return None if tracer is None else tracer.start_span(name, attributes=attributes)
+
+
+@contextmanager
+def parent(span: Any) -> Iterator[None]:
+    """Make a span of :func:`started` the parent of the spans of a block."""
+    if span is None:
+        yield
+        return
+    api = sys.modules["opentelemetry.trace"]
+    with api.use_span(span, record_exception=False, set_status_on_exception=False):
+        yield
+
+
+def finished(span: Any, error: BaseException | None = None, *, cancelled: bool = False) -> None:
+    """End a span of :func:`started`, unless it has ended."""
+    if span is None or not span.is_recording():
+        return
+    if error is not None:
+        _record(span, error)
+    if cancelled:
+        span.set_attribute("cancelled", value=True)
+    span.end()
+
+
 @contextmanager
 def _opened(tracer: Any, name: str) -> Iterator[Any]:
-    """Open a span that records an error without its traceback.
-
-    Only messages of RAGStack are sure not to quote the query.
-    """
+    """Open a span that records an error without its traceback."""
     with tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
         try:
             yield span
         except BaseException as error:
-            kind = type(error).__name__
-            told = isinstance(error, RagStackError) or _settings.inputs
-            shown = {"exception.type": kind, **({"exception.message": str(error)} if told else {})}
-            span.add_event("exception", shown)
-            api = sys.modules["opentelemetry.trace"]
-            span.set_status(api.Status(api.StatusCode.ERROR, f"{kind}: {error}" if told else kind))
+            _record(span, error)
             raise
+
+
+def _record(span: Any, error: BaseException) -> None:
+    """Record an error; only messages of RAGStack are sure not to quote the query."""
+    kind = type(error).__name__
+    told = isinstance(error, RagStackError) or _settings.inputs
+    shown = {"exception.type": kind, **({"exception.message": str(error)} if told else {})}
+    span.add_event("exception", shown)
+    api = sys.modules["opentelemetry.trace"]
+    span.set_status(api.Status(api.StatusCode.ERROR, f"{kind}: {error}" if told else kind))
 
 
 def _tracer() -> Any:

@@ -1,12 +1,14 @@
 """Questions over HTTP: what is searched, what the model receives, and what the caller does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from openinference.semconv.trace import OpenInferenceSpanKindValues, SpanAttributes
+from opentelemetry import trace
 from pydantic import BaseModel
 
 from ragstack_common.answering.answer import CitationEvent, TokenEvent
@@ -28,7 +30,10 @@ from ragstack_common.errors import GenerationTimeoutError, ModelThrottledError, 
 from ragstack_common.positions import PAGE_KEY, SECTION_KEY
 from ragstack_common.retrieval import RetrievalBackend, RetrievedChunk, SearchOutcome, SearchRequest
 from ragstack_common.retrieval.models import SliceReport
-from tests.support.virtual_time import in_virtual_time
+from ragstack_common.retrieval.tracing import TracingSettings, configure_tracing
+from tests.support.backends import Shelf
+from tests.support.spans import Spans, attributes, recorded
+from tests.support.virtual_time import in_virtual_time, run_in_virtual_time
 
 LEAVE = RetrievedChunk(
     content="Parental leave is sixteen weeks\nat full pay.",
@@ -108,7 +113,7 @@ def found(*chunks: RetrievedChunk, status: Any = "ok", best_relevance: float | N
     return Engine(SearchOutcome(list(chunks), (report,), 1.0, best_relevance=best_relevance))
 
 
-def service(engine: Engine, model: Model, **variables: str) -> AskService:
+def service(engine: RetrievalBackend, model: Model, **variables: str) -> AskService:
     env = {"KNOWLEDGE_BASE_ID": "KB12345678", **variables}
     return AskService(AnswerSettings.from_env(env), QueryService(QuerySettings.from_env(env), engine), model)
 
@@ -298,3 +303,78 @@ def test_the_environment_describes_a_service_that_quotes_without_a_model() -> No
     answers = AskService.from_env({"KNOWLEDGE_BASE_ID": "KB12345678", "AWS_REGION": "eu-west-1"})
 
     assert isinstance(answers.searches, QueryService)
+
+
+@pytest.fixture
+def heard() -> Iterator[Spans]:
+    with recorded() as heard:
+        yield heard
+
+
+def test_the_span_of_an_answer_has_the_model_its_tokens_and_the_citations_and_the_search_as_child(heard: Spans) -> None:
+    model = Model(["Sixteen weeks [1][7].", " Enjoy."])
+
+    run_in_virtual_time(service(Shelf(LEAVE, TRAVEL), model).ask(question()))
+
+    (answer,), (search,) = heard.by_name()["answer"], heard.by_name()["retrieve shelf"]
+    assert search.parent is not None
+    assert search.parent.span_id == answer.context.span_id
+    assert {
+        SpanAttributes.OPENINFERENCE_SPAN_KIND: OpenInferenceSpanKindValues.LLM.value,
+        SpanAttributes.LLM_MODEL_NAME: "small-2",
+        SpanAttributes.LLM_TOKEN_COUNT_PROMPT: 100,
+        SpanAttributes.LLM_TOKEN_COUNT_COMPLETION: 10,
+        SpanAttributes.INPUT_VALUE: "__REDACTED__",
+        SpanAttributes.OUTPUT_VALUE: "__REDACTED__",
+        "gen_ai.provider.name": "aws.bedrock",
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.response.finish_reasons": ("end_turn",),
+        "sources": 2,
+        "cited": 1,
+        "removed_citations": 1,
+        "unsupported": 1,
+        "complete": True,
+        "answered": True,
+    }.items() <= attributes(answer).items()
+
+
+def test_the_span_of_an_answer_shows_question_and_answer_if_the_settings_allow_it(heard: Spans) -> None:
+    configure_tracing(TracingSettings.from_env({"RAGSTACK_TRACE_CONTENT": "true"}))
+
+    run_in_virtual_time(service(found(LEAVE), Model(["Sixteen weeks [1]."])).ask(question()))
+
+    shown = attributes(heard.by_name()["answer"][0])
+    assert shown[SpanAttributes.INPUT_VALUE] == "How long is parental leave?"
+    assert shown[SpanAttributes.OUTPUT_VALUE] == "Sixteen weeks [1]."
+
+
+def test_the_span_of_an_answer_that_failed_has_the_error(heard: Spans) -> None:
+    @in_virtual_time
+    async def asked() -> None:
+        with pytest.raises(ModelThrottledError):
+            await service(found(LEAVE), Model(["Six", ModelThrottledError("too many")])).ask(question())
+
+    asked()
+
+    (span,) = heard.by_name()["answer"]
+    assert "ModelThrottledError: too many" in str(span.status.description)
+
+
+def test_the_span_of_a_stream_that_its_consumer_closes_is_cancelled_and_is_no_parent_of_the_consumers_spans(
+    heard: Spans,
+) -> None:
+    @in_virtual_time
+    async def read_a_little() -> None:
+        async with aclosing(service(found(LEAVE), Model(["Six", 60.0])).stream(question())) as events:
+            async for event in events:
+                with trace.get_tracer("consumer").start_as_current_span("consumer"):
+                    pass
+                if isinstance(event, TokenEvent):
+                    return
+
+    read_a_little()
+
+    (span,), consumers = heard.by_name()["answer"], heard.by_name()["consumer"]
+    assert attributes(span)["cancelled"] is True
+    assert span.status.is_unset
+    assert {each.parent for each in consumers} == {None}
