@@ -61,7 +61,7 @@ $(STAMPS)/local-layer: $(STAMPS)/demo requirements-layer.txt
 	@$(BIN)/python -c 'import aws_cdk'
 	@touch $@
 
-$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt
+$(STAMPS)/aws-layer: $(STAMPS)/demo requirements-layer.txt requirements-answers.txt
 	@$(BIN)/python -m infra.layers --target aws
 	@touch $@
 
@@ -136,6 +136,7 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
 	$(BIN)/$(LOCK) --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
+	$(BIN)/$(LOCK) --extra answers --constraint requirements.txt --output-file requirements-answers.txt
 	for name in clients llama-index; do \
 	  $(BIN)/uv pip compile requirements-$$name.in --python-version 3.11 --python-platform linux --quiet --no-header \
 	    --output-file requirements-$$name.txt || exit 1; \

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from infra.layers import ROOT
 from infra.options import SET_BY_STACKS, ContextValues
 from ragstack_common.config import (
+    AnswerSettings,
     DocumentApiSettings,
     IngestionSettings,
     QuerySettings,
@@ -25,6 +26,7 @@ PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 
 TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
     "search variable": (QuerySettings, RetrieverToolSettings),
+    "answer variable": (AnswerSettings,),
     "ingestion variable": (IngestionSettings, ReconcileSettings, DocumentApiSettings),
     "tracing variable": (TraceSettings,),
     "context value": (ContextValues,),

@@ -1,7 +1,7 @@
 """What a configured retrieval engine needs of a deployment: packages in the layer, and rights."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,6 +59,12 @@ _PROFILE: Final = re.compile(
 Source: Bedrock user guide, inference-profiles-support.
 """
 
+_OTHER_MODEL: Final = re.compile(
+    r"arn:[^:]+:bedrock:[a-z0-9-]+:\d{12}:"
+    r"(application-inference-profile|custom-model-deployment|imported-model|provisioned-model)/.+"
+)
+"""Source: bedrock-runtime, shape ConversationalModelId."""
+
 _ANY_REGION: Final = ":bedrock:*:"
 
 _MODEL_ID: Final = re.compile(r"[a-z0-9-]+\.[a-z0-9.:-]+")
@@ -115,13 +121,35 @@ class Engine:
         """Let *function*, of *stack*, use the knowledge bases, indexes and models that the configuration names."""
         for part in _parts(self.config):
             for actions, arn in _rights(part, stack):
-                iam.Grant.add_to_principal(actions=[*actions], grantee=function, resource_arns=[arn])
-                if _ANY_REGION in arn:
-                    assert function.role is not None, "each of the stacks' functions has its own role"
-                    finding = f"Resource::arn:<AWS::Partition>{arn[arn.index(_ANY_REGION) :]}"
-                    acknowledge(
-                        function.role, "IAM5", "A profile invokes its model in several Regions", finding=finding
-                    )
+                _grant(function, actions, arn)
+
+
+def is_answer_model(model: str) -> bool:
+    """Return whether permissions to generate answers with a model can be derived from its id or ARN."""
+    return any(form.fullmatch(model) for form in (_FOUNDATION_MODEL, _PROFILE, _MODEL_ID, _OTHER_MODEL))
+
+
+def grant_model(function: lambda_.Function, model: str, actions: Sequence[str]) -> None:
+    """Let *function* invoke a model of Amazon Bedrock, given its id or ARN.
+
+    An inference profile needs the models behind it too. Source: Bedrock user guide, inference-profiles-prereq.
+    """
+    stack = Stack.of(function)
+    for arn in _models(model, stack):
+        _grant(function, actions, arn)
+    if "application-inference-profile/" in model:  # which does not name its model
+        profile = {"StringEquals": {"bedrock:InferenceProfileArn": model}}
+        _grant(function, actions, _foundation_model(stack, "*", region="*"), profile)
+
+
+def _grant(
+    function: lambda_.Function, actions: Sequence[str], arn: str, conditions: Mapping[str, Any] | None = None
+) -> None:
+    iam.Grant.add_to_principal(actions=[*actions], conditions=conditions, grantee=function, resource_arns=[arn])
+    if _ANY_REGION in arn:
+        assert function.role is not None, "each of the stacks' functions has its own role"
+        finding = f"Resource::arn:<AWS::Partition>{arn[arn.index(_ANY_REGION) :]}"
+        acknowledge(function.role, "IAM5", "A profile invokes its model in several Regions", finding=finding)
 
 
 def engines_of(query: QuerySettings, tool: RetrieverToolSettings) -> list[Engine]:

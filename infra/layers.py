@@ -1,8 +1,9 @@
-"""Build the two layers that every function shares, without docker.
+"""Build the layers of the functions, without docker.
 
-``python -m infra.layers`` builds the layer of third-party packages from the wheels that ``requirements-layer.txt``
-pins: for AWS the ones of Lambda's interpreter and processor, for the local stack those of this machine, where
-functions run as local processes. The other layer is ``ragstack_common`` itself: a change to it does not upload the
+``python -m infra.layers`` builds the layer of third-party packages that every function shares from the wheels that
+``requirements-layer.txt`` pins: for AWS the ones of Lambda's interpreter and processor, for the local stack those of
+this machine, where functions run as local processes. Packages that one function alone needs are an extra layer, so that
+they cost the others no cold start. The last layer is ``ragstack_common`` itself: a change to it does not upload the
 packages again.
 """
 
@@ -18,7 +19,7 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,9 @@ from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 REQUIREMENTS: Final = ROOT / "requirements-layer.txt"
+EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {"answers": ROOT / "requirements-answers.txt"}
+"""What each extra layer adds to the shared one, by name; these files pin the shared packages too."""
+
 SOURCE: Final = ROOT / "ragstack_common"
 BUILD: Final = ROOT / "build" / "layers"
 
@@ -122,25 +126,43 @@ def dependencies_layer(target: Target, *, build: Path = BUILD, requirements: Pat
     Raises:
         LayerError: The wheels cannot be had, or exceed what Lambda takes.
     """
+    return _layer(str(target), target, _pins(requirements), build)
+
+
+def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
+    """The zip file of the packages that an extra layer adds to those of :func:`dependencies_layer`.
+
+    Raises:
+        LayerError: As for that layer.
+    """
+    return _layer(f"{name}-{target}", target, _pins(EXTRA_REQUIREMENTS[name]) - _pins(REQUIREMENTS), build)
+
+
+def _pins(requirements: Path) -> frozenset[str]:
+    """Read the packages with their versions; the other lines say what asked for them."""
+    return frozenset(line for line in requirements.read_text().splitlines() if line[:1].isalnum())
+
+
+def _layer(name: str, target: Target, pins: frozenset[str], build: Path) -> Path:
     wheels = Wheels.for_target(target)
-    layer = build / f"{target}-{_fingerprint(wheels, requirements)}.zip"
+    layer = build / f"{name}-{_fingerprint(wheels, pins)}.zip"
     if layer.is_file():
         return layer
-    _say(f"Building the layer of third-party packages for {target} ({wheels}) ...")
+    _say(f"Building the layer {name} of third-party packages ({wheels}) ...")
     build.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=build, prefix=f".{target}-") as temporary:
+    with tempfile.TemporaryDirectory(dir=build, prefix=f".{name}-") as temporary:
         packages = Path(temporary, "python")
-        _install(wheels, requirements, packages)
+        _install(wheels, pins, packages)
         _strip(packages)
         if wheels.compiles_here:
             _compile(packages)
         unzipped_mb = _megabytes(packages)
         if unzipped_mb > MAX_UNZIPPED_MB:
-            raise LayerError(f"the layer for {target} has {unzipped_mb:.0f} MB, Lambda takes {MAX_UNZIPPED_MB}")
+            raise LayerError(f"the layer {name} has {unzipped_mb:.0f} MB, Lambda takes {MAX_UNZIPPED_MB}")
         zipped = Path(temporary, "layer.zip")
         _zip(packages, zipped)
         zipped.replace(layer)
-    for outdated in set(build.glob(f"{target}-*.zip")) - {layer}:
+    for outdated in set(build.glob(f"{name}-*.zip")) - {layer}:
         outdated.unlink(missing_ok=True)
     return layer
 
@@ -162,16 +184,16 @@ def unzipped_megabytes(layer: Path) -> float:
         return sum(entry.file_size for entry in archive.infolist()) / 1e6
 
 
-def _fingerprint(wheels: Wheels, requirements: Path) -> str:
+def _fingerprint(wheels: Wheels, pins: frozenset[str]) -> str:
     here = "" if wheels.platforms else f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
-    inputs = (RECIPE, requirements.read_text(), wheels, here, wheels.compiles_here, sorted(AWS_SERVICES))
+    inputs = (RECIPE, sorted(pins), wheels, here, wheels.compiles_here, sorted(AWS_SERVICES))
     return hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]
 
 
-def _install(wheels: Wheels, requirements: Path, packages: Path) -> None:
+def _install(wheels: Wheels, pins: frozenset[str], packages: Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += ["--no-deps", "--only-binary=:all:", "--no-compile", "--retries", "2", "--target", str(packages)]
-    command += [*wheels.pip_arguments, "--requirement", str(requirements)]
+    command += [*wheels.pip_arguments, *sorted(pins)]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own arguments
     if finished.returncode:
         errors = [line for line in finished.stderr.splitlines() if line.startswith("ERROR:")]
@@ -230,13 +252,18 @@ def _say(line: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build the layers of one target or of all; 1 when one cannot be built."""
+    """Build the layers of one target or of all; 1 when one cannot be built.
+
+    The local stack runs the functions with extra layers itself, with the packages of this environment.
+    """
     parser = argparse.ArgumentParser(prog="python -m infra.layers", description=main.__doc__)
     parser.add_argument("--target", choices=[*Target, "all"], default="all", help="default: all")
     chosen = parser.parse_args(arguments).target
     try:
         for target in Target if chosen == "all" else [Target(chosen)]:
             _say(f"{dependencies_layer(target).relative_to(ROOT)} is ready")
+            for name in EXTRA_REQUIREMENTS if target is Target.AWS else ():
+                _say(f"{extra_layer(name, target).relative_to(ROOT)} is ready")
     except LayerError as error:
         _say(str(error))
         return 1

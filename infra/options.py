@@ -10,11 +10,12 @@ from typing import Annotated, Any, Final, Self, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from infra.engine import Engine, engines_of
+from infra.engine import Engine, engines_of, is_answer_model
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_VARIABLES, Target
 from ragstack_common.config import (
     EVERY_COLLECTION,
     OTHER_STORE,
+    AnswerSettings,
     BusName,
     DocumentApiSettings,
     IngestionSettings,
@@ -29,6 +30,7 @@ S = TypeVar("S", bound=Settings)
 
 FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     QuerySettings,
+    AnswerSettings,
     RetrieverToolSettings,
     IngestionSettings,
     ReconcileSettings,
@@ -123,6 +125,11 @@ Schedule = Annotated[
 
 SettingsFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a JSON file")]
 
+LayerArn = Annotated[
+    str, Field(pattern=r"^arn:[^:]+:lambda:[^:]+:\d{12}:layer:[^:]+:\d+$"), Allowed("the ARN of a layer's version")
+]
+"""Source: lambda, shape LayerVersionArn."""
+
 LayerFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a zip file")]
 
 
@@ -168,8 +175,19 @@ class ContextValues(Settings):
     aws_endpoint: Url = Field(
         "http://localhost:4566", description="with `target=local`: where callers reach the local AWS services"
     )
+    answers_endpoint: Url = Field(
+        "http://localhost:4568", description="with `target=local`: where the local stack runs the function `answers`"
+    )
     dependencies_layer: LayerFile | None = Field(
         None, description="a layer to deploy instead of the one that `python -m infra.layers` builds"
+    )
+    answers_layer: LayerFile | None = Field(
+        None, description="the same for the packages that only the function `answers` has"
+    )
+    web_adapter_layer: LayerArn | None = Field(
+        None,
+        description="the Lambda Web Adapter for arm64, in partitions other than `aws`, or a copy of your own; by"
+        " default the layer that AWS publishes in each Region",
     )
     alarm_topic: str | None = Field(None, description="every alarm notifies this SNS topic, given its ARN")
     alarm_email: str | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
@@ -214,6 +232,10 @@ class ContextValues(Settings):
             (
                 self.bedrock_endpoint and on_aws,
                 "bedrock_endpoint is for target=local: on AWS the functions use Amazon Bedrock",
+            ),
+            (
+                on_aws and "answers_endpoint" in given,
+                "answers_endpoint is for target=local: on AWS the function answers itself",
             ),
             (
                 self.alarm_topic and self.alarm_email,
@@ -296,6 +318,11 @@ class Options(ContextValues):
         return self._read(QuerySettings)
 
     @cached_property
+    def answers(self) -> AnswerSettings:
+        """The settings of answers."""
+        return self._read(AnswerSettings)
+
+    @cached_property
     def ingestion(self) -> IngestionSettings:
         """The settings of the functions that submit and follow documents; what the stacks set has stand-in values."""
         return self._read(IngestionSettings)
@@ -346,6 +373,15 @@ def _check_engines(options: Options) -> None:
             f"the engine {' and '.join(lacking)} needs packages that the layer lacks: build a layer with them, and give"
             " its zip file as dependencies_layer"
         )
+    for name, model in {
+        "answer_model": options.answers.answer_model,
+        "answer_fallback_model": options.answers.answer_fallback_model,
+    }.items():
+        if model and options.target is Target.AWS and not is_answer_model(model):
+            raise OptionError(
+                f"{name}={model} is invalid: it must be the id or ARN of a foundation model, an inference profile or"
+                " another model of Amazon Bedrock, because the function gets permissions for it"
+            )
     for engine in options.engines:
         if engine.problem:
             raise OptionError(f"the engine {engine.config['type']} cannot be deployed: {engine.problem}")

@@ -9,6 +9,7 @@ from infra.alarms import choose_topic
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.functions import (
     IngestionPath,
+    answers_function,
     documents_function,
     ingestion_functions,
     query_function,
@@ -16,7 +17,7 @@ from infra.constructs.functions import (
 )
 from infra.constructs.knowledge_base import KnowledgeBase
 from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
-from infra.constructs.retrieval_api import DOCUMENTS, QUERY, RetrievalApi
+from infra.constructs.retrieval_api import ANSWERS, DOCUMENTS, QUERY, RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.options import Options
@@ -123,6 +124,7 @@ class ApiStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, *, path: IngestionPath, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: HTTP interface")
         functions = {
+            ANSWERS: answers_function(self, path, options),
             QUERY: query_function(self, path, options),
             DOCUMENTS: documents_function(self, path, options),
         }

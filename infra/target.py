@@ -38,5 +38,11 @@ LEFT_OUT_LOCALLY: Final = (
 Their stack is left out as a whole, and with it the function for contextual headers: the local Bedrock composes them.
 """
 
+ANSWERED_LOCALLY: Final = (
+    "the integrations of the routes of the function answers: HTTP proxies to the server that the local stack runs",
+    "the layers of that function: its packages and the Lambda Web Adapter",
+)
+"""What differs for the function ``answers``: the local API Gateway buffers responses, and cannot run the adapter."""
+
 LOCAL_VARIABLES: Final[Mapping[str, str]] = {"STATUS_FIRST_DELAY_SECONDS": "1"}
 """Settings that have another default there."""

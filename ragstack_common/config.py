@@ -24,6 +24,9 @@ STACK_DIMENSION: Final = "stack"
 JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
 """Metric: 1 for each job that ends FAILED or INCOMPLETE, 0 for each that ends COMPLETE."""
 
+ANSWERS_FAILED: Final = "AnswersFailed"
+"""Metric: questions that ended with an error of the service, also those whose stream had begun."""
+
 BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
 """Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
 

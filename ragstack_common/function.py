@@ -8,7 +8,7 @@ gc.disable()
 
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
@@ -16,6 +16,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.config import STACK, STACK_DIMENSION
 from ragstack_common.telemetry import LOGGER
+
+T = TypeVar("T")
 
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
@@ -29,7 +31,12 @@ if stack := os.environ.get(STACK):
 
 def entry_point(handler: Handler) -> Handler:
     """Add structured logs and metrics to a handler, which is the last that its module defines."""
+    decorated: Handler = logger.inject_lambda_context(metrics.log_metrics(handler))
+    return with_imports_frozen(decorated)
+
+
+def with_imports_frozen(entry: T) -> T:
+    """Return the entry, the last that its module defines; from now on, garbage is collected."""
     gc.freeze()
     gc.enable()
-    decorated: Handler = logger.inject_lambda_context(metrics.log_metrics(handler))
-    return decorated
+    return entry

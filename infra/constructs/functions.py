@@ -19,11 +19,15 @@ from infra.alarms import METRICS_NAMESPACE, own_metric, raise_alarm, watch_funct
 from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, SEARCH, KnowledgeBase
 from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
 from infra.constructs.storage import DELETE, JOBS, LIST, PUT, READ, SCAN, UPDATE, DocumentRegistry, DocumentsBucket
-from infra.layers import ROOT, common_layer, dependencies_layer
+from infra.engine import grant_model
+from infra.layers import ROOT, common_layer, dependencies_layer, extra_layer
 from infra.options import OFF, Auth, Options
+from infra.target import Target
 from ragstack_common.config import (
+    ANSWERS_FAILED,
     JOBS_NOT_COMPLETE,
     STACK,
+    AnswerSettings,
     DocumentApiSettings,
     IngestionSettings,
     QuerySettings,
@@ -42,6 +46,26 @@ API_MEMORY_MB: Final = 1024
 
 COLD_START_SECONDS: Final = 5
 """What a first request may take on top of its search."""
+
+MAX_TIMEOUT_SECONDS: Final = 900
+"""Source: Lambda quotas, function timeout. Streams of API Gateway may last as long."""
+
+ANSWER_ACTIONS: Final = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
+"""Source: service authorization reference, Converse and ConverseStream."""
+
+FAILED_ANSWERS: Final = 5
+"""In five minutes, as for the API's other errors."""
+
+WEB_ADAPTER: Final = "arn:aws:lambda:{region}:753240598075:layer:LambdaAdapterLayerArm64:30"
+"""Version 1.1.0. Source: Lambda Web Adapter, README, Zip packages."""
+
+WEB_ADAPTER_ENVIRONMENT: Final = {
+    "AWS_LAMBDA_EXEC_WRAPPER": "/opt/bootstrap",
+    "AWS_LWA_INVOKE_MODE": "response_stream",
+    "AWS_LWA_PORT": "8080",
+    "AWS_LWA_READINESS_CHECK_PATH": "/health",
+}
+"""Source: Lambda Web Adapter, environment variables."""
 
 DOCUMENTS_TIMEOUT_SECONDS: Final = 29
 """As long as API Gateway waits."""
@@ -119,6 +143,8 @@ class PythonFunction(Construct):
         timeout_seconds: int,
         settings: Sequence[type[Settings]] = (),
         environment: Mapping[str, str] | None = None,
+        handler: str = "handler.handler",
+        layers: Sequence[lambda_.ILayerVersion] = (),
     ) -> None:
         """Create the function.
 
@@ -133,6 +159,8 @@ class PythonFunction(Construct):
             timeout_seconds: Its timeout.
             settings: The models of the settings that it reads; the deployer's choices for them become variables.
             environment: The variables that only the stacks know.
+            handler: What Lambda calls, or starts.
+            layers: Layers that only this function has.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
@@ -155,8 +183,8 @@ class PythonFunction(Construct):
                 **(environment or {}),
                 **options.environment(*settings),
             },
-            handler="handler.handler",
-            layers=_shared_layers(Stack.of(self), options),
+            handler=handler,
+            layers=[*_shared_layers(Stack.of(self), options), *layers],
             log_group=log_group,
             memory_size=memory_mb,
             role=role,
@@ -169,26 +197,94 @@ class PythonFunction(Construct):
 
 def query_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
     """Create the function that searches the knowledge base, or the engine that the deployer chose."""
-    auth = {} if options.auth is Auth.NONE else {"API_AUTH": options.auth.value}
-    known = path.environment(QuerySettings)
-    del known["DATA_SOURCE_ID"]  # a search of all data sources needs no filter
     function = PythonFunction(
         Construct(scope, "Query"),
         "Query",
         consequence="Until it works again, searches fail with 5xx.",
         description="Searches the knowledge base",
-        environment=known | auth,
+        environment=_search_environment(path, options),
         folder="query",
         memory_mb=API_MEMORY_MB,
         options=options,
         settings=[QuerySettings, RetrieverToolSettings],
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
+    _let_search(function, path, options)
+    return function
+
+
+def answers_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
+    """Create the function that answers questions: a web server behind the Lambda Web Adapter, which streams.
+
+    The local stack runs the same server next to its API Gateway, which cannot stream, with the variables of this
+    function.
+    """
+    own = Construct(scope, "Answers")
+    answers = options.answers
+    function = PythonFunction(
+        own,
+        "Answers",
+        consequence="Until it works again, questions are not answered.",
+        description="Answers questions from the knowledge base",
+        environment=_search_environment(path, options) | WEB_ADAPTER_ENVIRONMENT,
+        folder="answers",
+        handler="run.sh",
+        layers=_answer_layers(own, options),
+        memory_mb=API_MEMORY_MB,
+        options=options,
+        settings=[QuerySettings, AnswerSettings, RetrieverToolSettings],
+        timeout_seconds=min(MAX_TIMEOUT_SECONDS, math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS),
+    ).function
+    _let_search(function, path, options)
+    if options.target is Target.AWS:
+        for model in filter(None, (answers.answer_model, answers.answer_fallback_model)):
+            grant_model(function, model, ANSWER_ACTIONS)
+    raise_alarm(
+        own,
+        "FailedAlarm",
+        at_least=FAILED_ANSWERS,
+        metric=own_metric(ANSWERS_FAILED, service="answers", options=options, period=Duration.minutes(5)),
+        what_to_do=(
+            "Questions end with an error of the service, some after their stream has begun, which API Gateway counts as"
+            " a success: the log of the function answers says why, most likely that the model or the search fails or"
+            " does not answer in time"
+        ),
+    )
+    if answers.answer_guardrail:
+        guardrail = answers.answer_guardrail.rpartition(":")[0]
+        named = Stack.of(scope).format_arn(service="bedrock", resource="guardrail", resource_name=guardrail)
+        arn = guardrail if guardrail.startswith("arn:") else named
+        iam.Grant.add_to_principal(actions=["bedrock:ApplyGuardrail"], grantee=function, resource_arns=[arn])
+    return function
+
+
+def _answer_layers(scope: Construct, options: Options) -> list[lambda_.ILayerVersion]:
+    if options.target is Target.LOCAL:
+        return []
+    packages = lambda_.LayerVersion(
+        scope,
+        "PackagesLayer",
+        code=lambda_.Code.from_asset(str(options.answers_layer or extra_layer("answers", options.target))),
+        compatible_architectures=[ARCHITECTURE],
+        compatible_runtimes=[RUNTIME],
+    )
+    arn = options.web_adapter_layer or WEB_ADAPTER.format(region=Stack.of(scope).region)
+    return [packages, lambda_.LayerVersion.from_layer_version_arn(scope, "WebAdapterLayer", arn)]
+
+
+def _search_environment(path: IngestionPath, options: Options) -> dict[str, str]:
+    """Return the variables of a function that searches."""
+    auth = {} if options.auth is Auth.NONE else {"API_AUTH": options.auth.value}
+    known = path.environment(QuerySettings)
+    del known["DATA_SOURCE_ID"]  # a search of all data sources needs no filter
+    return known | auth
+
+
+def _let_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
     path.knowledge_base.grant(function, SEARCH)
     path.registry.grant(function, LIST, [CATALOGUE])
     for engine in options.engines:
-        engine.grant(function, Stack.of(scope))
-    return function
+        engine.grant(function, Stack.of(function))
 
 
 def documents_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
@@ -352,5 +448,5 @@ def _local_endpoints(options: Options) -> dict[str, str]:
     """Send the unmodified clients to the local Bedrock. Source: botocore, service-specific endpoints."""
     if options.bedrock_endpoint is None:
         return {}
-    names = ("AWS_ENDPOINT_URL_BEDROCK_AGENT", "AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME")
-    return dict.fromkeys(names, options.bedrock_endpoint)
+    names = ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
+    return dict.fromkeys((f"AWS_ENDPOINT_URL_{name}" for name in names), options.bedrock_endpoint)

@@ -19,11 +19,14 @@ from infra.target import Target
 
 STAGE_NAME: Final = "prod"
 
+ANSWERS: Final = "answers"
 QUERY: Final = "query"
 DOCUMENTS: Final = "documents"
 
 ROUTES: Final = (
     (QUERY, "POST", "/api/retrieve"),
+    (ANSWERS, "POST", "/api/ask"),
+    (ANSWERS, "POST", "/api/ask/stream"),
     (QUERY, "GET", "/api/corpora"),
     (QUERY, "GET", "/api/versions"),
     (DOCUMENTS, "GET", "/api/facets"),
@@ -97,18 +100,20 @@ class RetrievalApi(Construct):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, functions: Mapping[str, lambda_.IFunction], options: Options
+        self, scope: Construct, construct_id: str, *, functions: Mapping[str, lambda_.Function], options: Options
     ) -> None:
         super().__init__(scope, construct_id)
         api = self._rest_api(options)
-        integrations = {
-            name: apigateway.LambdaIntegration(function, allow_test_invoke=False)
-            for name, function in functions.items()
-        }
-        for function, method, path in ROUTES:
-            api.root.resource_for_path(path).add_method(method, integrations[function])
+        for name, method, path in ROUTES:
+            if name == ANSWERS and options.target is Target.LOCAL:
+                integration = _http_integration(options, method, path)
+            elif name == ANSWERS:
+                integration = _streaming_integration(functions[name])
+            else:
+                integration = apigateway.LambdaIntegration(functions[name], allow_test_invoke=False)
+            api.root.resource_for_path(path).add_method(method, integration)
         self.url = _url(api, options)
-        self._watch(api, options)
+        self._watch(api, functions[QUERY], options)
         self.api_key_id = self._api_key(api) if options.auth is Auth.API_KEY else None
 
     def _rest_api(self, options: Options) -> apigateway.RestApi:
@@ -150,22 +155,22 @@ class RetrievalApi(Construct):
             acknowledge(api, "APIG4", "The deployer chose API keys, or a target that only this machine reaches")
         return api
 
-    def _watch(self, api: apigateway.RestApi, options: Options) -> None:
+    def _watch(self, api: apigateway.RestApi, query: lambda_.Function, options: Options) -> None:
         raise_alarm(
             self,
             "ServerErrorAlarm",
             at_least=SERVER_ERRORS,
             metric=api.deployment_stage.metric_server_error(period=WATCH_PERIOD, statistic=cloudwatch.Stats.SUM),
             what_to_do=(
-                "Requests are answered with 5xx: the logs of the functions query and documents say why, most likely"
-                " that the knowledge base does not answer in time, or refuses the function's role"
+                "Requests are answered with 5xx: the logs of the functions query, answers and documents say why, most"
+                " likely that the knowledge base does not answer in time, or refuses the function's role"
             ),
         )
         raise_alarm(
             self,
             "LatencyAlarm",
             at_least=options.query.timeout_seconds * 1000,
-            metric=api.deployment_stage.metric_latency(period=WATCH_PERIOD, statistic="p95"),
+            metric=query.metric_duration(period=WATCH_PERIOD, statistic="p95"),
             periods=SLOW_PERIODS,
             what_to_do=(
                 "One request in twenty takes as long as a search may: the traces say what it waits for. Searches that"
@@ -197,6 +202,23 @@ class RetrievalApi(Construct):
         key = api.add_api_key("Key")
         plan.add_api_key(key)
         return key.key_id
+
+
+def _streaming_integration(function: lambda_.Function) -> apigateway.Integration:
+    """Stream the responses; then API Gateway may wait as long as the function works, instead of 29 seconds.
+
+    Source: API Gateway developer guide, response-transfer-mode.
+    """
+    return apigateway.LambdaIntegration(
+        function,
+        allow_test_invoke=False,
+        response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
+        timeout=function.timeout,
+    )
+
+
+def _http_integration(options: Options, method: str, path: str) -> apigateway.Integration:
+    return apigateway.HttpIntegration(f"{options.answers_endpoint}{path}", http_method=method, proxy=True)
 
 
 def _method_options(auth: Auth) -> apigateway.MethodOptions:

@@ -28,6 +28,7 @@ from ragstack_common.api.bodies import (
     read_json,
     unknown_parameter,
 )
+from ragstack_common.config import ANSWERS_FAILED
 from ragstack_common.error_responses import (
     MAX_NAME_CHARACTERS,
     RETRY_AFTER_SECONDS,
@@ -161,14 +162,22 @@ class _Endpoint:
             LOGGER.info("the client disconnected before the end of the answer")
         finally:
             if self.metrics is not None:
+                if exchange.failure is not None and exchange.failure >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    self.metrics.add_metric(ANSWERS_FAILED, "Count", 1)
                 self.metrics.flush_metrics()
 
 
 class _Exchange:
-    """A request, and as much of its response as was sent."""
+    """A request, and as much of its response as was sent.
+
+    Attributes:
+        request_id: The request's id in the log.
+        failure: The status of the error that ended it, which a stream cannot send; None if there was none.
+    """
 
     def __init__(self, request: Request, send: "Send") -> None:
         self.request_id = _request_id(request)
+        self.failure: HTTPStatus | None = None
         self._request = request
         self._body = b""
         self._send = send
@@ -240,13 +249,13 @@ class _Exchange:
 
     async def fail(self, error: Exception) -> None:
         """Send an error: as an event if the stream has started, otherwise as a response."""
-        status, body = _explained(error, self.request_id)
+        self.failure, body = _explained(error, self.request_id)
         if self._has_started:
             await self.send_event(ErrorEvent.model_validate(body))
             await self.end()
         else:
-            headers = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.TOO_MANY_REQUESTS else None
-            await self.respond(status, json.dumps(body).encode(), headers)
+            headers = {"Retry-After": RETRY_AFTER_SECONDS} if self.failure == HTTPStatus.TOO_MANY_REQUESTS else None
+            await self.respond(self.failure, json.dumps(body).encode(), headers)
 
     async def end(self) -> None:
         """End the stream."""

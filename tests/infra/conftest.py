@@ -161,7 +161,12 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
     @cache
     def run(context: frozenset[tuple[str, str]]) -> Assembly:
         folder = tmp_path_factory.mktemp("cdk.out")
-        values = {**flags, "dependencies_layer": str(stand_in_layer), **dict(context)}
+        values = {
+            **flags,
+            "dependencies_layer": str(stand_in_layer),
+            "answers_layer": str(stand_in_layer),
+            **dict(context),
+        }
         cdk_app.build(App(context=values, outdir=str(folder))).synth()
         return Assembly(folder)
 

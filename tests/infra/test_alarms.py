@@ -38,10 +38,12 @@ def test_errors_and_latency_of_the_api_raise_alarms_and_two_copies_are_told_apar
         assembly = synthesize(prefix=prefix)
 
         (errors,) = alarms(assembly, "5XXError")
-        (latency,) = alarms(assembly, "Latency")
+        (latency,) = alarms(assembly, "Duration")
+        (answers,) = alarms(assembly, "AnswersFailed")
 
         assert assembly.only("AWS::ApiGateway::RestApi")["Name"] == prefix
-        assert dimensions(errors)["ApiName"] == dimensions(latency)["ApiName"] == prefix
+        assert dimensions(errors)["ApiName"] == dimensions(answers)["stack"] == prefix
+        assert "Query" in dimensions(latency)["FunctionName"]["Ref"]
         assert (latency["ExtendedStatistic"], latency["Threshold"], latency["EvaluationPeriods"]) == ("p95", 5000, 3)
 
 
@@ -117,7 +119,7 @@ def test_the_topic_can_be_removed_again_because_no_stack_imports_it(tuned: Any) 
 def test_each_alarm_says_what_to_do_in_terms_that_any_cloudformation_knows(aws: Any) -> None:
     found = alarms(aws)
 
-    assert len(found) == 26
+    assert len(found) == 29
     assert all(len(alarm["AlarmDescription"]) > 60 for alarm in found)
     assert all("Metrics" not in alarm and alarm["TreatMissingData"] == "notBreaching" for alarm in found)
     assert all("AlarmActions" not in alarm for alarm in found)

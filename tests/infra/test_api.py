@@ -7,6 +7,8 @@ import pytest
 
 ROUTES = {
     ("POST", "/api/retrieve"): "query",
+    ("POST", "/api/ask"): "answers",
+    ("POST", "/api/ask/stream"): "answers",
     ("GET", "/api/corpora"): "query",
     ("GET", "/api/versions"): "query",
     ("GET", "/api/facets"): "documents",
@@ -71,8 +73,23 @@ def test_each_route_of_the_design_is_answered_by_its_function(aws: Any) -> None:
 
 
 def test_api_gateway_waits_as_long_as_the_functions_behind_it_may_take(aws: Any) -> None:
-    for service in set(ROUTES.values()):
+    for service in ("documents", "query"):
         assert aws.function(service)["Timeout"] <= 29
+
+
+def test_answers_stream_for_as_long_as_their_function_may_take(aws: Any, synthesize: Any) -> None:
+    patient = synthesize(answer_timeout_seconds="900")
+
+    for assembly, seconds in ((aws, 65), (patient, 900)):
+        assert assembly.function("answers")["Timeout"] == seconds
+        (streamed, *others) = [
+            method["Integration"] for method in methods(assembly) if "ResponseTransferMode" in method["Integration"]
+        ]
+        assert len(others) + 1 == list(ROUTES.values()).count("answers")
+        for integration in (streamed, *others):
+            assert integration["ResponseTransferMode"] == "STREAM"
+            assert integration["TimeoutInMillis"] == seconds * 1000
+            assert "/response-streaming-invocations" in json.dumps(integration["Uri"])
 
 
 def test_the_stage_is_traced_and_throttled_as_the_deployer_says(aws: Any, tuned: Any) -> None:

@@ -69,7 +69,7 @@ def test_the_knowledge_base_waits_for_the_rights_of_its_role(aws: Any) -> None:
 def test_without_headers_nothing_of_them_is_deployed(synthesize: Any) -> None:
     plain = synthesize(contextual_headers="off")
 
-    assert len(plain.resources("AWS::Lambda::Function")) == 5
+    assert len(plain.resources("AWS::Lambda::Function")) == 6
     assert len(plain.resources("AWS::S3::Bucket")) == 2
     assert "VectorIngestionConfiguration" not in plain.only("AWS::Bedrock::DataSource")
 

@@ -8,15 +8,24 @@ import pytest
 
 from infra.layers import LAMBDA_PYTHON
 from infra.options import FUNCTION_SETTINGS
-from ragstack_common.config import STACK, DocumentApiSettings, IngestionSettings, QuerySettings, ReconcileSettings
+from ragstack_common.config import (
+    STACK,
+    AnswerSettings,
+    DocumentApiSettings,
+    IngestionSettings,
+    QuerySettings,
+    ReconcileSettings,
+)
 
-SERVICES = {"contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
+SERVICES = {"answers", "contextual_headers", "documents", "ingestion", "ingestion_status", "query", "reconcile"}
 POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"}
 KNOWN = {name for model in FUNCTION_SETTINGS for name in model.variables()} | {STACK}
+ADAPTER = {"AWS_LAMBDA_EXEC_WRAPPER", "AWS_LWA_INVOKE_MODE", "AWS_LWA_PORT", "AWS_LWA_READINESS_CHECK_PATH"}
 
 SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
 READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
 RIGHTS = {
+    "answers": {"bedrock:Retrieve", "dynamodb:Query"},
     "query": {"bedrock:Retrieve", "dynamodb:Query"},
     "documents": SENDING
     | READING_A_QUEUE
@@ -63,9 +72,10 @@ def test_every_function_runs_on_arm64_with_the_interpreter_of_its_layer(aws: Any
         properties = function["Properties"]
         assert properties["Runtime"] == f"python{LAMBDA_PYTHON[0]}.{LAMBDA_PYTHON[1]}", name
         assert properties["Architectures"] == ["arm64"], name
-        assert len(properties["Layers"]) == 2, name
+        answers = properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == "answers"
+        assert len(properties["Layers"]) == (4 if answers else 2), name
         assert properties["TracingConfig"] == {"Mode": "Active"}, name
-        assert properties["Handler"] == "handler.handler", name
+        assert properties["Handler"] == ("run.sh" if answers else "handler.handler"), name
 
 
 def test_every_log_group_ends_and_every_function_has_one(aws: Any) -> None:
@@ -210,6 +220,50 @@ def test_an_inference_profile_brings_the_rights_to_itself_and_to_its_model_in_ev
     assert assembly.violations == []
 
 
+def test_the_function_for_answers_is_a_web_server_behind_the_adapter(aws: Any, synthesize: Any) -> None:
+    own = "arn:aws-cn:lambda:cn-north-1:123456789012:layer:Adapter:3"
+    copied = synthesize(web_adapter_layer=own)
+
+    assert ":753240598075:layer:LambdaAdapterLayerArm64:30" in json.dumps(aws.function("answers")["Layers"])
+    assert own in copied.function("answers")["Layers"]
+    assert aws.environment("answers").items() >= {
+        ("AWS_LAMBDA_EXEC_WRAPPER", "/opt/bootstrap"),
+        ("AWS_LWA_INVOKE_MODE", "response_stream"),
+        ("AWS_LWA_READINESS_CHECK_PATH", "/health"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "allowed"),
+    [
+        ("amazon.nova-lite-v1:0", ["::foundation-model/amazon.nova-lite-v1:0"]),
+        (
+            "eu.amazon.nova-lite-v1:0",
+            [":inference-profile/eu.amazon.nova-lite-v1:0", ":bedrock:*::foundation-model/amazon.nova-lite-v1:0"],
+        ),
+        (
+            "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc123",
+            [":application-inference-profile/abc123", "::foundation-model/*", "bedrock:InferenceProfileArn"],
+        ),
+    ],
+    ids=["model", "profile", "own profile"],
+)
+def test_a_model_brings_the_rights_to_generate_with_it(synthesize: Any, model: str, allowed: list[str]) -> None:
+    assembly = synthesize(answer_model=model, answer_guardrail="abcdef123456:2")
+
+    rights = assembly.rights("answers")
+    assert rights.keys() == RIGHTS["answers"] | {
+        "bedrock:ApplyGuardrail",
+        "bedrock:InvokeModel",
+        "bedrock:InvokeModelWithResponseStream",
+    }
+    for part in allowed:
+        assert part in rights["bedrock:InvokeModelWithResponseStream"]
+    assert ":guardrail/abcdef123456" in rights["bedrock:ApplyGuardrail"]
+    assert "bedrock:InvokeModel" not in assembly.rights("query")
+    assert assembly.violations == []
+
+
 def test_the_retriever_tool_brings_the_rights_to_its_collections(tuned: Any) -> None:
     assert ":knowledge-base/ZYXWVUTSRQ" in tuned.rights("query")["bedrock:Retrieve"]
     assert tuned.environment("query")["RETRIEVER_TOOL_COLLECTIONS"] == "ZYXWVUTSRQ"
@@ -217,12 +271,15 @@ def test_the_retriever_tool_brings_the_rights_to_its_collections(tuned: Any) -> 
 
 def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
     query = QuerySettings.from_env(aws.environment("query"))
+    answers = AnswerSettings.from_env(aws.environment("answers"))
     ingestion = IngestionSettings.from_env(aws.environment("ingestion"))
     following = IngestionSettings.from_env(aws.environment("ingestion_status"))
     documents = DocumentApiSettings.from_env(aws.environment("documents"))
     reconcile = ReconcileSettings.from_env(aws.environment("reconcile"))
 
     assert following == ingestion
+    assert answers.answer_model is None
+    assert QuerySettings.from_env(aws.environment("answers")) == query
     assert query.api_auth == "iam"
     assert query.vector_store == ingestion.vector_store == documents.vector_store == "S3_VECTORS"
     assert reconcile.calls_per_second == ingestion.calls_per_second
@@ -232,7 +289,7 @@ def test_the_settings_can_be_read_from_what_the_stacks_set(aws: Any) -> None:
 def test_the_stacks_set_only_variables_that_a_function_reads(aws: Any, service: str) -> None:
     names = set(aws.environment(service))
 
-    assert names <= KNOWN | POWERTOOLS
+    assert names <= KNOWN | POWERTOOLS | (ADAPTER if service == "answers" else set())
     assert names >= POWERTOOLS
 
 

@@ -27,7 +27,7 @@ from .conftest import ROOT
 
 
 def built(target: Target) -> Path:
-    fingerprint = layers._fingerprint(Wheels.for_target(target), REQUIREMENTS)
+    fingerprint = layers._fingerprint(Wheels.for_target(target), layers._pins(REQUIREMENTS))
     layer = BUILD / f"{target}-{fingerprint}.zip"
     if not layer.is_file():
         pytest.skip(f"the layer for {target} has not been built (python -m infra.layers does it)")
@@ -83,7 +83,7 @@ def test_the_layer_keeps_every_service_that_the_product_calls() -> None:
 def test_a_layer_is_built_again_only_when_its_inputs_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     requirements = tmp_path / "requirements.txt"
     requirements.write_text("six==1.17.0\n")
-    fingerprint = layers._fingerprint(Wheels.for_target(Target.AWS), requirements)
+    fingerprint = layers._fingerprint(Wheels.for_target(Target.AWS), layers._pins(requirements))
     layer = tmp_path / f"aws-{fingerprint}.zip"
     layer.write_bytes(b"built before")
 
@@ -92,7 +92,7 @@ def test_a_layer_is_built_again_only_when_its_inputs_change(tmp_path: Path, caps
 
     assert again.read_bytes() == b"built before"
     assert capsys.readouterr().err == ""
-    assert layers._fingerprint(Wheels.for_target(Target.AWS), requirements) != fingerprint
+    assert layers._fingerprint(Wheels.for_target(Target.AWS), layers._pins(requirements)) != fingerprint
 
 
 def test_without_the_package_index_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,28 @@ def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
+def answered_locally(on_aws: Any, here: Any) -> Iterator[str]:
+    """List what the function ``answers`` and its routes lack, or have instead: ANSWERED_LOCALLY."""
+    (answers,) = [
+        name
+        for name, function in on_aws.resources("AWS::Lambda::Function").items()
+        if function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == "answers"
+    ]
+    yield f"{answers}/Properties/Layers"
+    yield from on_aws.resources("AWS::Lambda::LayerVersion").keys() - here.resources("AWS::Lambda::LayerVersion").keys()
+    for name, permission in on_aws.resources("AWS::Lambda::Permission").items():
+        if answers in str(permission):
+            yield name
+    for name, method in on_aws.resources("AWS::ApiGateway::Method").items():
+        if "ResponseTransferMode" in method["Properties"]["Integration"]:
+            for member in ("ResponseTransferMode", "TimeoutInMillis", "Type", "Uri"):
+                yield f"{name}/Properties/Integration/{member}"
+    # Named after a digest of the methods.
+    yield from (*on_aws.resources("AWS::ApiGateway::Deployment"), *here.resources("AWS::ApiGateway::Deployment"))
+    for name in on_aws.resources("AWS::ApiGateway::Stage"):
+        yield f"{name}/Properties/DeploymentId/Ref"
+
+
 def test_the_local_target_leaves_out_the_knowledge_base_stack_and_nothing_else(aws: Any, local: Any) -> None:
     left_out = aws.templates.keys() - local.templates.keys()
 
@@ -63,7 +85,8 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
         *(
             f"{function}/Properties/Environment/Variables/AWS_ENDPOINT_URL_{service}"
             for function in functions
-            for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME")
+            for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
         ),
+        *answered_locally(on_aws, here),
     }
     assert {re.sub(r"^/\w+/Resources/|^/|(?<=ApiUrl/Value)/.*", "", path) for path in changed} == expected

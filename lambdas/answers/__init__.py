@@ -1,0 +1,1 @@
+"""Questions over HTTP to answers with sources."""
