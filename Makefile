@@ -69,11 +69,11 @@ LOCAL := $(STAMPS)/demo $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/local-layer
 
 setup: $(LOCAL) $(STAMPS)/python $(STAMPS)/aws-layer ## Install everything into this folder
 
-demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=)
-	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
+demo: $(LOCAL) ## Upload the sample documents and ask about them, all on this machine (ONCE=1: then exit; PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
+	@$(BIN)/ragstack demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT))
 
-up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=)
-	@$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT))
+up: $(LOCAL) ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=)
+	@$(BIN)/ragstack up $(if $(PORT),--port $(PORT)) $(if $(BEDROCK_PORT),--bedrock-port $(BEDROCK_PORT)) $(if $(ANSWERS_PORT),--answers-port $(ANSWERS_PORT))
 
 # A third of the time a test waits for a stack: three workers keep two cores busy.
 test: setup ## Run every test, on two cores (ARGS= for pytest)
@@ -136,7 +136,7 @@ lock: $(STAMPS)/python ## Pin all versions again, after a change in pyproject.to
 	$(BIN)/$(LOCK) --all-extras --output-file requirements.txt
 	$(BIN)/$(LOCK) --extra local --extra infra --constraint requirements.txt --output-file requirements-demo.txt
 	$(BIN)/$(LOCK) --constraint requirements.txt --output-file requirements-layer.txt
-	$(BIN)/$(LOCK) --extra answers --constraint requirements.txt --output-file requirements-answers.txt
+	$(BIN)/$(LOCK) --extra answers --extra mcp --constraint requirements.txt --output-file requirements-answers.txt
 	for name in clients llama-index; do \
 	  $(BIN)/uv pip compile requirements-$$name.in --python-version 3.11 --python-platform linux --quiet --no-header \
 	    --output-file requirements-$$name.txt || exit 1; \

@@ -130,5 +130,7 @@ class ApiStack(Stack):
         }
         api = RetrievalApi(self, "Retrieval", functions=functions, options=options)
         CfnOutput(self, "ApiUrl", value=api.url)
+        # The local stack runs this function itself.
+        CfnOutput(self, "AnswersFunctionName", value=functions[ANSWERS].function_name)
         if api.api_key_id:
             CfnOutput(self, "ApiKeyId", value=api.api_key_id)

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -149,8 +149,8 @@ def serve(options: Options) -> None:
         raise typer.BadParameter(str(error), param_hint="--fault") from error
 
 
-def check(arguments: list[str]) -> None:
-    """Check arguments that are passed to this command in another process.
+def check(arguments: list[str]) -> dict[str, Any]:
+    """Check arguments that are passed to this command in another process; return the values of all options.
 
     Raises:
         click.UsageError: As for any command.
@@ -159,6 +159,7 @@ def check(arguments: list[str]) -> None:
     with command.make_context("ragstack bedrock", list(arguments)) as context:
         _quotas(context.params["quotas"], context.params["quota"] or [])
         _faults(context.params["fault"] or [])
+        return context.params
 
 
 def _quotas(are_on: bool, settings: list[str]) -> Quotas | None:

@@ -534,11 +534,16 @@ class ReconcileSettings(PathSettings):
     )
 
 
-class DocumentApiSettings(Settings):
-    """Where the function `documents` finds documents and jobs, and what it lets callers upload."""
+class DocumentSettings(Settings):
+    """Where documents and their status are."""
 
     registry_table: str = Field(description="the document registry")
     documents_bucket: str = Field(description="the bucket of the documents")
+
+
+class DocumentApiSettings(DocumentSettings):
+    """Where the function `documents` finds documents and jobs, and what it lets callers upload."""
+
     jobs_queue_url: str = Field(description="the queue of jobs")
     ingestion_queue_url: str = Field(description="the queue for replayed documents")
     dead_letter_queue_url: str = Field(description="the dead-letter queue")

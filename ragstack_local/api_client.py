@@ -68,7 +68,8 @@ class ApiClient:
     @classmethod
     def of(cls, connection: Connection, api_key: str | None = None, token: str | None = None) -> "ApiClient":
         """Use a stack's API: unsigned on this machine or with a key or token, otherwise signed."""
-        return cls(connection.api_url, api_key, token, sign=not (connection.is_local or api_key or token))
+        sign = not (connection.is_local or api_key or token)
+        return cls(connection.api_url, api_key, token, sign=sign, answers_url=connection.answers_url)
 
     @classmethod
     def at(cls, url: str, api_key: str | None = None, token: str | None = None) -> "ApiClient":

@@ -106,6 +106,7 @@ class Connection:
     vector_store: str = OTHER_STORE
     aws_endpoint: str | None = None
     bedrock_endpoint: str | None = None
+    answers_url: str | None = None  # where answers stream, if not at the API's URL
     process_id: int | None = None
 
     @classmethod
@@ -183,6 +184,7 @@ class Connection:
         """The environment variables that AWS SDKs and the examples in the documentation read."""
         found = {
             "API": self.api_url,
+            "ANSWERS": self.answers_url or self.api_url,
             "BUCKET": self.bucket,
             "KNOWLEDGE_BASE_ID": self.knowledge_base_id,
             "DATA_SOURCE_ID": self.data_source_id,

@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -137,11 +137,12 @@ def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) 
     """Run a stack on free ports; it and its folder are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="ragstack-benchmark-") as folder:
         project = replace(Project.find(), data=Path(folder))
-        port, bedrock_port = _free_ports()
+        port, bedrock_port, answers_port = _free_ports(3)
         options = StackOptions(
             data=Path(folder) / "data",
             port=port,
             bedrock_port=bedrock_port,
+            answers_port=answers_port,
             bedrock_arguments=("--admin", *bedrock_arguments),
             context=context,
         )
@@ -156,8 +157,9 @@ def running_stack(bedrock_arguments: Sequence[str], context: Mapping[str, str]) 
             )
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]

@@ -29,6 +29,7 @@ from ragstack_common.config import (
     STACK,
     AnswerSettings,
     DocumentApiSettings,
+    DocumentSettings,
     IngestionSettings,
     QuerySettings,
     ReconcileSettings,
@@ -226,7 +227,7 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
         "Answers",
         consequence="Until it works again, questions are not answered.",
         description="Answers questions from the knowledge base",
-        environment=_search_environment(path, options) | WEB_ADAPTER_ENVIRONMENT,
+        environment=_search_environment(path, options) | path.environment(DocumentSettings) | WEB_ADAPTER_ENVIRONMENT,
         folder="answers",
         handler="run.sh",
         layers=_answer_layers(own, options),
@@ -236,6 +237,9 @@ def answers_function(scope: Construct, path: IngestionPath, options: Options) ->
         timeout_seconds=min(MAX_TIMEOUT_SECONDS, math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS),
     ).function
     _let_search(function, path, options)
+    # Assistants ask for the status of a document.
+    path.documents.grant(function, ["s3:GetObject"], "Callers may ask for the status of any document")
+    path.registry.grant(function, READ)
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model)):
             grant_model(function, model, ANSWER_ACTIONS)

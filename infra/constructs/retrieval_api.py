@@ -43,6 +43,7 @@ ROUTES: Final = (
     (DOCUMENTS, "POST", "/api/failures/discard"),
     (QUERY, "GET", "/tools"),
     (QUERY, "POST", "/tools/{name}"),
+    (ANSWERS, "POST", "/mcp"),
     (QUERY, "GET", "/health"),
     (QUERY, "GET", "/openapi.json"),
 )

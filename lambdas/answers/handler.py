@@ -4,10 +4,17 @@ from ragstack_common.function import logger, metrics, with_imports_frozen
 
 import os
 from functools import cache
-
-from ragstack_common.api.ask import AskService
+from typing import TYPE_CHECKING, Final
 
 from ragstack_common.api.asgi import create_app
+from ragstack_common.api.ask import AskService
+from ragstack_common.api.documents import Documents
+
+if TYPE_CHECKING:
+    from ragstack_common.api.mcp import McpEndpoint
+    from ragstack_common.tools import Registry
+
+ON_LAMBDA: Final = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
 @cache
@@ -16,4 +23,26 @@ def service() -> AskService:
     return AskService.from_env(os.environ, metrics)
 
 
-app = with_imports_frozen(create_app(service, logger=logger, metrics=metrics))
+@cache
+def documents() -> Documents:
+    """Find the documents with the first question about one."""
+    return Documents.from_env(os.environ)
+
+
+@cache
+def tools() -> "Registry":
+    """Build the tools on their first request."""
+    from ragstack_common.tools import registry_from_env  # noqa: PLC0415 - most containers run none
+
+    return registry_from_env(os.environ)
+
+
+@cache
+def mcp() -> "McpEndpoint":
+    """Build the server of the Model Context Protocol with its first request."""
+    from ragstack_common.api.mcp import McpEndpoint, ServiceOperations  # noqa: PLC0415 - takes half a second
+
+    return McpEndpoint(ServiceOperations(service, documents, tools), is_local=not ON_LAMBDA)
+
+
+app = with_imports_frozen(create_app(service, mcp=mcp, logger=logger, metrics=metrics))

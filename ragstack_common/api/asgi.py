@@ -5,12 +5,12 @@ Behind the Lambda Web Adapter on AWS, and next to the local API Gateway, which c
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ragstack_common.api.ask_models import EVENTS, AskRequest, AskResponse, ErrorEvent, StreamEvent
+from ragstack_common.api.ask_models import EVENTS, AskRequest, ErrorEvent, StreamEvent
 from ragstack_common.api.bodies import (
     MAX_BODY_CHARACTERS,
     check_content_type,
@@ -29,6 +29,7 @@ from ragstack_common.api.bodies import (
     unknown_parameter,
 )
 from ragstack_common.config import ANSWERS_FAILED
+from ragstack_common.deadline import in_thread
 from ragstack_common.error_responses import (
     MAX_NAME_CHARACTERS,
     RETRY_AFTER_SECONDS,
@@ -44,7 +45,9 @@ from ragstack_common.telemetry import LOGGER
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ragstack_common.api.ask import AskService
 
 HEARTBEAT_SECONDS: Final = 10.0
 """API Gateway closes a stream that is silent for 5 minutes, and many proxies one that is silent for 30 seconds."""
@@ -68,30 +71,27 @@ _STREAM_HEADERS: Final = [
 _NAME_OF: Final[Mapping[type[BaseModel], bytes]] = {model: name.encode() for name, model in EVENTS.items()}
 
 
-class Answers(Protocol):
-    """What the application needs of :class:`ragstack_common.api.ask.AskService`."""
-
-    async def ask(self, request: AskRequest) -> AskResponse: ...  # noqa: D102
-
-    def stream(self, request: AskRequest) -> AsyncIterator[StreamEvent]: ...  # noqa: D102
-
-
 def create_app(
-    service: Callable[[], Answers],
+    service: "Callable[[], AskService]",
     *,
+    mcp: "Callable[[], ASGIApp] | None" = None,
     logger: "Logger | None" = None,
     metrics: "Metrics | None" = None,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
 ) -> Starlette:
-    """Make the application: POST /api/ask, POST /api/ask/stream and GET /health.
+    """Make the application: POST /api/ask, POST /api/ask/stream, POST /mcp and GET /health.
 
     Args:
         service: Called with each request; the first call may build the service.
+        mcp: The same for the Model Context Protocol; None for no such route.
         logger: Gets the request's id for its lines.
         metrics: Written out after each request.
         heartbeat_seconds: A stream that is silent for so long gets a comment.
     """
     answers = {"/api/ask": partial(_ask, service), "/api/ask/stream": partial(_stream, service, heartbeat_seconds)}
+    endpoints: dict[str, ASGIApp] = {path: _Endpoint(answer, logger, metrics) for path, answer in answers.items()}
+    if mcp is not None:
+        endpoints["/mcp"] = _Mcp(mcp, logger, metrics)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -103,7 +103,7 @@ def create_app(
 
     return Starlette(
         routes=[
-            *(Route(path, _Endpoint(answer, logger, metrics), methods=["POST"]) for path, answer in answers.items()),
+            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()),
             Route("/health", _health),
         ],
         exception_handlers={HTTPException: _explain_route},
@@ -115,7 +115,7 @@ async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def _ask(service: Callable[[], Answers], exchange: "_Exchange") -> None:
+async def _ask(service: "Callable[[], AskService]", exchange: "_Exchange") -> None:
     """Answer with one JSON object."""
     try:
         answer = await service().ask(exchange.question())
@@ -125,14 +125,12 @@ async def _ask(service: Callable[[], Answers], exchange: "_Exchange") -> None:
         await exchange.respond(HTTPStatus.OK, answer.model_dump_json().encode())
 
 
-async def _stream(service: Callable[[], Answers], heartbeat_seconds: float, exchange: "_Exchange") -> None:
+async def _stream(service: "Callable[[], AskService]", heartbeat_seconds: float, exchange: "_Exchange") -> None:
     """Answer with events. An error before the first one, or the first heartbeat, has its own status."""
     try:
-        async with exchange.heartbeats(heartbeat_seconds):
-            events = service().stream(exchange.question())
-            async with aclosing(events) as stream:  # type: ignore[type-var] # an async generator
-                async for event in stream:
-                    await exchange.send_event(event)
+        async with exchange.heartbeats(heartbeat_seconds), aclosing(service().stream(exchange.question())) as events:
+            async for event in events:
+                await exchange.send_event(event)
     except ClientDisconnect:
         raise
     except Exception as error:  # noqa: BLE001 - every error has an answer
@@ -151,20 +149,44 @@ class _Endpoint:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         exchange = _Exchange(Request(scope, receive), send)
-        if self.logger is not None:
-            self.logger.thread_safe_append_keys(correlation_id=exchange.request_id)
-        if self.metrics is not None:
-            self.metrics.add_metric("Requests", "Count", 1)
-        try:
-            await exchange.read()
-            await _while_connected(receive, self.answer(exchange))
-        except ClientDisconnect:
-            LOGGER.info("the client disconnected before the end of the answer")
-        finally:
-            if self.metrics is not None:
-                if exchange.failure is not None and exchange.failure >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                    self.metrics.add_metric(ANSWERS_FAILED, "Count", 1)
-                self.metrics.flush_metrics()
+        with _recorded(exchange.request_id, self.logger, self.metrics):
+            try:
+                await exchange.read()
+                await _while_connected(receive, self.answer(exchange))
+            except ClientDisconnect:
+                LOGGER.info("the client disconnected before the end of the answer")
+            failed = exchange.failure is not None and exchange.failure >= HTTPStatus.INTERNAL_SERVER_ERROR
+            if failed and self.metrics is not None:
+                self.metrics.add_metric(ANSWERS_FAILED, "Count", 1)
+
+
+@dataclass(frozen=True)
+class _Mcp:
+    """Passes requests on to an application that is made with the first one: its packages take long to import."""
+
+    application: "Callable[[], ASGIApp]"
+    logger: "Logger | None"
+    metrics: "Metrics | None"
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        with _recorded(_request_id(Request(scope)), self.logger, self.metrics):
+            application = await in_thread(self.application)
+            await application(scope, receive, send)
+
+
+@contextmanager
+def _recorded(request_id: str, logger: "Logger | None", metrics: "Metrics | None") -> Iterator[None]:
+    """Count a request, and give the lines of its log the request's id."""
+    if logger is not None:
+        logger.thread_safe_append_keys(correlation_id=request_id)
+    if metrics is None:
+        yield
+        return
+    metrics.add_metric("Requests", "Count", 1)
+    try:
+        yield
+    finally:
+        metrics.flush_metrics()
 
 
 class _Exchange:

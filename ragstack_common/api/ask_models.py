@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstack_common.answering.answer import Answer, CitationEvent, Source, TokenEvent
 from ragstack_common.answering.models import Role
-from ragstack_common.api.description import ErrorDetail
+from ragstack_common.api.error_models import ErrorDetail
 from ragstack_common.api.search_models import (
     MAX_NAME_CHARACTERS,
     CorpusSummary,

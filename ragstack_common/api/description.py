@@ -12,30 +12,9 @@ from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
+from ragstack_common.api.error_models import Error
 from ragstack_common.api.routes import add_routes
 from ragstack_common.config import API_KEY_AUTH, IAM_AUTH
-
-
-class Problem(BaseModel):
-    """An invalid member of the body."""
-
-    member: str
-    problem: str
-
-
-class ErrorDetail(BaseModel):
-    """What went wrong."""
-
-    code: str = Field(description="The error code, such as InvalidFilter")
-    message: str = Field(description="One line that says what is wrong")
-    details: list[Problem]
-    requestId: str = Field(description="The id of the request in the log")  # noqa: N815 - the interface's name
-
-
-class Error(BaseModel):
-    """The answer to a request that failed."""
-
-    error: ErrorDetail
 
 
 class Tool(BaseModel):

@@ -6,6 +6,7 @@ as that of the newest.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field
 
+from ragstack_common.clients import dynamodb_client, s3_client
+from ragstack_common.config import DocumentSettings
 from ragstack_common.documents import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.error_responses import failing_as, reaching_the_registry, redacted
 from ragstack_common.errors import DocumentNotFoundError, InvalidRequestError, ServiceUnavailableError
@@ -271,6 +274,17 @@ class Documents:
     def __init__(self, registry: DocumentRegistry, bucket: DocumentsBucket) -> None:
         self._registry = registry
         self._bucket = bucket
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> "Documents":
+        """Find the registry and the bucket that the environment names.
+
+        Raises:
+            ConfigurationError: A variable is missing.
+        """
+        settings = DocumentSettings.from_env(env)
+        bucket = DocumentsBucket(settings.documents_bucket, s3_client())
+        return cls(DocumentRegistry(settings.registry_table, dynamodb_client()), bucket)
 
     def page(
         self,

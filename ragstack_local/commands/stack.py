@@ -1,6 +1,7 @@
 """The commands of the local stack: ``ragstack up``, ``demo``, ``down`` and ``env``."""
 
 import os
+import re
 import shlex
 import signal
 import time
@@ -18,6 +19,7 @@ from ragstack_local import display, running
 from ragstack_local.connection import Project
 from ragstack_local.demo import run_demo
 from ragstack_local.errors import StackError
+from ragstack_local.stack.answers import DEFAULT_PORT as DEFAULT_ANSWERS_PORT
 from ragstack_local.stack.local_stack import DEFAULT_PORT, RunningStack, StackOptions, local_stack
 from ragstack_local.targets import StackTarget, with_target
 
@@ -25,6 +27,9 @@ STOP_SECONDS: Final = 20.0
 
 COSINE_SHARE: Final = "cosine_share"
 """The setting that is for the local Bedrock, not for the app."""
+
+ANSWER_MODEL: Final = "answer_model"
+"""The context value that has answers written by a model."""
 
 MODELS: Final = (
     ("--embedding fastembed", "downloads a model once (`make setup` installs it)"),
@@ -38,6 +43,7 @@ EXAMPLE_FOLDER: Final = ".ragstack/model"
 
 Port = Annotated[int, typer.Option(help="Port of MiniStack: S3, SQS, Lambda, API Gateway.", min=1, max=65535)]
 BedrockPort = Annotated[int, typer.Option(help="Port of the local Bedrock.", min=1, max=65535)]
+AnswersPort = Annotated[int, typer.Option(help="Port on which answers stream.", min=1, max=65535)]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
 ]
@@ -70,6 +76,7 @@ SettingsFile = Annotated[
 def up(
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
+    answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
@@ -90,9 +97,8 @@ def up(
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
     """
     project = Project.find()
-    options = _options(
-        project, port, bedrock_port, data_dir, embedding, context, settings, bedrock_arguments, allow_origin
-    )
+    ports = (port, bedrock_port, answers_port)
+    options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments, allow_origin)
     with local_stack(project, options, display.step) as stack:
         display.print_urls(stack.connection, options.data)
         advise_on_embedding(options)
@@ -104,6 +110,7 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Exit after the queries instead of keeping it running.")] = False,
     port: Port = DEFAULT_PORT,
     bedrock_port: BedrockPort = DEFAULT_BEDROCK_PORT,
+    answers_port: AnswersPort = DEFAULT_ANSWERS_PORT,
     data_dir: DataDir = None,
     embedding: Embedding = DEFAULT_EMBEDDING,
     context: Context = None,
@@ -117,7 +124,8 @@ def demo(
     Example:  ragstack demo --once
     """
     project = Project.find()
-    options = _options(project, port, bedrock_port, data_dir, embedding, context, settings, bedrock_arguments)
+    ports = (port, bedrock_port, answers_port)
+    options = _options(project, ports, data_dir, embedding, context, settings, bedrock_arguments)
     with local_stack(project, options, display.step) as stack:
         run_demo(stack.connection, project.root)
         display.console.print()
@@ -159,8 +167,8 @@ def down() -> None:
 def env(target: StackTarget) -> None:
     """Print the stack's URL, ids and endpoints as shell variables, for curl, the AWS CLI and programs.
 
-    API, BUCKET, KNOWLEDGE_BASE_ID and DATA_SOURCE_ID; for the local stack also its credentials, its region and the
-    endpoint of each service, which every AWS SDK reads.
+    API, ANSWERS (where answers stream), BUCKET, KNOWLEDGE_BASE_ID and DATA_SOURCE_ID; for the local stack also its
+    credentials, its region and the endpoint of each service, which every AWS SDK reads.
 
     Example:  eval "$(ragstack env)"; curl -s "$API/health"
     """
@@ -187,8 +195,7 @@ def advise_on_embedding(options: StackOptions) -> None:
 
 def _options(
     project: Project,
-    port: int,
-    bedrock_port: int,
+    ports: tuple[int, int, int],
     data_dir: Path | None,
     embedding: str,
     context: list[str] | None,
@@ -201,16 +208,24 @@ def _options(
     values = _settings(settings)
     share = values.pop(COSINE_SHARE, None)
     arguments = [*(() if share is None else ("--cosine-share", share)), *(bedrock_arguments or ())]
-    bedrock.check(arguments)
+    chosen = bedrock.check(arguments)
+    answering = {ANSWER_MODEL: _model_id(chosen["llm_model"])} if chosen["llm_url"] else {}
+    port, bedrock_port, answers_port = ports
     return StackOptions(
         data=(data_dir or project.data / "local").absolute(),
         port=port,
         bedrock_port=bedrock_port,
+        answers_port=answers_port,
         embedding=embedding,
         bedrock_arguments=tuple(arguments),
         origins=tuple(origins or ()),
-        context={**values, **dict(_context_value(text) for text in context or ())},
+        context={**answering, **values, **dict(_context_value(text) for text in context or ())},
     )
+
+
+def _model_id(model: str | None) -> str:
+    """Return a name for the local Bedrock's model, as Converse takes it; the local Bedrock forwards to its own."""
+    return re.sub(r"[^a-zA-Z0-9.:-]+", "-", model or "").strip("-") or "local-model"
 
 
 def _context_value(text: str) -> tuple[str, str]:

@@ -59,6 +59,8 @@ USER_CONTEXT: Final = Path("~/.cdk.json")
 
 PACKAGES: Final = ("aws-cdk-lib", "cdk-nag", "constructs", "jsii")
 
+OUTPUTS: Final = "outputs.json"
+
 _ERROR_MARKS: Final = ("rror", "ailed", "❌")
 _LAYER: Final = "dependencies_layer"
 
@@ -150,6 +152,7 @@ def deploy(
     data: Path,
     aws_endpoint: str,
     bedrock_endpoint: str,
+    answers_endpoint: str,
     knowledge_base: LocalKnowledgeBase,
     chosen: Mapping[str, str],
 ) -> Connection:
@@ -167,8 +170,9 @@ def deploy(
         "data_source_id": knowledge_base.data_source_id,
         "bedrock_endpoint": bedrock_endpoint,
         "aws_endpoint": aws_endpoint,
+        "answers_endpoint": answers_endpoint,
     }
-    outputs = data / "outputs.json"
+    outputs = data / OUTPUTS
     assembly = Assembly.of(project, data / "cdk.out", context)
     env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}", **WITHOUT_RULES)
     cdk = _Cdk(project, env, data / "logs")
@@ -183,8 +187,17 @@ def deploy(
         DEFAULT_PREFIX,
         aws_endpoint=aws_endpoint,
         bedrock_endpoint=bedrock_endpoint,
+        answers_url=answers_endpoint,
         process_id=os.getpid(),
     )
+
+
+def answers_environment(data: Path, aws_endpoint: str) -> dict[str, str]:
+    """Return the environment of the deployed function ``answers``, for a process that does its work."""
+    outputs = json.loads((data / OUTPUTS).read_text())[f"{DEFAULT_PREFIX}Api"]
+    lambda_ = local_client("lambda", aws_endpoint, Config(retries={"mode": "standard"}))
+    function = lambda_.get_function_configuration(FunctionName=outputs["AnswersFunctionName"])
+    return local_environment(aws_endpoint, **function["Environment"]["Variables"])
 
 
 def _prepare(cdk: "_Cdk", assembly: Assembly, context: Mapping[str, str], elsewhere: Path, aws_endpoint: str) -> None:

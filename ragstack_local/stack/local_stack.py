@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -19,14 +20,17 @@ from local_bedrock.options import LOCAL
 from ragstack_local import running
 from ragstack_local.connection import Connection, Project, local_environment
 from ragstack_local.errors import StackError
-from ragstack_local.stack import launcher
-from ragstack_local.stack.deployment import LocalKnowledgeBase, deploy
+from ragstack_local.stack import answers, launcher
+from ragstack_local.stack.deployment import LocalKnowledgeBase, answers_environment, deploy
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
 from ragstack_local.stack.recovery import DataFolder
 
 DEFAULT_PORT: Final = 4566
 START_SECONDS: Final = 60.0
 WATCH_SECONDS: Final = 0.5
+
+ANSWER_SECONDS: Final = 900
+"""API Gateway waits as long for a response that streams."""
 
 Step = Callable[[str], AbstractContextManager[Any]]
 
@@ -39,6 +43,7 @@ class StackOptions:
         data: Folder of objects, index and logs; survives a restart.
         port: MiniStack's port: S3, SQS, Lambda, API Gateway.
         bedrock_port: The local Bedrock's port.
+        answers_port: The port on which answers stream.
         embedding: As `ragstack bedrock` takes it.
         bedrock_arguments: More options of `ragstack bedrock`.
         origins: Web pages that may use the stack, such as ``http://localhost:5173``.
@@ -48,6 +53,7 @@ class StackOptions:
     data: Path
     port: int = DEFAULT_PORT
     bedrock_port: int = DEFAULT_BEDROCK_PORT
+    answers_port: int = answers.DEFAULT_PORT
     embedding: str = "hashed"
     bedrock_arguments: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
@@ -89,6 +95,7 @@ def local_stack(
         _require_free_ports(options)
         aws_endpoint = f"http://{LOCAL}:{options.port}"
         bedrock_endpoint = f"http://{LOCAL}:{options.bedrock_port}"
+        answers_endpoint = f"http://{LOCAL}:{options.answers_port}"
         folder = DataFolder(options.data)
         session = cleanup.enter_context(folder.opened())
         with step("Starting MiniStack and the local Bedrock"):
@@ -109,22 +116,33 @@ def local_stack(
                 data=options.data,
                 aws_endpoint=aws_endpoint,
                 bedrock_endpoint=bedrock_endpoint,
+                answers_endpoint=answers_endpoint,
                 knowledge_base=knowledge_base,
                 chosen=options.context,
             )
+            with held_interrupts():
+                answering = _start_answers(project, options, aws_endpoint)
+                cleanup.callback(answering.stop)
+            answering.wait_until(lambda: _answers(f"{answers_endpoint}/health"), START_SECONDS)
         session.is_deployed = True
         if session.recovers:
             with step("The last run was killed: uploading its documents again"):
                 folder.restore(connection)
         announce(asdict(connection))
-        yield RunningStack(connection, (ministack, bedrock))
+        yield RunningStack(connection, (ministack, bedrock, answering))
 
 
 def _require_free_ports(options: StackOptions) -> None:
-    if options.port == options.bedrock_port:
-        raise StackError(f"MiniStack and the local Bedrock cannot share port {options.port}: choose another --port")
-    require_free_port(options.port, "MiniStack", "--port")
-    require_free_port(options.bedrock_port, "the local Bedrock", "--bedrock-port")
+    wanted = (
+        ("MiniStack", options.port, "--port"),
+        ("the local Bedrock", options.bedrock_port, "--bedrock-port"),
+        ("the server of answers", options.answers_port, "--answers-port"),
+    )
+    for (name, port, option), (other, other_port, _) in combinations(wanted, 2):
+        if port == other_port:
+            raise StackError(f"{name} and {other} cannot share port {port}: choose another {option}")
+    for name, port, option in wanted:
+        require_free_port(port, name, option)
 
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
@@ -145,6 +163,7 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
         # Only the guarded port.
         USE_SSL="0",
         IOT_MTLS_ENABLED="0",
+        MINISTACK_APIGW_PROXY_TIMEOUT_SECONDS=str(ANSWER_SECONDS),
         SFTP_ENABLED="0",
     )
     # -P keeps the launcher's folder off the path of MiniStack and of the functions.
@@ -162,6 +181,13 @@ def _start_bedrock(options: StackOptions, aws_endpoint: str) -> Child:
     uses_aws = options.embedding.startswith("bedrock:")
     environment = dict(os.environ) if uses_aws else local_environment(aws_endpoint)
     return Child.start("The local Bedrock", command, environment, _logs(options) / "bedrock.log", ends_with_parent=True)
+
+
+def _start_answers(project: Project, options: StackOptions, aws_endpoint: str) -> Child:
+    command: list[str | Path] = [sys.executable, "-m", answers.__name__, str(options.answers_port)]
+    command += [project.root / answers.HANDLER, *options.origins]
+    env = answers_environment(options.data, aws_endpoint)
+    return Child.start("The server of answers", command, env, _logs(options) / "answers.log", ends_with_parent=True)
 
 
 def _temporary(options: StackOptions) -> Path:

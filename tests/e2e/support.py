@@ -2,9 +2,7 @@
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ from ragstack_local.bucket import Bucket
 from ragstack_local.connection import Connection
 from ragstack_local.following import ENDED, registry_of, statuses_of
 from tests.ragstack_local.support import ragstack
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 T = TypeVar("T")
@@ -39,27 +38,13 @@ STOP_SECONDS = 60.0
 MISLEADING = {"AWS_PROFILE": "nobody", "AWS_DEFAULT_REGION": "eu-south-2", "HTTP_PROXY": "http://127.0.0.1:9"}
 """As on a machine whose AWS settings would lead astray."""
 
-PORTS = range(20_000, 32_000)
-"""Below those that Linux and macOS give to connections."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens on, and that nobody is given who connects somewhere before they are used."""
-    found: list[int] = []
-    while len(found) < count:
-        port = random.choice(PORTS)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found = [*dict.fromkeys([*found, port])]
-    return found
-
 
 @dataclass
 class LocalStack:
     """One data folder, and the stack that runs on it now."""
 
     folder: Path
-    ports: list[int] = field(default_factory=lambda: free_ports(2))
+    ports: list[int] = field(default_factory=lambda: free_ports(3))
     process: "subprocess.Popen[bytes] | None" = None
     context: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
@@ -76,9 +61,10 @@ class LocalStack:
 
     @property
     def options(self) -> list[str]:
-        port, bedrock_port = map(str, self.ports)
+        port, bedrock_port, answers_port = map(str, self.ports)
+        ports = ["--port", port, "--bedrock-port", bedrock_port, "--answers-port", answers_port]
         context = [part for value in self.context for part in ("--context", value)]
-        return ["--port", port, "--bedrock-port", bedrock_port, "--data-dir", "data", *context]
+        return [*ports, "--data-dir", "data", *context]
 
     @property
     def connection(self) -> Connection:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ragstack_local.api_client import ApiClient
 from tests.e2e.support import ROOT, LocalStack
 from tests.support.waiting import eventually
 
@@ -30,6 +31,25 @@ def test_an_uploaded_document_is_indexed_and_found_through_api_gateway(stack: Lo
     assert "waits motionless for frogs" in answer["results"][0]["content"]
     assert answer["complete"] is True
     assert [part["status"] for part in answer["slices"]] == ["ok"]
+
+
+def test_an_answer_streams_and_the_stage_returns_the_same_one(stack: LocalStack, handbook: Path) -> None:
+    question = {"question": "How many requests a minute may one API key make?", "metadata_filter": {"current": True}}
+    api = ApiClient.of(stack.connection)
+
+    events = list(api.ask_stream(question))
+    status, answer = stack.request("POST", "/api/ask", question)
+    rejected, error = stack.request("POST", "/api/ask/stream", {"question": ""})
+
+    names = [name for name, _ in events]
+    assert (names[0], names[-1]) == ("sources", "done")
+    assert "".join(data["text"] for name, data in events if name == "token") == events[-1][1]["answer"]
+    assert "600" in answer["answer"]
+    assert any(source["cited"] for source in answer["sources"])
+    assert (status, rejected, error["error"]["code"]) == (200, 400, "InvalidRequest")
+    assert {name: answer[name] for name in ("answer", "sentences")} == {
+        name: events[-1][1][name] for name in ("answer", "sentences")
+    }
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["id"])

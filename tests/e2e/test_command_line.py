@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import LocalStack, free_ports
+from tests.e2e.support import LocalStack
+from tests.support.ports import free_ports
 from tests.support.sidecars import record_sidecar
 from tests.support.waiting import eventually
 
@@ -125,9 +126,10 @@ def test_reconcile_compares_everything_and_shows_the_report(stack: LocalStack, h
 
 
 def test_a_second_stack_in_the_same_place_is_refused_whatever_its_ports(stack: LocalStack, tmp_path: Path) -> None:
-    port, bedrock_port = free_ports(2)
+    port, bedrock_port, answers_port = free_ports(3)
+    ports = ("--port", port, "--bedrock-port", bedrock_port, "--answers-port", answers_port)
 
-    done = stack.run("up", "--port", port, "--bedrock-port", bedrock_port, "--data-dir", tmp_path / "data")
+    done = stack.run("up", *ports, "--data-dir", tmp_path / "data")
 
     assert done.returncode == 3
     assert done.stderr.startswith("Error: A local stack is running already")

@@ -29,7 +29,8 @@ import urllib3
 from typer.main import get_command
 
 from ragstack_local.cli import app
-from tests.e2e.support import ROOT, LocalStack, free_ports, iterate
+from tests.e2e.support import ROOT, LocalStack, iterate
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -39,7 +40,7 @@ BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 MARKS = ("not run: ", "runs until Ctrl-C", "continues", "conftest", "pytest", "needs: ")
-PORT, BEDROCK_PORT = "4566", "4567"
+PORT, BEDROCK_PORT, ANSWERS_PORT = "4566", "4567", "4568"
 SECONDS = 120.0
 TOP_LEVEL_AWAIT = """
 import ast, asyncio, inspect, sys
@@ -185,8 +186,8 @@ def reader(new_stack: LocalStack, tmp_path: Path) -> Iterator[Reader]:
     # curl's own settings: an example whose answer is an error has failed.
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
     env = {**inherited, **dict(exports), "PATH": path, "CURL_HOME": str(tmp_path)}
-    port, bedrock_port = map(str, stack.ports)
-    found = Reader(tmp_path, env, {PORT: port, BEDROCK_PORT: bedrock_port})
+    ports = dict(zip((PORT, BEDROCK_PORT, ANSWERS_PORT), map(str, stack.ports), strict=True))
+    found = Reader(tmp_path, env, ports)
     try:
         yield found
     finally:

@@ -24,6 +24,7 @@ ROUTES = {
     ("POST", "/api/failures/discard"): "documents",
     ("GET", "/tools"): "query",
     ("POST", "/tools/{name}"): "query",
+    ("POST", "/mcp"): "answers",
     ("GET", "/health"): "query",
     ("GET", "/openapi.json"): "query",
 }
@@ -130,6 +131,7 @@ def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existi
         }
 
         assert outputs == {
+            "AnswersFunctionName",
             "ApiUrl",
             "DataSourceId",
             "DeadLetterQueueUrl",

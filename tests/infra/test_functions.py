@@ -25,7 +25,8 @@ ADAPTER = {"AWS_LAMBDA_EXEC_WRAPPER", "AWS_LWA_INVOKE_MODE", "AWS_LWA_PORT", "AW
 SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
 READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
 RIGHTS = {
-    "answers": {"bedrock:Retrieve", "dynamodb:Query"},
+    "answers": {"bedrock:Retrieve", "dynamodb:Query"}
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
     "query": {"bedrock:Retrieve", "dynamodb:Query"},
     "documents": SENDING
     | READING_A_QUEUE

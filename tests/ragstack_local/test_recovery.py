@@ -22,8 +22,8 @@ from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.recovery import DataFolder, list_documents
 from ragstack_local.stack.recovery import _synchronise as synchronise
-from tests.e2e.support import free_ports
 from tests.ragstack_local.support import stack_at
+from tests.support.ports import free_ports
 
 ODD_KEYS = (
     "plain.md",

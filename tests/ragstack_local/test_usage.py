@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_local.cli import app
 from tests.ragstack_local.support import RAGSTACK, Api, ragstack, running_stack, stack_at
+from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 COMMAND_OBJECTS = [
@@ -37,13 +38,6 @@ def taken_port() -> Iterator[int]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         yield listener.getsockname()[1]
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def assert_one_line(done: "subprocess.CompletedProcess[str]", words: str) -> None:
@@ -112,21 +106,22 @@ def test_without_a_running_stack_it_says_so_in_one_line(tmp_path: Path, argument
     assert_one_line(ragstack(*arguments, data=tmp_path), "No local stack is running")
 
 
-@pytest.mark.parametrize("option", ["--port", "--bedrock-port"])
+@pytest.mark.parametrize("option", ["--port", "--bedrock-port", "--answers-port"])
 def test_a_taken_port_is_named_with_its_option_before_anything_starts(
-    tmp_path: Path, taken_port: int, free_port: int, option: str
+    tmp_path: Path, taken_port: int, option: str
 ) -> None:
-    other = "--bedrock-port" if option == "--port" else "--port"
+    ports = dict(zip(("--port", "--bedrock-port", "--answers-port"), free_ports(3), strict=True)) | {option: taken_port}
+    options = [str(part) for pair in ports.items() for part in pair]
 
-    done = ragstack("up", option, str(taken_port), other, str(free_port), "--data-dir", "data", data=tmp_path)
+    done = ragstack("up", *options, "--data-dir", "data", data=tmp_path)
 
     assert_one_line(done, f"Port {taken_port} (")
     assert f"is in use: stop what listens there, or choose another with {option}" in done.stderr
     assert not (tmp_path / "data").exists()
 
 
-def test_one_port_for_both_servers_is_refused(tmp_path: Path, free_port: int) -> None:
-    port = str(free_port)
+def test_one_port_for_both_servers_is_refused(tmp_path: Path) -> None:
+    port = str(*free_ports(1))
 
     done = ragstack("demo", "--port", port, "--bedrock-port", port, "--data-dir", "data", data=tmp_path)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ragstack_common.embedding.kinds import FORMS
-from ragstack_local.commands.stack import MODELS, advise_on_embedding
+from ragstack_local.commands.stack import MODELS, _options, advise_on_embedding
+from ragstack_local.connection import Project
 from ragstack_local.stack.local_stack import StackOptions
 
 
@@ -32,3 +33,24 @@ def test_every_advised_embedding_is_a_known_kind() -> None:
     kinds = [option.removeprefix("--embedding ").strip("'").partition(":")[0] for option, _ in MODELS]
 
     assert [kind for kind in kinds if kind not in FORMS] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model"),
+    [
+        ([], None),
+        (["--llm-url", "http://127.0.0.1:11434/v1"], "local-model"),
+        (["--llm-url", "http://127.0.0.1:11434/v1", "--llm-model", "hf.co/some/llama3.2:3b"], "hf.co-some-llama3.2:3b"),
+    ],
+    ids=["none", "the server's first", "named"],
+)
+def test_a_model_of_the_local_bedrock_writes_the_answers_too(
+    tmp_path: Path, arguments: list[str], model: str | None
+) -> None:
+    project = Project.find()
+
+    options = _options(project, (1, 2, 3), tmp_path, "hashed", None, None, arguments)
+    chosen = _options(project, (1, 2, 3), tmp_path, "hashed", ["answer_model=own"], None, arguments)
+
+    assert options.context.get("answer_model") == model
+    assert chosen.context["answer_model"] == "own"
