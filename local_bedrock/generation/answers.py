@@ -42,12 +42,16 @@ class Task:
         passages: The passages to answer from, best first, for the extractive generator.
         turns: The messages for a model, which contain question and passages.
         numbered: Whether the model was told to cite its sources as [1] for the first passage.
+        contexts: What stands above each passage, if known.
+        numbers: The number of each passage in the prompt of a client that reads citation markers itself.
     """
 
     question: str
     passages: tuple[str, ...]
     turns: tuple[Turn, ...]
     numbered: bool = False
+    contexts: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

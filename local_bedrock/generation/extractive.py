@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from local_bedrock.generation.answers import Given, Settings, Sources, Task, Text, limited
+from ragstack_common.answering.extractive import quoted_answer
 from ragstack_common.answering.quoting import best_quotations
 from ragstack_common.config import QUOTING_GENERATOR
 
@@ -22,7 +23,10 @@ class ExtractiveGenerator:
         yield from limited(self._quoted(task), task, settings)
 
     def _quoted(self, task: Task) -> Iterator[Text | Sources]:
-        quotations = best_quotations(task.question, task.passages)
+        quotations = best_quotations(task.question, task.passages, task.contexts)
+        if task.numbers:
+            yield Text(quoted_answer(quotations, task.numbers))
+            return
         for quotation in quotations:
             yield Text(quotation.space + quotation.whole)
             yield Sources(quotation.passages)

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
 from local_bedrock.errors import InvalidRequest, ModelError, ModelStreamError
 from local_bedrock.generation import prompts
 from local_bedrock.generation.answers import End, Given, Task, Text, Turn
+from local_bedrock.generation.contexts import GivenPassage, given_passages
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
 from local_bedrock.operations.generate import refuse_optimized, require_text_model, settings
 from local_bedrock.reading import formats
@@ -121,17 +122,26 @@ def conversation_task(context: Context, request: Request) -> Task:
         read.append(_message(context, number, message))
         turns.append(Turn(message["role"], read[-1].whole()))
     question, rest = _question(read[-1].text)
-    documents = [document for one in read for document in one.documents]
-    before = [one.text for one in read[:-1]] + system
+    earlier = [one.text for one, message in zip(read[:-1], messages, strict=False) if message["role"] == "user"]
     passages = [
-        *(
-            excerpt
-            for document in documents
-            for excerpt in prompts.best_excerpts(document, question, context.embedding)
-        ),
-        *(excerpt for text in [rest, *before] for excerpt in prompts.cut_excerpts(text)),
+        GivenPassage(excerpt)
+        for one in read
+        for document in one.documents
+        for excerpt in prompts.best_excerpts(document, question, context.embedding)
     ]
-    return Task(question, tuple(passages), tuple(turns))
+    passages += [
+        replace(given, text=excerpt)
+        for given in given_passages([rest, *system, *earlier])
+        for excerpt in prompts.cut_excerpts(given.text)
+    ]
+    numbers = [given.number for given in passages if given.number is not None]
+    return Task(
+        question,
+        tuple(given.text for given in passages),
+        tuple(turns),
+        contexts=tuple(given.heading for given in passages),
+        numbers=tuple(numbers) if len(numbers) == len(passages) else (),
+    )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Answers without a model: quotations of the passages."""
 
 import textwrap
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from ragstack_common.answering.models import (
@@ -50,8 +50,10 @@ class ExtractiveProvider:
 
     def _answer(self, request: ModelRequest) -> tuple[str, ModelEnd]:
         question = request.messages[-1].content
-        lines = list(self._lines(question, request)) or [NO_ANSWER]
-        text = "\n".join(lines)
+        passages = [passage.chunk.content for passage in request.passages]
+        contexts = [passage.chunk.context or "" for passage in request.passages]
+        quotations = best_quotations(question, passages, contexts)
+        text = quoted_answer(quotations, [passage.number for passage in request.passages])
         left = text if request.max_tokens is None else text[: request.max_tokens * CHARACTERS_IN_TOKEN]
         read = sum(estimated_tokens(passage.chunk.content) for passage in request.passages) + estimated_tokens(question)
         end = ModelEnd(
@@ -64,16 +66,22 @@ class ExtractiveProvider:
         )
         return left, end
 
-    def _lines(self, question: str, request: ModelRequest) -> Iterator[str]:
-        """Yield a line for each quotation."""
-        passages = [passage.chunk.content for passage in request.passages]
-        contexts = [passage.chunk.context or "" for passage in request.passages]
-        for quotation in best_quotations(question, passages, contexts):
-            markers = "".join(f"[{request.passages[position].number}]" for position in quotation.passages)
-            if quotation.text.startswith(_FENCE):
-                yield f"{quotation.text}\n{markers}"
-            else:
-                yield f"{_in_quotation_marks(_one_line(quotation))} {markers}"
+
+def quoted_answer(quotations: Sequence[Quotation], numbers: Sequence[int]) -> str:
+    """Write quotations with quotation marks and citation markers, each in a line.
+
+    Args:
+        quotations: What to quote.
+        numbers: The number of each passage.
+    """
+    lines = []
+    for quotation in quotations:
+        markers = "".join(f"[{number}]" for number in dict.fromkeys(numbers[index] for index in quotation.passages))
+        if quotation.text.startswith(_FENCE):
+            lines += [quotation.text, markers]
+        else:
+            lines.append(f"{_in_quotation_marks(_one_line(quotation))} {markers}")
+    return "\n".join(lines) or NO_ANSWER
 
 
 def _one_line(quotation: Quotation) -> str:

@@ -70,13 +70,13 @@ class _Candidate:
 
     Attributes:
         words: Weight of each of the question's words in it: 1 if the quote contains the word itself.
-        coverage: Share of the question that it contains, weighted by rarity.
+        own_coverage: Share of the question that it contains, weighted by rarity, without the sentence before.
     """
 
     quote: Quote
     passage: int
     words: Mapping[str, float]
-    coverage: float = 0.0
+    own_coverage: float = 0.0
     score: float = 0.0
 
 
@@ -128,7 +128,7 @@ def _chosen(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
     close = [
         candidate
         for candidate in scored[1:]
-        if candidate.score >= SECOND_BEST * scored[0].score and candidate.coverage >= FURTHER_COVERAGE
+        if candidate.score >= SECOND_BEST * scored[0].score and candidate.own_coverage >= FURTHER_COVERAGE
     ]
     return _ordered(_distinct([*scored[:1], *close]))
 
@@ -139,12 +139,13 @@ def _scored(question: Question, candidates: Sequence[_Candidate]) -> list[_Candi
     found = []
     for candidate in candidates:
         text = candidate.quote.text
-        coverage = sum(weight * rarity[word] for word, weight in candidate.words.items())
-        coverage -= MISFIT_COST * question.misfits(text)
+        shares = [(weight, weight * rarity[word]) for word, weight in candidate.words.items()]
+        own = sum(share for weight, share in shares if weight > BEFORE_WEIGHT)
+        coverage = sum(share for _, share in shares) - MISFIT_COST * question.misfits(text)
         score = coverage + RANK_WEIGHT / (1 + candidate.passage)
         score += FIT_WEIGHT * question.fits(text) - QUESTION_COST * text.endswith("?")
         if coverage >= LEAST_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
-            found.append(replace(candidate, coverage=coverage, score=score))
+            found.append(replace(candidate, own_coverage=own, score=score))
     return sorted(found, key=lambda candidate: -candidate.score)
 
 

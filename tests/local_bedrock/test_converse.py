@@ -76,8 +76,43 @@ def test_what_was_said_before_is_read(runtime: Any) -> None:
     assert said(runtime, user(LEAVE), assistant("Noted."), user(QUESTION)) == ANSWER
 
 
-def test_the_system_prompt_is_read(runtime: Any) -> None:
-    assert said(runtime, user(QUESTION), system=[{"text": LEAVE}]) == ANSWER
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        LEAVE,
+        f"You answer questions about leave and days. Use the following context to answer.\n\n{LEAVE}",
+        f"Answer from: {LEAVE}",
+        f"Use these documents.\n\nContext: {LEAVE}\nQuestion: How many days?\nAnswer:",
+        f"Context information is below.\n---------\n{LEAVE}\n---------\nAnswer with the number of days of leave.",
+        f"<documents>\n<document><source>leave.md</source><content>{LEAVE}</content></document>\n</documents>",
+        f"Never say how many days of annual leave an employee has.\n<context>{LEAVE}</context>",
+    ],
+)
+def test_passages_in_the_system_prompt_are_read_and_instructions_are_not(runtime: Any, prompt: str) -> None:
+    assert said(runtime, user(QUESTION), system=[{"text": prompt}]) == ANSWER
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "You are an expert on how many days of annual leave an employee has.",
+        "Answer questions on annual leave.\n\nIf an employee asks for days of annual leave, say 27.",
+        f"<passages>\n<passage>Trains leave hourly.</passage>\n</passages>\n\n{LEAVE}",
+    ],
+)
+def test_instructions_in_the_system_prompt_are_never_quoted(runtime: Any, prompt: str) -> None:
+    assert said(runtime, user(QUESTION), system=[{"text": prompt}]) == NO_ANSWER
+
+
+def test_an_answer_of_the_model_is_no_source(runtime: Any) -> None:
+    assert said(runtime, user("Hello"), assistant(LEAVE), user(QUESTION)) == NO_ANSWER
+
+
+def test_numbered_passages_are_quoted_with_citation_markers(runtime: Any) -> None:
+    passages = f"<passage number=1>Trains leave hourly.</passage>\n<passage number=2>{LEAVE}</passage>"
+    prompt = f"Cite passages by number.\n{passages}"
+
+    assert said(runtime, user(QUESTION), system=[{"text": prompt}]) == f'"{ANSWER}" [2]'
 
 
 def test_without_anything_to_quote_there_is_no_answer(runtime: Any) -> None:

@@ -1,0 +1,148 @@
+"""Find the passages in the prompts of clients: by their structure, so that instructions are not taken for passages."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Final
+
+_PASSAGE: Final = r"passage|document|doc|chunk|excerpt|snippet|source|search_?result|result|item|article|page|quote"
+_COLLECTION: Final = (
+    rf"(?:{_PASSAGE})s|contexts?|retrieved_?\w*|search_?results?|knowledge(?:_?base)?|references?|background|information|data|text"
+    r"|content"
+)
+_TAG: Final = r"<(/?)((?:{names})(?:-\w+)?)((?:\s[^<>]*)?)>"
+_PASSAGES: Final = re.compile(_TAG.format(names=_PASSAGE), re.IGNORECASE)
+_COLLECTIONS: Final = re.compile(_TAG.format(names=_COLLECTION), re.IGNORECASE)
+_BODIES: Final = re.compile(_TAG.format(names=r"document_contents?|contents?|text|body"), re.IGNORECASE)
+_NUMBER: Final = re.compile(r"""\s(?:number|index|id|n)\s*=\s*["']?(\d{1,4})\b""", re.IGNORECASE)
+_HEAD: Final = re.compile(r"\s*From [^\n]+\n\n")
+"""The first line of a passage in prompts of RAGStack: the document, and the headings above."""
+
+_NUMBERED: Final = re.compile(
+    r"^[ \t]*(?:(?:passage|document|doc|source|result|chunk|excerpt|context)[ \t]+)?\[(\d{1,4})\][ \t]*:?[ \t]*"
+    r"|^[ \t]*(?:passage|document|source|result|chunk|excerpt)[ \t]+#?(\d{1,4})[ \t]*[:.)][ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANNOUNCED: Final = re.compile(
+    r"^(?![^:\n]*\b(?:rules?|instructions?|guidelines?|steps|question|format)\b)[^:\n]{0,200}?"
+    r"\b(?:contexts?(?: information)?|documents?|passages?|excerpts?|(?:search )?results?|sources?|information"
+    r"|knowledge|texts?|snippets?|articles?|references?|facts|notes|answer (?:only )?(?:from|with|using))\b"
+    r"[^:.\n]{0,80}[:.]"
+    r"[ \t]*(?:\n[ \t]*(?:[-=_*#]{3,}|\"{3}|`{3}\w*)[ \t]*\n|$|(?<=:)(?=[ \t]*\S))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_END: Final = re.compile(
+    r"^[ \t]*(?:(?:user )?(?:question|query)|q|user|human|answer|helpful answer|instructions?|rules|guidelines|task"
+    r"|(?:chat |conversation )?history|conversation|assistant)[ \t]*:|^[ \t]*(?:[-=_*]{3,}|\"{3}|`{3})[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ORDER: Final = (
+    r"(?:then |please |always |never |only |do not |don.t )*(?:answer|use|be|do|don.t|never|always|respond|reply|say"
+    r"|tell|ask|cite|write|keep|avoid|ignore|follow|give|provide|return|explain|quote|base|summari[sz]e|think|act|format"
+    r"|output|after each|begin|list|refuse|assume|remember|make sure)\b"
+)
+_INSTRUCTION: Final = re.compile(
+    rf"\b(?:you|your|yourself)\b|^\W*{_ORDER}|^\W*(?:if|when|whenever|unless)\b[^.\n]*, {_ORDER}", re.IGNORECASE
+)
+_BLANK_LINE: Final = re.compile(r"\n\s*\n")
+_FIRST_SENTENCE: Final = re.compile(r".*?(?:[.!?:](?=\s)|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class GivenPassage:
+    """A passage in a prompt.
+
+    Attributes:
+        text: Its content.
+        number: The number by which the prompt tells the model to cite it; None if it has none.
+        heading: What the prompt writes above it.
+    """
+
+    text: str
+    number: int | None = None
+    heading: str = ""
+
+
+def given_passages(texts: Sequence[str]) -> list[GivenPassage]:
+    """Return the passages in some texts: the delimited ones if there are any."""
+    delimited = [given for text in texts for given in delimited_passages(text)]
+    return delimited or [given for text in texts for given in undelimited_passages(text)]
+
+
+def delimited_passages(text: str) -> list[GivenPassage]:
+    """Return what is in tags such as <document>, is numbered, or follows a line such as "Context:"."""
+    for find in (_tagged, _numbered, _announced):
+        found = [given for given in find(text) if given.text.strip()]
+        if found:
+            return found
+    return []
+
+
+def undelimited_passages(text: str) -> list[GivenPassage]:
+    """Return the paragraphs that don't begin with an instruction."""
+    kept = [paragraph for paragraph in _BLANK_LINE.split(text) if not _instructs(paragraph)]
+    return [GivenPassage("\n\n".join(kept))] if kept else []
+
+
+def _tagged(text: str) -> Iterator[GivenPassage]:
+    for attributes, element in list(_elements(text, _PASSAGES)) or list(_elements(text, _COLLECTIONS)):
+        body = next(_elements(element, _BODIES), None)
+        content = body[1] if body else element
+        inner = [] if body else delimited_passages(content)
+        if inner:
+            yield from inner
+            continue
+        number, head = _NUMBER.search(attributes), _HEAD.match(content)
+        heading, content = (head[0].strip(), content[head.end() :]) if head else ("", content)
+        yield GivenPassage(content.strip("\n"), int(number[1]) if number else None, heading)
+
+
+def _elements(text: str, tags: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield the attributes and the content of each outermost element, in linear time."""
+    opened: re.Match[str] | None = None
+    depth = 0
+    for tag in tags.finditer(text):
+        if opened is None:
+            opened = None if tag[1] else tag
+        elif tag[2] != opened[2]:
+            continue
+        elif not tag[1]:
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            yield opened[3], text[opened.end() : tag.start()]
+            opened = None
+
+
+def _numbered(text: str) -> Iterator[GivenPassage]:
+    starts = list(_NUMBERED.finditer(text))
+    if not starts or int(starts[0][1] or starts[0][2]) > 1:
+        return
+    for match, end in pairwise([*starts, None]):
+        assert match is not None
+        content = _until_end(text[match.end() : end.start()]) if end else _until_instruction(text[match.end() :])
+        yield GivenPassage(content, int(match[1] or match[2]))
+
+
+def _announced(text: str) -> Iterator[GivenPassage]:
+    announced = False
+    while match := _ANNOUNCED.match(text.lstrip()) if announced else _ANNOUNCED.search(text):
+        text, announced = match.string[match.end() :], True
+    if announced:
+        yield GivenPassage(_until_end(text))
+
+
+def _until_end(text: str) -> str:
+    end = _END.search(text)
+    return text[: end.start()] if end else text
+
+
+def _until_instruction(text: str) -> str:
+    return "\n\n".join(takewhile(lambda paragraph: not _instructs(paragraph), _BLANK_LINE.split(_until_end(text))))
+
+
+def _instructs(paragraph: str) -> bool:
+    first = _FIRST_SENTENCE.match(paragraph)
+    return first is not None and _INSTRUCTION.search(first[0]) is not None

@@ -1,0 +1,83 @@
+"""The provider of Bedrock's models over the local Bedrock, with and without a language model behind it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from local_bedrock.server import running
+from ragstack_common import errors
+from ragstack_common.answering.bedrock import BedrockProvider
+from ragstack_common.answering.models import NO_ANSWER, ModelText, Passage
+from ragstack_common.answering.prompt import model_request
+from ragstack_common.deadline import in_thread
+from ragstack_common.retrieval import RetrievedChunk
+from tests.local_bedrock.llm_server import LanguageModel, language_model
+from tests.local_bedrock.support import TEXT_MODEL, client
+from tests.support.waiting import eventually
+
+LEAVE = "Every employee has 27 days of annual leave."
+PASSAGES = [
+    Passage(1, RetrievedChunk(content="Trains leave hourly.", score=0.5, source="s3://b/trains.md")),
+    Passage(2, RetrievedChunk(content=LEAVE, score=0.4, source="s3://b/leave.md", context="Handbook / Leave")),
+]
+REQUEST = model_request("How many days of annual leave do I have?", PASSAGES)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[LanguageModel]:
+    with language_model() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory, model: LanguageModel) -> Iterator[BedrockProvider]:
+    with running(tmp_path_factory.mktemp("forwarding"), llm_url=model.url) as url:
+        yield BedrockProvider(TEXT_MODEL, client=client("bedrock-runtime", url))
+
+
+def test_without_a_language_model_the_passages_are_quoted_with_their_numbers(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        quoting = BedrockProvider(TEXT_MODEL, client=client("bedrock-runtime", url))
+        response = quoting.generate(REQUEST)
+        nothing = quoting.generate(model_request("Who discovered penicillin?", PASSAGES))
+
+    assert response.content == f'"{LEAVE}" [2]'
+    assert response.end.quotes
+    assert nothing.content == NO_ANSWER
+
+
+def test_a_language_model_gets_the_whole_prompt(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(pieces=("27 days", " [2]."))
+
+    response = provider.generate(REQUEST)
+
+    system, question = model.asked[-1]["messages"]
+    assert (response.content, response.end.quotes) == ("27 days [2].", False)
+    assert (response.end.input_tokens, response.end.output_tokens) == (11, 7)
+    assert system == {"role": "system", "content": REQUEST.system_prompt}
+    assert question["content"] == "How many days of annual leave do I have?"
+
+
+@pytest.mark.asyncio
+async def test_closing_a_stream_ends_the_work_of_the_language_model(
+    provider: BedrockProvider, model: LanguageModel
+) -> None:
+    held = threading.Event()
+    model.abandoned.clear()
+    model.says(pieces=("Word. ",) * 100_000, held=held)
+
+    async with aclosing(provider.stream(REQUEST)) as stream:
+        assert isinstance(await anext(stream), ModelText)
+    held.set()
+
+    await in_thread(lambda: eventually(model.abandoned.is_set))
+
+
+def test_a_language_model_that_dies_in_the_middle_is_an_error(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(finish_reason=None)
+
+    with pytest.raises(errors.GenerationError, match="stopped in the middle"):
+        provider.generate(REQUEST)
