@@ -113,7 +113,7 @@ def abstention(one: MeasuredAnswers) -> Iterator[tuple[float, Mapping[str, float
 
 def _abstaining(one: MeasuredAnswers, kind: str, threshold: float) -> float:
     asked = [each for each in one.asked if each.kind == kind]
-    return sum(not each.answer.answered or (each.best_relevance or 0) < threshold for each in asked) / len(asked)
+    return sum(each.abstained or (each.best_relevance or 0) < threshold for each in asked) / len(asked)
 
 
 def notes(measured: Sequence[MeasuredAnswers]) -> Iterator[str]:
@@ -122,7 +122,10 @@ def notes(measured: Sequence[MeasuredAnswers]) -> Iterator[str]:
         judge = one.judge
         if judge is None:
             continue
-        unread = f"{judge.unparsable} of {judge.verdicts} verdicts of {judge.provider.model} could not be read"
+        unread = (
+            f"of {judge.verdicts} verdicts of {judge.provider.model}, {judge.unparsable} could not be read and"
+            f" {judge.failed} failed"
+        )
         if not judge.controls:
             yield f"{one.label}: {unread}"
             continue
@@ -178,15 +181,15 @@ def _line(asked: Asked) -> dict[str, Any]:
         "_id": asked.query.id,
         "kind": asked.kind,
         "question": asked.query.text,
-        "answered": answer.answered,
-        "answer": answer.answer,
+        "answered": asked.given is not None,
+        "answer": None if answer is None else answer.answer,
         "references": list(asked.query.answers),
         "cited": list(asked.cited),
         "found": list(asked.found),
         "relevant": sorted(asked.relevant),
         "best_relevance": asked.best_relevance,
         "verdict": asked.verdict,
-        "total_ms": answer.timings.total_ms,
+        "total_ms": None if answer is None else answer.timings.total_ms,
     }
     if asked.query.answers and asked.kind == "answerable":
         line["token F1"] = round(token_f1(asked.text, asked.query.answers), 3)

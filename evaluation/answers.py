@@ -31,6 +31,7 @@ class Asked:
     """A question, its answer, and what is judged of it.
 
     Attributes:
+        answer: None if the generation failed.
         found: Documents of the passages that the answerer received, in their order.
         cited: Documents of the passages that the answer cites, one for each passage.
         relevant: Documents that are judged to be relevant.
@@ -39,17 +40,27 @@ class Asked:
 
     query: Query
     kind: Kind
-    answer: Answer
-    found: tuple[str, ...]
-    cited: tuple[str, ...]
+    answer: Answer | None
     relevant: frozenset[str]
+    found: tuple[str, ...] = ()
+    cited: tuple[str, ...] = ()
     best_relevance: float | None = None
     verdict: Verdict | None = None
 
     @property
+    def given(self) -> Answer | None:
+        """The answer, unless it failed or says that there is none."""
+        return self.answer if self.answer is not None and self.answer.answered else None
+
+    @property
+    def abstained(self) -> bool:
+        """Whether the answer says that there is none."""
+        return self.answer is not None and not self.answer.answered
+
+    @property
     def text(self) -> str:
-        """The answer without citation markers; empty if it abstains."""
-        return " ".join(sentence.text for sentence in self.answer.sentences) if self.answer.answered else ""
+        """The answer without citation markers; empty if there is none."""
+        return "" if self.given is None else " ".join(sentence.text for sentence in self.given.sentences)
 
 
 Part = tuple[float, float]
@@ -96,12 +107,12 @@ def _share(condition: bool) -> Part:
 
 
 def _answered(asked: Asked) -> Part:
-    return _share(asked.answer.answered) if asked.kind == "answerable" else NOTHING
+    return _share(asked.given is not None) if asked.kind == "answerable" else NOTHING
 
 
 def _abstained(kind: Kind) -> Callable[[Asked], Part]:
     def abstained(asked: Asked) -> Part:
-        return _share(not asked.answer.answered) if asked.kind == kind else NOTHING
+        return _share(asked.abstained) if asked.kind == kind else NOTHING
 
     return abstained
 
@@ -118,13 +129,13 @@ def _correct(asked: Asked) -> Part:
     """A question that is not answered counts as wrong; a verdict that could not be read does not count."""
     if asked.kind != "answerable" or not asked.query.answers:
         return NOTHING
-    if not asked.answer.answered:
+    if asked.given is None:
         return 0.0, 1.0
     return NOTHING if asked.verdict is None else (POINTS[asked.verdict], 1.0)
 
 
 def _citation_precision(asked: Asked) -> Part:
-    if asked.kind != "answerable" or not asked.answer.answered or not asked.cited:
+    if asked.kind != "answerable" or asked.given is None or not asked.cited:
         return NOTHING
     return sum(document in asked.relevant for document in asked.cited) / len(asked.cited), 1.0
 
@@ -132,7 +143,7 @@ def _citation_precision(asked: Asked) -> Part:
 def _cites_relevant(asked: Asked) -> Part:
     if asked.kind != "answerable":
         return NOTHING
-    return _share(asked.answer.answered and not asked.relevant.isdisjoint(asked.cited))
+    return _share(asked.given is not None and not asked.relevant.isdisjoint(asked.cited))
 
 
 def _received_relevant(asked: Asked) -> Part:
@@ -140,13 +151,17 @@ def _received_relevant(asked: Asked) -> Part:
 
 
 def _unsupported(asked: Asked) -> Part:
-    if asked.kind != "answerable" or not asked.answer.answered:
+    if asked.kind != "answerable" or asked.given is None:
         return NOTHING
-    return float(sum(sentence.unsupported for sentence in asked.answer.sentences)), float(len(asked.answer.sentences))
+    return float(sum(sentence.unsupported for sentence in asked.given.sentences)), float(len(asked.given.sentences))
 
 
 def _removed_citations(asked: Asked) -> Part:
-    return (float(asked.answer.removed_citations), 1.0) if asked.answer.answered else NOTHING
+    return NOTHING if asked.given is None else (float(asked.given.removed_citations), 1.0)
+
+
+def _failed(asked: Asked) -> Part:
+    return _share(asked.answer is None)
 
 
 @dataclass(frozen=True)
@@ -163,6 +178,7 @@ class Measure:
 
 
 JUDGED: Final = "judged correct"
+FAILED: Final = "failed"
 MEASURES: Final[Mapping[str, Measure]] = {
     "answered": Measure("answerable questions", _answered),
     "token F1": Measure("questions with a reference; 0 without an answer", _of_reference(token_f1)),
@@ -173,6 +189,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "citation precision": Measure("cited passages, by answer", _citation_precision),
     "unsupported": Measure("sentences of the answers", _unsupported),
     "removed citations": Measure("answers; markers that named no passage", _removed_citations),
+    FAILED: Measure("all questions", _failed),
     "abstained": Measure("unanswerable questions", _abstained("unanswerable")),
     "abstained, foreign": Measure("questions of other sets", _abstained("foreign")),
     "abstained, removed": Measure("questions without their documents", _abstained("removed")),

@@ -10,17 +10,17 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evaluation.answers import JUDGED, MEASURES, Asked, Kind, Ratio
+from evaluation.answers import FAILED, JUDGED, MEASURES, Asked, Kind, Ratio
 from evaluation.dataset import DataSet, EvaluationError, Query
 from evaluation.index import Index
 from evaluation.judge import Judge
 from evaluation.measuring import Progress, Servers
 from evaluation.metrics import documents_of
 from evaluation.searching import KEYWORD, PRIVATE, Setup, always, filter_of, vocabulary_of
-from ragstack_common.answering.answer import Source
+from ragstack_common.answering.answer import Answer, Source
 from ragstack_common.answering.factory import provider_from
 from ragstack_common.api.ask import AskService
-from ragstack_common.api.ask_models import AskRequest, AskResponse
+from ragstack_common.api.ask_models import AskRequest
 from ragstack_common.api.search import QueryService
 from ragstack_common.config import (
     ANSWERABLE_RELEVANCE,
@@ -33,7 +33,7 @@ from ragstack_common.config import (
     QuerySettings,
 )
 from ragstack_common.deadline import wait_for
-from ragstack_common.errors import RagStackError
+from ragstack_common.errors import GenerationError, RagStackError
 from ragstack_common.retrieval import RetrievalBackend, SearchOutcome, SearchRequest, create_retrieval_backend
 from ragstack_common.retrieval.base import Wrapper
 from ragstack_common.retrieval.merge import best_relevance
@@ -104,25 +104,28 @@ class MeasuredAnswers:
     @property
     def figures(self) -> Mapping[str, Ratio]:
         """The measures that there is something to count for."""
-        found = {name: Ratio.of(name, self.asked) for name in MEASURES if name != JUDGED or self.judge is not None}
+        absent = {JUDGED} if self.judge is None else set()
+        absent |= set() if any(each.answer is None for each in self.asked) else {FAILED}
+        found = {name: Ratio.of(name, self.asked) for name in MEASURES if name not in absent}
         return {name: ratio for name, ratio in found.items() if ratio.total}
 
     def milliseconds(self, percent: float) -> float:
         """Return a percentile of the times from the question to the end of the answer."""
-        return float(np.percentile([each.answer.timings.total_ms for each in self._answered], percent))
+        return float(np.percentile([answer.timings.total_ms for answer in self._answers], percent))
 
     @property
     def tokens(self) -> tuple[float, float]:
-        """Tokens of a model call, read and written, on average."""
-        usages = [each.answer.usage for each in self._answered]
+        """Tokens that an answer reads and writes, on average; estimated without a model."""
+        usages = [answer.usage for answer in self._answers]
         return (
             float(np.mean([usage.input_tokens for usage in usages])),
             float(np.mean([usage.output_tokens for usage in usages])),
         )
 
     @property
-    def _answered(self) -> Sequence[Asked]:
-        return [each for each in self.asked if each.answer.answered] or self.asked
+    def _answers(self) -> Sequence[Answer]:
+        given = [each.given for each in self.asked if each.given is not None]
+        return given or [each.answer for each in self.asked if each.answer is not None]
 
 
 @dataclass(frozen=True)
@@ -174,17 +177,21 @@ class AnswerPlan:
         judge: Judge | None,
         advance: Callable[[], None],
     ) -> list[Asked]:
-        asked = []
+        asked: list[Asked] = []
         with _service(setup, index, self.data) as (service, without):
             for query, kind in questions:
                 without.hidden = self._relevant(query) if kind == "removed" else frozenset()
-                asked.append(self._answered(service, setup, query, kind, judge))
+                try:
+                    asked.append(self._answered(service, setup, query, kind, judge, first=not asked))
+                except RagStackError as error:
+                    raise EvaluationError(f"The question {query.id} of {self.data.name} failed: {error}") from error
                 advance()
         return asked
 
     def _answered(
-        self, service: AskService, setup: AnswerSetup, query: Query, kind: Kind, judge: Judge | None
+        self, service: AskService, setup: AnswerSetup, query: Query, kind: Kind, judge: Judge | None, *, first: bool
     ) -> Asked:
+        """Ask a question. One that fails is counted, unless it is the first: then none is likely to succeed."""
         preferred = filter_of(self.data, query, setup.filter) if kind == "answerable" else None
         request = AskRequest(
             question=query.text,
@@ -193,22 +200,28 @@ class AnswerPlan:
             top_k=setup.top_k,
             infer_filter=setup.infer != "no",
         )
+        relevant = self._relevant(query) if kind == "answerable" else frozenset()
         try:
-            answer: AskResponse = wait_for(service.ask(request))
-            asked = Asked(
-                query,
-                kind,
-                answer,
-                found=self._documents(answer.sources),
-                cited=self._documents([source for source in answer.sources if source.cited]),
-                relevant=self._relevant(query) if kind == "answerable" else frozenset(),
-                best_relevance=answer.best_relevance,
-            )
-            if judge is None or kind != "answerable" or not query.answers or not answer.answered:
-                return asked
-            return replace(asked, verdict=judge.verdict(query.text, query.answers, asked.text))
-        except RagStackError as error:
-            raise EvaluationError(f"The question {query.id} of {self.data.name} failed: {error}") from error
+            answer = wait_for(service.ask(request))
+        except GenerationError:
+            if first:
+                raise
+            return Asked(query, kind, None, relevant)
+        if not answer.complete:
+            errors = "; ".join(f"{part.name}: {part.error}" for part in answer.slices if part.error)
+            raise EvaluationError(f"the search was incomplete: {errors}")
+        asked = Asked(
+            query,
+            kind,
+            answer,
+            relevant,
+            found=self._documents(answer.sources),
+            cited=self._documents([source for source in answer.sources if source.cited]),
+            best_relevance=answer.best_relevance,
+        )
+        if judge is None or kind != "answerable" or not query.answers or asked.given is None:
+            return asked
+        return replace(asked, verdict=judge.verdict(query.text, query.answers, asked.text))
 
     def _relevant(self, query: Query) -> frozenset[str]:
         return frozenset(document for document, grade in self.data.judgments[query.id].items() if grade > 0)

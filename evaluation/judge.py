@@ -10,6 +10,7 @@ from typing import Final
 from evaluation.answers import Verdict
 from evaluation.dataset import Query
 from ragstack_common.answering.models import ModelMessage, ModelProvider, ModelRequest
+from ragstack_common.errors import GenerationError
 
 RUBRIC: Final = """You grade answers to questions by comparing them with reference answers.
 
@@ -39,6 +40,7 @@ class Judge:
     Attributes:
         verdicts: Judged answers.
         unparsable: Replies without exactly one verdict; such an answer has none.
+        failed: Calls of the model that failed; such an answer has none either.
         controls: Control answers whose verdict is known.
         controls_right: Control answers that were judged right.
     """
@@ -46,17 +48,24 @@ class Judge:
     provider: ModelProvider
     verdicts: int = 0
     unparsable: int = 0
+    failed: int = 0
     controls: int = 0
     controls_right: int = 0
 
     def verdict(self, question: str, references: Sequence[str], answer: str) -> Verdict | None:
-        """Judge an answer; None if the reply has no verdict, or more than one.
+        """Judge an answer; None if the reply has no verdict, or more than one, or the model failed.
 
         Raises:
-            GenerationError: The model failed.
+            GenerationError: The model failed at the first answer, so it will hardly judge others.
         """
         self.verdicts += 1
-        found = self._asked(question, references, answer)
+        try:
+            found = self._asked(question, references, answer)
+        except GenerationError:
+            if self.verdicts == 1:
+                raise
+            self.failed += 1
+            return None
         self.unparsable += found is None
         return found
 
@@ -74,7 +83,7 @@ class Judge:
 
     def as_json(self) -> dict[str, str | int]:
         """Return the model and the counts."""
-        names = ("verdicts", "unparsable", "controls", "controls_right")
+        names = ("verdicts", "unparsable", "failed", "controls", "controls_right")
         return {"model": self.provider.model} | {name: getattr(self, name) for name in names}
 
     def _asked(self, question: str, references: Sequence[str], answer: str) -> Verdict | None:

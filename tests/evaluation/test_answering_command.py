@@ -101,6 +101,7 @@ def test_a_model_answers_and_another_judges(
         "model": "amazon.nova-pro-v1:0",
         "verdicts": 3,
         "unparsable": 0,
+        "failed": 0,
         "controls": 4,
         "controls_right": 2,
     }

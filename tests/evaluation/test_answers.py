@@ -1,6 +1,7 @@
 """The measures of answers, by hand and by their properties."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from evaluation.answers import MEASURES, Asked, Kind, Ratio, Verdict, token_f1, 
 from evaluation.dataset import Query
 from ragstack_common.answering.answer import Answer, Answerer, Sentence, Timings, Usage
 
+KINDS: tuple[Kind, ...] = ("answerable", "unanswerable")
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
@@ -39,7 +41,7 @@ def asked(
         complete=True,
     )
     query = Query("q", "What does it eat?", {}, answers=tuple(references))
-    return Asked(query, kind, answer, tuple(found), tuple(cited), frozenset({"heron"}), verdict=verdict)
+    return Asked(query, kind, answer, frozenset({"heron"}), tuple(found), tuple(cited), verdict=verdict)
 
 
 def figure(measure: str, *questions: Asked) -> float | None:
@@ -112,6 +114,15 @@ def test_the_judge_is_not_asked_about_abstentions_and_unread_verdicts_do_not_cou
 def test_a_question_without_a_reference_has_no_figure_of_words() -> None:
     assert figure("token F1", asked(references=[])) is None
     assert figure("citation precision", asked(references=[])) == 1
+
+
+def test_a_question_that_failed_is_neither_answered_nor_abstained() -> None:
+    failed = [replace(asked(kind=kind), answer=None) for kind in KINDS]
+
+    assert figure("failed", *failed, asked()) == 2 / 3
+    assert figure("answered", *failed, asked()) == 0.5
+    assert figure("token F1", *failed) == 0
+    assert figure("abstained", *failed) == 0
 
 
 def test_markers_that_were_removed_are_counted_by_answer() -> None:

@@ -1,13 +1,14 @@
 """The judge, with a language model that says what it is told to say."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
 from evaluation.dataset import Query
 from evaluation.judge import Judge, verdict_in
-from ragstack_common.answering.models import ModelEnd, ModelRequest, ModelResponse
+from ragstack_common.answering.models import ModelEnd, ModelPiece, ModelRequest, ModelResponse
+from ragstack_common.errors import GenerationError
 
 
 @dataclass
@@ -15,6 +16,7 @@ class Says:
     """A model with prepared replies."""
 
     replies: Sequence[str]
+    failing: str | None = None
     asked: list[ModelRequest] = field(default_factory=list)
     name = "bedrock"
     model = "judge"
@@ -22,10 +24,12 @@ class Says:
 
     def generate(self, request: ModelRequest) -> ModelResponse:
         self.asked.append(request)
+        if self.failing is not None and self.failing in request.messages[-1].content:
+            raise GenerationError("no access")
         reply = self.replies[(len(self.asked) - 1) % len(self.replies)]
         return ModelResponse(reply, ModelEnd("end_turn", 1, 1, self.model))
 
-    def stream(self, request: ModelRequest) -> object:  # pragma: no cover
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         raise NotImplementedError
 
 
@@ -52,6 +56,17 @@ def test_what_cannot_be_read_is_counted() -> None:
 
     assert verdicts == ["correct", None, "correct"]
     assert (judge.verdicts, judge.unparsable) == (3, 1)
+
+
+def test_a_judge_that_fails_is_counted_unless_it_never_answers() -> None:
+    judge = Judge(Says(["VERDICT: correct", "", "VERDICT: correct"], failing="How late?"))
+
+    verdicts = [judge.verdict(question, ["27"], "27") for question in ("How many?", "How late?", "How many?")]
+
+    assert verdicts == ["correct", None, "correct"]
+    assert (judge.verdicts, judge.unparsable, judge.failed) == (3, 0, 1)
+    with pytest.raises(GenerationError, match="no access"):
+        Judge(Says([], failing="How late?")).verdict("How late?", ["27"], "27")
 
 
 def test_an_answer_cannot_end_the_data_that_the_judge_reads() -> None:
