@@ -89,10 +89,13 @@ class MarkerReader:
         self._blank_line = True
         self._blank = True
         self._in_brackets = False
+        self._after_code = False
 
     def feed(self, text: str, *, last: bool = False) -> str:
-        """Take the next piece, and return what is certain by now."""
+        """Take the next piece, and return what is certain by now, without white space before the answer."""
         text = self._held + _PRIVATE.sub("", text)
+        if self._blank:
+            text = text.lstrip()
         read: list[str] = []
         at = 0
         while at < len(text):
@@ -110,6 +113,7 @@ class MarkerReader:
             piece = piece.lstrip()
         if piece:
             self._blank = False
+            self._after_code = piece[-1] == "`"
             if bracket := _LAST_BRACKET.match(piece):
                 self._in_brackets = bracket[1] in "[［【"  # noqa: RUF001
             self._blank_line = piece.endswith("\n") or (self._blank_line and piece.isspace())
@@ -173,10 +177,11 @@ class MarkerReader:
         end = link.end() if link else end
         if sources:
             return end, text[at:bracket] + "".join(map(marker, sources))
-        if self._blank_line and text[end : end + 1] in (" ", "\t"):
-            end += 1
-        # What is left of [7[9]] must not be read as a marker.
-        return end, "…" if self._in_brackets else ""
+        if self._blank_line:
+            end += text[end : end + 1] in (" ", "\t")
+            self._at_line_start = True
+        # What is left of [7[9]] must not be read as a marker, nor of `a`[9]`b` as one piece of code.
+        return end, "…" if self._in_brackets or self._after_code else ""
 
     def _sources(self, inside: str) -> list[int] | None:
         """Return the known numbers in brackets; None if this is no marker. Counts the others."""

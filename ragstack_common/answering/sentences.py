@@ -43,6 +43,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PERHAPS_FENCE: Final = re.compile(r" {0,3}(?:`{0,2}|~{0,2})\Z")
 _BLOCK: Final = re.compile(r"[ \t]*(?:[#|>]|\*\*|__)")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)|\s*(\*\*|__)(?:(?!\1).)+\1:?\s*$")
+_ROW: Final = re.compile(r"\s*+\|")
 _TABLE_RULE: Final = re.compile(r"\s*\|[\s:|-]*$")
 _BLOCK_QUOTATION: Final = re.compile(r"[ \t]*(?:>[ \t]*)+")
 
@@ -111,7 +112,8 @@ class SentenceReader:
             self._pending = None
 
     def _may_be_head_of_table(self) -> bool:
-        return self._pending is not None and self._pending.text.startswith("|") and self._tail.startswith("|", self._at)
+        is_row = self._pending is not None and self._pending.text.startswith("|")
+        return is_row and _ROW.match(self._tail, self._at) is not None
 
     def _step(self, *, last: bool) -> int | None:
         """Read one sentence, line or block; return its length, or None if it depends on the next piece."""
