@@ -8,18 +8,19 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Final
 
-from anyio import CancelScope, CapacityLimiter, to_thread
+from anyio import CancelScope, CapacityLimiter, create_task_group, to_thread
 from botocore.model import OperationModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from local_bedrock import connections, wire
+from local_bedrock.abandonment import abandonable
 from local_bedrock.errors import Conflict, InvalidRequest, ServiceError, TooLarge, TooManyHeaders, Unavailable
 from local_bedrock.event_stream import Messages
 from local_bedrock.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
-from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, When
+from local_bedrock.limits.fault_injection import FaultError, FaultInjection, FaultRule, Kind, Plan, When
 from local_bedrock.options import Options
 from local_bedrock.service import OPERATIONS, S3_VECTORS, Call, Service
 
@@ -31,7 +32,9 @@ LARGEST_BODY_BYTES: Final = 64 * 1024 * 1024
 MOST_HEADERS: Final = 200
 """The AWS SDKs send about 20."""
 
-GENERATED_AT_ONCE: Final = 64
+GENERATED_AT_ONCE: Final = 256
+"""Answers whose next piece a thread waits for."""
+
 GENERATING: Final = ("Converse", "ConverseStream", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
 
 
@@ -113,6 +116,16 @@ class Application:
         plan = self._faults.plan(call.operation.name)
         self._calls[call.operation.name] += 1
         await asyncio.sleep(plan.delay_seconds)
+        if call.operation.name not in GENERATING:
+            await self._respond(call, plan, scope, receive, send)
+            return
+        with abandonable() as abandonment:
+            async with create_task_group() as group:
+                group.start_soon(connections.call_when_gone, receive, abandonment.abandon)
+                await self._respond(call, plan, scope, receive, send)
+                group.cancel_scope.cancel()
+
+    async def _respond(self, call: Call, plan: Plan, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._outcome(call, plan.failure)
         if response is None:
             await connections.drop(scope, receive)

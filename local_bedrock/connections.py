@@ -1,6 +1,7 @@
 """Connections: limits on incomplete requests, and connections that are closed on purpose."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
@@ -80,6 +81,12 @@ async def drop(scope: Scope, receive: Receive) -> None:
     """Close the connection without a response, or without the rest of it."""
     scope["state"][_TRANSPORT].abort()
     await _until_gone(receive)
+
+
+async def call_when_gone(receive: Receive, act: Callable[[], None]) -> None:
+    """Wait until the client disconnects, and call a function that does not block."""
+    await _until_gone(receive)
+    act()
 
 
 async def truncate(response: Application, scope: Scope, receive: Receive, send: Send, after_bytes: int) -> None:

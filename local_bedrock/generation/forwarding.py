@@ -1,17 +1,21 @@
 """Generate answers with a model on an OpenAI-compatible server, such as Ollama, vLLM or llama.cpp."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from local_bedrock.abandonment import when_abandoned
 from local_bedrock.generation.answers import End, Given, Settings, StopReason, Task, Text
 from ragstack_common.answering.models import estimated_tokens
-from ragstack_common.errors import GenerationError
+from ragstack_common.deadline import begin
+from ragstack_common.errors import GenerationError, ModelThrottledError
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import AsyncOpenAI
 
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 READ_TIMEOUT_SECONDS: Final = 300.0
@@ -64,9 +68,34 @@ class ForwardingGenerator:
         Raises:
             GenerationError: The server can't be reached, returns an error, or stops in the middle of an answer.
         """
+        given: SimpleQueue[Given | Exception] = SimpleQueue()
+        work = begin(self._answer(task, settings, given.put))
+        when_abandoned(work.cancel)
+        try:
+            while not isinstance(piece := given.get(), End):
+                if isinstance(piece, Exception):
+                    raise piece
+                yield piece
+            yield piece
+        finally:
+            work.cancel()  # closes the connection, so that the server stops
+
+    async def _answer(self, task: Task, settings: Settings, give: Callable[[Given | Exception], None]) -> None:
+        """Give the pieces of an answer, the last of which is its end or an error."""
+        try:
+            with self._explained():
+                async for piece in self._pieces(task, settings):
+                    give(piece)
+        except asyncio.CancelledError:
+            give(GenerationError("The client has disconnected"))
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised where the answer is read
+            give(error)
+
+    async def _pieces(self, task: Task, settings: Settings) -> AsyncIterator[Given]:
         usage, reason, written = None, None, []
-        with self._explained(), self._stream(task, settings) as chunks:
-            for chunk in chunks:
+        async with await self._stream(task, settings) as chunks:
+            async for chunk in chunks:
                 usage = chunk.usage or usage
                 if not chunk.choices:
                     continue
@@ -83,7 +112,7 @@ class ForwardingGenerator:
         estimates = estimated_tokens(sent), estimated_tokens("".join(written))
         yield End(reason, *(counted or estimate for counted, estimate in zip(tokens, estimates, strict=True)))
 
-    def _stream(self, task: Task, settings: Settings) -> Any:
+    async def _stream(self, task: Task, settings: Settings) -> Any:
         optional: dict[str, Any] = {
             "max_tokens": settings.max_tokens,
             "temperature": settings.temperature,
@@ -91,27 +120,27 @@ class ForwardingGenerator:
             "stop": list(settings.stop_sequences) or None,
         }
         messages: Any = [{"role": turn.role, "content": turn.text} for turn in task.turns]
-        return self._client.chat.completions.create(
-            model=self._chosen_model(),
+        return await self._client.chat.completions.create(
+            model=await self._chosen_model(),
             messages=messages,
             stream=True,
             stream_options={"include_usage": True},
             **{name: value for name, value in optional.items() if value is not None},
         )
 
-    def _chosen_model(self) -> str:
+    async def _chosen_model(self) -> str:
         if self._model is None:
-            listed = [model.id for model in self._client.models.list()]
+            listed = [model.id async for model in self._client.models.list()]
             if not listed:
                 raise GenerationError(f"The server at {self._shown} lists no model: load a model, or set --llm-model")
             self._model = listed[0]
         return self._model
 
     @cached_property
-    def _client(self) -> "OpenAI":
-        from openai import OpenAI, Timeout  # noqa: PLC0415 - slow to import, and needed by few
+    def _client(self) -> "AsyncOpenAI":
+        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415 - slow to import, and needed by few
 
-        return OpenAI(
+        return AsyncOpenAI(
             base_url=self._url,
             # For servers without keys, which must not get the environment's OPENAI_API_KEY.
             api_key=self._api_key or "none",
@@ -126,6 +155,8 @@ class ForwardingGenerator:
 
         try:
             yield
+        except openai.RateLimitError as error:
+            raise ModelThrottledError(f"The server at {self._shown} {self._problem(error)}") from error
         except openai.OpenAIError as error:
             raise GenerationError(f"The server at {self._shown} {self._problem(error)}") from error
         except (ValueError, AttributeError, TypeError) as error:

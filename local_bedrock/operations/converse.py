@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from local_bedrock.errors import InvalidRequest, ModelError, ModelStreamError
+from local_bedrock.errors import InvalidRequest, ModelError, ModelStreamError, Throttled
 from local_bedrock.generation import prompts
 from local_bedrock.generation.answers import End, Given, Task, Text, Turn
 from local_bedrock.generation.contexts import GivenPassage, given_passages
@@ -15,7 +15,7 @@ from local_bedrock.operations.generate import refuse_optimized, require_text_mod
 from local_bedrock.reading import formats
 from local_bedrock.reading.formats import UnreadableDocument
 from local_bedrock.wire import HeadedAnswer
-from ragstack_common.errors import GenerationError
+from ragstack_common.errors import GenerationError, ModelThrottledError
 
 _UNSUPPORTED: Final = (
     "toolConfig",
@@ -81,6 +81,8 @@ def _answer(context: Context, request: Request) -> Iterator[Given]:
     asked = conversation_task(context, request)
     try:
         yield from context.answering.generator.generate(asked, settings(request.get("inferenceConfig", {})))
+    except ModelThrottledError as error:
+        raise Throttled(str(error)) from error
     except GenerationError as error:
         raise ModelError(str(error)) from error
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from local_bedrock.errors import DependencyFailed, InvalidRequest
+from local_bedrock.errors import DependencyFailed, InvalidRequest, Throttled
 from local_bedrock.generation import prompts
 from local_bedrock.generation.answers import End, Given, Part, Settings, Task, Text, Turn, with_parts, without_numbers
 from local_bedrock.generation.extractive import NO_ANSWER
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
 from local_bedrock.operations.retrieval import results
 from local_bedrock.wire import HeadedAnswer
-from ragstack_common.errors import GenerationError
+from ragstack_common.errors import GenerationError, ModelThrottledError
 
 _ID: Final = re.compile(r"(?:[a-z-]+\.)?[a-z0-9-]+\.[A-Za-z0-9.:_-]+")
 _NO_TEXT: Final = re.compile(r"embed|rerank|image|canvas|reel|stable-diffusion|sonic")
@@ -91,6 +91,8 @@ def _answer(context: Context, asked: _Asked) -> Iterator[Text | Part | End]:
         for piece in with_parts(given):
             written += piece.text if isinstance(piece, Text) else ""
             yield piece
+    except ModelThrottledError as error:
+        raise Throttled(str(error)) from error
     except GenerationError as error:
         raise DependencyFailed(str(error)) from error
     question, answer = Turn("user", asked.task.question), Turn("assistant", written)

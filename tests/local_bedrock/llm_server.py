@@ -1,9 +1,11 @@
 """A small OpenAI-compatible server of the tests' own, which says what it is told to say."""
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -24,6 +26,7 @@ class LanguageModel:
         failure_after: An error inside the stream, after the pieces.
         raw: Is sent instead of any of this.
         held: The server waits for it after the first piece.
+        thinking: The server waits for it before it answers.
         abandoned: Is set when the client has gone before the end.
     """
 
@@ -36,6 +39,7 @@ class LanguageModel:
     models: tuple[str, ...] = (MODEL,)
     raw: bytes | None = None
     held: threading.Event | None = None
+    thinking: threading.Event | None = None
     abandoned: threading.Event = field(default_factory=threading.Event)
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
@@ -54,6 +58,7 @@ DEFAULTS: dict[str, Any] = {
     "models": (MODEL,),
     "raw": None,
     "held": None,
+    "thinking": None,
 }
 
 
@@ -71,6 +76,7 @@ def language_model() -> Iterator[LanguageModel]:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 256
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -90,6 +96,8 @@ class _Handler(BaseHTTPRequestHandler):
         model = self.server.model
         model.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         model.keys.append(self.headers.get("Authorization"))
+        if model.thinking is not None and not self._waited(model.thinking):
+            return
         if model.failure:
             status, message = model.failure
             self._json(status, {"error": {"message": message, "type": "x", "code": None}})
@@ -102,10 +110,25 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             for event in _events(model):
+                if event is None:
+                    assert model.held is not None
+                    if not self._waited(model.held):
+                        return
+                    continue
                 self.wfile.write(b"data: " + event + b"\n\n")
                 self.wfile.flush()
         except OSError:
             model.abandoned.set()
+
+    def _waited(self, until: threading.Event) -> bool:
+        """Wait, unless the client disconnects."""
+        deadline = time.monotonic() + WAITING_SECONDS
+        while not until.wait(0.01) and time.monotonic() < deadline:
+            with suppress(BlockingIOError):
+                if not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                    self.server.model.abandoned.set()
+                    return False
+        return True
 
     def _json(self, status: int, document: Any) -> None:
         body = json.dumps(document).encode()
@@ -119,11 +142,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _events(model: LanguageModel) -> Iterator[bytes]:
+def _events(model: LanguageModel) -> Iterator[bytes | None]:
     for number, piece in enumerate(model.pieces):
         yield _chunk(piece, None)
         if model.held is not None and number == 0:
-            model.held.wait(WAITING_SECONDS)
+            yield None
     if model.failure_after:
         yield json.dumps({"error": {"message": model.failure_after}}).encode()
     elif model.finish_reason is not None:

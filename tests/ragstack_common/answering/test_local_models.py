@@ -1,5 +1,6 @@
 """The provider of Bedrock's models over the local Bedrock, with and without a language model behind it."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -12,7 +13,7 @@ from ragstack_common import errors
 from ragstack_common.answering.bedrock import BedrockProvider
 from ragstack_common.answering.models import NO_ANSWER, ModelText, Passage
 from ragstack_common.answering.prompt import model_request
-from ragstack_common.deadline import in_thread
+from ragstack_common.deadline import in_thread, inner_deadline
 from ragstack_common.retrieval import RetrievedChunk
 from tests.local_bedrock.llm_server import LanguageModel, language_model
 from tests.local_bedrock.support import TEXT_MODEL, client
@@ -65,15 +66,59 @@ def test_a_language_model_gets_the_whole_prompt(provider: BedrockProvider, model
 async def test_closing_a_stream_ends_the_work_of_the_language_model(
     provider: BedrockProvider, model: LanguageModel
 ) -> None:
-    held = threading.Event()
     model.abandoned.clear()
-    model.says(pieces=("Word. ",) * 100_000, held=held)
+    model.says(pieces=("Word.", " More."), held=threading.Event())
 
     async with aclosing(provider.stream(REQUEST)) as stream:
         assert isinstance(await anext(stream), ModelText)
-    held.set()
 
     await in_thread(lambda: eventually(model.abandoned.is_set))
+
+
+@pytest.mark.asyncio
+async def test_cancelling_a_stream_ends_the_work_before_the_first_word(
+    provider: BedrockProvider, model: LanguageModel
+) -> None:
+    model.abandoned.clear()
+    model.asked.clear()
+    model.says(thinking=threading.Event())
+    first = asyncio.ensure_future(anext(provider.stream(REQUEST)))
+    await in_thread(lambda: eventually(lambda: model.asked))
+
+    first.cancel()
+
+    await in_thread(lambda: eventually(model.abandoned.is_set))
+
+
+@pytest.mark.asyncio
+async def test_a_language_model_that_hangs_is_left_at_the_deadline(
+    provider: BedrockProvider, model: LanguageModel
+) -> None:
+    model.abandoned.clear()
+    model.says(thinking=threading.Event())
+
+    with inner_deadline(0.2), pytest.raises(errors.GenerationTimeoutError):
+        await anext(provider.stream(REQUEST))
+
+    await in_thread(lambda: eventually(model.abandoned.is_set))
+
+
+def test_a_language_model_with_too_many_requests_is_throttled(
+    provider: BedrockProvider, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragstack_common.answering.bedrock.LONGEST_FIRST_DELAY_SECONDS", 0.0)
+    model.says(failure=(429, "slow down"))
+
+    with pytest.raises(errors.ModelThrottledError, match="takes no more requests now"):
+        provider.generate(REQUEST)
+
+
+def test_a_cut_off_answer_without_usage_is_known_as_such(provider: BedrockProvider, model: LanguageModel) -> None:
+    model.says(finish_reason="length", usage=None)
+
+    end = provider.generate(REQUEST).end
+
+    assert (end.stop_reason, end.output_tokens) == ("max_tokens", 4)
 
 
 def test_a_language_model_that_dies_in_the_middle_is_an_error(provider: BedrockProvider, model: LanguageModel) -> None:
